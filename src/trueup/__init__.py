@@ -1,0 +1,59 @@
+"""trueup: how good is a classifier really, when the labels are noisy?
+
+The parts, each loaded on first use so that ``import trueup`` stays quick:
+
+- `Labels`, `Predictions`, `read_labels`, `read_predictions`: the data
+- `trueup.noise`: who can be trusted
+- `trueup.simulate`: data with a known truth
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trueup import exceptions, metrics, noise, posteriors, simulate
+    from trueup.io import read_gold, read_labels, read_predictions
+    from trueup.labels import Labels
+    from trueup.predictions import Predictions
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Labels",
+    "Predictions",
+    "__version__",
+    "exceptions",
+    "metrics",
+    "noise",
+    "posteriors",
+    "read_gold",
+    "read_labels",
+    "read_predictions",
+    "simulate",
+]
+
+_HOME_OF = {
+    "Labels": "trueup.labels",
+    "Predictions": "trueup.predictions",
+    "read_gold": "trueup.io",
+    "read_labels": "trueup.io",
+    "read_predictions": "trueup.io",
+}
+_MODULES = frozenset(__all__) - _HOME_OF.keys() - {"__version__"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"trueup.{name}")
+    else:
+        raise AttributeError(f"module 'trueup' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,44 @@
+"""Optional dependencies: found quietly, missed with one clear sentence."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+from types import ModuleType
+
+from trueup.exceptions import MissingExtra
+
+__all__ = ["is_installed", "require"]
+
+_EXTRA_OF = {
+    "numba": "fast",
+    "matplotlib": "plot",
+    "polars": "polars",
+    "torch": "torch",
+    "pycocotools": "coco",
+}
+
+
+@cache
+def is_installed(module: str) -> bool:
+    """Whether `module` can be imported, without importing it."""
+    return importlib.util.find_spec(module) is not None
+
+
+def require(module: str, *, purpose: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it.
+
+    Parameters
+    ----------
+    module : str
+        The module to import, e.g. ``"matplotlib.pyplot"``.
+    purpose : str
+        What it is needed for; the start of the error's sentence, e.g. ``"Estimate.plot()"``.
+    """
+    package = module.split(".")[0]
+    if not is_installed(package):
+        extra = _EXTRA_OF.get(package)
+        command = f"pip install 'trueup[{extra}]'" if extra else f"pip install {package}"
+        raise MissingExtra(f"{purpose} needs {package}, which is not installed: {command}")
+    return importlib.import_module(module)

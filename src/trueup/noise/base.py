@@ -1,0 +1,187 @@
+"""What every noise model promises.
+
+A noise model turns votes into log p(votes of an item | class). It never sees predictions.
+
+The contract
+------------
+- ``fit(labels)`` returns self and sets ``classes_``, ``labelers_``, ``prior_``, ``n_iter_``, ``converged_`` and
+  ``loss_history_`` (negative log-likelihood per vote; the log-posterior where a prior is used).
+- ``log_likelihood(labels)`` and ``posterior(labels)`` have shape (n_items, n_classes). They work on other labels than
+  those fitted on: a labeler never seen before gets the pooled matrix.
+- Gold items have their truth fixed, in ``fit`` and in ``posterior``. Gold kept aside (role "check") is not looked at.
+- A model is stateless but for the fitted attributes, and fitting twice gives the same.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_softmax
+
+from trueup._encoding import Vocabulary
+from trueup._validation import preview
+from trueup.exceptions import InvalidLabels, NotFitted
+from trueup.labels import Labels
+from trueup.noise import _kernels
+
+__all__ = [
+    "NoiseModel",
+    "TableModel",
+    "as_table",
+    "class_states",
+    "from_table",
+    "normalise",
+    "vote_shares",
+    "with_gold",
+]
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
+
+
+class NoiseModel(ABC):
+    """Base of all noise models; the module's docstring is the contract."""
+
+    alias: ClassVar[str]
+
+    classes_: Vocabulary
+    labelers_: Vocabulary
+    answers_: Vocabulary
+    prior_: Floats
+    n_iter_: int
+    converged_: bool
+    loss_history_: list[float]
+
+    @abstractmethod
+    def fit(self, labels: Labels) -> Self:
+        """Learn the model from votes."""
+
+    @abstractmethod
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        """Log p(votes | class) of fitted or known labelers; `labels` were checked."""
+
+    def log_likelihood(self, labels: Labels) -> Floats:
+        """Log p(votes of an item | class), up to a constant for each item; shape (n_items, n_classes)."""
+        self._check(labels)
+        return self._log_likelihood(labels)
+
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes) of each item, shape (n_items, n_classes); gold items are certain."""
+        log_likelihood = self.log_likelihood(labels)
+        with np.errstate(divide="ignore"):  # a class may have no prior weight
+            joint = log_likelihood + np.log(self.prior_)
+        return with_gold(np.exp(log_softmax(joint, axis=1)), labels)
+
+    @abstractmethod
+    def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
+        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters the model was made with."""
+        return {k: v for k, v in vars(self).items() if not k.endswith("_") and not k.startswith("_")}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.parameters().items())})"
+
+    def _check(self, labels: Labels) -> None:
+        if not hasattr(self, "prior_"):
+            raise NotFitted(f"{type(self).__name__} is not fitted; call fit(labels) first")
+        if not np.array_equal(self.classes_, labels.classes):
+            raise InvalidLabels(
+                f"the labels must have the classes the model knows, {preview(self.classes_, most=6)}, "
+                f"got {preview(labels.classes, most=6)}; read them with the same classes=…"
+            )
+        if not np.array_equal(self.answers_, labels.answers):
+            raise InvalidLabels(
+                f"the labels must have the answers the model knows, {preview(self.answers_, most=8)}, "
+                f"got {preview(labels.answers, most=8)}; read them with the same abstain= and abstain_policy="
+            )
+
+    def _remember(self, labels: Labels) -> None:
+        self.classes_, self.labelers_, self.answers_ = labels.classes, labels.labelers, labels.answers
+
+
+class TableModel(NoiseModel):
+    """A model whose labelers each have a confusion matrix.
+
+    Attributes
+    ----------
+    confusion_ : array of shape (n_labelers, n_classes, n_answers)
+        P(answer | truth) of each labeler; rows are the truth.
+    pooled_ : array of shape (n_classes, n_answers)
+        The matrix of an average labeler, used for labelers never seen before.
+    """
+
+    confusion_: Floats
+    pooled_: Floats
+
+    def confusion_for(self, labels: Labels) -> Floats:
+        """The matrices of the labelers of `labels`, in their order."""
+        return rows_for(labels, self.labelers_, self.confusion_, self.pooled_)
+
+    def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
+        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
+        return np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler])
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        return _kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))
+
+
+def rows_for(labels: Labels, known: Vocabulary, values: Floats, default: Floats) -> Floats:
+    """`values` by labeler, reordered for `labels`; `default` for labelers not in `known`."""
+    if np.array_equal(known, labels.labelers):
+        return values
+    position = {name: i for i, name in enumerate(known.tolist())}
+    at = np.array([position.get(name, -1) for name in labels.labelers.tolist()], dtype=np.int64)
+    return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], default)
+
+
+def as_table(confusion: Floats) -> Floats:
+    """Matrices (labelers, states, answers) as the table (labelers·answers, states) that the kernels take."""
+    n_labelers, n_states, n_answers = confusion.shape
+    return np.ascontiguousarray(confusion.transpose(0, 2, 1)).reshape(n_labelers * n_answers, n_states)
+
+
+def from_table(table: Floats, n_answers: int) -> Floats:
+    """The inverse of `as_table`."""
+    return np.ascontiguousarray(table.reshape(-1, n_answers, table.shape[1]).transpose(0, 2, 1))
+
+
+def symmetric_votes(posterior: Floats, right: Floats, n_answers: int) -> Floats:
+    """P(answer) of votes that are right with probability `right` and else uniform over the other classes.
+
+    Such models take abstentions for uninformative and give them no probability here.
+    """
+    n_classes = posterior.shape[1]
+    wrong = ((1 - right) / (n_classes - 1))[:, None]
+    return np.pad(posterior * right[:, None] + (1 - posterior) * wrong, ((0, 0), (0, n_answers - n_classes)))
+
+
+def class_states(n_classes: int) -> npt.NDArray[np.int32]:
+    """The class of each state where states are the classes."""
+    return np.arange(n_classes, dtype=np.int32)
+
+
+def normalise(counts: Floats) -> Floats:
+    """Counts to probabilities along the last axis; uniform where there are none."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), 1.0 / counts.shape[-1])
+
+
+def vote_shares(labels: Labels, smoothing: float = 0.0) -> Floats:
+    """The share of an item's votes for each class, uniform for an item without votes; gold items are certain."""
+    counts = labels.answer_counts[:, : labels.n_classes] + smoothing
+    return with_gold(normalise(counts), labels)
+
+
+def with_gold(posterior: Floats, labels: Labels) -> Floats:
+    """`posterior` with certainty at the gold items."""
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    if len(known):
+        posterior = posterior.copy()
+        posterior[known] = 0.0
+        posterior[known, labels.gold_codes[known]] = 1.0
+    return posterior

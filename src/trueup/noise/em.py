@@ -1,0 +1,78 @@
+"""Expectation–maximisation for models with a table of answer probabilities; OneCoin, DawidSkene and Subtypes use it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup.exceptions import ConvergenceWarning
+from trueup.labels import Labels
+from trueup.noise import _kernels
+from trueup.noise.base import Floats
+
+__all__ = ["EMResult", "expectation_maximisation"]
+
+
+@dataclass(frozen=True)
+class EMResult:
+    """Where the iteration ended."""
+
+    table: Floats
+    weights: Floats
+    expectation: _kernels.Expectation
+    n_iter: int
+    converged: bool
+    loss_history: list[float]
+
+
+def expectation_maximisation(
+    labels: Labels,
+    start: Floats,
+    maximise: Callable[[Floats, Floats], tuple[Floats, Floats, float]],
+    *,
+    state_class: npt.NDArray[np.int32],
+    max_iter: int,
+    tol: float,
+    name: str,
+    warn: bool = True,
+) -> EMResult:
+    """Alternate the E-step of the kernels with a model's M-step.
+
+    Parameters
+    ----------
+    start : array of shape (n_items, n_states)
+        First guess of P(state | votes).
+    maximise : callable (counts, state_counts) -> (table, weights, log_prior)
+        The M-step. `counts` is (labelers·answers, states); `log_prior` is added to the objective.
+    tol : float
+        Stop when the objective per vote changes by less.
+    """
+    n_votes = max(labels.n_votes, 1)
+    engine = _kernels.engine_for(labels.votes, max_iter)
+    counts, state_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
+    losses: list[float] = []
+    converged = False
+    for _ in range(max_iter):
+        table, weights, log_prior = maximise(counts, state_counts)
+        step = _kernels.em_step(
+            labels.votes, table, weights, gold=labels.gold_codes, state_class=state_class, engine=engine
+        )
+        counts, state_counts = step.counts, step.state_counts
+        losses.append(-(step.log_likelihood + log_prior) / n_votes)
+        if len(losses) > 1 and abs(losses[-2] - losses[-1]) < tol:
+            converged = True
+            break
+    if warn and not converged and tol > 0:
+        warnings.warn(
+            f"{name} did not settle in {max_iter} iterations (last change {abs(losses[-2] - losses[-1]):.2g} a vote, "
+            f"tol {tol:g}); raise max_iter or tol"
+            if len(losses) > 1
+            else f"{name} ran for one iteration only; raise max_iter",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return EMResult(table, weights, step, len(losses), converged, losses)

@@ -1,0 +1,65 @@
+"""Majority vote: the baseline everyone knows."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+
+from trueup._validation import check_choice, check_number
+from trueup.labels import Labels
+from trueup.noise.base import Floats, TableModel, from_table, normalise, vote_shares, with_gold
+
+__all__ = ["Majority"]
+
+
+class Majority(TableModel):
+    """Every vote counts the same.
+
+    Soft: P(class) is the share of the item's votes with `smoothing` added to each class; 1/2 is the Jeffreys–Perks
+    estimate, (votes for the class + 1/2) / (votes + C/2) [1]_. Hard: the class with most votes is certain, and ties
+    share the certainty.
+
+    Parameters
+    ----------
+    kind : {"soft", "hard"}
+    smoothing : float
+        What is added to each class's votes.
+
+    References
+    ----------
+    .. [1] Urkullu, Pérez and Calvo (2019), "On the evaluation and selection of classifier learning algorithms with
+       crowdsourced data", Applied Soft Computing.
+    """
+
+    alias = "majority"
+
+    def __init__(self, *, kind: Literal["soft", "hard"] = "soft", smoothing: float = 0.5) -> None:
+        self.kind = kind
+        self.smoothing = smoothing
+
+    def fit(self, labels: Labels) -> Self:
+        """Count the votes."""
+        check_choice(self.kind, ("soft", "hard"), name="kind")
+        check_number(self.smoothing, name="smoothing", low=0.0)
+        self._remember(labels)
+        shares = vote_shares(labels, self.smoothing)
+        self.prior_ = normalise(shares.mean(axis=0))
+        counts = from_table(np.asarray(labels.votes.T @ shares), labels.n_answers)
+        self.confusion_ = normalise(counts + self.smoothing)
+        self.pooled_ = normalise(counts.sum(axis=0))
+        self.n_iter_, self.converged_, self.loss_history_ = 0, True, []
+        return self
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        # Chosen so that the posterior under prior_ is the share of votes.
+        shares = normalise(labels.answer_counts[:, : labels.n_classes] + max(self.smoothing, 1e-6))
+        return np.asarray(np.log(shares) - np.log(self.prior_))
+
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes) of each item; shape (n_items, n_classes)."""
+        self._check(labels)
+        shares = vote_shares(labels, self.smoothing)
+        if self.kind == "soft":
+            return shares
+        return with_gold(normalise((shares >= shares.max(axis=1, keepdims=True) - 1e-12).astype(float)), labels)

@@ -1,0 +1,103 @@
+"""One number for each labeler: how often it is right."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from trueup._validation import check_integer, check_number
+from trueup.labels import Labels
+from trueup.noise.base import Floats, TableModel, as_table, class_states, normalise, vote_shares
+from trueup.noise.em import expectation_maximisation
+from trueup.noise.identifiability import warn_if_unidentifiable
+
+__all__ = ["OneCoin"]
+
+
+class OneCoin(TableModel):
+    """The one-coin model: labeler t is right with probability p_t whatever the class.
+
+    Generative model: y_i ~ π; a vote of t on i equals y_i with probability p_t and is else uniform over the other
+    classes. Fitted by EM [1]_ with a Beta prior on p_t (MAP). Where abstentions count as an answer, labeler t abstains
+    with a probability of its own that says nothing about the class.
+
+    Parameters
+    ----------
+    max_iter : int
+    tol : float
+        Least change of the loss per vote to go on.
+    right, wrong : float
+        Pseudo-counts of right and wrong votes; 0 and 0 is maximum likelihood.
+
+    Attributes
+    ----------
+    accuracy_ : array of shape (n_labelers,)
+
+    References
+    ----------
+    .. [1] Zhang, Chen, Zhou and Jordan (2016), "Spectral methods meet EM", JMLR.
+    """
+
+    alias = "one-coin"
+
+    def __init__(self, *, max_iter: int = 100, tol: float = 1e-5, right: float = 2.0, wrong: float = 1.0) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.right = right
+        self.wrong = wrong
+
+    def fit(self, labels: Labels) -> Self:
+        """Learn each labeler's accuracy and the prior by EM."""
+        check_integer(self.max_iter, name="max_iter", low=1)
+        check_number(self.right, name="right", low=0.0)
+        check_number(self.wrong, name="wrong", low=0.0)
+        warn_if_unidentifiable(labels, what="OneCoin")
+        self._remember(labels)
+
+        def maximise(counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
+            self._set_rates(counts.reshape(labels.n_labelers, labels.n_answers, labels.n_classes), labels)
+            p = np.clip(self.accuracy_, 1e-12, 1 - 1e-12)
+            log_prior = float((self.right * np.log(p) + self.wrong * np.log1p(-p)).sum())
+            return as_table(self.confusion_), normalise(state_counts), log_prior
+
+        result = expectation_maximisation(
+            labels,
+            vote_shares(labels),
+            maximise,
+            state_class=class_states(labels.n_classes),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            name="OneCoin",
+        )
+        self.prior_ = normalise(result.expectation.state_counts)
+        self.n_iter_, self.converged_, self.loss_history_ = result.n_iter, result.converged, result.loss_history
+        return self
+
+    def _set_rates(self, counts: Floats, labels: Labels) -> None:
+        """Accuracy and matrices from expected counts (labelers, answers, classes)."""
+        n_classes, n_answers = labels.n_classes, labels.n_answers
+        per_answer = counts.sum(axis=2)
+        right = np.einsum("tcc->t", counts[:, :n_classes])
+        decided = per_answer[:, :n_classes].sum(axis=1)
+        prior_total = self.right + self.wrong
+        average = (right.sum() + self.right) / max(decided.sum() + prior_total, 1e-12)
+        with np.errstate(invalid="ignore"):
+            accuracy = (right + self.right) / (decided + prior_total)
+        self.accuracy_ = np.where(decided + prior_total > 0, accuracy, average)
+        answer_rate = normalise(
+            np.column_stack([decided + 1e-9, per_answer[:, n_classes:]])  # the 1e-9: a labeler without votes decides
+        )
+        self.confusion_ = _matrices(self.accuracy_, answer_rate, n_classes, n_answers)
+        pooled_rate = normalise(np.append(decided.sum(), per_answer[:, n_classes:].sum(axis=0)))[None]
+        self.pooled_ = _matrices(np.array([average]), pooled_rate, n_classes, n_answers)[0]
+
+
+def _matrices(accuracy: Floats, answer_rate: Floats, n_classes: int, n_answers: int) -> Floats:
+    matrices = np.empty((len(accuracy), n_classes, n_answers))
+    matrices[:, :, :n_classes] = ((1 - accuracy) / (n_classes - 1))[:, None, None]
+    diagonal = np.arange(n_classes)
+    matrices[:, diagonal, diagonal] = accuracy[:, None]
+    matrices[:, :, :n_classes] *= answer_rate[:, 0, None, None]
+    matrices[:, :, n_classes:] = answer_rate[:, None, 1:]
+    return matrices
