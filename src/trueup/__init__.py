@@ -2,7 +2,7 @@
 
 The parts, each loaded on first use so that ``import trueup`` stays quick:
 
-- `Labels`, `Predictions`, `read_labels`, `read_predictions`: the data
+- `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `write_labels`: the data
 - `trueup.noise`: who can be trusted
 - `trueup.simulate`: data with a known truth
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trueup import exceptions, metrics, noise, posteriors, simulate
-    from trueup.io import read_gold, read_labels, read_predictions
+    from trueup.io import read_gold, read_labels, read_predictions, write_labels
     from trueup.labels import Labels
     from trueup.predictions import Predictions
 
@@ -32,6 +32,7 @@ __all__ = [
     "read_labels",
     "read_predictions",
     "simulate",
+    "write_labels",
 ]
 
 _HOME_OF = {
@@ -40,6 +41,7 @@ _HOME_OF = {
     "read_gold": "trueup.io",
     "read_labels": "trueup.io",
     "read_predictions": "trueup.io",
+    "write_labels": "trueup.io",
 }
 _MODULES = frozenset(__all__) - _HOME_OF.keys() - {"__version__"}
 

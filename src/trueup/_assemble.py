@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._encoding import NULL_CODE, Codes, Vocabulary, encode, is_null, numbers_from_text, vocabulary_from
-from trueup._validation import check_choice, preview
+from trueup._encoding import NULL_CODE, Codes, Encoder, Vocabulary, is_null, numbers_from_text, vocabulary_from
+from trueup._validation import check_choice, kind_hint, preview
 from trueup.exceptions import InvalidLabels
-
-if TYPE_CHECKING:
-    from trueup.labels import Labels
 
 __all__ = [
     "AbstainPolicy",
     "Columns",
     "Duplicates",
     "assemble",
+    "check_names",
     "count_pairs",
-    "declared",
     "encode_columns",
     "from_counts",
     "melt_matrix",
-    "merge",
+    "vote_matrix",
 ]
 
 AbstainPolicy = Literal["ignore", "answer"]
 Duplicates = Literal["keep", "error", "first", "last"]
-Blocks = Iterable[npt.NDArray[Any] | Sequence[Any]]
+_CELLS = 250_000
 
 
 @dataclass(frozen=True)
@@ -49,33 +46,60 @@ class Columns:
     abstain: tuple[Any, ...]
 
 
-def declared(values: Any) -> tuple[Any, ...]:
-    """The values a user declared with ``missing=`` or ``abstain=``: one value, or a list, tuple or set of them."""
-    return tuple(values) if isinstance(values, list | tuple | set | frozenset) else (values,)
+def _declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What a user declared with ``missing=`` and ``abstain=``, each one value or a list, tuple, set or array of them.
+
+    Every null is None here. In a text file a number is declared by how it is written, and blank is null.
+    """
+    both = []
+    for name, values in (("missing", missing), ("abstain", abstain)):
+        values = values.tolist() if isinstance(values, np.ndarray) and values.ndim else values
+        several = list(values) if isinstance(values, list | tuple | set | frozenset) else [values]
+        if from_text:
+            several = [None if is_null(v) or v == "" else str(v) for v in several]
+        try:
+            both.append(tuple(dict.fromkeys(None if is_null(v) else v for v in several)))
+        except TypeError:
+            raise InvalidLabels(f"{name} must be a value or a list of values, got {preview(several)}") from None
+    common = [v for v in both[0] if v in both[1]]
+    if common:
+        raise InvalidLabels(f"a value is declared both missing and abstain, got {preview(common)}; choose one")
+    return both[0], both[1]
 
 
 def encode_columns(
-    *, item: Blocks, labeler: Blocks, label: Blocks, missing: Any, abstain: Any, from_text: bool = False
+    *,
+    item: Encoder,
+    labeler: Encoder,
+    label: Encoder,
+    missing: Any,
+    abstain: Any,
+    classes: Sequence[Hashable] | None = None,
+    from_text: bool = False,
 ) -> Columns:
-    """Encode the columns; text from a file becomes integers where every name of the column is one."""
-    missing, abstain = declared(missing), declared(abstain)
-    if set(missing) & set(abstain):
-        raise InvalidLabels(f"a value is declared both missing and abstain, got {preview(list(missing))}; choose one")
-    pairs = [
-        encode(item, column="item"),
-        encode(labeler, column="labeler"),
-        encode(label, column="label", special=missing + abstain),
-    ]
+    """Encode the columns; text from a file becomes integers where every name of the column is one.
+
+    Labels stay text where `classes` names them as text.
+    """
+    missing, abstain = _declared(missing, abstain, from_text=from_text)
+    i, items = item.finish()
+    t, labelers = labeler.finish()
+    z, names = label.finish(special=missing + abstain)
     if from_text:
-        pairs = [numbers_from_text(codes, names) for codes, names in pairs]
-    (i, items), (t, labelers), (z, names) = pairs
+        i, items = numbers_from_text(i, items)
+        t, labelers = numbers_from_text(t, labelers)
+        if classes is None or not any(isinstance(c, str) for c in classes):
+            z, names = numbers_from_text(z, names)
     if not len(i) == len(t) == len(z):
-        raise InvalidLabels(f"the columns must have one length, got {len(i)} items, {len(t)} labelers, {len(z)} labels")
+        raise InvalidLabels(
+            f"the columns must have one length, got {len(i)} items, {len(t)} labelers and {len(z)} labels; "
+            "pass one row for each vote"
+        )
     return Columns(i, items, t, labelers, z, names, missing, abstain)
 
 
 def melt_matrix(
-    matrix: npt.ArrayLike,
+    matrix: Any,
     *,
     missing: Any,
     abstain: Any,
@@ -83,20 +107,26 @@ def melt_matrix(
     labelers: Sequence[Hashable] | None,
 ) -> Columns:
     """An items × labelers array as columns."""
-    array = np.asarray(matrix)
+    missing, abstain = _declared(missing, abstain)
+    if isinstance(matrix, np.ma.MaskedArray):  # asarray would drop the mask and turn what it hides into votes
+        hidden, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
+        matrix[hidden] = None
+        missing = tuple(dict.fromkeys((*missing, None)))
+    array = _matrix_of(matrix)
     if array.ndim != 2:
         raise InvalidLabels(
             f"the matrix must be items × labelers, got {array.ndim} dimension(s) of shape {array.shape}; "
             "use Labels.from_frame for a long table"
         )
     n, t = array.shape
-    missing, abstain = declared(missing), declared(abstain)
-    label, names = encode([array.ravel()], column="label", special=missing + abstain)
+    cells = array.ravel()
+    encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
+    label, names = encoder.finish(special=missing + abstain)
     return Columns(
         np.repeat(np.arange(n, dtype=np.int32), t),
-        _named("items", items, n),
+        check_names("items", items, n),
         np.tile(np.arange(t, dtype=np.int32), n),
-        _named("labelers", labelers, t),
+        check_names("labelers", labelers, t),
         label,
         names,
         missing,
@@ -104,14 +134,38 @@ def melt_matrix(
     )
 
 
-def _named(what: str, names: Sequence[Hashable] | None, n: int) -> Vocabulary:
+def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(matrix)
+        if array.dtype.kind in "US" and not isinstance(matrix, np.ndarray):
+            # numpy writes the numbers of a mixed list as text, and -1 would no longer be missing but a class "-1"
+            array = np.array(matrix, dtype=object)
+    except ValueError as error:
+        raise InvalidLabels(
+            "the matrix must be items × labelers, got rows of different lengths; fill absent votes with the "
+            "value of missing="
+        ) from error
+    return array
+
+
+def check_names(what: str, names: Sequence[Hashable] | None, n: int | None = None) -> Vocabulary:
+    """A vocabulary of given names, in their order: distinct, none of them empty, and `n` of them."""
     if names is None:
-        return vocabulary_from(range(n))
-    if len(names) != n:
-        raise InvalidLabels(f"{what} must have {n} names, one for each, got {len(names)}")
-    if len(set(names)) != n:
-        raise InvalidLabels(f"{what} must be distinct, got {n - len(set(names))} repetitions")
-    return vocabulary_from(names)
+        return vocabulary_from(range(n or 0))
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise InvalidLabels(f"{what} must be a list of names, got {type(names).__name__}; pass e.g. ['a', 'b']")
+    vocabulary = vocabulary_from(names)
+    if n is not None and len(vocabulary) != n:
+        raise InvalidLabels(f"{what} must have {n} names, one for each, got {len(vocabulary)}; name each once")
+    try:
+        distinct = len(set(vocabulary.tolist()))
+    except TypeError as error:
+        raise InvalidLabels(f"{what} must be names that can be hashed, got {preview(vocabulary)}; use text") from error
+    if distinct != len(vocabulary):
+        raise InvalidLabels(f"{what} must be distinct, got {len(vocabulary) - distinct} repetitions; name each once")
+    if any(map(is_null, vocabulary)):
+        raise InvalidLabels(f"{what} must all be named, got an empty name; leave it out or name it")
+    return vocabulary
 
 
 def assemble(
@@ -131,46 +185,74 @@ def assemble(
     _check_ids(columns.labeler, "labeler")
     is_missing, is_abstention = _special_rows(columns)
     classes_out, answer = _answers(columns, classes, is_missing | is_abstention)
-    abstentions = np.bincount(columns.labeler[is_abstention], minlength=len(columns.labelers)).astype(np.int64)
     answers = classes_out
     keep = ~is_missing
     if abstain_policy == "answer" and is_abstention.any():
-        first = -2 - len(columns.missing)
-        extra = [v for v in columns.abstain]
-        answer[is_abstention] = len(classes_out) + np.where(
-            columns.label[is_abstention] == NULL_CODE,
-            [is_null(v) for v in extra].index(True) if any(is_null(v) for v in extra) else 0,
-            first - columns.label[is_abstention],
-        )
-        answers = vocabulary_from([*classes_out.tolist(), *extra])
+        answer[is_abstention] = len(classes_out) + _which_abstention(columns, columns.label[is_abstention])
+        answers = vocabulary_from([*classes_out.tolist(), *columns.abstain])
     else:
         keep &= ~is_abstention
-    item, labeler, answer = columns.item[keep], columns.labeler[keep], answer[keep]
+    if not keep.any():
+        raise InvalidLabels(
+            f"there are no votes, got {len(keep)} rows that are all declared missing or abstentions; "
+            "check missing= and abstain="
+        )
+    item, labeler = columns.item, columns.labeler
+    if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
+        item, labeler, answer = item[keep], labeler[keep], answer[keep]
     if duplicates != "keep":
-        chosen = _choose_duplicates(item, labeler, len(columns.labelers), duplicates, columns)
+        chosen = _choose_duplicates(item, labeler, duplicates, columns)
         item, labeler, answer = item[chosen], labeler[chosen], answer[chosen]
-    n_items = len(columns.items)
+    n_items, n_labelers = len(columns.items), len(columns.labelers)
+    if not count_missing:
+        is_missing[:] = False
+    unanswered = _unanswered(columns, is_missing, is_abstention)
     return {
         "items": columns.items,
         "labelers": columns.labelers,
         "classes": classes_out,
         "answers": answers,
-        "votes": vote_matrix(item, labeler, answer, (n_items, len(columns.labelers), len(answers))),
+        "votes": vote_matrix(item, labeler, answer, (n_items, n_labelers, len(answers))),
         "gold_codes": np.full(n_items, -1, np.int32),
         "held_codes": np.full(n_items, -1, np.int32),
-        "n_missing": int(is_missing.sum()) if count_missing else 0,
-        "abstentions": abstentions,
+        "n_missing": int(is_missing.sum()),
+        "abstentions": np.bincount(columns.labeler[is_abstention], minlength=n_labelers).astype(np.int64),
         "abstain_policy": abstain_policy,
+        "unanswered": unanswered,
     }
 
 
-def vote_matrix(item: Codes, labeler: Codes, answer: Codes, shape: tuple[int, int, int]) -> sparse.csr_array:
+def _unanswered(
+    columns: Columns, is_missing: npt.NDArray[np.bool_], is_abstention: npt.NDArray[np.bool_]
+) -> sparse.csr_array | None:
+    """Where rows were declared missing or abstentions, items × (labeler·2), so that a subset counts them right."""
+    rows = is_missing | is_abstention
+    if not rows.any():
+        return None
+    shape = (len(columns.items), len(columns.labelers), 2)
+    return vote_matrix(columns.item[rows], columns.labeler[rows], is_abstention[rows].astype(np.int32), shape)
+
+
+def _which_abstention(columns: Columns, codes: Codes) -> npt.NDArray[np.int64]:
+    """The number of each declared abstention, from the codes of the rows."""
+    null = columns.abstain.index(None) if None in columns.abstain else 0
+    return np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
+
+
+def vote_matrix(
+    item: Codes,
+    labeler: Codes,
+    answer: Codes,
+    shape: tuple[int, int, int],
+    *,
+    times: npt.NDArray[np.float64] | None = None,
+) -> sparse.csr_array:
     """Sparse items × (labeler·answer) matrix of how often."""
     n_items, n_labelers, n_answers = shape
-    column = labeler * np.int32(n_answers) + answer
-    matrix = sparse.csr_array(
-        sparse.coo_array((np.ones(len(item)), (item, column)), shape=(n_items, n_labelers * n_answers))
-    )
+    wide = n_labelers * n_answers >= 2**31
+    column = (labeler.astype(np.int64) if wide else labeler) * np.int32(n_answers) + answer
+    data = np.ones(len(item)) if times is None else times
+    matrix = sparse.csr_array(sparse.coo_array((data, (item, column)), shape=(n_items, n_labelers * n_answers)))
     matrix.sum_duplicates()
     return matrix
 
@@ -188,8 +270,8 @@ def _check_ids(codes: Codes, column: str) -> None:
     empty = np.flatnonzero(codes == NULL_CODE)
     if len(empty):
         raise InvalidLabels(
-            f"{column} is empty in {len(empty)} of {len(codes)} rows (first: row {empty[0]}); "
-            "every vote needs an item and a labeler: fill them in or drop the rows"
+            f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
+            f"(first: row {empty[0]}); fill them in or drop the rows"
         )
 
 
@@ -200,21 +282,23 @@ def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[
     is_abstention = columns.label < -1 - n_missing
     null = columns.label == NULL_CODE
     if null.any():
-        if any(is_null(v) for v in columns.missing):
+        if None in columns.missing:
             is_missing |= null
-        elif any(is_null(v) for v in columns.abstain):
+        elif None in columns.abstain:
             is_abstention |= null
         else:
             raise InvalidLabels(
-                f"label is empty in {int(null.sum())} of {len(null)} rows (first: row {int(np.argmax(null))}); "
-                "declare what that means: missing=None for no vote, abstain=None for an abstention"
+                f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: row "
+                f"{int(np.argmax(null))}); declare what that means: missing=None for no vote, abstain=None for an "
+                "abstention"
             )
     blank = [i for i, name in enumerate(columns.names.tolist()) if isinstance(name, str) and not name.strip()]
     if blank:
         rows = np.isin(columns.label, blank)
         raise InvalidLabels(
-            f"label is blank text in {int(rows.sum())} of {len(rows)} rows (first: row {int(np.argmax(rows))}); "
-            f"declare what that means: missing={columns.names[blank[0]]!r} for no vote, abstain=… for an abstention"
+            f"label must not be blank text, got {int(rows.sum())} of {len(rows)} rows where it is (first: row "
+            f"{int(np.argmax(rows))}); declare what that means: missing={columns.names[blank[0]]!r} for no vote, "
+            "abstain=… for an abstention"
         )
     return is_missing, is_abstention
 
@@ -222,42 +306,52 @@ def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[
 def _answers(
     columns: Columns, classes: Sequence[Hashable] | None, special: npt.NDArray[np.bool_]
 ) -> tuple[Vocabulary, Codes]:
+    """The classes, and the class code of every row that is not special."""
     if classes is None:
         if len(columns.names) < 2:
             got = f"only {columns.names[0]!r}" if len(columns.names) else "none"
             raise InvalidLabels(
-                f"votes must name at least two classes, got {got}; pass classes=[…] with all that could have been chosen"
+                f"votes must name at least two classes, got {got}; pass classes=[…] with all that could be chosen"
             )
         return columns.names, columns.label.copy()
-    named = vocabulary_from(classes)
-    if len(set(named.tolist())) != len(named) or len(named) < 2:
-        raise InvalidLabels(f"classes must be at least two distinct names, got {preview(named, most=5)}")
+    named = check_names("classes", classes)
+    if len(named) < 2:
+        raise InvalidLabels(f"classes must be at least two names, got {preview(named)}; name all that can be chosen")
     position = {name: i for i, name in enumerate(named.tolist())}
-    unknown = [name for name in columns.names.tolist() if name not in position]
-    if unknown:
-        rows = int(np.isin(columns.names[columns.label[~special]], unknown).sum()) if len(columns.names) else 0
+    twice = [v for v in (*columns.missing, *columns.abstain) if v in position]
+    if twice:
         raise InvalidLabels(
-            f"{rows} of {len(special)} votes are for classes that are not in classes=, got {preview(unknown)}; "
-            "add them to classes=, or declare them with missing= or abstain="
+            f"a value cannot be a class and declared missing or abstain, got {preview(twice)}; "
+            "take it out of classes= or pass another missing= or abstain="
         )
-    rank = np.array([position[name] for name in columns.names.tolist()] + [0], dtype=np.int32)
-    return named, np.where(special, -1, rank[np.where(special, -1, columns.label)]).astype(np.int32)
+    names = columns.names.tolist()
+    unknown = [k for k, name in enumerate(names) if name not in position]
+    if unknown:
+        rows = int(np.isin(columns.label, unknown).sum())
+        others = [names[k] for k in unknown]
+        raise InvalidLabels(
+            f"{rows} of {len(special)} votes are for classes that are not in classes=, got {preview(others)}"
+            + (
+                kind_hint(others[0], named, what="classes=")
+                or "; add them to classes=, or declare them with missing= or abstain="
+            )
+        )
+    rank = np.array([position[name] for name in names] + [-1], dtype=np.int32)
+    return named, rank[np.where(special, -1, columns.label)]
 
 
-def _choose_duplicates(
-    item: Codes, labeler: Codes, n_labelers: int, rule: Duplicates, columns: Columns
-) -> npt.NDArray[np.int64]:
-    pair = item.astype(np.int64) * n_labelers + labeler
+def _choose_duplicates(item: Codes, labeler: Codes, rule: Duplicates, columns: Columns) -> npt.NDArray[np.int64]:
+    pair = item.astype(np.int64) * len(columns.labelers) + labeler
     if rule == "last":
         _, first = np.unique(pair[::-1], return_index=True)
         return np.sort(len(pair) - 1 - first)
     _, first = np.unique(pair, return_index=True)
     if rule == "error" and len(first) < len(pair):
         again = int(np.setdiff1d(np.arange(len(pair)), first)[0])
+        who, what = columns.labelers[labeler[again]], columns.items[item[again]]
         raise InvalidLabels(
-            f"{len(pair) - len(first)} votes repeat a labeler's vote on an item, first labeler "
-            f"{columns.labelers[labeler[again]]!r} on item {columns.items[item[again]]!r}; "
-            'pass duplicates="keep", "first" or "last"'
+            f"a labeler must vote once on an item, got {len(pair) - len(first)} repeated votes (first: labeler "
+            f'{who!s} on item {what!s}); pass duplicates="keep", "first" or "last"'
         )
     return np.sort(first)
 
@@ -272,16 +366,22 @@ def from_counts(
     """The fields of `Labels` from an items × classes table of counts."""
     table = np.asarray(counts)
     if table.ndim != 2 or table.shape[1] < 2:
-        raise InvalidLabels(f"counts must be items × classes with at least two classes, got shape {table.shape}")
+        raise InvalidLabels(
+            f"counts must be items × classes with at least two classes, got shape {table.shape}; "
+            "use Labels.from_frame for a long table"
+        )
     if table.dtype.kind not in "iuf" or (table < 0).any() or not np.isfinite(table).all() or (table % 1 != 0).any():
-        raise InvalidLabels("counts must be whole numbers that are not negative; use Labels.from_frame for names")
+        raise InvalidLabels(
+            f"counts must be whole numbers that are not negative, got {preview(table.ravel())} of type {table.dtype}; "
+            "use Labels.from_frame for names"
+        )
     if not table.any():
-        raise InvalidLabels("there are no votes, got counts that are all 0")
+        raise InvalidLabels("there are no votes, got counts that are all 0; pass how many said what")
     n, n_classes = table.shape
-    names = _named("classes", classes, n_classes)
+    names = check_names("classes", classes, n_classes)
     return {
-        "items": _named("items", items, n),
-        "labelers": vocabulary_from([labeler]),
+        "items": check_names("items", items, n),
+        "labelers": check_names("labeler", [labeler]),
         "classes": names,
         "answers": names,
         "votes": sparse.csr_array(table.astype(np.float64)),
@@ -291,59 +391,3 @@ def from_counts(
         "abstentions": np.zeros(1, np.int64),
         "abstain_policy": "ignore",
     }
-
-
-def merge(a: Labels, b: Labels) -> dict[str, Any]:
-    """The fields of the union of two `Labels`."""
-    if a.abstain_policy != b.abstain_policy and a.abstentions.any() and b.abstentions.any():
-        raise InvalidLabels(
-            f"labels with different abstain policies cannot be merged, got {a.abstain_policy!r} and {b.abstain_policy!r}; "
-            "read both with one abstain_policy"
-        )
-    items, item_of = _union(a.items, b.items, "item")
-    labelers, labeler_of = _union(a.labelers, b.labelers, "labeler")
-    classes, class_of = _union(a.classes, b.classes, "label")
-    extra = [v for labels in (a, b) for v in labels.answers[labels.n_classes :].tolist()]
-    answers = vocabulary_from([*classes.tolist(), *dict.fromkeys(extra)]) if extra else classes
-    answer_position = {name: i for i, name in enumerate(answers.tolist())}
-    parts, weights = [], []
-    gold, held = np.full(len(items), -1, np.int32), np.full(len(items), -1, np.int32)
-    abstentions = np.zeros(len(labelers), np.int64)
-    for k, labels in enumerate((a, b)):
-        item, labeler, answer, count = labels.vote_table()
-        new_answer = np.array([answer_position[name] for name in labels.answers.tolist()], np.int32)
-        parts.append((item_of[k][item], labeler_of[k][labeler], new_answer[answer]))
-        weights.append(count)
-        abstentions[labeler_of[k]] += labels.abstentions
-        for mine, other, codes in ((gold, held, labels.gold_codes), (held, gold, labels.held_codes)):
-            known = codes >= 0
-            mine[item_of[k][known]] = class_of[k][codes[known]]
-            other[item_of[k][known]] = -1
-    item, labeler, answer = (np.concatenate(p) for p in zip(*parts, strict=True))
-    again = np.concatenate(weights)
-    votes = vote_matrix(
-        np.repeat(item, again),
-        np.repeat(labeler, again),
-        np.repeat(answer, again),
-        (len(items), len(labelers), len(answers)),
-    )
-    return {
-        "items": items,
-        "labelers": labelers,
-        "classes": classes,
-        "answers": answers,
-        "votes": votes,
-        "gold_codes": gold,
-        "held_codes": held,
-        "n_missing": a.n_missing + b.n_missing,
-        "abstentions": abstentions,
-        "abstain_policy": a.abstain_policy if a.abstentions.any() else b.abstain_policy,
-    }
-
-
-def _union(a: Vocabulary, b: Vocabulary, column: str) -> tuple[Vocabulary, tuple[Codes, Codes]]:
-    if np.array_equal(a, b):  # keeps an order that a user chose
-        same = np.arange(len(a), dtype=np.int32)
-        return a, (same, same)
-    codes, names = encode([a.tolist(), b.tolist()], column=column)
-    return names, (codes[: len(a)], codes[len(a) :])

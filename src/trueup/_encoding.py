@@ -57,7 +57,7 @@ class _Book(dict[Hashable, int]):
         self.names: list[Hashable] = []
 
     def __missing__(self, name: Hashable) -> int:
-        if is_null(name):
+        if type(name) is not str and is_null(name):
             return NULL_CODE  # not stored: every NaN is a key of its own
         self[name] = code = len(self.names)
         self.names.append(name)
@@ -189,15 +189,14 @@ def _special_codes(names: Sequence[Hashable] | npt.NDArray[np.int64], special: S
     """The special values that occur among the names, with their codes; True is not the number 1 here."""
     wanted = {value: -2 - k for k, value in enumerate(special) if not is_null(value)}
     if isinstance(names, np.ndarray):
-        numbers = [v for v in wanted if kind_of(v) == "number" and float(v) in _INT64 and v in names]
-        return {int(v): wanted[v] for v in numbers}
+        return {int(v): code for v, code in wanted.items() if _whole(v) and v in names}
     boolean = {value: kind_of(value) == "bool" for value in wanted}
     return {n: wanted[n] for n in names if n in wanted and boolean[n] == (kind_of(n) == "bool")} if wanted else {}
 
 
 def _sorted_vocabulary(names: list[Hashable], column: str) -> tuple[Vocabulary, Codes]:
     families: dict[str, Hashable] = {}
-    for name in names:
+    for name in {type(name): name for name in reversed(names)}.values():
         families.setdefault(kind_of(name), name)
     if len(families) > 1:
         (kind_a, a), (kind_b, b) = list(families.items())[:2]

@@ -121,12 +121,12 @@ def kind_hint(got: object, known: Sequence[Any] | npt.NDArray[Any], *, what: str
     """What to do where names do not match because their types differ (1 and "1"), or nothing."""
     if not len(known):
         return ""
-    sample = known[0].item() if isinstance(known[0], np.generic) else known[0]
+    got, sample = (v.item() if isinstance(v, np.generic) else v for v in (got, known[0]))
     mine, theirs = kind_of(got), kind_of(sample)
     if mine == theirs:
         return ""
     how = {"number": "int(…)", "text": "str(…)", "bool": "bool(…)"}.get(theirs, f"{theirs}(…)")
     return (
-        f"; the {what} of the labels are {theirs} such as {sample!r} and these are {mine} such as {got!r}: "
+        f"; the {what} of the labels are of type {theirs} (e.g. {sample!r}) and these of type {mine} (e.g. {got!r}): "
         f"convert one of them, e.g. with {how}"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup import _assemble
-from trueup._encoding import Codes, Vocabulary
+from trueup import _assemble, _describe, _merge
+from trueup._encoding import Codes, Encoder, Vocabulary, positions
 from trueup._frames import column_blocks, make_frame
-from trueup._validation import check_choice, did_you_mean, preview
+from trueup._validation import check_choice, kind_hint, preview
 from trueup.exceptions import DataWarning, InvalidLabels
 
 __all__ = ["Labels"]
@@ -47,6 +47,8 @@ class Labels:
         Rows declared missing and left out.
     abstentions : array of shape (n_labelers,)
         Declared abstentions of each labeler, whether ignored or kept as an answer.
+    unanswered : scipy.sparse.csr_array of shape (n_items, n_labelers * 2), optional
+        Where the rows declared missing (even columns) and the abstentions (odd columns) were; None if there are none.
     """
 
     items: Vocabulary
@@ -59,6 +61,7 @@ class Labels:
     n_missing: int
     abstentions: npt.NDArray[np.int64]
     abstain_policy: _assemble.AbstainPolicy
+    unanswered: sparse.csr_array | None = field(default=None, repr=False)
 
     # ------------------------------------------------------------------ in
 
@@ -104,13 +107,13 @@ class Labels:
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
         columns = _assemble.encode_columns(
-            item=column_blocks(frame, item, role="item"),
-            labeler=column_blocks(frame, labeler, role="labeler"),
-            label=column_blocks(frame, label, role="label"),
+            item=Encoder.of(column_blocks(frame, item, role="item"), "item"),
+            labeler=Encoder.of(column_blocks(frame, labeler, role="labeler"), "labeler"),
+            label=Encoder.of(column_blocks(frame, label, role="label"), "label"),
             missing=missing,
             abstain=abstain,
         )
-        return cls._assembled(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
+        return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
 
     @classmethod
     def from_matrix(
@@ -134,7 +137,7 @@ class Labels:
         >>> tu.Labels.from_matrix([[0, 1, -1], [1, 1, 1]]).n_votes
         5
         """
-        return cls._assembled(
+        return cls._from_columns(
             _assemble.melt_matrix(matrix, missing=missing, abstain=abstain, items=items, labelers=labelers),
             classes=classes,
             abstain_policy=abstain_policy,
@@ -161,26 +164,14 @@ class Labels:
         >>> tu.Labels.from_counts([[3, 1], [0, 2]], classes=["cat", "dog"])
         Labels(2 items, 1 labeler, 2 classes, 6 votes)
         """
-        return cls(**_assemble.from_counts(counts, classes=classes, items=items, labeler=labeler))
+        labels = cls(**_assemble.from_counts(counts, classes=classes, items=items, labeler=labeler))
+        _describe.warn(labels, repeated=False, stacklevel=3)
+        return labels
 
     @classmethod
-    def _assembled(cls, columns: _assemble.Columns, *, duplicates: _assemble.Duplicates, **options: Any) -> Labels:
+    def _from_columns(cls, columns: _assemble.Columns, *, duplicates: _assemble.Duplicates, **options: Any) -> Labels:
         labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options))
-        repeated = labels.n_votes - labels.n_pairs
-        if repeated and duplicates == "keep":
-            warnings.warn(
-                f"{repeated} of {labels.n_votes} votes repeat a labeler's vote on an item and are kept as repeated "
-                'votes; pass duplicates="first", "last" or "error" to treat them otherwise',
-                DataWarning,
-                stacklevel=3,
-            )
-        silent = int((labels.votes_per_item == 0).sum())
-        if silent:
-            warnings.warn(
-                f"{silent} of {labels.n_items} items have no votes; they are kept, and only the prior speaks of them",
-                DataWarning,
-                stacklevel=3,
-            )
+        _describe.warn(labels, repeated=duplicates == "keep", stacklevel=4)
         return labels
 
     # ------------------------------------------------------------------ what is there
@@ -257,44 +248,28 @@ class Labels:
         return dict(zip(self.items[known].tolist(), self.classes[codes[known]].tolist(), strict=True))
 
     def __repr__(self) -> str:
-        def some(n: int, what: str) -> str:
-            return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith('s') else 's'}"
+        return _describe.one_line(self)
 
-        parts = [
-            some(self.n_items, "item"),
-            some(self.n_labelers, "labeler"),
-            some(self.n_classes, "class"),
-            some(self.n_votes, "vote"),
-        ]
-        if self.abstentions.sum():
-            parts.append(some(int(self.abstentions.sum()), "abstention") + f" ({self.abstain_policy})")
-        if self.n_missing:
-            parts.append(f"{self.n_missing:,} missing")
-        for codes, what in ((self.gold_codes, "gold"), (self.held_codes, "held-out gold")):
-            if (codes >= 0).any():
-                parts.append(f"{int((codes >= 0).sum()):,} {what}")
-        return f"Labels({', '.join(parts)})"
+    def __getstate__(self) -> dict[str, Any]:
+        names = {f.name for f in fields(self)}  # what is cached can be made again
+        return {name: value for name, value in self.__dict__.items() if name in names}
 
     def item_codes(self, names: Iterable[Hashable]) -> npt.NDArray[np.int64]:
         """The positions of items in `items`; an unknown one is an error."""
-        return self._positions(names, self._item_position, "item")
+        return np.array(positions(names, self.items, self._item_position, "item"), dtype=np.int64)
+
+    def find_items(self, names: Iterable[Hashable]) -> npt.NDArray[np.int64]:
+        """The positions of items in `items`, and -1 for an unknown one."""
+        wanted = names.tolist() if isinstance(names, np.ndarray) else list(names)
+        return np.fromiter((self._item_position.get(name, -1) for name in wanted), np.int64, len(wanted))
+
+    def _labeler_codes(self, names: Iterable[Hashable]) -> npt.NDArray[np.int64]:
+        position = {name: i for i, name in enumerate(self.labelers.tolist())}
+        return np.array(positions(names, self.labelers, position, "labeler"), dtype=np.int64)
 
     @cached_property
     def _item_position(self) -> dict[Hashable, int]:
         return {name: i for i, name in enumerate(self.items.tolist())}
-
-    def _positions(
-        self, names: Iterable[Hashable], position: Mapping[Hashable, int], what: str
-    ) -> npt.NDArray[np.int64]:
-        wanted = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        try:
-            return np.array([position[name] for name in wanted], dtype=np.int64)
-        except KeyError:
-            unknown = [name for name in wanted if name not in position]
-            raise InvalidLabels(
-                f"{len(unknown)} of {len(wanted)} {what}s are not in the labels, got {preview(unknown)}"
-                f"{did_you_mean(unknown[0], list(position)[:1000]) or f'; see labels.{what}s'}"
-            ) from None
 
     # ------------------------------------------------------------------ other labels from these
 
@@ -308,13 +283,18 @@ class Labels:
             Use them when fitting (their truth is then fixed), or keep them aside to check a fit.
         """
         check_choice(role, ("fit", "check"), name="role")
+        if not isinstance(truths, Mapping):
+            raise InvalidLabels(f"gold must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
         position = {name: i for i, name in enumerate(self.classes.tolist())}
-        where = self._positions(truths.keys(), self._item_position, "item")
-        unknown = [value for value in truths.values() if value not in position]
+        where = self.item_codes(truths.keys())
+        unknown = [v for v in truths.values() if not isinstance(v, Hashable) or v not in position]
         if unknown:
             raise InvalidLabels(
-                f"gold names a class that no vote and no classes= names, got {preview(unknown)}; "
-                f"the classes are {preview(self.classes, most=10)}"
+                f"gold names a class that no vote and no classes= names, got {preview(unknown)}"
+                + (
+                    kind_hint(unknown[0], self.classes, what="classes")
+                    or f"; the classes are {preview(self.classes, most=10)}: pass classes=[…] when reading the votes"
+                )
             )
         codes = np.array([position[value] for value in truths.values()], dtype=np.int32)
         gold, held = self.gold_codes.copy(), self.held_codes.copy()
@@ -333,47 +313,70 @@ class Labels:
 
         An item whose votes all go stays as an item without votes.
         """
-        votes, kept_items, kept_labelers = self.votes, np.arange(self.n_items), np.arange(self.n_labelers)
+        kept_items, kept_labelers = np.arange(self.n_items), np.arange(self.n_labelers)
         if items is not None:
             kept_items = np.unique(self.item_codes(items))
-            votes = votes[kept_items]
         if labelers is not None:
-            position = {name: i for i, name in enumerate(self.labelers.tolist())}
-            kept_labelers = np.unique(self._positions(labelers, position, "labeler"))
-            columns = (kept_labelers[:, None] * self.n_answers + np.arange(self.n_answers)).ravel()
-            votes = sparse.csr_array(votes[:, columns])
+            kept_labelers = np.unique(self._labeler_codes(labelers))
+        for kept, what in ((kept_items, "item"), (kept_labelers, "labeler")):
+            if not len(kept):
+                raise InvalidLabels(f"a selection must keep at least one {what}, got none; name some of labels.{what}s")
+
+        def part(votes: sparse.csr_array, width: int) -> sparse.csr_array:
+            votes = votes if items is None else votes[kept_items]
+            columns = (kept_labelers[:, None] * width + np.arange(width)).ravel()
+            return votes if labelers is None else sparse.csr_array(votes[:, columns])
+
+        counts: dict[str, Any] = {"abstentions": self.abstentions[kept_labelers]}
+        if self.unanswered is not None:
+            unanswered = part(self.unanswered, 2)
+            per_labeler = np.asarray(unanswered.sum(axis=0), dtype=np.int64).reshape(-1, 2)
+            counts = {
+                "unanswered": unanswered,
+                "n_missing": int(per_labeler[:, 0].sum()),
+                "abstentions": per_labeler[:, 1],
+            }
         return replace(
             self,
             items=self.items[kept_items],
             labelers=self.labelers[kept_labelers],
-            votes=votes,
+            votes=part(self.votes, self.n_answers),
             gold_codes=self.gold_codes[kept_items],
             held_codes=self.held_codes[kept_items],
-            abstentions=self.abstentions[kept_labelers],
+            **counts,
         )
 
     def without_labeler(self, *names: Hashable) -> Labels:
         """These labels without the votes of some labelers."""
-        position = {name: i for i, name in enumerate(self.labelers.tolist())}
-        gone = set(self._positions(names, position, "labeler").tolist())
-        return self.select(labelers=[name for i, name in enumerate(self.labelers.tolist()) if i not in gone])
+        return self.select(labelers=np.delete(self.labelers, self._labeler_codes(names)))
 
-    def merge(self, other: Labels) -> Labels:
+    def merge(self, other: Labels, *, duplicates: _assemble.Duplicates = "keep") -> Labels:
         """All votes of both; items, labelers and classes of the same name are the same.
 
-        Gold of `other` wins where both have it for an item.
+        Where a labeler voted on an item in both, the votes are repeated votes (with a warning that says on how many)
+        or, by `duplicates`, an error, or only those of the "first" (these) or the "last" (`other`). Gold of `other`
+        wins where both have it for an item.
         """
-        return Labels(**_assemble.merge(self, other))
+        fields_of_both, common = _merge.merge(self, other, duplicates=duplicates)
+        if common and duplicates == "keep":
+            warnings.warn(
+                f"{common} pairs of a labeler and an item have votes in both labels and are kept as repeated votes; "
+                'pass duplicates="first", "last" or "error" to treat them otherwise',
+                DataWarning,
+                stacklevel=2,
+            )
+        return Labels(**fields_of_both)
 
     # ------------------------------------------------------------------ out
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The votes as a long table (item, labeler, label), one row a vote.
 
-        `backend` is "pandas", "polars" or "pyarrow"; by default the first that is installed.
+        Items without votes, gold and what was left out are not in it. `backend` is "pandas", "polars" or "pyarrow";
+        by default the first that is installed.
         """
-        item, labeler, answer, count = (np.repeat(x, self.vote_table()[3]) for x in self.vote_table())
-        del count
+        item, labeler, answer, times = self.vote_table()
+        item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
         return make_frame(
             {"item": self.items[item], "labeler": self.labelers[labeler], "label": self.answers[answer]},
             backend=backend,
@@ -381,27 +384,8 @@ class Labels:
 
     def summary(self) -> dict[str, Any]:
         """Counts that say what was found: sizes, spread of votes, missing, abstentions, gold."""
-        per_item, per_labeler = self.votes_per_item, self.votes_per_labeler
-        return {
-            "items": self.n_items,
-            "labelers": self.n_labelers,
-            "classes": self.classes.tolist(),
-            "votes": self.n_votes,
-            "votes_per_item": {
-                "min": int(per_item.min()),
-                "mean": float(per_item.mean()),
-                "max": int(per_item.max()),
-            },
-            "votes_per_labeler": {
-                "min": int(per_labeler.min()),
-                "median": float(np.median(per_labeler)),
-                "max": int(per_labeler.max()),
-            },
-            "items_without_votes": int((per_item == 0).sum()),
-            "repeated_votes": self.n_votes - self.n_pairs,
-            "missing": self.n_missing,
-            "abstentions": int(self.abstentions.sum()),
-            "abstain_policy": self.abstain_policy,
-            "gold": int((self.gold_codes >= 0).sum()),
-            "held_gold": int((self.held_codes >= 0).sum()),
-        }
+        return _describe.summary(self)
+
+    def notes(self) -> list[str]:
+        """One sentence for each oddity: items without votes, labelers with one vote, what is repeated or left out."""
+        return _describe.notes(self)

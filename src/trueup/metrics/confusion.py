@@ -47,7 +47,7 @@ def _checked(counts: npt.ArrayLike) -> Array:
 
 
 def _divide(numerator: npt.ArrayLike, denominator: npt.ArrayLike, scale: npt.ArrayLike = 0.0) -> Array:
-    """The quotient, and nan where the denominator is zero, or only a rounding away from it for numbers of this scale."""
+    """The quotient; nan where the denominator is zero, or only a rounding away from it for numbers of this scale."""
     top, bottom = np.broadcast_arrays(np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float))
     usable = np.abs(bottom) > _ROUNDING * np.asarray(scale)
     return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.nan), where=usable))

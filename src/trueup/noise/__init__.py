@@ -1,13 +1,22 @@
 """Who can be trusted: models of how labelers err."""
 
+from trueup.noise.auto import Stack, choose
 from trueup.noise.base import NoiseModel
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
+from trueup.noise.identifiability import identifiability_problem
+from trueup.noise.independence import (
+    EffectiveLabelers,
+    IndependenceCheck,
+    check_independence,
+    effective_labelers,
+)
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
+from trueup.noise.registry import fit, get_model, list_models, register_model
 from trueup.noise.subtypes import Subtypes
 
 __all__ = [
@@ -15,9 +24,20 @@ __all__ = [
     "Confusion",
     "DawidSkene",
     "Difficulty",
+    "EffectiveLabelers",
+    "IndependenceCheck",
     "Majority",
     "NoiseModel",
     "OneCoin",
+    "Stack",
     "Subtypes",
+    "check_independence",
+    "choose",
+    "effective_labelers",
+    "fit",
+    "get_model",
     "heldout_scores",
+    "identifiability_problem",
+    "list_models",
+    "register_model",
 ]

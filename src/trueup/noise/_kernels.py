@@ -8,9 +8,10 @@ reference here. Where numba is installed and there is enough to do, compiled ker
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -20,13 +21,26 @@ from scipy.special import logsumexp
 
 from trueup._optional import is_installed
 
-__all__ = ["FLOOR", "Expectation", "Sweep", "em_step", "engine_for", "gibbs_step", "log_likelihood"]
+__all__ = [
+    "FLOOR",
+    "Expectation",
+    "PreparedVotes",
+    "Sweep",
+    "em_step",
+    "engine_for",
+    "gibbs_step",
+    "log_likelihood",
+    "prepare",
+]
 
 Floats = npt.NDArray[np.float64]
 Engine = Literal["scipy", "numba"]
 
 FLOOR = 1e-10  # the least probability of an answer; keeps products and logarithms finite
 _WORTH_COMPILING = 20_000  # votes × passes from which compiled code repays loading numba
+_BLOCK = 50_000  # votes that are worth a thread
+_MOST_BLOCKS = 16
+_NO_FLOATS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,17 @@ class Expectation:
     state_counts: Floats  # (states,): expected number of items
     log_likelihood: float
     posterior: Floats | None  # (items, states), if asked for
+
+
+@dataclass(frozen=True)
+class PreparedVotes:
+    """The vote matrix as the kernels read it; make one with `prepare` and use it for all steps of a fit."""
+
+    matrix: sparse.csr_array
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.uint32]
+    data: Floats  # empty if every vote was given once
+    edges: tuple[int, ...]  # of blocks of items with about equal numbers of votes
 
 
 @dataclass(frozen=True)
@@ -57,13 +82,32 @@ def engine_for(votes: sparse.csr_array, passes: int) -> Engine:
     return "numba" if votes.nnz * passes >= _WORTH_COMPILING and is_installed("numba") else "scipy"
 
 
+def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
+    """Do once what every step needs. All steps take a plain matrix too, and then do this each time."""
+    if isinstance(votes, PreparedVotes):
+        return votes
+    # Blocks do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
+    # which must not need more memory than the votes.
+    n_blocks = max(1, min(_MOST_BLOCKS, votes.nnz // _BLOCK, votes.nnz // votes.shape[1]))
+    cuts = [votes.nnz * k // n_blocks for k in range(1, n_blocks)]
+    inner = np.searchsorted(votes.indptr, cuts).tolist() if cuts else []
+    data = votes.data
+    return PreparedVotes(
+        votes,
+        votes.indptr.astype(np.int64, copy=False),
+        votes.indices.astype(np.int32, copy=False).view(np.uint32),
+        _NO_FLOATS if (data == 1).all() else data.astype(np.float64, copy=False),
+        (0, *inner, votes.shape[0]),
+    )
+
+
 def log_likelihood(votes: sparse.csr_array, table: Floats) -> Floats:
     """Log p(votes of an item | state), shape (items, states), from a table (labelers·answers, states)."""
     return np.asarray(votes @ np.log(np.maximum(table, FLOOR)))
 
 
 def em_step(
-    votes: sparse.csr_array,
+    votes: sparse.csr_array | PreparedVotes,
     table: Floats,
     weights: Floats,
     *,
@@ -77,23 +121,51 @@ def em_step(
     `gold` is the known class of each item or -1; only states of that class (`state_class`) are then possible.
     """
     if engine == "scipy":
-        posterior, per_item = _posterior(votes, table, weights, gold, state_class)
-        counts = np.asarray(votes.T @ posterior)
+        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        posterior, per_item = _posterior(matrix, table, weights, gold, state_class)
+        counts = np.asarray(matrix.T @ posterior)
         return Expectation(counts, posterior.sum(axis=0), float(per_item.sum()), posterior if keep_posterior else None)
     from trueup.noise import _numba
 
-    out = np.empty((votes.shape[0] if keep_posterior else 0, len(weights)))
+    ready = prepare(votes)
+    n_states = len(weights)
+    width = _numba.width_for(n_states)
+    padded, starts = _padded(table, weights, state_class, len(width))
+    known = gold.astype(np.int32, copy=False)
+    out = np.empty((len(gold) if keep_posterior else 0, n_states))
 
-    def block(low: int, high: int, counts: Floats, state_counts: Floats) -> float:
-        arguments = _plain(votes, table, weights, gold, state_class)
-        return float(_numba.em_block(low, high, *arguments, counts, state_counts, out))
+    def block(low: int, high: int) -> tuple[Floats, Floats, float]:
+        counts, state_counts = np.zeros(padded.shape), np.zeros(starts.shape[1])
+        total = _numba.em_block(
+            low,
+            high,
+            ready.indptr,
+            ready.indices,
+            ready.data,
+            padded.reshape(-1),
+            starts.reshape(-1),
+            known,
+            counts.reshape(-1),
+            state_counts,
+            out,
+            width,
+        )
+        return counts, state_counts, total
 
-    counts, state_counts, total = _in_blocks(block, votes, table.shape)
-    return Expectation(counts, state_counts, total, out if keep_posterior else None)
+    blocks = list(pairwise(ready.edges))
+    parts = [block(*blocks[0])] if len(blocks) == 1 else list(_threads().map(lambda edges: block(*edges), blocks))
+    counts, state_counts, total = parts[0]
+    for more_counts, more_state_counts, more_total in parts[1:]:
+        counts += more_counts
+        state_counts += more_state_counts
+        total += more_total
+    # What is padded away is zero, and a copy spares all who use the counts a stride.
+    counts = np.ascontiguousarray(counts[:, :n_states])
+    return Expectation(counts, state_counts[:n_states], total, out if keep_posterior else None)
 
 
 def gibbs_step(
-    votes: sparse.csr_array,
+    votes: sparse.csr_array | PreparedVotes,
     table: Floats,
     weights: Floats,
     uniforms: Floats,
@@ -103,9 +175,10 @@ def gibbs_step(
     engine: Engine,
 ) -> Sweep:
     """One state for each item, drawn by inversion of `uniforms` (so both engines draw the same), and its counts."""
-    states = np.empty(votes.shape[0], dtype=np.int16)
+    states = np.empty(len(gold), dtype=np.int16)
     if engine == "scipy":
-        posterior, per_item = _posterior(votes, table, weights, gold, state_class)
+        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        posterior, per_item = _posterior(matrix, table, weights, gold, state_class)
         # The last state with any probability serves when rounding leaves a remainder.
         last = posterior.shape[1] - 1 - np.argmax(posterior[:, ::-1] > 0, axis=1)
         states[:] = np.minimum((np.cumsum(posterior, axis=1) <= uniforms[:, None]).sum(axis=1), last)
@@ -114,32 +187,61 @@ def gibbs_step(
         )
         return Sweep(
             states,
-            np.asarray((votes.T @ chosen).toarray()),
+            np.asarray((matrix.T @ chosen).toarray()),
             np.bincount(states, minlength=len(weights)).astype(float),
             float(per_item.sum()),
         )
     from trueup.noise import _numba
 
+    ready = prepare(votes)
+    width = _numba.width_for(len(weights))
+    padded, starts = _padded(table, weights, state_class, len(width))
     counts, state_counts = np.zeros(table.shape), np.zeros(len(weights))
-    arguments = _plain(votes, table, weights, gold, state_class)
     # Chains run on threads of their own, so a sweep stays on one.
-    total = _numba.gibbs_block(0, votes.shape[0], *arguments, uniforms, states, counts, state_counts)
-    return Sweep(states, counts, state_counts, float(total))
-
-
-def _plain(
-    votes: sparse.csr_array, table: Floats, weights: Floats, gold: npt.NDArray[Any], state_class: npt.NDArray[Any]
-) -> tuple[Any, ...]:
-    """The arguments of a compiled kernel, of one type each so that it is compiled once."""
-    return (
-        votes.indptr.astype(np.int64, copy=False),
-        votes.indices.astype(np.int32, copy=False),
-        votes.data.astype(np.float64, copy=False),
-        np.ascontiguousarray(np.maximum(table, FLOOR)),
-        np.ascontiguousarray(weights, dtype=np.float64),
+    total = _numba.gibbs_block(
+        0,
+        len(states),
+        ready.indptr,
+        ready.indices,
+        ready.data,
+        padded.reshape(-1),
+        starts.reshape(-1),
         gold.astype(np.int32, copy=False),
-        state_class.astype(np.int32, copy=False),
+        counts.reshape(-1),
+        state_counts,
+        uniforms,
+        states,
+        width,
     )
+    return Sweep(states, counts, state_counts, total)
+
+
+def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width: int) -> tuple[Floats, Floats]:
+    """The table and the rows an item starts from, with states that have no weight added up to a multiple of `width`.
+
+    An item starts from row 0, the weights, or from row 1 + c, the weights of class c only, if it is known to be in c.
+    """
+    n_states = len(weights)
+    n_padded = n_states + -n_states % width
+    starts = np.zeros((int(state_class.max()) + 2, n_padded))
+    starts[0, :n_states] = weights
+    starts[1 + state_class, np.arange(n_states)] = weights
+    if n_padded == n_states:
+        return np.maximum(table, FLOOR, order="C"), starts
+    padded = np.zeros((len(table), n_padded))
+    np.maximum(table, FLOOR, out=padded[:, :n_states])
+    return padded, starts
+
+
+def _threads() -> ThreadPoolExecutor:
+    """One pool for all steps, since starting threads takes as long as a small step; a new one after a fork."""
+    return _threads_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _threads_of(process: int) -> ThreadPoolExecutor:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(cores, thread_name_prefix="trueup")
 
 
 def _posterior(
@@ -152,23 +254,3 @@ def _posterior(
         joint[known] = np.where(state_class == gold[known, None], joint[known], -np.inf)
     per_item = logsumexp(joint, axis=1)
     return np.exp(joint - per_item[:, None]), per_item
-
-
-def _in_blocks(
-    block: Callable[[int, int, Floats, Floats], float], votes: sparse.csr_array, shape: tuple[int, ...]
-) -> tuple[Floats, Floats, float]:
-    """Run `block` over ranges of items of about equal numbers of votes, one on each core, and add up."""
-    n_blocks = max(1, min(os.cpu_count() or 1, votes.nnz // 50_000))
-    at = np.searchsorted(votes.indptr, np.linspace(0, votes.nnz, n_blocks + 1)[1:-1])
-    edges = [0, *at.tolist(), votes.shape[0]]
-    parts = [(np.zeros(shape), np.zeros(shape[1])) for _ in range(n_blocks)]
-
-    def run(k: int) -> float:
-        return block(edges[k], edges[k + 1], *parts[k])
-
-    if n_blocks == 1:
-        totals = [run(0)]
-    else:
-        with ThreadPoolExecutor(n_blocks) as pool:
-            totals = list(pool.map(run, range(n_blocks)))
-    return sum(p[0] for p in parts), sum(p[1] for p in parts), sum(totals)  # type: ignore[return-value]

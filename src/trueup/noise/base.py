@@ -124,7 +124,7 @@ class TableModel(NoiseModel):
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
         """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
-        return np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler])
+        return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
 
     def _log_likelihood(self, labels: Labels) -> Floats:
         return _kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))

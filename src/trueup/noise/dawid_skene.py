@@ -58,7 +58,7 @@ class DawidSkene(TableModel):
 
     alias = "dawid-skene"
 
-    def __init__(self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling = "auto") -> None:
+    def __init__(self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling = 2.0) -> None:
         self.max_iter = max_iter
         self.tol = tol
         self.pooling = pooling
@@ -121,4 +121,4 @@ def learn_strength(counts: Floats, pooled: Floats, strength: Floats) -> Floats:
     alpha = np.maximum(strength[:, None] * pooled, 1e-6)
     rise = (pooled * (psi(counts + alpha) - psi(alpha))).sum(axis=(0, 2))
     fall = (psi(counts.sum(axis=2) + strength) - psi(strength)).sum(axis=0)
-    return np.clip(strength * rise / np.maximum(fall, 1e-12), *_STRENGTHS)
+    return np.asarray(np.clip(strength * rise / np.maximum(fall, 1e-12), *_STRENGTHS))

@@ -195,7 +195,7 @@ def _beta_mean(values: Floats, times: Floats, group: npt.NDArray[Any], n: int, b
     yes = np.bincount(group, times * values, n)
     total = np.bincount(group, times, n)
     a, b = beta
-    return np.clip((yes + b - 1) / np.maximum(total + a + b - 2, 1e-12), 1e-6, 1 - 1e-6)
+    return np.asarray(np.clip((yes + b - 1) / np.maximum(total + a + b - 2, 1e-12), 1e-6, 1 - 1e-6))
 
 
 def _log_beta(complement: Floats, beta: tuple[float, float]) -> float:

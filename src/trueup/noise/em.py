@@ -53,14 +53,13 @@ def expectation_maximisation(
     """
     n_votes = max(labels.n_votes, 1)
     engine = _kernels.engine_for(labels.votes, max_iter)
+    votes = _kernels.prepare(labels.votes)
     counts, state_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
     losses: list[float] = []
     converged = False
     for _ in range(max_iter):
         table, weights, log_prior = maximise(counts, state_counts)
-        step = _kernels.em_step(
-            labels.votes, table, weights, gold=labels.gold_codes, state_class=state_class, engine=engine
-        )
+        step = _kernels.em_step(votes, table, weights, gold=labels.gold_codes, state_class=state_class, engine=engine)
         counts, state_counts = step.counts, step.state_counts
         losses.append(-(step.log_likelihood + log_prior) / n_votes)
         if len(losses) > 1 and abs(losses[-2] - losses[-1]) < tol:

@@ -34,13 +34,13 @@ def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> str | N
             return None
         return (
             f"only {triples} of {labels.n_items} items have three votes or more, so the labelers' error rates rest "
-            "mostly on the prior; collect more votes on the same items, add gold with labels.with_gold, or pass known rates "
-            "with trueup.noise.Confusion"
+            "mostly on the prior; collect more votes on the same items, add gold with labels.with_gold, or pass "
+            "known rates with trueup.noise.Confusion"
         )
     return (
-        f"no item has more than {most} vote{'' if most == 1 else 's'}, and from fewer than three the labelers' error rates "
-        "cannot be known: what comes out is the prior's opinion; add gold for every class with labels.with_gold, pass "
-        "known rates with trueup.noise.Confusion, or collect a third vote"
+        f"no item has more than {most} vote{'' if most == 1 else 's'}, and from fewer than three the labelers' error "
+        "rates cannot be known: what comes out is the prior's opinion; add gold for every class with "
+        "labels.with_gold, pass known rates with trueup.noise.Confusion, or collect a third vote"
     )
 
 

@@ -44,7 +44,7 @@ class Majority(TableModel):
         check_number(self.smoothing, name="smoothing", low=0.0)
         self._remember(labels)
         shares = vote_shares(labels, self.smoothing)
-        self.prior_ = normalise(shares.mean(axis=0))
+        self.prior_ = np.full(labels.n_classes, 1 / labels.n_classes)  # what an item without votes is given
         counts = from_table(np.asarray(labels.votes.T @ shares), labels.n_answers)
         self.confusion_ = normalise(counts + self.smoothing)
         self.pooled_ = normalise(counts.sum(axis=0))
@@ -52,9 +52,8 @@ class Majority(TableModel):
         return self
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        # Chosen so that the posterior under prior_ is the share of votes.
         shares = normalise(labels.answer_counts[:, : labels.n_classes] + max(self.smoothing, 1e-6))
-        return np.asarray(np.log(shares) - np.log(self.prior_))
+        return np.asarray(np.log(shares))  # under the uniform prior the posterior is the share of votes
 
     def posterior(self, labels: Labels) -> Floats:
         """P(class | votes) of each item; shape (n_items, n_classes)."""

@@ -62,7 +62,7 @@ class Subtypes(NoiseModel):
         self,
         *,
         n_subtypes: int | Literal["auto"] = "auto",
-        pooling: float = 4.0,
+        pooling: float = 2.0,
         n_starts: int = 4,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -133,9 +133,12 @@ class Subtypes(NoiseModel):
 
     def state_log_likelihood(self, labels: Labels) -> Floats:
         """Log p(votes of an item | class and subtype), shape (n_items, n_classes * n_subtypes)."""
+        return _kernels.log_likelihood(labels.votes, as_table(self.state_confusion_for(labels)))
+
+    def state_confusion_for(self, labels: Labels) -> Floats:
+        """P(answer | labeler, state) of the labelers of `labels`, shape (n_labelers, n_states, n_answers)."""
         self._check(labels)
-        states = rows_for(labels, self.labelers_, self._states, self._pooled_states)
-        return _kernels.log_likelihood(labels.votes, as_table(states))
+        return rows_for(labels, self.labelers_, self._states, self._pooled_states)
 
     def _log_likelihood(self, labels: Labels) -> Floats:
         log_weights = np.log(normalise(self.state_prior_)).ravel()
@@ -149,8 +152,7 @@ class Subtypes(NoiseModel):
         of_class = subtype_states(labels.n_classes, self.n_subtypes_)
         joint[known] = np.where(of_class == labels.gold_codes[known, None], joint[known], -np.inf)
         posterior = np.exp(log_softmax(joint, axis=1))
-        states = rows_for(labels, self.labelers_, self._states, self._pooled_states)
-        return np.einsum("ns,nsa->na", posterior[item], states[labeler])
+        return np.asarray(np.einsum("ns,nsa->na", posterior[item], self.state_confusion_for(labels)[labeler]))
 
 
 def subtype_states(n_classes: int, n_subtypes: int) -> npt.NDArray[np.int32]:

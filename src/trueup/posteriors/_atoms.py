@@ -17,19 +17,13 @@ _SLACK = 1e-12  # sums of probabilities are right to about this much
 _OUTSIDE = 1e-9  # rounding may carry a value this far over a bound
 
 
-def merge_atoms(values: Array, mass: Array) -> tuple[Array, Array]:
-    """Sorted distinct values with their summed mass; values that differ only by rounding are one.
-
-    Parameters
-    ----------
-    values, mass : arrays of shape (n,)
-        Without nan.
-    """
+def merge_atoms(values: Array, mass: Array, slack: float) -> tuple[Array, Array]:
+    """Sorted distinct values with their summed mass; neighbours that differ by no more than `slack` are one."""
     order = np.argsort(values, kind="stable")
     x, p = values[order], mass[order]
     if not len(x):
         return x, p
-    new = np.diff(x) > 1e-13 * np.maximum(1.0, np.abs(x[1:]))
+    new = np.diff(x) > slack * np.maximum(1.0, np.abs(x[1:]))
     starts = np.concatenate([[0], np.flatnonzero(new) + 1])
     return x[starts], np.add.reduceat(p, starts)
 
@@ -53,7 +47,7 @@ class AtomicEstimate(Estimate):
     _x: Array
     _p: Array
 
-    def _set_atoms(self, values: npt.ArrayLike, mass: npt.ArrayLike, *, what: str) -> None:
+    def _set_atoms(self, values: npt.ArrayLike, mass: npt.ArrayLike, *, what: str, slack: float) -> None:
         x = np.asarray(values, dtype=float).ravel()
         p = np.asarray(mass, dtype=float).ravel()
         if x.shape != p.shape:
@@ -79,7 +73,7 @@ class AtomicEstimate(Estimate):
                 f"{what} must lie within the bounds ({low:g}, {high:g}), got {preview(x[outside])}; "
                 "pass bounds=(low, high)"
             )
-        x, p = merge_atoms(np.clip(x, low, high), p)
+        x, p = merge_atoms(np.clip(x, low, high), p, slack)
         self._set(_x=x, _p=p / p.sum() if len(p) else p)
         self._set(undefined=self.undefined + (1 - self.undefined) * lost)
 

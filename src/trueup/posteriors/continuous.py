@@ -117,15 +117,18 @@ class ContinuousEstimate(Estimate):
         return float(center) + first, math.sqrt(max(second - first**2, 0.0))
 
     @property
-    def mean(self) -> float:  # noqa: D102
+    def mean(self) -> float:
+        """The posterior mean."""
         return self._moments[0]
 
     @property
-    def std(self) -> float:  # noqa: D102
+    def std(self) -> float:
+        """The posterior standard deviation."""
         return self._moments[1]
 
     @cached_property
-    def mode(self) -> float:  # noqa: D102
+    def mode(self) -> float:
+        """The most probable value."""
         finite = [b for b in self.bounds if math.isfinite(b)]
         x = np.unique(np.concatenate([self._ppf(np.linspace(1e-6, 1 - 1e-6, 513)), finite]))
         density = self._pdf(x)

@@ -52,11 +52,12 @@ class DiscreteEstimate(AtomicEstimate):
         total = float(np.sum(np.asarray(pmf, dtype=float)))
         if not abs(total - 1) < 1e-6:
             raise InvalidParameter(f"pmf must sum to 1, got a sum of {total:.6g}; divide by the sum if that is meant")
-        self._set_atoms(support, pmf, what="support")
+        self._set_atoms(support, pmf, what="support", slack=1e-13)
         self._set(support=self._x, pmf=self._p)
 
     @property
-    def mode(self) -> float:  # noqa: D102
+    def mode(self) -> float:
+        """The most probable value."""
         return float(self._x[np.argmax(self._p)]) if len(self._x) else math.nan
 
     def _pdf(self, x: Array) -> Array:

@@ -53,7 +53,7 @@ class DrawnEstimate(AtomicEstimate):
         super().__init__(bounds=bounds, name=name, undefined=undefined)
         values = np.array(draws, dtype=float).ravel()
         mass = np.ones(len(values)) if weights is None else np.array(weights, dtype=float).ravel()
-        self._set_atoms(values, mass, what="draws")
+        self._set_atoms(values, mass, what="draws", slack=0.0)
         defined = ~np.isnan(values)
         self._set(values=values[defined], weights=None if weights is None else mass[defined])
 

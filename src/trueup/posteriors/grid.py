@@ -81,15 +81,18 @@ class GridEstimate(Estimate):
         return center + first, math.sqrt(max(second - first**2, 0.0))
 
     @property
-    def mean(self) -> float:  # noqa: D102
+    def mean(self) -> float:
+        """The posterior mean."""
         return self._moments[0]
 
     @property
-    def std(self) -> float:  # noqa: D102
+    def std(self) -> float:
+        """The posterior standard deviation."""
         return self._moments[1]
 
     @property
-    def mode(self) -> float:  # noqa: D102
+    def mode(self) -> float:
+        """The most probable value."""
         return float(self.x[np.argmax(self.density)])
 
     def _pdf(self, x: Array) -> Array:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from trueup._validation import RandomState, as_generator, check_integer, preview
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors._quantile_search import shortest_quantile_interval
+from trueup.posteriors._quantile_search import shortest_tail
 from trueup.posteriors.discrete import DiscreteEstimate
 from trueup.posteriors.estimate import Array, Estimate
 from trueup.posteriors.point import PointEstimate
@@ -102,20 +103,30 @@ class MixtureEstimate(Estimate):
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 
     @property
-    def mean(self) -> float:  # noqa: D102
+    def mean(self) -> float:
+        """The posterior mean."""
         return float(self._mix([c.mean for c in self.components]))
 
     @property
-    def std(self) -> float:  # noqa: D102
+    def std(self) -> float:
+        """The posterior standard deviation."""
         mean = self.mean
         return math.sqrt(float(self._mix([c.std**2 + (c.mean - mean) ** 2 for c in self.components])))
+
+    @cached_property
+    def _table(self) -> tuple[Array, Array]:
+        """Quantiles of all components, sorted, and the cdf of the mixture there."""
+        q = np.linspace(0.0, 1.0, max(4096 // len(self.components), 64))
+        x = np.unique(np.concatenate([c._ppf(q) for c in self.components]))
+        x = x[np.isfinite(x)]
+        return x, self._cdf(x)
 
     @property
     def mode(self) -> float:
         """The best of the quantiles and the components' own modes: a peak of a mixture may lie at neither."""
         if not self.components:
             return math.nan
-        x = np.concatenate([self._ppf(np.linspace(0.0005, 0.9995, 513)), [c.mode for c in self.components]])
+        x = np.concatenate([self._table[0], [c.mode for c in self.components]])
         return float(x[np.argmax(self._pdf(x))])
 
     def _pdf(self, x: Array) -> Array:
@@ -136,20 +147,28 @@ class MixtureEstimate(Estimate):
         finite = np.isfinite(low) & np.isfinite(high)
         edge = np.where(q <= 0, low, high)  # the answer where an end is infinite, which happens at q = 0 or 1 only
         low, high = np.where(finite, low, 0.0), np.where(finite, high, 0.0)
-        for _ in range(60):
+        for _ in range(54):
             middle = (low + high) / 2
             enough = self._cdf(middle) >= q - 1e-14
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return np.where(finite, high, edge)
 
     def _hdi(self, level: float) -> tuple[float, float]:
-        return shortest_quantile_interval(self._ppf, level) if self.components else (math.nan, math.nan)
+        if not self.components:
+            return math.nan, math.nan
+        # Bisection is too slow for a search; a table finds where the interval lies, bisection then its two ends.
+        x, upto = self._table
+        tail = shortest_tail(lambda q: np.interp(q, upto, x), level)
+        low, high = self._ppf(np.array([tail, min(tail + level, 1.0)]))
+        return float(low), float(high)
 
     def draws(self, n: int, random_state: RandomState = None) -> Array:
         """`n` independent draws: a component by its weight, then a value from it."""
         rng = as_generator(random_state)
-        chosen = rng.choice(max(len(self.components), 1), size=check_integer(n, name="n", low=0), p=self.weights)
-        values = np.full(n, math.nan)
+        values = np.full(check_integer(n, name="n", low=0), math.nan)
+        if not self.components:
+            return values
+        chosen = rng.choice(len(self.components), size=n, p=self.weights)
         for k, component in enumerate(self.components):
             mine = chosen == k
             values[mine] = component.draws(int(mine.sum()), rng)

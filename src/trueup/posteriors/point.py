@@ -82,4 +82,5 @@ class PointEstimate(Estimate):
 
     def __repr__(self) -> str:
         label = f"{self.name}: " if self.name else ""
-        return f"Estimate({label}{self.value:.4g}, no interval)"
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.4g}"
+        return f"Estimate({label}{value}, no interval)"

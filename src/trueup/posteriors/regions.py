@@ -73,7 +73,7 @@ class JointEstimate:
         names: tuple[str, str] = ("x", "y"),
     ) -> Self:
         """From a density, not necessarily normalised, of shape (n_x, n_y) on a grid."""
-        x, y = _axis(x, "x"), _axis(y, "y")
+        x, y = _axis(x, "x", bounds[0]), _axis(y, "y", bounds[1])
         height = np.array(density, dtype=float)
         if height.shape != (len(x), len(y)):
             raise InvalidParameter(f"density must have the shape {(len(x), len(y))} of the grid, got {height.shape}")
@@ -97,7 +97,7 @@ class JointEstimate:
         *,
         bounds: Bounds2 = _UNIT,
         names: tuple[str, str] = ("x", "y"),
-        n_grid: int = 128,
+        n_grid: int = 256,
     ) -> Self:
         """From draws of both metrics, smoothed by a Gaussian kernel that is reflected at the bounds.
 
@@ -216,10 +216,13 @@ class HighestDensityRegion:
         return f"HighestDensityRegion(level={self.level:g}, area={self.area:.3g})"
 
 
-def _axis(values: npt.ArrayLike, name: str) -> Array:
+def _axis(values: npt.ArrayLike, name: str, bounds: tuple[float, float]) -> Array:
     axis = np.array(values, dtype=float).ravel()
-    if len(axis) < 2 or not (np.diff(axis) > 0).all():
-        raise InvalidParameter(f"{name} must be at least 2 increasing numbers, got {preview(axis)}")
+    low, high = bounds
+    if len(axis) < 2 or not (np.diff(axis) > 0).all() or axis[0] < low or axis[-1] > high:
+        raise InvalidParameter(
+            f"{name} must be at least 2 increasing numbers within the bounds ({low:g}, {high:g}), got {preview(axis)}"
+        )
     return axis
 
 
@@ -252,7 +255,7 @@ def _draw_grids(
         grids.append(np.linspace(max(low, values.min() - reach), min(high, values.max() + reach), n_grid))
     # A kernel narrower than the grid's own step would show the grid, not the draws.
     steps = np.array([grid[1] - grid[0] for grid in grids])
-    return (grids[0], grids[1]), kernel_cov + np.diag(steps**2)
+    return (grids[0], grids[1]), kernel_cov + np.diag((steps / 2) ** 2)
 
 
 def _kde2(points: Array, mass: Array, grids: tuple[Array, Array], kernel_cov: Array) -> Array:

@@ -74,8 +74,7 @@ def urkullu(
 
     References
     ----------
-    A. Urkullu, A. Pérez, B. Calvo, "On the evaluation and selection of classifier learning algorithms with
-    crowdsourced data", Applied Soft Computing 80 (2019), Section 4.
+    Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4.
 
     Examples
     --------

@@ -1,0 +1,176 @@
+"""What an evaluation method sees: arrays, never labelers; and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from trueup._validation import check_distribution, preview
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+
+if TYPE_CHECKING:
+    from trueup.estimators.posterior import CountsPosterior
+
+__all__ = ["Problem", "Solution", "class_posterior"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer[Any]]
+
+TINY = 1e-300  # what a probability of zero counts as under a logarithm
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem:
+    """Predictions, and what the votes say about the truth of each item.
+
+    Parameters
+    ----------
+    predictions : integer array of shape (n_items,)
+        The predicted class of each item; -1 if there is none, and then the item does not count in metrics.
+    log_likelihood : array of shape (n_items, n_classes)
+        Log p(votes of the item | class), up to a constant for each item; -inf for an impossible class.
+    prior : array of shape (n_classes,)
+        P(class).
+    gold : integer array of shape (n_items,), optional
+        The known class of each item, -1 where unknown. A known truth enters every method as it is.
+
+    Examples
+    --------
+    >>> problem = Problem([1, 0], np.log([[0.2, 0.8], [0.9, 0.1]]), [0.5, 0.5])
+    >>> class_posterior(problem).round(2).tolist()
+    [[0.2, 0.8], [0.9, 0.1]]
+    """
+
+    predictions: Codes
+    log_likelihood: Array
+    prior: Array
+    gold: Codes = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        table = np.asarray(self.log_likelihood, dtype=float)
+        if table.ndim != 2 or table.shape[1] < 2:
+            raise InvalidParameter(f"log_likelihood must have shape (n_items, n_classes ≥ 2), got {table.shape}")
+        top = table.max(axis=1)  # nan if any is nan
+        if not np.isfinite(top).all():
+            bad = int(np.flatnonzero(~np.isfinite(top))[0])
+            raise InvalidLabels(
+                f"the votes must be possible under some class, got log-likelihoods {preview(table[bad])} for item {bad}; "
+                "keep all probabilities of the noise model above 0"
+            )
+        n, n_classes = table.shape
+        prior = check_distribution(self.prior, name="prior", n=n_classes)
+        gold = np.full(n, -1, dtype=np.int8) if self.gold is None else _codes(self.gold, n, n_classes, "gold")
+        fields: dict[str, npt.NDArray[Any]] = {
+            "predictions": _codes(self.predictions, n, n_classes, "predictions"),
+            "log_likelihood": table,
+            "prior": prior,
+            "gold": gold,
+        }
+        for name, value in fields.items():
+            view = value.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, with a prediction or without."""
+        return len(self.predictions)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.log_likelihood.shape[1]
+
+    @property
+    def n_predicted(self) -> int:
+        """Number of items with a prediction: those that metrics are about."""
+        return int((self.predictions >= 0).sum())
+
+    def __repr__(self) -> str:
+        known = int((self.gold >= 0).sum())
+        return f"Problem({self.n_predicted} predictions, {self.n_items} items, {self.n_classes} classes, {known} known)"
+
+
+def _codes(values: npt.ArrayLike, n: int, n_classes: int, name: str) -> Codes:
+    codes = np.asarray(values)
+    error = InvalidPredictions if name == "predictions" else InvalidLabels
+    if codes.shape != (n,) or not (np.issubdtype(codes.dtype, np.integer) or not codes.size):
+        raise error(f"{name} must be {n} integer codes, one for each item, got {codes.dtype} of shape {codes.shape}")
+    if codes.size and (int(codes.min()) < -1 or int(codes.max()) >= n_classes):
+        bad = codes[(codes < -1) | (codes >= n_classes)]
+        raise error(f"{name} must lie between 0 and {n_classes - 1}, or be -1 for none, got {preview(bad)}")
+    return codes if codes.size else codes.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a method returns: the posterior of the confusion counts, and how it was found.
+
+    Parameters
+    ----------
+    counts : CountsPosterior
+        The answer; a metric of it is an `Estimate`.
+    confusion : array of shape (n_classes, n_classes), optional
+        The method's estimate of P(prediction | truth), rows the truth (the operating point); None if it has none.
+    trace : array of shape (n_iter + 1, n_classes, n_classes), optional
+        The estimates of an iterative method from its start on.
+    n_iter, converged
+        How many iterations, and whether they settled.
+    diagnostics : mapping
+        Numbers that tell how far the computation can be trusted, e.g. ``{"r_hat": 1.01}``.
+    notes : tuple of str
+        Sentences a user should read.
+    """
+
+    counts: CountsPosterior
+    confusion: Array | None = None
+    trace: Array | None = None
+    n_iter: int = 0
+    converged: bool = True
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def operating_point(self) -> tuple[float, float]:
+        """(p_D, p_FA), the chances to predict class 1 when the truth is 1 and when it is 0; two classes only."""
+        if self.confusion is None or len(self.confusion) != 2:
+            raise InvalidParameter("operating_point needs two classes and a method that estimates it; see confusion")
+        return float(self.confusion[1, 1]), float(self.confusion[0, 1])
+
+    @property
+    def operating_points(self) -> Array:
+        """The trace as rows (p_D, p_FA); two classes only."""
+        if self.trace is None or self.trace.shape[-1] != 2:
+            raise InvalidParameter("operating_points needs two classes and an iterative method; see trace")
+        return np.stack([self.trace[:, 1, 1], self.trace[:, 0, 1]], axis=1)
+
+
+def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) -> Array:
+    """P(class | prediction, votes) of each item (Su 2024, eqs. 10 and 25).
+
+    Parameters
+    ----------
+    problem : Problem
+    confusion : array of shape (n_classes, n_classes), optional
+        P(prediction | truth), rows the truth. Without it predictions say nothing: p(y | z), eq. 21.
+
+    Returns
+    -------
+    array of shape (n_items, n_classes)
+        Certain where the truth is known.
+    """
+    joint = problem.log_likelihood + np.log(np.maximum(problem.prior, TINY))
+    if confusion is not None:
+        told = np.log(np.maximum(np.asarray(confusion, dtype=float), TINY)).T
+        # The appended row of zeros is what prediction -1 picks: no evidence.
+        joint += np.vstack([told, np.zeros(problem.n_classes)])[problem.predictions]
+    posterior = np.asarray(softmax(joint, axis=1))
+    known = np.flatnonzero(problem.gold >= 0)
+    posterior[known] = 0.0
+    posterior[known, problem.gold[known]] = 1.0
+    return posterior

@@ -1,0 +1,206 @@
+"""Choosing a noise model without truth."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from trueup._validation import RandomState, check_integer, check_number
+from trueup.exceptions import DataWarning, InvalidParameter, TrueupWarning
+from trueup.labels import Labels
+from trueup.noise.base import Floats, NoiseModel, Positions, normalise
+from trueup.noise.dawid_skene import DawidSkene
+from trueup.noise.difficulty import Difficulty
+from trueup.noise.glad import GLAD
+from trueup.noise.heldout import heldout_scores, is_splittable
+from trueup.noise.majority import Majority
+from trueup.noise.one_coin import OneCoin
+from trueup.noise.subtypes import Subtypes
+
+__all__ = ["Candidate", "Stack", "choose", "default_candidates"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that was considered.
+
+    Attributes
+    ----------
+    model : NoiseModel
+    score : float
+        Mean log-probability of votes the model had not seen; NaN if the time budget was spent before it.
+    weight : float
+        Its share in the stack.
+    """
+
+    model: NoiseModel
+    score: float
+    weight: float
+
+
+class Stack(NoiseModel):
+    """Several models, weighted so that held-out votes are most likely under their mixture [1]_.
+
+    No single model wins on real data, and the best by held-out votes is often ahead by less than chance. The weights
+    maximise Σ log Σ_m w_m p_m(vote | the item's other votes), a concave problem; the posterior of the truth is the same
+    mixture of the models' posteriors. Made by ``trueup.noise.fit(labels, "auto")``.
+
+    Attributes
+    ----------
+    candidates_ : tuple of Candidate, the heaviest first
+    best_ : NoiseModel
+        The model with the most weight.
+    reason_ : str
+        What was chosen and why, in a sentence.
+
+    References
+    ----------
+    .. [1] Yao, Vehtari, Simpson and Gelman (2018), "Using stacking to average Bayesian predictive distributions",
+       Bayesian Analysis.
+    """
+
+    alias = "stack"
+
+    def __init__(
+        self,
+        models: Sequence[NoiseModel] | None = None,
+        *,
+        n_folds: int = 5,
+        time_budget: float = 60.0,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.models = models
+        self.n_folds = n_folds
+        self.time_budget = time_budget
+        self.random_state = random_state
+
+    def fit(self, labels: Labels) -> Self:
+        """Score the candidates on held-out votes, weigh them and fit those with weight on all votes."""
+        models = list(default_candidates() if self.models is None else self.models)
+        if not models:
+            raise InvalidParameter("models must hold at least one noise model, got none")
+        check_number(self.time_budget, name="time_budget", low=0.0)
+        check_integer(self.n_folds, name="n_folds", low=2)
+        scores, skipped = self._scores(models, labels)
+        weights = stacking_weights(scores) if scores.shape[1] else np.array([])
+        scored = list(zip(models, np.nanmean(scores, axis=0), weights, strict=False)) if scores.shape[1] else []
+        if not scored:  # nothing could be held out, or no time at all
+            scored = [(models[0], float("nan"), 1.0)]
+        kept = [Candidate(m, float(s), float(w)) for m, s, w in scored]
+        total = sum(c.weight for c in kept if c.weight >= 0.01)
+        kept = [Candidate(c.model, c.score, c.weight / total if c.weight >= 0.01 else 0.0) for c in kept]
+        kept += [Candidate(m, float("nan"), 0.0) for m in models[len(kept) :]]
+        self.candidates_ = tuple(sorted(kept, key=lambda c: -c.weight))
+        self._members = [(c.model.fit(labels), c.weight) for c in self.candidates_ if c.weight > 0]
+        self.best_ = self._members[0][0]
+        self.prior_ = normalise(np.sum([w * m.prior_ for m, w in self._members], axis=0))
+        self.n_iter_ = max(m.n_iter_ for m, _ in self._members)
+        self.converged_ = all(m.converged_ for m, _ in self._members)
+        self.loss_history_ = list(self.best_.loss_history_)
+        self.reason_ = self._reason(skipped)
+        self._remember(labels)
+        return self
+
+    def _scores(self, models: list[NoiseModel], labels: Labels) -> tuple[Floats, int]:
+        """Held-out scores (votes, models) of as many models as the time allows, and how many were left out."""
+        columns: list[Floats] = []
+        if not is_splittable(labels):
+            return np.empty((labels.votes.nnz, 0)), len(models)
+        started = time.perf_counter()
+        longest = 0.0
+        for model in models:
+            before = time.perf_counter()
+            if columns and before - started + longest > self.time_budget:
+                break
+            columns.append(heldout_scores(model, labels, n_folds=self.n_folds, random_state=self.random_state))
+            longest = max(longest, time.perf_counter() - before)
+        return np.column_stack(columns), len(models) - len(columns)
+
+    def _reason(self, skipped: int) -> str:
+        shares = ", ".join(f"{c.model!r} {c.weight:.0%}" for c in self.candidates_ if c.weight > 0)
+        head = self.candidates_[0]
+        if np.isnan(head.score):
+            return f"{shares}: no item has two votes, so models could not be compared and the first was taken."
+        spent = f" {skipped} models were not tried within the time budget." if skipped else ""
+        return (
+            f"Held-out votes are most likely under this mix: {shares} (the first alone: {head.score:.4f} nats a vote)."
+            f"{spent}"
+        )
+
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes): the mixture of the models' posteriors."""
+        self._check(labels)
+        return np.asarray(sum(w * m.posterior(labels) for m, w in self._members))
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        # Gold is left to `posterior`; what the votes alone say is the mixture over the common prior.
+        mixture = sum(w * m.posterior(labels.without_gold()) for m, w in self._members)
+        return np.asarray(np.log(np.maximum(mixture, 1e-300)) - np.log(self.prior_))
+
+    def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
+        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
+        self._check(labels)
+        return np.asarray(sum(w * m.predict_votes(labels, item, labeler) for m, w in self._members))
+
+
+def default_candidates() -> list[NoiseModel]:
+    """The models "auto" weighs, the quick ones first."""
+    return [
+        Majority(),
+        OneCoin(),
+        DawidSkene(pooling=1.0),
+        DawidSkene(pooling=4.0),
+        GLAD(),
+        Difficulty(),
+        Subtypes(n_subtypes=2, pooling=4.0),
+        Subtypes(n_subtypes=2, pooling=2.0),
+        Subtypes(n_subtypes=3, pooling=4.0),
+        Subtypes(n_subtypes=3, pooling=2.0),
+    ]
+
+
+def stacking_weights(scores: Floats, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
+    """Weights that maximise the mean log of the mixture; `scores` are log-probabilities (votes, models).
+
+    Multiplicative updates, that is EM for the weights of a mixture with known components: monotone and never negative.
+    """
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    n_models = scores.shape[1]
+    weights = np.full(n_models, 1 / n_models)
+    likelihood = np.exp(scores - scores.max(axis=1, keepdims=True))
+    for _ in range(max_iter):
+        updated = weights * (likelihood / (likelihood @ weights)[:, None]).mean(axis=0)
+        if np.abs(updated - weights).max() < tol:
+            break
+        weights = updated
+    return normalise(weights)
+
+
+def choose(
+    labels: Labels,
+    *,
+    models: Sequence[NoiseModel] | None = None,
+    time_budget: float = 60.0,
+    random_state: RandomState = 0,
+) -> Stack:
+    """The mix of models under which held-out votes are most likely; nothing of the truth is used.
+
+    Parameters
+    ----------
+    labels : Labels
+    models : sequence of NoiseModel, optional
+        The candidates, by default `default_candidates`.
+    time_budget : float
+        Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)  # members' warnings are summed up below
+        stack = Stack(models, time_budget=time_budget, random_state=random_state).fit(labels)
+    if np.isnan(stack.candidates_[0].score):
+        warnings.warn(stack.reason_, DataWarning, stacklevel=2)
+    return stack

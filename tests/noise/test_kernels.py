@@ -1,0 +1,217 @@
+"""Both engines do the same, on every shape of votes."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from trueup.noise import _kernels
+
+pytest.importorskip("numba", reason="compiled kernels need numba: pip install 'trueup[fast]'")
+
+CLASSES = (2, 3, 10)
+
+
+def make_problem(
+    *, n_items=60, n_labelers=7, n_classes=3, n_subtypes=1, votes_per_item=4, repeated=False, n_gold=0, seed=0
+):
+    """A random vote matrix, table and weights; the last two items have no votes."""
+    rng = np.random.default_rng(seed)
+    n_votes = (n_items - 2) * votes_per_item
+    item = np.repeat(np.arange(n_items - 2), votes_per_item)
+    if repeated:
+        labeler = rng.integers(n_labelers, size=n_votes)
+    else:
+        labeler = rng.random((n_items - 2, n_labelers)).argsort(axis=1)[:, :votes_per_item].ravel()
+    column = labeler * n_classes + rng.integers(n_classes, size=n_votes)
+    votes = sparse.csr_array(
+        sparse.coo_array((np.ones(n_votes), (item, column)), shape=(n_items, n_labelers * n_classes))
+    )
+    votes.sum_duplicates()
+    n_states = n_classes * n_subtypes
+    table = rng.dirichlet(np.full(n_classes, 0.5), size=(n_labelers, n_states)).transpose(0, 2, 1)
+    gold = np.full(n_items, -1, dtype=np.int32)
+    gold[rng.choice(n_items, n_gold, replace=False)] = rng.integers(n_classes, size=n_gold)
+    return {
+        "votes": votes,
+        "table": np.ascontiguousarray(table).reshape(-1, n_states),
+        "weights": rng.dirichlet(np.ones(n_states)),
+        "gold": gold,
+        "state_class": np.repeat(np.arange(n_classes, dtype=np.int32), n_subtypes),
+    }
+
+
+PROBLEMS = {
+    "plain": {},
+    "gold": {"n_gold": 20},
+    "repeated": {"repeated": True, "n_labelers": 3, "votes_per_item": 9},
+    "repeated and gold": {"repeated": True, "n_labelers": 3, "votes_per_item": 9, "n_gold": 20},
+    "many votes": {"n_labelers": 250, "votes_per_item": 200, "n_gold": 5},
+    "many repeated votes": {"n_labelers": 2, "votes_per_item": 200, "repeated": True, "n_gold": 5},
+    "exactly sixteen votes": {"n_labelers": 16, "votes_per_item": 16},
+    "seventeen votes": {"n_labelers": 17, "votes_per_item": 17},
+    "subtypes": {"n_subtypes": 2, "n_gold": 10},
+    "subtypes, wider than a vector": {"n_subtypes": 6, "n_gold": 10},
+}
+
+
+@pytest.fixture(params=[(name, n) for name in PROBLEMS for n in CLASSES], ids=lambda p: f"{p[0]}, {p[1]} classes")
+def problem(request):
+    name, n_classes = request.param
+    return make_problem(n_classes=n_classes, **PROBLEMS[name])
+
+
+def assert_same_expectation(a, b):
+    np.testing.assert_allclose(a.counts, b.counts, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(a.state_counts, b.state_counts, rtol=1e-9, atol=1e-9)
+    assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-9)
+    assert (a.posterior is None) == (b.posterior is None)
+    if a.posterior is not None:
+        np.testing.assert_allclose(a.posterior, b.posterior, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_em_step_is_the_same_in_both_engines(problem, prepared):
+    votes = _kernels.prepare(problem["votes"]) if prepared else problem["votes"]
+    steps = [
+        _kernels.em_step(**{**problem, "votes": votes}, engine=engine, keep_posterior=True)
+        for engine in ("scipy", "numba")
+    ]
+    assert_same_expectation(*steps)
+    assert steps[1].counts.flags.c_contiguous
+
+
+def test_em_step_on_many_blocks():
+    problem = make_problem(n_items=60_000, votes_per_item=5, n_classes=3, n_gold=100)
+    ready = _kernels.prepare(problem["votes"])
+    assert len(ready.edges) > 2
+    assert ready.edges[0] == 0
+    assert ready.edges[-1] == 60_000
+    steps = [_kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
+    assert_same_expectation(*steps)
+
+
+def test_blocks_need_no_more_memory_than_the_votes():
+    votes = sparse.random_array((1000, 300_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
+    assert votes.nnz >= 2 * _kernels._BLOCK
+    assert _kernels.prepare(sparse.csr_array(votes)).edges == (0, 1000)
+
+
+def test_posterior_only_on_request():
+    for engine in ("scipy", "numba"):
+        assert _kernels.em_step(**make_problem(), engine=engine).posterior is None
+
+
+def test_a_posterior_is_a_distribution_and_gold_is_certain(problem):
+    step = _kernels.em_step(**problem, engine="numba", keep_posterior=True)
+    np.testing.assert_allclose(step.posterior.sum(axis=1), 1.0)
+    known = np.flatnonzero(problem["gold"] >= 0)
+    possible = problem["state_class"] == problem["gold"][known, None]
+    assert (step.posterior[known][~possible] == 0).all()
+    silent = np.flatnonzero((np.diff(problem["votes"].indptr) == 0) & (problem["gold"] < 0))
+    np.testing.assert_allclose(step.posterior[silent], np.tile(problem["weights"], (len(silent), 1)))
+
+
+@pytest.mark.parametrize("engine", ["scipy", "numba"])
+def test_a_state_without_weight_is_impossible(engine):
+    problem = make_problem(n_classes=3)
+    problem["weights"] = np.array([0.5, 0.0, 0.5])
+    step = _kernels.em_step(**problem, engine=engine, keep_posterior=True)
+    assert (step.posterior[:, 1] == 0).all()
+    assert np.isfinite(step.log_likelihood)
+
+
+def test_counts_add_up_to_the_votes(problem):
+    step = _kernels.em_step(**problem, engine="numba")
+    np.testing.assert_allclose(step.counts.sum(axis=1), problem["votes"].sum(axis=0))
+    assert step.state_counts.sum() == pytest.approx(len(problem["gold"]))
+
+
+def test_gibbs_step_draws_the_same_states_in_both_engines(problem):
+    uniforms = np.random.default_rng(3).random(len(problem["gold"]))
+    scipy, numba = (_kernels.gibbs_step(**problem, uniforms=uniforms, engine=engine) for engine in ("scipy", "numba"))
+    np.testing.assert_array_equal(scipy.states, numba.states)
+    np.testing.assert_array_equal(scipy.counts, numba.counts)
+    np.testing.assert_array_equal(scipy.state_counts, numba.state_counts)
+    assert scipy.log_likelihood == pytest.approx(numba.log_likelihood, rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["scipy", "numba"])
+def test_gibbs_step_draws_with_the_posterior_probabilities(engine):
+    problem = make_problem(n_items=50, n_classes=3)
+    posterior = _kernels.em_step(**problem, engine=engine, keep_posterior=True).posterior
+    rng = np.random.default_rng(0)
+    votes = _kernels.prepare(problem.pop("votes"))
+    draws = np.stack(
+        [_kernels.gibbs_step(votes, **problem, uniforms=rng.random(50), engine=engine).states for _ in range(2000)]
+    )
+    shares = (draws[:, :, None] == np.arange(3)).mean(axis=0)
+    assert np.abs(shares - posterior).max() < 5 * np.sqrt(0.25 / 2000)
+
+
+@pytest.mark.parametrize("engine", ["scipy", "numba"])
+def test_the_largest_uniform_draws_a_possible_state(engine):
+    problem = make_problem(n_classes=3)
+    problem["weights"] = np.array([0.5, 0.5, 0.0])
+    sweep = _kernels.gibbs_step(**problem, uniforms=np.full(60, np.nextafter(1.0, 0.0)), engine=engine)
+    assert (sweep.states <= 1).all()
+
+
+@pytest.mark.parametrize("indptr", [np.int32, np.int64])
+@pytest.mark.parametrize("indices", [np.int32, np.int64])
+def test_all_integer_types_of_a_matrix_do(indptr, indices):
+    problem = make_problem()
+    expected = _kernels.em_step(**problem, engine="scipy")
+    votes = problem["votes"].copy()
+    votes.indptr, votes.indices = votes.indptr.astype(indptr), votes.indices.astype(indices)
+    assert_same_expectation(_kernels.em_step(**{**problem, "votes": votes}, engine="numba"), expected)
+
+
+def test_votes_given_once_need_no_counts():
+    assert _kernels.prepare(make_problem()["votes"]).data.size == 0
+    repeated = make_problem(**PROBLEMS["repeated"])["votes"]
+    assert _kernels.prepare(repeated).data.size == repeated.nnz
+
+
+def test_steps_do_not_change_their_arguments(problem):
+    before = {name: value.copy() for name, value in problem.items()}
+    _kernels.em_step(**problem, engine="numba", keep_posterior=True)
+    _kernels.gibbs_step(**problem, uniforms=np.full(len(problem["gold"]), 0.5), engine="numba")
+    for name, value in before.items():
+        same = (value != problem[name]).nnz == 0 if name == "votes" else np.array_equal(value, problem[name])
+        assert same, name
+
+
+def test_the_engine_can_be_forced(monkeypatch):
+    votes = make_problem()["votes"]
+    monkeypatch.delenv("TRUEUP_ENGINE", raising=False)
+    assert _kernels.engine_for(votes, 1) == "scipy"
+    assert _kernels.engine_for(votes, 10**6) == "numba"
+    monkeypatch.setenv("TRUEUP_ENGINE", "numba")
+    assert _kernels.engine_for(votes, 1) == "numba"
+    monkeypatch.setenv("TRUEUP_ENGINE", "scipy")
+    assert _kernels.engine_for(votes, 10**6) == "scipy"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_threads_survive_a_fork():
+    script = """
+import os, sys, warnings
+import numpy as np
+from scipy import sparse
+from trueup.noise import _kernels
+warnings.simplefilter("ignore")
+n = 40_000
+votes = sparse.csr_array((np.ones(3 * n), np.tile(np.arange(3) * 2, n), np.arange(0, 3 * n + 1, 3)), shape=(n, 6))
+def step():
+    return _kernels.em_step(votes, np.full((6, 2), 0.5), np.full(2, 0.5), gold=np.full(n, -1, np.int32),
+                            state_class=np.arange(2, dtype=np.int32), engine="numba").log_likelihood
+first = step()
+child = os.fork()
+if child == 0:
+    os._exit(0 if step() == first else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=120, check=False).returncode == 0

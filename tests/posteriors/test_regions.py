@@ -1,0 +1,150 @@
+"""Joint distributions: Su's densities against simulated counts, and regions that hold what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trueup import _optional
+from trueup.exceptions import InvalidParameter, MissingExtra
+from trueup.posteriors import JointEstimate, pr_density, roc_density
+
+UV = {"n_hat": 0.45, "mu_u": 0.36, "sd_u": 0.008, "mu_v": 0.10, "sd_v": 0.009}
+
+
+def _uv(n=60_000):
+    rng = np.random.default_rng(0)
+    u = UV["mu_u"] + UV["sd_u"] * rng.standard_normal(n)
+    v = UV["mu_v"] + UV["sd_v"] * rng.standard_normal(n)
+    return u, v
+
+
+def _pairs(kind):
+    u, v = _uv()
+    if kind == "roc":
+        return u / (u + v), (UV["n_hat"] - u) / (1 - u - v), roc_density
+    return u / UV["n_hat"], u / (u + v), pr_density
+
+
+@pytest.mark.parametrize("kind", ["roc", "pr"])
+def test_su_densities_against_simulation(kind):
+    a, b, density = _pairs(kind)
+    x = np.linspace(a.mean() - 7 * a.std(), min(a.mean() + 7 * a.std(), 1), 301)
+    y = np.linspace(b.mean() - 7 * b.std(), min(b.mean() + 7 * b.std(), 1), 301)
+    heights = density(x[:, None], y[None, :], **UV)
+    assert (heights.sum() * (x[1] - x[0]) * (y[1] - y[0])) == pytest.approx(1, abs=2e-3)
+    joint = JointEstimate.from_density(x, y, heights, names=("a", "b"))
+    np.testing.assert_allclose(joint.means, (a.mean(), b.mean()), atol=2e-4)
+    np.testing.assert_allclose(joint.cov, np.cov(a, b), rtol=0.03, atol=1e-6)
+    for level in (0.5, 0.95):
+        region = joint.region(level)
+        assert region.contains(a, b).mean() == pytest.approx(level, abs=0.01)
+
+
+def test_su_densities_at_their_singular_points():
+    assert roc_density(0.3, 0.3, **UV) == 0
+    assert pr_density(0.5, 0.0, **UV) == 0
+    assert np.isfinite(roc_density(*np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 1, 21)), **UV)).all()
+    with pytest.raises(InvalidParameter, match="sd_v must be"):
+        roc_density(0.5, 0.2, 0.4, 0.3, 0.01, 0.1, 0.0)
+
+
+class TestFromDraws:
+    def test_correlated_draws(self):
+        rng = np.random.default_rng(1)
+        cov = np.array([[1, 0.95], [0.95, 1]]) * 0.03**2
+        draws = rng.multivariate_normal([0.6, 0.5], cov, 20_000)
+        joint = JointEstimate.from_draws(*draws.T, names=("recall", "f1"))
+        fresh = rng.multivariate_normal([0.6, 0.5], cov, 20_000)
+        for level in (0.5, 0.9):
+            region = joint.region(level)
+            assert region.contains(*fresh.T).mean() == pytest.approx(level, abs=0.03)
+            exact = -2 * np.log(1 - level) * np.pi * np.sqrt(np.linalg.det(cov))
+            assert region.area == pytest.approx(exact, rel=0.12)
+        np.testing.assert_allclose(joint.means, draws.mean(axis=0))
+        np.testing.assert_allclose(joint.cov, np.cov(draws.T, bias=True))
+        np.testing.assert_allclose(joint.mode, (0.6, 0.5), atol=0.02)
+        assert repr(joint) == "JointEstimate(recall: 0.6, f1: 0.5)"
+        assert repr(joint.region(0.9)).startswith("HighestDensityRegion(level=0.9")
+
+    def test_weights_are_worth_repetition(self):
+        rng = np.random.default_rng(2)
+        x, y = rng.beta(8, 3, (2, 4000))
+        times = rng.integers(1, 4, 4000)
+        weighted = JointEstimate.from_draws(x, y, weights=times)
+        repeated = JointEstimate.from_draws(np.repeat(x, times), np.repeat(y, times))
+        np.testing.assert_allclose(weighted.means, repeated.means)
+        np.testing.assert_allclose(weighted.cov, repeated.cov)
+        assert weighted.region(0.9).area == pytest.approx(repeated.region(0.9).area, rel=0.05)
+
+    def test_mass_at_the_corner_is_reflected(self):
+        rng = np.random.default_rng(3)
+        x, y = 1 - rng.exponential(0.03, (2, 20_000)).clip(0, 1)
+        joint = JointEstimate.from_draws(x, y)
+        assert bool(joint.region(0.5).contains(1.0, 1.0))
+        assert joint.region(0.9).contains(x, y).mean() == pytest.approx(0.9, abs=0.02)
+        marginal = joint.marginal(0)
+        assert marginal.mean == pytest.approx(x.mean(), abs=2e-3)
+        assert marginal.name == "x"
+
+    def test_undefined_and_constant_draws(self):
+        x = np.array([0.5, 0.5, np.nan, 0.5])
+        joint = JointEstimate.from_draws(x, [0.2, 0.3, 0.4, np.nan])
+        assert joint.undefined == pytest.approx(0.5)
+        assert joint.means == (0.5, pytest.approx(0.25))
+        assert joint.cov[0, 0] == 0
+        constant = JointEstimate.from_draws(np.ones(10), np.ones(10))
+        assert bool(constant.region(0.9).contains(1.0, 1.0))
+        assert not bool(constant.region(0.9).contains(0.9, 1.0))
+
+    def test_bad_input(self):
+        with pytest.raises(InvalidParameter, match="defined for some draws"):
+            JointEstimate.from_draws([np.nan], [0.5])
+        with pytest.raises(InvalidParameter, match="within the bounds"):
+            JointEstimate.from_draws([-0.5, 0.1], [0.5, 0.2])
+        with pytest.raises(InvalidParameter, match="weights must be 2 numbers"):
+            JointEstimate.from_draws([0.5, 0.1], [0.5, 0.2], weights=[1.0])
+        with pytest.raises(InvalidParameter, match="level must be"):
+            JointEstimate.from_draws([0.5, 0.1], [0.5, 0.2]).region(2)
+
+
+class TestRegion:
+    joint = JointEstimate.from_density(
+        np.linspace(0, 1, 101), np.linspace(0, 1, 101), np.ones((101, 101)), names=("recall", "precision")
+    )
+
+    def test_flat_density(self):
+        region = self.joint.region(0.25)
+        assert region.contains([0.5, 2.0, np.nan], [0.5, 0.5, 0.5]).tolist() == [True, False, False]
+        assert region.mask.shape == (101, 101)
+
+    def test_two_separate_parts(self):
+        x = np.linspace(0, 1, 201)
+        bump = np.exp(-0.5 * ((x - 0.2) / 0.03) ** 2) + np.exp(-0.5 * ((x - 0.8) / 0.03) ** 2)
+        region = JointEstimate.from_density(x, x, np.outer(bump, np.exp(-0.5 * ((x - 0.5) / 0.03) ** 2))).region(0.9)
+        assert region.contains([0.2, 0.5, 0.8], 0.5).tolist() == [True, False, True]
+        pytest.importorskip("matplotlib")
+        polygons = region.polygons()
+        assert len(polygons) == 2
+        area = sum(abs(np.sum(p[:-1, 0] * p[1:, 1] - p[1:, 0] * p[:-1, 1])) / 2 for p in polygons)
+        assert area == pytest.approx(region.area, rel=0.05)
+
+    def test_outlines_close_at_the_edge_of_the_grid(self):
+        pytest.importorskip("matplotlib")
+        (outline,) = self.joint.region(0.5).polygons()
+        np.testing.assert_array_equal(outline[0], outline[-1])
+
+    def test_without_matplotlib_one_sentence(self, monkeypatch):
+        monkeypatch.setattr(_optional, "is_installed", lambda module: False)
+        with pytest.raises(MissingExtra, match=r"needs matplotlib.*pip install 'trueup\[plot\]'"):
+            self.joint.region(0.5).polygons()
+
+    def test_bad_grids(self):
+        with pytest.raises(InvalidParameter, match="x must be at least 2 increasing"):
+            JointEstimate.from_density([0, 0], [0, 1], np.ones((2, 2)))
+        with pytest.raises(InvalidParameter, match="density must have the shape"):
+            JointEstimate.from_density([0, 1], [0, 1], np.ones((2, 3)))
+        with pytest.raises(InvalidParameter, match="somewhere positive"):
+            JointEstimate.from_density([0, 1], [0, 1], np.zeros((2, 2)))
+        with pytest.raises(InvalidParameter, match="axis must be 0 or 1"):
+            self.joint.marginal(2)

@@ -1,0 +1,322 @@
+"""Files: every format gives the same labels, and every failure names the path."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from trueup import _files, _optional
+from trueup import io as tio
+from trueup.exceptions import (
+    DataWarning,
+    InvalidFile,
+    InvalidLabels,
+    InvalidParameter,
+    InvalidPredictions,
+    MissingExtra,
+    MissingFile,
+)
+from trueup.labels import Labels
+
+VOTES = "item,labeler,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n"
+SUFFIXES = ["csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "ndjson", "parquet", "pq", "CSV"]
+
+
+@pytest.fixture
+def labels() -> Labels:
+    return Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
+
+
+def votes(labels: Labels) -> list[tuple[object, ...]]:
+    frame = labels.to_frame(backend="pandas")
+    return list(frame.itertuples(index=False, name=None))
+
+
+def write(path, text: str):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_written_is_read_back(labels, tmp_path, suffix):
+    path = tmp_path / f"votes.{suffix}"
+    tio.write_labels(labels, path)
+    again = tio.read_labels(str(path))
+    assert votes(again) == votes(labels)
+    assert again.items.dtype == np.int64
+
+
+def test_parquet_is_read_by_pyarrow_too(labels, tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "is_installed", lambda name: name == "pyarrow")
+    monkeypatch.setattr(tio, "is_installed", lambda name: name == "pyarrow")
+    tio.write_labels(labels, tmp_path / "v.parquet")
+    assert votes(tio.read_labels(tmp_path / "v.parquet")) == votes(labels)
+    write(tmp_path / "bad.parquet", VOTES)
+    with pytest.raises(InvalidFile, match="cannot be read as parquet"):
+        tio.read_labels(tmp_path / "bad.parquet")
+
+
+def test_without_a_parquet_library(labels, tmp_path, monkeypatch):
+    tio.write_labels(labels, tmp_path / "v.parquet")
+    for module in (_files, tio):
+        monkeypatch.setattr(module, "is_installed", lambda name: False)
+    with pytest.raises(MissingExtra, match=r"pip install 'trueup\[polars\]'"):
+        tio.read_labels(tmp_path / "v.parquet")
+    with pytest.raises(MissingExtra, match=r"pip install 'trueup\[polars\]'"):
+        tio.write_labels(labels, tmp_path / "w.parquet")
+    assert _optional.is_installed("polars")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        VOTES,
+        VOTES.replace(",", ";"),
+        VOTES.replace(",", "\t"),
+        "\ufeff" + VOTES,
+        VOTES.replace("\n", "\r\n"),
+        VOTES.replace("\n", "\n\n"),
+        "\n" + VOTES,
+        VOTES.rstrip(),
+        'label,extra,item,labeler\ncat,"x, y",1,ann\n"dog","a ""q""\nb",1,bob\ndog,,2,ann',
+        VOTES.replace("item,labeler,label", "item, labeler, label"),
+    ],
+)
+def test_csv_as_people_write_it(text, labels, tmp_path, monkeypatch):
+    path = tmp_path / "v.csv"
+    path.write_bytes(text.encode())
+    expected = votes(labels)
+    assert votes(tio.read_labels(path)) == expected
+    assert votes(tio.read_labels(io.StringIO(text))) == expected
+    stream = io.BytesIO(text.encode())
+    assert votes(tio.read_labels(stream)) == expected
+    assert not stream.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="ascii"))
+    assert votes(tio.read_labels("-")) == expected
+
+
+def test_names_in_text_files_become_integers_only_if_all_are(tmp_path):
+    path = write(tmp_path / "v.csv", "item,labeler,label\n007,1,1\n8,2.0,0\n8,3,x\n")
+    labels = tio.read_labels(path)
+    assert labels.items.tolist() == ["007", "8"]
+    assert labels.labelers.tolist() == [1, 2, 3]
+    assert labels.classes.tolist() == ["0", "1", "x"]
+    assert tio.read_labels(path, missing="x").classes.tolist() == [0, 1]
+    text = tio.read_labels(path, missing="x", classes=["1", "0"])
+    assert text.classes.tolist() == ["1", "0"]
+
+
+@pytest.mark.parametrize("missing", [-1, "-1", [-1], [None, -1]])
+def test_special_values_of_a_text_file_are_declared_as_numbers_or_text(tmp_path, missing):
+    path = write(tmp_path / "v.csv", "item,labeler,label\n1,1,1\n2,1,0\n2,2,-1\n")
+    labels = tio.read_labels(path, missing=missing)
+    assert labels.classes.tolist() == [0, 1]
+    assert labels.n_missing == 1
+
+
+@pytest.mark.parametrize("declared", [None, "", np.nan])
+def test_blank_cells_are_nulls(tmp_path, declared):
+    path = write(tmp_path / "v.csv", "item,labeler,label\n1,1,1\n2,1,0\n2,2,\n")
+    with pytest.raises(InvalidLabels, match=r"label must not be empty, got 1 of 3 rows.*missing=None"):
+        tio.read_labels(path)
+    assert tio.read_labels(path, missing=declared).n_missing == 1
+    answers = tio.read_labels(path, abstain=declared, abstain_policy="answer").answers
+    assert answers.tolist() == [0, 1, None]
+    blank = write(tmp_path / "w.csv", "item,labeler,label\n1,,1\n2,1,0\n")
+    with pytest.raises(InvalidLabels, match="labeler must be named in every row"):
+        tio.read_labels(blank)
+
+
+def test_json_lines_keep_types_and_may_leave_nulls_out(tmp_path):
+    path = write(tmp_path / "v.jsonl", '{"item":1,"labeler":"a","label":true}\n\n{"item":2,"labeler":"a"}\n')
+    with pytest.raises(InvalidLabels, match="label must not be empty"):
+        tio.read_labels(path)
+    with pytest.warns(DataWarning, match="no votes"):
+        labels = tio.read_labels(path, missing=None, classes=[False, True])
+    assert labels.classes.tolist() == [False, True]
+
+
+def test_the_warning_points_at_the_caller(tmp_path):
+    path = write(tmp_path / "v.csv", VOTES + "2,ann,cat\n")
+    with pytest.warns(DataWarning, match="1 of 4 votes repeat") as caught:
+        tio.read_labels(path)
+    assert caught[0].filename == __file__
+
+
+def test_more_rows_than_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "_ROWS", 2)
+    rows = "".join(f"{i},{w},{(i + w) % 2}\n" for i in range(5) for w in range(3))
+    labels = tio.read_labels(write(tmp_path / "v.csv", "item,labeler,label\n" + rows))
+    assert labels.n_votes == 15
+    bad = write(tmp_path / "bad.csv", 'item,labeler,label\n"1\n1",1,1\n2,2,2\n\n3,3\n')
+    with pytest.raises(InvalidFile, match=r"3 fields as its header has, got 2 in line 6"):
+        tio.read_labels(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("v.csv", b"", "is empty"),
+        ("v.csv", b"\n\n", "is empty"),
+        ("v.csv.gz", b"no gzip", "cannot be read"),
+        ("v.csv.gz", gzip.compress(VOTES.encode())[:-10], "cannot be read"),
+        ("v.csv", b"item,labeler,label\n1,\xff,x\n", "not UTF-8 text, got byte 0xff"),
+        ("v.csv", b"item,labeler,label\n1,2\n", "got 2 in line 2"),
+        ("v.csv", b"item,labeler,label\n1,2,3,4\n", "got 4 in line 2"),
+        ("v.csv", b'item,labeler,label\n1,"2,3\n', "not well-formed csv"),
+        ("v.csv", b"item,labeler,label,item\n1,2,3,4\n", "'item' 2 times"),
+        ("v.jsonl", b"", "is empty"),
+        ("v.jsonl", b"[1]\n", "must be a JSON object, got list in line 1"),
+        ("v.jsonl", b'{"item":1}\n{"item"\n', "in line 2"),
+        ("v.parquet", b"PAR1 not really", "cannot be read as parquet"),
+        ("v.parquet", b"", "cannot be read as parquet"),
+        ("v.xlsx", b"x", "the format of .* is not known"),
+        ("votes", b"x", "no suffix"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, what):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InvalidFile, match=what) as caught:
+        tio.read_labels(path)
+    assert str(path) in str(caught.value)
+
+
+def test_bad_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for read in (tio.read_labels, tio.read_predictions, tio.read_gold):
+        with pytest.raises(MissingFile, match=r"'nowhere\.csv' does not exist"):
+            read("nowhere.csv")
+        with pytest.raises(InvalidFile, match="got a folder"):
+            read(tmp_path)
+    with pytest.raises(InvalidFile, match="cannot"):
+        tio.read_labels("a" * 5000 + ".csv")
+    with pytest.raises(InvalidFile, match="parquet needs a path"):
+        tio.read_labels("-", file_format="parquet")
+    with pytest.raises(InvalidParameter, match="file_format"):
+        tio.read_labels(write(tmp_path / "v.csv", VOTES), file_format="xlsx")
+
+
+def test_the_format_can_be_named(tmp_path, labels):
+    path = write(tmp_path / "votes", VOTES)
+    assert votes(tio.read_labels(path, file_format="csv")) == votes(labels)
+
+
+class TestWrite:
+    def test_bad_targets(self, labels, tmp_path):
+        with pytest.raises(MissingFile, match="folder of"):
+            tio.write_labels(labels, tmp_path / "no" / "v.csv")
+        (tmp_path / "d.csv").mkdir()
+        with pytest.raises(InvalidFile, match="got a folder"):
+            tio.write_labels(labels, tmp_path / "d.csv")
+
+    @pytest.mark.parametrize("name", ["v.csv", "v.jsonl"])
+    def test_names_a_file_cannot_hold(self, tmp_path, name):
+        labels = Labels.from_matrix([[0, 1], [1, 0]], items=[(1, 2), (3, 4)])
+        with pytest.raises(InvalidLabels, match="pickle"):
+            tio.write_labels(labels, tmp_path / name)
+
+    def test_repeated_votes_and_null_answers(self, tmp_path):
+        with pytest.warns(DataWarning):
+            labels = Labels.from_frame(
+                {"item": [1, 1, 2], "labeler": [1, 1, 1], "label": ["x", None, "y"]},
+                abstain=None,
+                abstain_policy="answer",
+            )
+        tio.write_labels(labels, tmp_path / "v.csv")
+        with pytest.warns(DataWarning):
+            again = tio.read_labels(tmp_path / "v.csv", abstain=None, abstain_policy="answer")
+        assert (again.votes != labels.votes).nnz == 0
+
+
+class TestPredictions:
+    TEXT = "item,prediction,score\n1,dog,0.7\n2,cat,\n"
+
+    @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+    def test_every_format(self, labels, tmp_path, suffix):
+        frame = pl.DataFrame({"item": [1, 2], "prediction": ["dog", "cat"], "score": [0.7, None]})
+        path = tmp_path / f"p.{suffix}"
+        {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[suffix](path)
+        aligned = tio.read_predictions(path).align(labels, missing="ignore")
+        assert aligned.codes.tolist() == [[1, 0]]
+        assert np.isnan(aligned.scores).tolist() == [[False, True]]
+
+    def test_systems_and_probabilities(self, labels, tmp_path):
+        text = "id,who,c,d\n1,x,0.2,0.8\n2,x,0.5,0.5\n2,y,1,0\n1,y,0,1\n"
+        p = tio.read_predictions(
+            write(tmp_path / "p.csv", text), item="id", system="who", probabilities={"cat": "c", "dog": "d"}
+        )
+        assert p.align(labels).codes.tolist() == [[1, 0], [1, 0]]
+
+    def test_names_are_read_as_those_of_the_labels(self, tmp_path):
+        text = Labels.from_frame({"item": ["1", "x", "1"], "labeler": [1, 1, 2], "label": ["0", "1", "?"]})
+        path = write(tmp_path / "p.csv", "item,prediction\n1,0\n")
+        with pytest.raises(InvalidPredictions, match=r"convert one of them, e.g. with str"):
+            tio.read_predictions(path).align(text, missing="ignore")
+        aligned = tio.read_predictions(path, labels=text).align(text, missing="ignore")
+        assert aligned.codes.tolist() == [[0, -1]]
+        flags = Labels.from_matrix([[True, False], [False, False]])
+        path = write(tmp_path / "q.csv", "item,prediction\n0.0,True\n1,False\n")
+        assert tio.read_predictions(path, labels=flags).align(flags).codes.tolist() == [[1, 0]]
+
+    @pytest.mark.parametrize(
+        ("text", "what"),
+        [
+            ("item,guess\n1,a\n", "no column 'prediction' for the prediction, got columns 'item', 'guess'"),
+            ("item,prediction\n", "0 rows"),
+            ("item,prediction\n1,a\n1,b\n", "repeated items"),
+            ("item,score\n1,0.5\n2,high\n", "score must be a number, got 'high' in row 1"),
+        ],
+    )
+    def test_bad_content_names_the_path(self, tmp_path, text, what):
+        path = write(tmp_path / "p.csv", text)
+        with pytest.raises(InvalidPredictions, match=what) as caught:
+            tio.read_predictions(path)
+        assert str(path) in str(caught.value)
+
+    def test_mixed_types_in_json(self, tmp_path):
+        path = write(tmp_path / "p.jsonl", '{"item":1,"prediction":1}\n{"item":2,"prediction":"x"}\n')
+        with pytest.raises(InvalidPredictions, match="prediction mixes types"):
+            tio.read_predictions(path)
+
+
+class TestGold:
+    def test_a_mapping(self, labels, tmp_path):
+        path = write(tmp_path / "g.csv", "item,label\n1,cat\n2,dog\n2,dog\n")
+        assert labels.with_gold(tio.read_gold(path)).gold == {1: "cat", 2: "dog"}
+
+    def test_blank_is_declared(self, tmp_path):
+        path = write(tmp_path / "g.csv", "item,label\n1,cat\n2,\n3,NA\n")
+        with pytest.raises(InvalidLabels, match=r"label must not be empty in gold, got 1 of 3.*missing=None"):
+            tio.read_gold(path)
+        assert tio.read_gold(path, missing=[None, "NA"]) == {1: "cat"}
+
+    def test_names_are_read_as_those_of_the_labels(self, tmp_path):
+        labels = Labels.from_frame({"item": ["1", "x"], "labeler": [1, 1], "label": ["cat", "dog"]})
+        path = write(tmp_path / "g.csv", "item,label\n1,cat\n")
+        assert labels.with_gold(tio.read_gold(path, labels=labels)).gold == {"1": "cat"}
+
+    @pytest.mark.parametrize(
+        ("text", "what"),
+        [
+            ("item,label\n1,cat\n1,dog\n", "one truth"),
+            ("item,label\n,cat\n", "item must not be empty"),
+            ("item,truth\n1,cat\n", "no column 'label'"),
+        ],
+    )
+    def test_bad_gold(self, tmp_path, text, what):
+        path = write(tmp_path / "g.csv", text)
+        with pytest.raises(InvalidLabels, match=what) as caught:
+            tio.read_gold(path)
+        assert str(path) in str(caught.value)
+
+
+def test_pandas_is_not_needed_for_text_files(tmp_path, labels):
+    path = write(tmp_path / "v.csv", VOTES)
+    assert votes(tio.read_labels(path)) == votes(Labels.from_frame(pd.read_csv(path)))

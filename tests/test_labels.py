@@ -1,0 +1,406 @@
+"""`Labels`: what comes in, what is counted, what comes out."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
+from trueup.labels import Labels
+
+TABLE = {
+    "item": ["a", "a", "b", "b", "c"],
+    "labeler": ["ann", "bob", "ann", "bob", "ann"],
+    "label": ["cat", "dog", "dog", "dog", "cat"],
+}
+
+
+def same(a: Labels, b: Labels) -> bool:
+    for field in fields(Labels):
+        mine, other = getattr(a, field.name), getattr(b, field.name)
+        if isinstance(mine, sparse.csr_array):
+            mine, other = mine.toarray(), other.toarray()
+        if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(other, dtype=object)):
+            return False
+    return True
+
+
+@pytest.fixture
+def labels() -> Labels:
+    return Labels.from_frame(TABLE)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        TABLE,
+        pd.DataFrame(TABLE),
+        pd.DataFrame(TABLE).astype("category"),
+        pd.DataFrame(TABLE, index=[9, 8, 7, 6, 5]),
+        pl.DataFrame(TABLE),
+        pl.DataFrame(TABLE).cast(pl.Categorical),
+        pa.table(TABLE),
+        pa.table({k: pa.array(v).dictionary_encode() for k, v in TABLE.items()}),
+        {k: np.array(v) for k, v in TABLE.items()},
+        {k: np.array(v, dtype=object) for k, v in TABLE.items()},
+        {k: tuple(v) for k, v in TABLE.items()},
+        {k: pd.Series(v, index=[4.0, 3.0, 2.0, 1.0, 0.0]) for k, v in TABLE.items()},
+        {k: pl.Series(v) for k, v in TABLE.items()},
+    ],
+    ids=lambda f: type(f).__name__,
+)
+def test_every_kind_of_frame_gives_the_same_labels(frame, labels):
+    assert same(Labels.from_frame(frame), labels)
+
+
+def test_the_vote_matrix_counts_who_said_what(labels):
+    assert labels.items.tolist() == ["a", "b", "c"]
+    assert labels.votes.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 1], [1, 0, 0, 0]]
+    assert labels.answer_counts.tolist() == [[1, 1], [0, 2], [1, 0]]
+    assert labels.votes_per_item.tolist() == [2, 2, 1]
+    assert labels.votes_per_labeler.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        ([0, 1, 1], [0, 1]),
+        (np.array([0, 1, 1], dtype=np.uint8), [0, 1]),
+        (np.array([-128, 127, 0], dtype=np.int8), [-128, 0, 127]),
+        (np.array([2**63 + 5, 7, 7], dtype=np.uint64), [7, 2**63 + 5]),
+        (np.array([10**12, -(10**12), 0]), [-(10**12), 0, 10**12]),
+        ([10**400, 1, 1], [1, 10**400]),
+        ([0.0, 1.0, 1.0], [0, 1]),
+        ([0.5, 1.5, 1.5], [0.5, 1.5]),
+        ([True, False, True], [False, True]),
+        (np.array([True, False, True]), [False, True]),
+        ([(1, "x"), (0, "y"), (0, "y")], [(0, "y"), (1, "x")]),
+        ([(1, 2), ("a", 2), ("a", 2)], [("a", 2), (1, 2)]),
+        ([frozenset("ab"), frozenset("c"), frozenset("c")], [frozenset("ab"), frozenset("c")]),
+        (pd.array([1, 0, 0], dtype="Int64"), [0, 1]),
+        (pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01", "2020-01-01"])), None),
+    ],
+    ids=str,
+)
+def test_names_of_any_hashable_type(names, classes):
+    labels = Labels.from_frame({"item": names, "labeler": names, "label": names}, duplicates="first")
+    if classes is not None:
+        assert labels.classes.tolist() == labels.items.tolist() == labels.labelers.tolist() == classes
+    assert labels.select(items=[labels.items[1]]).items.tolist() == [labels.items[1]]
+    assert labels.without_labeler(labels.labelers[0]).n_labelers == labels.n_labelers - 1
+    assert labels.with_gold({labels.items[0]: labels.classes[0]}).gold == {labels.items[0]: labels.classes[0]}
+
+
+def test_integer_columns_with_gaps_stay_integers():
+    frame = pd.DataFrame({"item": [1, 2, 3], "labeler": [1, 1, 1], "label": [0, None, 1]})
+    with pytest.warns(DataWarning, match="1 of 3 items have no votes"):
+        labels = Labels.from_frame(frame, missing=None)
+    assert labels.classes.tolist() == [0, 1]
+    assert labels.n_missing == 1
+    nullable = frame.astype({"label": "Int64"})
+    with pytest.warns(DataWarning):
+        assert same(Labels.from_frame(nullable, missing=np.nan), labels)
+
+
+class TestMatrix:
+    def test_nan_is_missing_where_declared(self):
+        with pytest.raises(InvalidLabels, match="missing=None"):
+            Labels.from_matrix([[0.0, np.nan], [1.0, 1.0]])
+        labels = Labels.from_matrix([[0.0, np.nan], [1.0, 1.0]], missing=np.nan)
+        assert (labels.n_votes, labels.classes.tolist()) == (3, [0, 1])
+
+    def test_a_number_in_a_list_of_texts_is_still_missing(self):
+        labels = Labels.from_matrix([["cat", -1], ["dog", "cat"]])
+        assert labels.classes.tolist() == ["cat", "dog"]
+        assert labels.n_votes == 3
+
+    def test_objects_with_none(self):
+        labels = Labels.from_matrix(np.array([["cat", None], ["dog", "cat"]], dtype=object), missing=None)
+        assert labels.n_votes == 3
+
+    def test_what_a_mask_hides_is_no_vote(self):
+        matrix = np.ma.masked_array([[0, 1], [1, 9]], mask=[[0, 0], [0, 1]])
+        assert Labels.from_matrix(matrix).classes.tolist() == [0, 1]
+
+    def test_frames_are_matrices_too(self):
+        wide = pd.DataFrame({"ann": [0, 1], "bob": [1, 1]})
+        assert Labels.from_matrix(wide, labelers=wide.columns).labelers.tolist() == ["ann", "bob"]
+
+    def test_names_keep_their_order(self):
+        labels = Labels.from_matrix([[0, 1], [1, 0]], items=["z", "a"], labelers=["y", "b"], classes=[1, 0])
+        assert (labels.items.tolist(), labels.labelers.tolist(), labels.classes.tolist()) == (
+            ["z", "a"],
+            ["y", "b"],
+            [1, 0],
+        )
+        assert labels.votes.toarray().tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
+
+    @pytest.mark.parametrize(
+        ("matrix", "options", "what"),
+        [
+            ([[0, 1], [1]], {}, "different lengths"),
+            ([0, 1], {}, "items × labelers"),
+            ([[0, 1]], {"items": ["a", "b"]}, "1 names"),
+            ([[0, 1], [1, 0]], {"items": ["a", "a"]}, "distinct"),
+            ([[0, 1], [1, 0]], {"items": ["a", None]}, "empty name"),
+            ([[0, 1], [1, 0]], {"classes": "ab"}, "list of names"),
+            ([[0, 1], [1, 0]], {"classes": [-1, 0, 1]}, "a class and declared missing"),
+            ([[0, 1], [1, 0]], {"classes": ["0", "1"]}, "convert one of them"),
+            ([[-1, -1]], {"classes": [0, 1]}, "all declared missing"),
+            ([[0, 1]], {"abstain": -1}, "both missing and abstain"),
+            ([[0, 1]], {"missing": [{}]}, "list of values"),
+        ],
+    )
+    def test_bad_matrices(self, matrix, options, what):
+        with pytest.raises(InvalidLabels, match=what):
+            Labels.from_matrix(matrix, **options)
+
+
+class TestCounts:
+    def test_the_crowd_is_one_labeler(self):
+        labels = Labels.from_counts([[3, 1], [0, 2]], classes=["cat", "dog"])
+        assert labels.labelers.tolist() == ["crowd"]
+        assert labels.n_votes == 6
+
+    def test_an_item_without_votes_is_kept_with_a_warning(self):
+        with pytest.warns(DataWarning, match="1 of 2 items have no votes"):
+            assert Labels.from_counts([[3, 1], [0, 0]]).n_items == 2
+
+    @pytest.mark.parametrize(
+        "counts", [[1, 2], [[1], [2]], [[-1, 2]], [[0.5, 1]], [[np.nan, 1]], [["a", "b"]], [[0, 0]]]
+    )
+    def test_bad_counts(self, counts):
+        with pytest.raises(InvalidLabels):
+            Labels.from_counts(counts)
+
+
+ABSTAINING = {"item": [1, 1, 2, 2, 3], "labeler": [1, 2, 1, 2, 1], "label": ["x", "?", "y", "x", "?"]}
+
+
+class TestAbstentions:
+    def test_ignored_ones_are_counted_and_shown(self):
+        with pytest.warns(DataWarning, match="no votes"):
+            labels = Labels.from_frame(ABSTAINING, abstain="?")
+        assert labels.n_votes == 3
+        assert labels.abstentions.tolist() == [1, 1]
+        assert "2 abstentions (ignore)" in repr(labels)
+        assert labels.summary()["abstentions"] == 2
+        assert any("2 abstentions" in note for note in labels.notes())
+
+    def test_as_an_answer_that_is_no_class(self):
+        labels = Labels.from_frame(ABSTAINING, abstain="?", abstain_policy="answer")
+        assert labels.classes.tolist() == ["x", "y"]
+        assert labels.answers.tolist() == ["x", "y", "?"]
+        assert labels.n_votes == 5
+        assert labels.abstentions.tolist() == [1, 1]
+        assert labels.answer_counts[:, 2].tolist() == [1, 0, 1]
+
+    def test_a_null_can_be_an_answer(self):
+        table = {**ABSTAINING, "label": ["x", None, "y", "x", float("nan")]}
+        labels = Labels.from_frame(table, abstain=[np.nan, "unused"], abstain_policy="answer")
+        assert labels.answers.tolist() == ["x", "y", None, "unused"]
+        assert labels.answer_counts[:, 2].tolist() == [1, 0, 1]
+
+    def test_a_subset_counts_only_its_own(self):
+        with pytest.warns(DataWarning):
+            labels = Labels.from_frame(
+                {**ABSTAINING, "label": ["x", "?", "y", "NA", "?"]}, abstain="?", missing="NA", classes=["x", "y"]
+            )
+        assert (labels.n_missing, labels.abstentions.tolist()) == (1, [1, 1])
+        some = labels.select(items=[1, 2])
+        assert (some.n_missing, some.abstentions.tolist()) == (1, [0, 1])
+        assert labels.select(labelers=[1]).n_missing == 0
+        assert labels.without_labeler(1).abstentions.tolist() == [1]
+
+    def test_several_missing_values_and_abstentions_keep_apart(self):
+        table = {"item": range(6), "labeler": [0] * 6, "label": [0, 1, -1, -2, -3, -4]}
+        table = {k: np.array(list(v)) for k, v in table.items()}
+        with pytest.warns(DataWarning):
+            labels = Labels.from_frame(table, missing=[-1, -3], abstain=[-2, -4], abstain_policy="answer")
+        assert labels.answers.tolist() == [0, 1, -2, -4]
+        assert labels.n_missing == 2
+        assert labels.answer_counts.sum(axis=0).tolist() == [1, 1, 1, 1]
+
+    def test_false_is_not_the_number_zero(self):
+        table = {"item": [1, 2], "labeler": [1, 1], "label": [True, False]}
+        assert Labels.from_frame(table, missing=0).n_votes == 2
+
+
+REPEATED = {"item": [1, 1, 1, 2], "labeler": [1, 1, 2, 1], "label": ["x", "y", "x", "y"]}
+
+
+class TestDuplicates:
+    def test_kept_with_a_warning_that_counts_them(self):
+        with pytest.warns(DataWarning, match="1 of 4 votes repeat") as caught:
+            labels = Labels.from_frame(REPEATED)
+        assert caught[0].filename == __file__
+        assert (labels.n_votes, labels.n_pairs) == (4, 3)
+        assert labels.summary()["repeated_votes"] == 1
+
+    @pytest.mark.parametrize(("rule", "kept"), [("first", "x"), ("last", "y")])
+    def test_a_choice(self, rule, kept):
+        labels = Labels.from_frame(REPEATED, duplicates=rule)
+        assert labels.n_votes == 3
+        column = labels.classes.tolist().index(kept)
+        assert labels.votes.toarray()[0, column] == 1
+
+    def test_an_error_names_the_first(self):
+        with pytest.raises(InvalidLabels, match="labeler 1 on item 1"):
+            Labels.from_frame(REPEATED, duplicates="error")
+
+    def test_an_unknown_rule(self):
+        with pytest.raises(InvalidParameter, match="duplicates"):
+            Labels.from_frame(REPEATED, duplicates="drop")
+
+
+class TestGold:
+    def test_roles(self, labels):
+        both = labels.with_gold({"a": "cat"}).with_gold({"b": "dog"}, role="check")
+        assert (both.gold, both.held_gold) == ({"a": "cat"}, {"b": "dog"})
+        moved = both.with_gold({"a": "dog"}, role="check")
+        assert (moved.gold, moved.held_gold) == ({}, {"a": "dog", "b": "dog"})
+        assert both.without_gold().gold == {}
+        assert "1 gold, 1 held-out gold" in repr(both)
+
+    @pytest.mark.parametrize(
+        ("truths", "what"),
+        [
+            ({"z": "cat"}, "not in the labels"),
+            ({"a": "bird"}, "pass classes="),
+            ({"a": 1}, "convert one of them"),
+            ({1: "cat"}, "convert one of them"),
+            ({"a": ["cat"]}, "names a class"),
+            ([("a", "cat")], "must map items"),
+        ],
+    )
+    def test_bad_gold(self, labels, truths, what):
+        with pytest.raises(InvalidLabels, match=what):
+            labels.with_gold(truths)
+
+
+class TestSelect:
+    def test_keeps_the_order(self, labels):
+        some = labels.select(items=["c", "a"], labelers=["bob"])
+        assert some.items.tolist() == ["a", "c"]
+        assert some.votes.toarray().tolist() == [[0, 1], [0, 0]]
+
+    @pytest.mark.parametrize(
+        ("options", "what"),
+        [
+            ({"items": ["d"]}, "1 of 1 items are not in the labels"),
+            ({"items": []}, "at least one item"),
+            ({"labelers": ["anne"]}, "did you mean 'ann'"),
+            ({"labelers": [["ann"]]}, "must be names"),
+            ({"items": np.array([True, False, True])}, r"labels\.items\[mask\]"),
+        ],
+    )
+    def test_bad_selections(self, labels, options, what):
+        with pytest.raises(InvalidLabels, match=what):
+            labels.select(**options)
+
+    def test_no_labeler_left(self, labels):
+        with pytest.raises(InvalidLabels, match="at least one labeler"):
+            labels.without_labeler("ann", "bob")
+
+
+class TestMerge:
+    def test_parts_make_the_whole(self, labels):
+        left, right = labels.select(labelers=["ann"]), labels.select(labelers=["bob"])
+        assert same(left.merge(right), labels)
+
+    def test_new_names_and_gold(self, labels):
+        other = Labels.from_frame({"item": ["d", "e"], "labeler": ["cy", "cy"], "label": ["bird", "cat"]})
+        both = labels.with_gold({"a": "cat"}).merge(other.with_gold({"d": "bird"}, role="check"))
+        assert both.classes.tolist() == ["bird", "cat", "dog"]
+        assert (both.gold, both.held_gold) == ({"a": "cat"}, {"d": "bird"})
+        assert both.n_votes == 7
+
+    def test_a_chosen_order_stays(self):
+        table = {"item": [1, 2], "labeler": [1, 1], "label": ["lo", "hi"]}
+        ordered = Labels.from_frame(table, classes=["lo", "mid", "hi"])
+        other = Labels.from_frame({**table, "labeler": [2, 2]})
+        assert ordered.merge(other).classes.tolist() == ["lo", "mid", "hi"]
+        assert same(ordered.merge(other).select(labelers=[1]), ordered)
+        assert other.merge(ordered).classes.tolist() == ["lo", "mid", "hi"]
+        assert same(other.merge(ordered), ordered.merge(other))
+
+    def test_common_votes(self, labels):
+        with pytest.warns(DataWarning, match="5 pairs"):
+            assert labels.merge(labels).n_votes == 10
+        flipped = Labels.from_frame({**TABLE, "label": ["dog", "cat", "cat", "cat", "dog"]})
+        assert same(labels.merge(flipped, duplicates="first"), labels)
+        assert same(labels.merge(flipped, duplicates="last"), flipped)
+        with pytest.raises(InvalidLabels, match="5 pairs"):
+            labels.merge(flipped, duplicates="error")
+
+    def test_abstentions_add_up(self):
+        one = Labels.from_frame(ABSTAINING, abstain="?", abstain_policy="answer")
+        two = Labels.from_frame(
+            {**ABSTAINING, "labeler": [3, 4, 3, 4, 3], "label": ["z", "!", "y", "x", None]},
+            abstain=["!", None],
+            abstain_policy="answer",
+        )
+        both = one.merge(two)
+        assert both.answers.tolist() == ["x", "y", "z", "?", "!", None]
+        assert both.abstentions.tolist() == [1, 1, 1, 1]
+        assert both.n_votes == 10
+        assert both.select(items=[1]).abstentions.tolist() == [0, 1, 0, 1]
+
+    def test_an_abstention_is_not_a_class(self):
+        one = Labels.from_frame(ABSTAINING, abstain="?", abstain_policy="answer")
+        two = Labels.from_frame({**ABSTAINING, "labeler": [3, 4, 3, 4, 3]})
+        with pytest.raises(InvalidLabels, match="abstention in one and a class in the other"):
+            one.merge(two)
+
+    def test_policies_must_agree(self):
+        one = Labels.from_frame(ABSTAINING, abstain="?", abstain_policy="answer")
+        with pytest.warns(DataWarning):
+            two = Labels.from_frame(ABSTAINING, abstain="?")
+        with pytest.raises(InvalidLabels, match="different abstain policies"):
+            one.merge(two)
+
+    def test_types_must_agree(self, labels):
+        with pytest.raises(InvalidLabels, match="item mixes types"):
+            labels.merge(Labels.from_frame({**TABLE, "item": [1, 1, 2, 2, 3]}))
+
+
+class TestOut:
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_frames_round_trip(self, labels, backend):
+        assert same(Labels.from_frame(labels.to_frame(backend=backend)), labels)
+
+    def test_an_unknown_backend(self, labels):
+        with pytest.raises(InvalidParameter, match="backend must be one of"):
+            labels.to_frame(backend="dask")
+
+    def test_names_a_backend_cannot_hold(self):
+        labels = Labels.from_frame({**ABSTAINING, "label": [0, "?", 1, 0, "?"]}, abstain="?", abstain_policy="answer")
+        assert labels.to_frame(backend="pandas")["label"].tolist() == [0, "?", 1, 0, "?"]
+        with pytest.raises(InvalidLabels, match="polars cannot hold"):
+            labels.to_frame(backend="polars")
+
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+    def test_copies(self, labels, copied):
+        gold = labels.with_gold({"a": "cat"})
+        gold.item_codes(["a"])
+        again = copied(gold)
+        assert same(again, gold)
+        assert again.item_codes(["b"]).tolist() == [1]
+        assert "_item_position" not in pickle.loads(pickle.dumps(gold)).__dict__
+
+    def test_names_cannot_be_changed(self, labels):
+        with pytest.raises(ValueError, match="read-only"):
+            labels.items[0] = "z"
+
+    def test_notes_name_labelers_with_one_vote(self):
+        labels = Labels.from_frame({"item": [1, 2, 2], "labeler": ["a", "a", "b"], "label": ["x", "y", "x"]})
+        assert labels.summary()["labelers_with_one_vote"] == 1
+        assert labels.notes()[0].startswith("1 of 2 labelers gave one vote only")

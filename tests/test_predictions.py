@@ -1,0 +1,308 @@
+"""`Predictions`: what users pass, and how it is brought in line with the labels."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.labels import Labels
+from trueup.predictions import Predictions, as_predictions
+
+
+@pytest.fixture
+def labels() -> Labels:
+    return Labels.from_frame({"item": ["a", "b", "c"], "labeler": [1, 1, 1], "label": ["cat", "dog", "dog"]})
+
+
+@pytest.fixture
+def three() -> Labels:
+    return Labels.from_matrix([[0, 1], [1, 2], [2, 2]])
+
+
+def codes(predictions, labels, **options):
+    return as_predictions(predictions, labels).align(labels, **options).codes.tolist()
+
+
+class TestWhatUsersPass:
+    @pytest.mark.parametrize(
+        "predictions",
+        [
+            ["cat", "dog", "cat"],
+            ("cat", "dog", "cat"),
+            np.array(["cat", "dog", "cat"]),
+            np.array(["cat", "dog", "cat"], dtype=object),
+            pd.Series(["cat", "dog", "cat"]),
+            pd.Series(["cat", "dog", "cat"], dtype="category"),
+            pl.Series(["cat", "dog", "cat"]),
+            pa.chunked_array([["cat", "dog", "cat"]]),
+            {"b": "dog", "a": "cat", "c": "cat"},
+            pd.Series(["dog", "cat", "cat"], index=["b", "a", "c"]),
+            pd.DataFrame({"item": ["b", "a", "c"], "prediction": ["dog", "cat", "cat"]}),
+            {"item": ["b", "a", "c"], "prediction": ["dog", "cat", "cat"]},
+            {"item": ["b", "a", "c"], "score": [0.9, 0.1, 0.2]},
+            np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]),
+            np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], dtype=np.float32),
+            [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]],
+            Predictions.from_classes(["dog", "cat", "cat"], items=["b", "a", "c"]),
+            Predictions.from_scores([0.1, 0.5, 0.4]),
+            Predictions.from_scores([0.9, 0.1, 0.7], positive="cat"),
+        ],
+        ids=lambda p: type(p).__name__,
+    )
+    def test_one_answer_for_all(self, predictions, labels):
+        assert codes(predictions, labels) == [[0, 1, 0]]
+
+    def test_many_systems(self, labels):
+        aligned = as_predictions(
+            {
+                "x": ["cat", "dog", "cat"],
+                "y": {"c": "dog", "b": "dog", "a": "dog"},
+                "z": Predictions.from_scores([0, 1, 1]),
+            },
+            labels,
+        ).align(labels)
+        assert aligned.systems.tolist() == ["x", "y", "z"]
+        assert aligned.codes.tolist() == [[0, 1, 0], [1, 1, 1], [0, 1, 1]]
+        assert aligned.scores is None
+        assert aligned.n_systems == 3
+
+    @pytest.mark.parametrize("values", [[0, 1, 2], [0.0, 1.0, 2.0], np.array([0, 1, 2], dtype=np.int8)])
+    def test_whole_floats_are_classes(self, values, three):
+        assert codes(values, three) == [[0, 1, 2]]
+
+    def test_booleans_are_zero_and_one(self):
+        labels = Labels.from_matrix([[0, 1], [1, 1]])
+        assert codes(np.array([True, False]), labels) == [[1, 0]]
+
+    def test_scores_are_not_classes(self, labels):
+        for scores in (np.array([0.1, 0.2, 0.9]), {"a": 0.1, "b": 0.5, "c": 1.0}, pd.Series([0.1, 0.2, 0.3])):
+            with pytest.raises(InvalidPredictions, match=r"scores where classes are needed.*Predictions.from_scores"):
+                as_predictions(scores, labels)
+
+    def test_floats_that_are_classes(self):
+        labels = Labels.from_matrix([[0.5, 1.5], [1.5, 1.5]])
+        assert codes([0.5, 1.5], labels) == [[0, 1]]
+
+    @pytest.mark.parametrize(
+        ("predictions", "what"),
+        [
+            (["cat", "dog"], "got 2 for 3 items"),
+            (np.zeros((2, 3)), r"shape \(3, 2\).*got \(2, 3\)"),
+            ("cat", "one for each item"),
+            (7, "one for each item"),
+            (np.zeros((3, 2, 1)), "one for each item"),
+            (["cat", 1, "dog"], "mixes types"),
+            ([["cat"], ["dog"], ["cat"]], "must be numbers"),
+            (pd.Series(["cat", "dog", "cat"], index=["a", "b", "z"]), "got 1 of 3 for others"),
+            (["bird", "cat", "dog"], "other classes: \\['bird'\\].*the classes of the labels are"),
+            (
+                [0, 1, 1],
+                r"classes of the labels are of type text \(e.g. 'cat'\) and these of type number \(e.g. 0\): convert",
+            ),
+            ({1: "cat"}, r"items of the labels are of type text \(e.g. 'a'\) and these of type number \(e.g. 1\)"),
+            ({"a": "cat", "b": "dog"}, r"got none for 1 of 3 items: \['c'\]"),
+            ({}, "0 for 3|got none for 3 of 3"),
+            ({"a": "cat", "b": None, "c": "dog"}, "got none for 1 of 3"),
+            ([None, None, None], "got none for 3 of 3"),
+        ],
+    )
+    def test_bad_input(self, predictions, what, labels):
+        with pytest.raises(InvalidPredictions, match=what):
+            as_predictions(predictions, labels).align(labels)
+
+
+class TestPolicies:
+    def test_unknown_items_are_left_out_and_counted(self, labels):
+        p = Predictions.from_classes({"a": "cat", "b": "dog", "c": "cat", "z": "dog"})
+        aligned = p.align(labels, unknown="ignore")
+        assert aligned.codes.tolist() == [[0, 1, 0]]
+        assert aligned.unknown_items.tolist() == [1]
+        with pytest.raises(InvalidPredictions, match='unknown="ignore"'):
+            p.align(labels)
+
+    def test_missing_predictions_are_kept_as_none_and_counted(self, labels):
+        aligned = Predictions.from_classes({"c": "dog"}).align(labels, missing="ignore")
+        assert aligned.codes.tolist() == [[-1, -1, 1]]
+        assert aligned.missing.tolist() == [2]
+        aligned = Predictions.from_scores([0.2, np.nan, 0.7]).align(labels, missing="ignore")
+        assert aligned.codes.tolist() == [[0, -1, 1]]
+        assert np.isnan(aligned.scores[0, 1])
+        table = [[0.2, 0.8], [np.nan, np.nan], [1, 0]]
+        aligned = Predictions.from_probabilities(table, classes=["cat", "dog"]).align(labels, missing="ignore")
+        assert aligned.codes.tolist() == [[1, -1, 0]]
+
+    def test_unknown_classes(self, labels):
+        p = Predictions.from_classes(["cat", "bird", "dog"])
+        aligned = p.align(labels, unknown_class="ignore", missing="ignore")
+        assert aligned.codes.tolist() == [[0, -1, 1]]
+        assert (aligned.unknown_classes.tolist(), aligned.missing.tolist()) == ([1], [1])
+        with pytest.raises(InvalidPredictions, match="got none for 1 of 3"):
+            p.align(labels, unknown_class="ignore")
+
+    def test_nothing_left_is_an_error_under_every_policy(self, labels):
+        for p in (Predictions.from_classes({"z": "cat"}), Predictions.from_classes(["x", "y", "x"])):
+            with pytest.raises(InvalidPredictions):
+                p.align(labels, unknown="ignore", missing="ignore", unknown_class="ignore")
+
+    def test_an_unknown_policy(self, labels):
+        with pytest.raises(InvalidParameter, match="missing must be one of"):
+            Predictions.from_classes(["cat", "dog", "cat"]).align(labels, missing="drop")
+
+
+class TestProbabilities:
+    def test_columns_follow_the_classes_of_the_labels(self, labels):
+        p = Predictions.from_probabilities([[0.7, 0.3], [0.1, 0.9], [0.4, 0.6]], classes=["dog", "cat"])
+        aligned = p.align(labels)
+        assert aligned.probabilities[0].tolist() == [[0.3, 0.7], [0.9, 0.1], [0.6, 0.4]]
+        assert aligned.codes.tolist() == [[1, 0, 0]]
+        assert aligned.scores.tolist() == [[0.7, 0.1, 0.4]]
+        assert aligned.positive == 1
+
+    def test_a_class_the_system_does_not_know_has_none(self, three):
+        p = Predictions.from_probabilities([[0.7, 0.3], [0.1, 0.9], [0.5, 0.5]], classes=[2, 0])
+        aligned = p.align(three)
+        assert aligned.probabilities[0, 0].tolist() == [0.3, 0, 0.7]
+        assert aligned.codes.tolist() == [[2, 0, 0]]
+        assert aligned.scores is None
+
+    def test_an_unknown_class_without_mass_is_no_loss(self, labels):
+        table = [[0.7, 0.3, 0], [0.1, 0.9, 0], [0.4, 0.6, 0]]
+        p = Predictions.from_probabilities(table, classes=["cat", "dog", "bird"])
+        assert p.align(labels).codes.tolist() == [[0, 1, 1]]
+        with pytest.raises(InvalidPredictions, match=r"\['bird'\]"):
+            Predictions.from_probabilities(table, classes=["cat", "bird", "dog"]).align(labels)
+
+    def test_rounded_rows_are_scaled(self, three):
+        p = Predictions.from_probabilities([[0.333, 0.333, 0.333]] * 3, classes=[0, 1, 2])
+        assert p.align(three).probabilities.sum(axis=2) == pytest.approx(1)
+
+    @pytest.mark.parametrize(
+        ("table", "what"),
+        [
+            ([[0.5, 0.6]], "sum to 1, got 1.1 in row 0"),
+            ([[0.5, 0.5], [0.5, 0.1]], "got 0.6 in row 1 and 1 such rows of 2"),
+            ([[1.5, -0.5]], "between 0 and 1, got 1.5"),
+            ([[0.5, np.nan]], "between 0 and 1, got nan"),
+            ([0.5, 0.5], "items × classes"),
+            ([["a", "b"]], "must be numbers"),
+        ],
+    )
+    def test_bad_probabilities(self, table, what):
+        with pytest.raises(InvalidPredictions, match=what):
+            Predictions.from_probabilities(table, classes=["cat", "dog"])
+
+
+class TestScores:
+    def test_scores_alone(self, labels, three):
+        aligned = Predictions.from_scores([3, -1, 2], threshold=None).align(labels)
+        assert aligned.codes is None
+        assert aligned.scores.tolist() == [[3, -1, 2]]
+        one_of_three = Predictions.from_scores([3, -1, 2], threshold=None, positive=2).align(three)
+        assert one_of_three.positive == 2
+
+    def test_a_threshold_needs_two_classes(self, three):
+        with pytest.raises(InvalidPredictions, match=r"two classes, got 3.*threshold=None"):
+            Predictions.from_scores([3, -1, 2]).align(three)
+
+    def test_systems_must_speak_for_one_class(self, labels):
+        a = Predictions.from_scores([0, 1, 1], positive="cat")
+        with pytest.raises(InvalidPredictions, match="one class"):
+            Predictions.stack({"a": a, "b": Predictions.from_scores([0, 1, 1])}).align(labels)
+
+    @pytest.mark.parametrize(
+        ("make", "what"),
+        [
+            (lambda: Predictions.from_scores([[1, 2]]), "got shape"),
+            (lambda: Predictions.from_scores([np.inf, 1]), "finite"),
+            (lambda: Predictions.from_scores(["a"]), "must be numbers"),
+            (lambda: Predictions.from_scores([1, 2], items=["a"]), "1 names for 2"),
+            (lambda: Predictions.from_scores([1, 2], items=["a", "a"]), "repeated items"),
+            (lambda: Predictions.from_scores([1, 2], items=["a", None]), "empty name"),
+            (lambda: Predictions.from_classes({"a": 1}, items=["a"]), "names its items"),
+            (lambda: Predictions.stack({}), "no systems"),
+            (lambda: Predictions.stack({"a": [1]}), "got list"),
+        ],
+    )
+    def test_bad_scores_and_names(self, make, what):
+        with pytest.raises(InvalidPredictions, match=what):
+            make()
+
+    def test_positive_must_be_a_class(self, labels):
+        with pytest.raises(InvalidPredictions, match="positive='bird'"):
+            Predictions.from_scores([0, 1, 1], positive="bird").align(labels)
+
+
+FRAME = {
+    "item": ["a", "b", "c"],
+    "prediction": ["cat", "dog", "dog"],
+    "score": [0.1, 0.4, 0.9],
+    "p_cat": [0.9, 0.6, 0.1],
+    "p_dog": [0.1, 0.4, 0.9],
+}
+
+
+class TestFrame:
+    @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+    def test_all_kinds_at_once(self, make, labels):
+        p = Predictions.from_frame(make(FRAME), probabilities={"cat": "p_cat", "dog": "p_dog"})
+        aligned = p.align(labels)
+        assert aligned.codes.tolist() == [[0, 1, 1]]  # the column of classes wins over the likeliest and the threshold
+        assert aligned.scores.tolist() == [[0.1, 0.4, 0.9]]
+        assert aligned.probabilities[0, :, 0].tolist() == [0.9, 0.6, 0.1]
+        assert repr(p) == "Predictions(1 system, 3 items, classes and probabilities and scores)"
+
+    def test_a_column_of_systems(self, labels):
+        frame = {
+            "item": ["a", "b", "c", "c", "b", "a"],
+            "model": ["x", "x", "x", "y", "y", "y"],
+            "prediction": ["cat", "cat", "cat", "dog", "cat", "dog"],
+        }
+        p = Predictions.from_frame(frame, system="model")
+        assert p.align(labels).codes.tolist() == [[0, 0, 0], [1, 0, 1]]
+        assert p["y"].align(labels).codes.tolist() == [[1, 0, 1]]
+        with pytest.raises(InvalidPredictions, match="no system 'z'"):
+            p["z"]
+
+    def test_by_position_only_where_asked_for(self, labels):
+        frame = {"item": ["x", "y", "z"], "prediction": ["cat", "dog", "dog"]}
+        assert Predictions.from_frame(frame, item=None).align(labels).codes.tolist() == [[0, 1, 1]]
+        with pytest.raises(InvalidPredictions, match="got 3 of 3 for others"):
+            Predictions.from_frame(frame).align(labels)
+
+    @pytest.mark.parametrize(
+        ("frame", "options", "what"),
+        [
+            ({"item": ["a"]}, {}, "no column 'prediction'"),
+            ({"prediction": ["a"]}, {}, "no column 'item'"),
+            (FRAME, {"score": "scores"}, "no column 'scores' for the score.*did you mean 'score'"),
+            (FRAME, {"probabilities": {"cat": "q"}}, "no column 'q' for the probabilities"),
+            ({"item": ["a", "a"], "prediction": ["x", "y"]}, {}, "repeated items"),
+            ({"item": ["a", None], "prediction": ["x", "y"]}, {}, "item must be named in every row"),
+            ({"item": ["a", "b"], "prediction": ["x", 1]}, {}, "mixes types"),
+            ({"item": ["a", "b"], "prediction": ["x"]}, {}, "one length"),
+            ({"item": [], "prediction": []}, {}, "0 rows"),
+            ({"item": ["a", "b"], "score": ["x", "y"]}, {}, "score must be numbers"),
+        ],
+    )
+    def test_bad_frames(self, frame, options, what):
+        with pytest.raises(InvalidPredictions, match=what):
+            Predictions.from_frame(frame, **options)
+
+
+def test_predictions_pickle(labels):
+    p = pickle.loads(pickle.dumps(Predictions.from_classes(["cat", "dog", "cat"])))
+    assert p.align(labels).codes.tolist() == [[0, 1, 0]]
+
+
+def test_many_items_in_another_order():
+    n = 200_000
+    labels = Labels.from_matrix(np.random.default_rng(0).integers(0, 3, (n, 2)))
+    order = np.random.default_rng(1).permutation(n)
+    aligned = Predictions.from_classes(order % 3, items=order).align(labels)
+    np.testing.assert_array_equal(aligned.codes[0], np.arange(n) % 3)
