@@ -225,6 +225,10 @@ def _whole(value: object) -> bool:
 
 def vocabulary_from(names: Iterable[Any]) -> Vocabulary:
     """A read-only array of names: integers as integers, everything else as Python objects."""
+    if isinstance(names, np.ndarray) and names.dtype == np.int64:
+        vocabulary = names.copy()
+        vocabulary.flags.writeable = False
+        return vocabulary
     plain = names.tolist() if isinstance(names, np.ndarray) else list(names)
     if plain and all(map(_whole, plain)):
         # 1.0 and 1 are the same name in Python, and a column with gaps turns integers into floats.

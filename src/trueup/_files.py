@@ -36,7 +36,7 @@ _SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 _FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
-_ROWS = 50_000
+_ROWS = 5_000
 _FIELD_LIMIT = 2**24
 
 
@@ -182,7 +182,7 @@ class _CsvTable:
                 rows = list(islice(reader, _ROWS))
                 if not rows:
                     return
-                if any(len(row) != width for row in rows):
+                if set(map(len, rows)) != {width}:
                     rows = self._without_blanks(rows, before, width)
                 for column, sink in wanted:
                     sink.add([row[column] for row in rows])

@@ -34,8 +34,8 @@ class GLAD(NoiseModel):
     newton_steps : int
         Newton steps within an M-step.
     prior : array of shape (n_classes,) or "learn", optional
-        P(class), uniform by default. "learn" estimates it along with the rest; on real crowds that was never better
-        and sometimes much worse, since a rare class is easily explained away by labelers of low ability.
+        P(class), uniform by default. "learn" estimates it along with the rest; on none of eleven real crowds did that
+        find more of the truths, and on some far fewer (bluebird: 59% against 72%).
 
     Attributes
     ----------

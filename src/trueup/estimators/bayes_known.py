@@ -1,0 +1,239 @@
+"""The default: the truth and the operating point inferred together, when the noise of the labelers is known.
+
+The paper's posteriors take the estimated operating point as if it were known, and are too narrow; here it has a
+uniform prior and is integrated out.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit, gammaln, ndtri
+
+from trueup._validation import RandomState, as_generator, check_choice, check_integer
+from trueup.estimators.bayes_multiclass import bayes_multiclass
+from trueup.estimators.lattice import LatticeCounts, two_class_counts
+from trueup.estimators.operating_point import (
+    Column,
+    as_confusion,
+    columns,
+    find_region,
+    interpolated_moments,
+    log_likelihood,
+    tilts,
+)
+from trueup.estimators.posterior import DrawnCounts, DrawnRates
+from trueup.estimators.problem import Array, Problem, Solution
+from trueup.estimators.sampling import stratified, truth_sampler
+from trueup.posteriors import poisson_binomial_pmf
+
+__all__ = ["bayes", "exact_counts"]
+
+Target = Literal["sample", "population"]
+_TARGETS: tuple[Target, ...] = ("sample", "population")
+_MOST_CELLS = 1 << 18  # of an exact lattice: some tens of milliseconds a metric
+_FINE = 192  # points along each axis of the grid that operating points are drawn from
+_SLACK = 10.0  # standard deviations, and counts, beyond which a lattice is cut off
+_NEGLIGIBLE = 1e-17  # probability of a pair of counts that is left out
+
+
+def bayes(
+    problem: Problem, *, target: Target = "sample", n_draws: int = 16384, random_state: RandomState = None
+) -> Solution:
+    """The posterior of the counts with the operating point integrated over its posterior.
+
+    The model is Su's (2024, eqs. 7, 10 and 25) with a uniform prior on the operating point, that is on each row of
+    the classifier's confusion matrix; the paper's 2.6.2 averages over that prior instead of the posterior.
+
+    Two classes, up to some ten thousand items: exact. Given the truths, the operating point integrates out in closed
+    form, so with u true positives of n₁ alarms, v misses of n₀ silences and PB the Poisson-binomial law of the votes
+    alone, P(U=u, V=v) ∝ PB₁(u) PB₀(v) B(u+1, v+1) B(n₁−u+1, n₀−v+1). No grid, no draws, no normal approximation.
+    More items (where the lattice would have more than 2¹⁸ cells): operating points are drawn from a grid over their
+    log-concave posterior, and the counts given each from their normal law with a skewness correction. More than two
+    classes: see `bayes_multiclass`.
+
+    Parameters
+    ----------
+    problem : Problem
+    target : {"sample", "population"}
+        Metrics of these items, or of the population they came from (whose class shares are the prior).
+    n_draws : int
+        Draws, where draws are needed.
+    random_state : int, Generator or None
+        Used where draws are needed.
+
+    Returns
+    -------
+    Solution
+        With `LatticeCounts`, `DrawnCounts`, or `DrawnRates` for a population.
+    """
+    check_choice(target, _TARGETS, name="target")
+    check_integer(n_draws, name="n_draws", low=1)
+    rng = as_generator(random_state)
+    if problem.n_classes > 2:
+        return bayes_multiclass(problem, target=target, n_draws=n_draws, random_state=rng)
+    both = columns(problem)
+    ranges, tilt_ranges = _count_ranges(both)
+    cells = (ranges[0][1] - ranges[0][0] + 1) * (ranges[1][1] - ranges[1][0] + 1)
+    if cells <= _MOST_CELLS and not (both[0].is_binned or both[1].is_binned):
+        return _exact_solution(problem, both, ranges, tilt_ranges, target, n_draws, rng)
+    return _drawn_solution(problem, both, target, n_draws, rng)
+
+
+# ---------------------------------------------------------------------- exact
+
+
+def exact_counts(problem: Problem) -> LatticeCounts:
+    """The exact posterior of the counts of two classes, whatever it costs."""
+    both = columns(problem, binned=False)
+    return _lattice(both, *_count_ranges(both))
+
+
+Ranges = tuple[tuple[int, int], tuple[int, int]]
+TiltRanges = tuple[tuple[float, float], tuple[float, float]]
+
+
+def _count_ranges(both: tuple[Column, Column]) -> tuple[Ranges, TiltRanges]:
+    """The least and the largest number of positives among the items predicted as 0 and as 1; tilts likewise."""
+    _, points, half = find_region(both)
+    corners = [points + a * half[:, 0] + b * half[:, 1] for a in (-2, 2) for b in (-2, 2)]
+    every = np.clip(np.concatenate([points, *corners]), 0.0, 1.0)
+    counts, tilt_ranges = [], []
+    for column, tilt in zip(both, tilts(every), strict=True):
+        tilt = np.clip(tilt[~np.isnan(tilt)], -60.0, 60.0)
+        low, high = float(tilt.min()), float(tilt.max())
+        mean, variance, _ = column.moments(np.array([low, high]))
+        slack = _SLACK * np.sqrt(variance) + _SLACK
+        first = max(column.sure[1], int(np.floor(mean[0] - slack[0])))
+        last = min(column.n - column.sure[0], int(np.ceil(mean[1] + slack[1])))
+        counts.append((first, last))
+        tilt_ranges.append((low, high))
+    return (counts[0], counts[1]), (tilt_ranges[0], tilt_ranges[1])
+
+
+def _exact_solution(
+    problem: Problem,
+    both: tuple[Column, Column],
+    ranges: Ranges,
+    tilt_ranges: TiltRanges,
+    target: Target,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Solution:
+    lattice = _lattice(both, ranges, tilt_ranges)
+    n0, n1 = both[0].n, both[1].n
+    u, v = lattice.u, lattice.v
+    d_mean = float(lattice.pmf @ ((u + 1) / (u + v + 2)))
+    f_mean = float(lattice.pmf @ ((n1 - u + 1) / (n1 + n0 - u - v + 2)))
+
+    def operating_points(n: int, generator: np.random.Generator) -> Array:
+        """Given the counts, p_D and p_FA are independent Beta variables."""
+        us, vs = lattice.draw_pairs(n, generator)
+        return as_confusion(generator.beta(us + 1, vs + 1), generator.beta(n1 - us + 1, n0 - vs + 1))
+
+    def truths(n: int, generator: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
+        return truth_sampler(problem, operating_points(n, generator))(n, generator)
+
+    diagnostics = {"exact": 1.0, "n_cells": float(len(lattice.pmf))}
+    confusion = as_confusion(d_mean, f_mean)
+    if target == "population":
+        rates = problem.prior[:, None] * operating_points(n_draws, rng)
+        return Solution(DrawnRates(rates), confusion, diagnostics=diagnostics)
+    counts = LatticeCounts(u, v, lattice.pmf, n_positive=n1, n_negative=n0, truths=truths)
+    return Solution(counts, confusion, diagnostics=diagnostics)
+
+
+def _lattice(both: tuple[Column, Column], ranges: Ranges, tilt_ranges: TiltRanges) -> LatticeCounts:
+    silent, alarmed = both
+    log_v = _log_pmf(silent, ranges[0], tilt_ranges[0])
+    log_u = _log_pmf(alarmed, ranges[1], tilt_ranges[1])
+    v, u = np.arange(ranges[0][0], ranges[0][1] + 1), np.arange(ranges[1][0], ranges[1][1] + 1)
+    n0, n1 = silent.n, alarmed.n
+    # log B(u+1, v+1) + log B(n₁−u+1, n₀−v+1), where only the last two terms need both u and v.
+    log_u = log_u + gammaln(u + 1) + gammaln(n1 - u + 1)
+    log_v = log_v + gammaln(v + 1) + gammaln(n0 - v + 1)
+    positives = np.arange(u[0] + v[0], u[-1] + v[-1] + 1)
+    of_sum = gammaln(positives + 2.0) + gammaln(n0 + n1 - positives + 2.0)
+    together = np.add.outer(u, v)
+    log_mass = log_u[:, None] + log_v - of_sum[together - together[0, 0]]
+    mass = np.exp(log_mass - log_mass.max())
+    mass /= mass.sum()
+    at_u, at_v = np.nonzero(mass > _NEGLIGIBLE)
+    kept = mass[at_u, at_v]
+    return LatticeCounts(u[at_u], v[at_v], kept / kept.sum(), n_positive=n1, n_negative=n0)
+
+
+def _log_pmf(column: Column, counts: tuple[int, int], tilt_range: tuple[float, float]) -> Array:
+    """Log-probabilities of the numbers of positives in a range, from the votes alone, up to a constant.
+
+    The range may lie far in the tail of that law, where the pmf has no digits left. But tilting all log-odds by λ
+    tilts the pmf by e^{λu}, so it is computed around several tilts, and each count is taken from where it is likely.
+    """
+    first, last = counts
+    if not len(column.logits):
+        return np.zeros(last - first + 1)
+    u = np.arange(first, last + 1) - column.sure[1]
+    best, log_pmf = np.zeros(len(u)), np.full(len(u), -np.inf)
+    for tilt in _spaced_tilts(column, tilt_range):
+        pmf = poisson_binomial_pmf(expit(column.logits + tilt))[u]
+        likelier = pmf > best
+        best[likelier] = pmf[likelier]
+        evidence = float(column.log_evidence(np.array([tilt]))[0][0])
+        log_pmf[likelier] = np.log(pmf[likelier]) - tilt * u[likelier] + evidence
+    return log_pmf
+
+
+def _spaced_tilts(column: Column, tilt_range: tuple[float, float]) -> list[float]:
+    """Tilts whose laws overlap: means about three standard deviations apart, from end to end of the range."""
+    low, high = tilt_range
+    every = np.linspace(low, high, 257)
+    mean, variance, _ = column.moments(every)
+    positives = mean - column.sure[1]
+    # Where hardly any item, or nearly every one, is positive, further tilting changes one probability only.
+    useful = (positives > 0.05) & (positives < column.n_unsure - 0.05)
+    speed = np.sqrt(np.maximum(variance, 1.0))
+    distance = np.concatenate([[0.0], np.cumsum((speed[1:] + speed[:-1]) / 2 * np.diff(every))])
+    stops = np.interp(np.arange(0.0, distance[-1] + 3.0, 3.0), distance, every)
+    ends = every[useful][[0, -1]] if useful.any() else every[[128, 128]]
+    kept = [float(t) for t in stops if ends[0] <= t <= ends[1]]
+    return sorted({*kept, float(ends[0]), float(ends[1])})
+
+
+# ---------------------------------------------------------------------- many items
+
+
+def _drawn_solution(
+    problem: Problem, both: tuple[Column, Column], target: Target, n_draws: int, rng: np.random.Generator
+) -> Solution:
+    points = _draw_operating_points(both, n_draws, rng)
+    confusions = as_confusion(points[:, 0], points[:, 1])
+    confusion = confusions.mean(axis=0)
+    diagnostics = {"exact": 0.0, "n_draws": float(n_draws)}
+    if target == "population":
+        return Solution(DrawnRates(problem.prior[:, None] * confusions), confusion, diagnostics=diagnostics)
+    v, u = (draw_positives(column, tilt, rng) for column, tilt in zip(both, tilts(points), strict=True))
+    counts = two_class_counts(u, v, both[1].n, both[0].n)
+    return Solution(
+        DrawnCounts(counts, truths=truth_sampler(problem, confusions)), confusion, diagnostics=diagnostics
+    )
+
+
+def _draw_operating_points(both: tuple[Column, Column], n: int, rng: np.random.Generator) -> Array:
+    """Draws from the posterior: cells of a fine grid by systematic sampling, and a point within each cell."""
+    region, _, _ = find_region(both)
+    points, half = region.grid(_FINE)
+    value = log_likelihood(both, points)
+    upto = np.cumsum(np.exp(value - value.max()))
+    chosen = np.searchsorted(upto, (np.arange(n) + rng.random()) / n * upto[-1])
+    within = 2 * rng.random((n, 2)) - 1
+    return np.clip(points[np.minimum(chosen, len(points) - 1)] + within @ half.T, 1e-12, 1 - 1e-12)
+
+
+def draw_positives(column: Column, tilt: Array, rng: np.random.Generator) -> Array:
+    """Numbers of positives given the tilts: normal, with the skewness of the Poisson-binomial law (Cornish–Fisher)."""
+    mean, variance, third = interpolated_moments(column, tilt)
+    z = ndtri(stratified(len(tilt), rng))
+    skew = np.divide(third, variance, out=np.zeros_like(third), where=variance > 0)  # skewness × deviation
+    counts = mean + np.sqrt(variance) * z + skew * (z**2 - 1) / 6
+    return np.clip(np.rint(counts), column.sure[1], column.n - column.sure[0])

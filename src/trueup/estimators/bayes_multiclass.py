@@ -1,0 +1,263 @@
+"""The default for more than two classes: truths and the classifier's confusion matrix drawn together.
+
+Gibbs sampling of (K, y) where that is affordable; for more items a normal approximation around the most probable K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import logsumexp
+
+from trueup._validation import RandomState, as_generator
+from trueup.estimators.posterior import DrawnCounts, DrawnRates
+from trueup.estimators.problem import TINY, Array, Codes, Problem, Solution
+from trueup.estimators.sampling import covariance_root, to_total, truth_sampler
+
+__all__ = ["bayes_multiclass", "gibbs", "laplace", "split_r_hat"]
+
+_MOST_ENTRIES = 40_000  # rows × classes up to which Gibbs sampling takes some ten seconds at most
+_MOST_CLASSES = 50  # the normal approximation inverts a matrix of classes² × classes²
+_N_CHAINS = 4
+_WARMUP = 200
+_SWEEPS = 1000
+_SETTLED = 1.05  # R-hat above this means that the chains disagree
+_DOUBLINGS = 2
+
+
+def bayes_multiclass(
+    problem: Problem,
+    *,
+    target: Literal["sample", "population"] = "sample",
+    n_draws: int = 16384,
+    random_state: RandomState = None,
+) -> Solution:
+    """The posterior of the counts for any number of classes, with a uniform prior on the rows of K (Su 2024, eq. 25).
+
+    Gibbs sampling is exact but for its chance error and costs items × classes a sweep, so it is used up to 40,000
+    such entries (10,000 items of four classes), where items of equal prediction and likelihood count once. Beyond
+    that every class has enough items for K's posterior to be normal (on the scale of its logarithm), and the
+    approximation of `laplace` is used.
+
+    Parameters
+    ----------
+    problem, target, random_state
+        As for `bayes`.
+    n_draws : int
+        Draws of the normal approximation; Gibbs sampling keeps at most 4000.
+    """
+    rng = as_generator(random_state)
+    rows = _group(problem)
+    if rows.chances.size <= _MOST_ENTRIES or problem.n_classes > _MOST_CLASSES:
+        return gibbs(problem, rows, target=target, rng=rng)
+    return laplace(problem, rows, target=target, n_draws=n_draws, rng=rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Predicted items, those of equal prediction and evidence as one row.
+
+    `chances` is p(votes | y) π(y), scaled for each row and certain where the truth is known; `times` says how many
+    items a row stands for, or None if each stands for one.
+    """
+
+    chances: Array
+    predictions: Codes
+    times: Array | None
+
+    @property
+    def weights(self) -> Array:
+        """How many items each row stands for."""
+        return np.ones(len(self.predictions)) if self.times is None else self.times
+
+
+def _group(problem: Problem) -> Rows:
+    counted = np.flatnonzero(problem.predictions >= 0)
+    joint = problem.log_likelihood[counted] + np.log(np.maximum(problem.prior, TINY))
+    gold = problem.gold[counted]
+    known = np.flatnonzero(gold >= 0)
+    joint[known] = -np.inf
+    joint[known, gold[known]] = 0.0
+    predictions = problem.predictions[counted].astype(np.intp)
+    chances = np.exp(joint - joint.max(axis=1, keepdims=True, initial=-np.inf))
+    # Equal rows have equal random projections, and unequal ones do not (to 53 bits); sorting numbers is quick.
+    mark = np.random.default_rng(0).normal(size=problem.n_classes)
+    key = chances @ mark + 10 * problem.n_classes * predictions
+    _, first, times = np.unique(key, return_index=True, return_counts=True)
+    if len(first) > 0.5 * len(key):
+        return Rows(chances, predictions, None)
+    return Rows(chances[first], predictions[first], times.astype(float))
+
+
+# ---------------------------------------------------------------------- Gibbs sampling
+
+
+def gibbs(
+    problem: Problem, rows: Rows | None = None, *, target: str = "sample", rng: np.random.Generator
+) -> Solution:
+    """Draw truths given K and K given truths, in turn, in four chains.
+
+    Chains start from random matrices. They run twice as long, and twice again, if R-hat says that they disagree.
+    """
+    rows = _group(problem) if rows is None else rows
+    n_classes = problem.n_classes
+    confusion = rng.dirichlet(np.ones(n_classes), size=(_N_CHAINS, n_classes))
+    for _ in range(_WARMUP):
+        confusion, _ = _sweep(rows, confusion, rng)
+    matrices: list[Array] = []
+    counts: list[Array] = []
+    for doubling in range(_DOUBLINGS + 1):
+        for _ in range(_SWEEPS * 2 ** max(doubling - 1, 0)):
+            confusion, drawn = _sweep(rows, confusion, rng)
+            matrices.append(confusion)
+            counts.append(drawn)
+        accuracy = np.trace(np.array(counts), axis1=-2, axis2=-1)
+        r_hat = max(split_r_hat(np.array(matrices)), split_r_hat(accuracy[..., None, None]))
+        if r_hat < _SETTLED:
+            break
+    kept = slice(None, None, max(len(counts) // _SWEEPS, 1))
+    ks = np.concatenate(matrices[kept])
+    notes = () if r_hat < _SETTLED else (f"the chains of the sampler disagree (R-hat {r_hat:.2f}); do not trust this",)
+    return Solution(
+        _posterior(problem, np.concatenate(counts[kept]), ks, target),
+        np.concatenate(matrices).mean(axis=0),
+        n_iter=_WARMUP + len(counts),
+        converged=r_hat < _SETTLED,
+        diagnostics={"r_hat": r_hat, "exact": 1.0, "n_draws": float(len(ks)), "n_rows": float(len(rows.chances))},
+        notes=notes,
+    )
+
+
+def _posterior(problem: Problem, counts: Array, confusions: Array, target: str) -> DrawnCounts:
+    if target == "population":
+        return DrawnRates(problem.prior[:, None] * confusions)
+    return DrawnCounts(counts, truths=truth_sampler(problem, confusions))
+
+
+def _sweep(rows: Rows, confusion: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """One step of all chains: counts of drawn truths given K (chains, C, C), and K given these counts."""
+    n_chains, n_classes, _ = confusion.shape
+    joint = rows.chances.T * confusion[:, :, rows.predictions]  # chains × classes × rows
+    upto = np.cumsum(joint, axis=1)
+    if rows.times is None:
+        u = rng.random((n_chains, 1, len(rows.predictions))) * upto[:, -1:]
+        truth = (u >= upto[:, :-1]).sum(axis=1)
+        cell = (np.arange(n_chains)[:, None] * n_classes + truth) * n_classes + rows.predictions
+        counted = np.bincount(cell.ravel(), minlength=n_chains * n_classes**2)
+        counts = counted.reshape(n_chains, n_classes, n_classes).astype(float)
+    else:
+        chances = np.moveaxis(joint / upto[:, -1:], 1, 2)
+        drawn = rng.multinomial(rows.times.astype(np.int64), chances)
+        counts = np.zeros((n_chains, n_classes, n_classes))
+        for predicted in range(n_classes):
+            counts[:, :, predicted] = drawn[:, rows.predictions == predicted].sum(axis=1)
+    gamma = np.maximum(rng.standard_gamma(counts + 1.0), TINY)
+    return gamma / gamma.sum(axis=2, keepdims=True), counts
+
+
+def split_r_hat(draws: Array) -> float:
+    """The largest split R-hat (Gelman et al. 2013) of draws (n, chains, …); 1 where chains agree, or do not vary."""
+    half = len(draws) // 2
+    parts = np.concatenate([draws[:half], draws[half : 2 * half]], axis=1)
+    within = parts.var(axis=0, ddof=1).mean(axis=0)
+    between = parts.mean(axis=0).var(axis=0, ddof=1)
+    ratio = np.divide(between, within, out=np.zeros_like(within), where=within > 0)
+    return float(np.sqrt((half - 1) / half + ratio.max()))
+
+
+# ---------------------------------------------------------------------- normal approximation
+
+
+def laplace(
+    problem: Problem, rows: Rows | None = None, *, target: str = "sample", n_draws: int, rng: np.random.Generator
+) -> Solution:
+    """Draws of K from a normal law around its most probable value, and counts given K from theirs.
+
+    With q_i = p(y | ŷ_i, z_i; K̂), everything comes from the expected counts m and, for each predicted class, the
+    covariance S = Σ (diag q_i − q_i q_iᵀ) of its column of counts: S is also the derivative of m with respect to
+    log K, and what the votes leave unknown of the information on K (Louis 1982).
+    """
+    rows = _group(problem) if rows is None else rows
+    mode, n_iter, converged = _most_probable(rows, problem.n_classes)
+    mean, spread = _column_moments(rows, mode)
+    log_k = _draw_log_confusion(mode, mean, spread, n_draws, rng)
+    counts = np.empty((n_draws, *mode.shape))
+    for predicted, covariance in enumerate(spread):
+        moved = (log_k[:, :, predicted] - np.log(mode[:, predicted])) @ covariance
+        noise = rng.standard_normal((n_draws, len(mode))) @ covariance_root(covariance)
+        total = float(rows.weights[rows.predictions == predicted].sum())
+        counts[:, :, predicted] = to_total(mean[:, predicted] + moved + noise, total)
+    notes = () if converged else (f"the classifier's confusion matrix did not settle in {n_iter} iterations",)
+    confusions = np.exp(log_k)
+    return Solution(
+        _posterior(problem, counts, confusions, target),
+        confusions.mean(axis=0),
+        n_iter=n_iter,
+        converged=converged,
+        diagnostics={"exact": 0.0, "n_draws": float(n_draws), "n_rows": float(len(rows.chances))},
+        notes=notes,
+    )
+
+
+def _most_probable(rows: Rows, n_classes: int, max_iter: int = 1000, tol: float = 1e-7) -> tuple[Array, int, bool]:
+    """The mode of K's posterior on the scale of its logarithm, by EM; one pseudo-count in each cell."""
+    confusion = np.full((n_classes, n_classes), 1 / n_classes)
+    for iteration in range(max_iter):
+        mean = _expected_counts(rows, _chances(rows, confusion))
+        new = (mean + 1) / (mean.sum(axis=1, keepdims=True) + n_classes)
+        moved = float(np.abs(new - confusion).max())
+        confusion = new
+        if moved < tol:
+            return confusion, iteration + 1, True
+    return confusion, max_iter, False
+
+
+def _chances(rows: Rows, confusion: Array) -> Array:
+    joint = rows.chances * confusion.T[rows.predictions]
+    joint /= joint.sum(axis=1, keepdims=True)
+    return joint
+
+
+def _expected_counts(rows: Rows, chances: Array) -> Array:
+    n_classes = chances.shape[1]
+    weights = chances if rows.times is None else chances * rows.times[:, None]
+    columns = [np.bincount(rows.predictions, weights[:, y], n_classes) for y in range(n_classes)]
+    return np.array(columns)
+
+
+def _column_moments(rows: Rows, confusion: Array) -> tuple[Array, Array]:
+    """Expected counts (truth × prediction), and for each predicted class the covariance of its column."""
+    chances = _chances(rows, confusion)
+    mean = _expected_counts(rows, chances)
+    spread = np.empty((len(confusion), *confusion.shape))
+    for predicted in range(len(confusion)):
+        mine = rows.predictions == predicted
+        q = chances[mine]
+        spread[predicted] = np.diag(mean[:, predicted]) - (q * rows.weights[mine, None]).T @ q
+    return mean, spread
+
+
+def _draw_log_confusion(mode: Array, mean: Array, spread: Array, n: int, rng: np.random.Generator) -> Array:
+    """Draws of log K: normal on the scale where each row is a softmax, with the observed information."""
+    n_classes = len(mode)
+    size = n_classes**2
+    information = np.zeros((size, size))
+    slope = np.zeros((size, size))  # of log K with respect to the softmax's arguments
+    totals = mean.sum(axis=1) + n_classes
+    for y, row in enumerate(mode):
+        block = slice(y * n_classes, (y + 1) * n_classes)
+        information[block, block] = totals[y] * (np.diag(row) - np.outer(row, row))
+        slope[block, block] = np.eye(n_classes) - row
+    unknown = np.zeros((size, size))
+    for predicted, covariance in enumerate(spread):
+        at = np.arange(n_classes) * n_classes + predicted
+        unknown[np.ix_(at, at)] = covariance
+    information -= slope.T @ unknown @ slope
+    values, vectors = np.linalg.eigh(information)
+    # Adding a constant to a row changes nothing: those directions have no information and are left alone.
+    kept = values > 1e-9 * values[-1]
+    steps = rng.standard_normal((n, int(kept.sum()))) / np.sqrt(values[kept]) @ vectors[:, kept].T
+    arguments = np.log(mode) + steps.reshape(n, n_classes, n_classes)
+    return np.asarray(arguments - logsumexp(arguments, axis=2, keepdims=True))

@@ -1,0 +1,312 @@
+"""Bayesian draws: truth, prior and matrices together.
+
+The sampler works on the same sparse vote matrix as EM. Raters beyond the labelers (the predictions of a classifier)
+are more columns of it, so evaluating a classifier is asking for the matrix of one more rater.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from trueup._validation import RandomState, as_generator, check_choice, check_integer
+from trueup.exceptions import ConvergenceWarning, InvalidPredictions
+from trueup.labels import Labels
+from trueup.noise import _kernels
+from trueup.noise.base import Floats, vote_shares
+from trueup.noise.convergence import effective_draws, rhat
+from trueup.noise.samplers import ClusterSampler, DawidSkeneSampler, OneCoinSampler, Sampler
+
+__all__ = ["PosteriorDraws", "sample"]
+
+MODELS = ("one-coin", "dawid-skene", "subtypes")
+_MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 50 MB
+
+
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws from the posterior; the first axis of each array runs over draws, chain after chain.
+
+    Attributes
+    ----------
+    prior : array of shape (n_draws, n_classes)
+        P(class).
+    labeler_accuracy : array of shape (n_draws, n_labelers)
+        The share of a labeler's votes that name the drawn truth; NaN for a labeler without votes.
+    rater_counts : array of shape (n_draws, n_raters, n_classes, n_answers)
+        How often each extra rater gave each answer to items of each drawn class: its confusion counts on this sample.
+    rater_confusion : array of shape (n_draws, n_raters, n_classes, n_answers)
+        The extra raters' matrices P(answer | class).
+    posterior : array of shape (n_items, n_classes)
+        P(class) of each item: how often it was drawn.
+    truths : array of shape (n_kept, n_items)
+        Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
+    log_likelihood : array of shape (n_draws,)
+    n_chains : int
+    rhat, ess : float
+        The worst R-hat and the least effective number of draws among prior, raters' accuracies and log-likelihood.
+    """
+
+    prior: Floats
+    labeler_accuracy: Floats
+    rater_counts: Floats
+    rater_confusion: Floats
+    posterior: Floats
+    truths: npt.NDArray[np.int16] = field(repr=False)
+    truth_draws: npt.NDArray[np.int64] = field(repr=False)
+    log_likelihood: Floats
+    n_chains: int
+    rhat: float
+    ess: float
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of all chains."""
+        return len(self.prior)
+
+    @property
+    def converged(self) -> bool:
+        """Whether chains agree (R-hat at most 1.05) and are worth 100 draws."""
+        return self.rhat <= 1.05 and self.ess >= 100
+
+
+def sample(
+    labels: Labels,
+    model: str = "dawid-skene",
+    *,
+    raters: npt.ArrayLike | None = None,
+    n_chains: int = 4,
+    n_warmup: int = 500,
+    n_draws: int = 1000,
+    n_extra: int | None = None,
+    diagonal: float = 3.0,
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    warn: bool = True,
+) -> PosteriorDraws:
+    """Draw truth, prior and matrices from their joint posterior by Gibbs sampling.
+
+    Parameters
+    ----------
+    labels : Labels
+    model : {"one-coin", "dawid-skene", "subtypes"}
+        See `trueup.noise.samplers`. With "subtypes" a quarter of the chains has no extra clusters, so that the draws
+        average over whether there are any.
+    raters : array of shape (n_raters, n_items) or (n_items,), optional
+        Codes of the classes that extra raters gave, -1 for none.
+    n_chains, n_warmup, n_draws : int
+        Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
+    n_extra : int, optional
+        Extra clusters of "subtypes"; by default as many as classes.
+    diagonal : float
+        Pseudo-count of the right answer in the Dirichlet priors of "dawid-skene"; the other answers have 1.
+    progress : callable, optional
+        Called with the share of the work done.
+    """
+    check_choice(model, MODELS, name="model")
+    check_integer(n_chains, name="n_chains", low=1)
+    check_integer(n_warmup, name="n_warmup", low=0)
+    check_integer(n_draws, name="n_draws", low=4)
+    codes = _rater_codes(raters, labels)
+    problem = _Problem(labels, _with_raters(labels, codes), len(codes))
+    seeds = as_generator(random_state).spawn(n_chains)
+    done = np.zeros(n_chains)
+
+    def run(chain: int) -> _Chain:
+        sampler = _make_sampler(model, problem, chain, n_chains, n_extra=n_extra, diagonal=diagonal)
+
+        def report(share: float) -> None:
+            done[chain] = share
+            if progress is not None:
+                progress(float(done.mean()))
+
+        return _run_chain(problem, sampler, chain, n_warmup, n_draws, seeds[chain], n_chains, report)
+
+    if n_chains == 1:
+        chains = [run(0)]
+    else:
+        with ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
+            chains = list(pool.map(run, range(n_chains)))
+    draws = _joined(chains, problem)
+    if warn and not draws.converged:
+        warnings.warn(
+            f"the chains of {model!r} have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws); raise "
+            "n_draws, or take it that the votes admit several readings of the truth and vet some items",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return draws
+
+
+@dataclass(frozen=True)
+class _Problem:
+    labels: Labels
+    votes: sparse.csr_array
+    n_raters: int
+
+    @property
+    def n_all(self) -> int:
+        return self.labels.n_labelers + self.n_raters
+
+
+@dataclass(frozen=True)
+class _Chain:
+    prior: Floats
+    accuracy: Floats
+    rater_counts: Floats
+    rater_confusion: Floats
+    drawn: Floats
+    truths: npt.NDArray[np.int16]
+    truth_draws: npt.NDArray[np.int64]
+    log_likelihood: Floats
+
+
+def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> npt.NDArray[np.int32]:
+    if raters is None:
+        return np.empty((0, labels.n_items), dtype=np.int32)
+    codes = np.atleast_2d(np.asarray(raters, dtype=np.int32))
+    if codes.shape[1] != labels.n_items:
+        raise InvalidPredictions(f"raters must have one code for each of {labels.n_items} items, got {codes.shape[1]}")
+    if codes.max(initial=-1) >= labels.n_classes or codes.min(initial=-1) < -1:
+        raise InvalidPredictions(f"raters must be codes from -1 to {labels.n_classes - 1}, got others")
+    return codes
+
+
+def _with_raters(labels: Labels, codes: npt.NDArray[np.int32]) -> sparse.csr_array:
+    if not len(codes):
+        return labels.votes
+    rater, item = np.nonzero(codes >= 0)
+    column = rater * labels.n_answers + codes[rater, item]
+    extra = sparse.coo_array(
+        (np.ones(len(item)), (item, column)), shape=(labels.n_items, len(codes) * labels.n_answers)
+    )
+    return sparse.csr_array(sparse.hstack([labels.votes, extra], format="csr"))
+
+
+def _make_sampler(
+    model: str, problem: _Problem, chain: int, n_chains: int, *, n_extra: int | None, diagonal: float
+) -> Sampler:
+    size = (problem.n_all, problem.labels.n_classes, problem.labels.n_answers)
+    if model == "one-coin":
+        return OneCoinSampler(*size)
+    if model == "dawid-skene":
+        return DawidSkeneSampler(*size, diagonal=diagonal)
+    extra = problem.labels.n_classes if n_extra is None else n_extra
+    return ClusterSampler(*size, n_extra=0 if n_chains >= 4 and chain % 4 == 3 else extra)
+
+
+def _first_states(problem: _Problem, sampler: Sampler, chain: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    """A dispersed first guess: classes drawn from the shares of votes, flatter in later chains, then a cluster."""
+    labels = problem.labels
+    shares = vote_shares(labels) ** (1.0 if chain % 2 == 0 else 0.5)
+    shares /= shares.sum(axis=1, keepdims=True)
+    truth = (shares.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, labels.n_classes - 1)
+    known = labels.gold_codes >= 0
+    truth[known] = labels.gold_codes[known]
+    agreement = vote_shares(labels).max(axis=1)
+    states = truth.astype(np.int16)
+    if sampler.n_states > labels.n_classes:
+        # The items with the most divided votes start in extra clusters of their class.
+        contested = agreement < np.quantile(agreement, 0.3) if chain % 2 == 0 else rng.random(labels.n_items) < 0.2
+        states[contested] += np.int16(labels.n_classes)
+        states[states >= sampler.n_states] -= np.int16(labels.n_classes)
+    return states
+
+
+def _run_chain(
+    problem: _Problem,
+    sampler: Sampler,
+    chain: int,
+    n_warmup: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    n_chains: int,
+    report: Callable[[float], None],
+) -> _Chain:
+    labels, votes, n_items = problem.labels, problem.votes, problem.labels.n_items
+    total = n_warmup + n_draws
+    engine = _kernels.engine_for(votes, total)
+    states = _first_states(problem, sampler, chain, rng)
+    chosen = sparse.csr_array(
+        (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, sampler.n_states)
+    )
+    counts = np.asarray((votes.T @ chosen).toarray())
+    state_counts = np.bincount(states, minlength=sampler.n_states).astype(float)
+    raters = np.arange(labels.n_labelers, problem.n_all)
+    everyone = np.arange(labels.n_labelers)
+    n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(n_items * n_chains, 1)))
+    kept = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
+    shape = (n_draws, problem.n_raters, labels.n_classes, labels.n_answers)
+    out = _Chain(
+        np.empty((n_draws, labels.n_classes)),
+        np.empty((n_draws, labels.n_labelers)),
+        np.empty(shape),
+        np.empty(shape),
+        np.zeros((n_items, labels.n_classes)),
+        np.empty((len(kept), n_items), dtype=np.int16),
+        kept,
+        np.empty(n_draws),
+    )
+    rows = np.arange(n_items)
+    volume = labels.votes_per_labeler
+    for sweep in range(total):
+        sampler.draw(counts, state_counts, rng)
+        step = _kernels.gibbs_step(
+            votes,
+            sampler.table,
+            sampler.weights,
+            rng.random(n_items),
+            gold=labels.gold_codes,
+            state_class=sampler.labels,
+            engine=engine,
+        )
+        counts, state_counts = step.counts, step.state_counts
+        k = sweep - n_warmup
+        if k >= 0:
+            truth = sampler.labels[step.states]
+            out.drawn[rows, truth] += 1
+            out.prior[k] = sampler.class_prior()
+            by_class = sampler.class_counts(counts, everyone)
+            right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
+            out.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1), np.nan)
+            out.rater_counts[k] = sampler.class_counts(counts, raters)
+            out.rater_confusion[k] = sampler.confusion(raters)
+            out.log_likelihood[k] = step.log_likelihood
+            at = np.searchsorted(kept, k)
+            if at < len(kept) and kept[at] == k:
+                out.truths[at] = truth
+        if sweep % 50 == 49 or sweep == total - 1:
+            report((sweep + 1) / total)
+    return out
+
+
+def _joined(chains: list[_Chain], problem: _Problem) -> PosteriorDraws:
+    n_draws = len(chains[0].prior)
+    counts = np.concatenate([c.rater_counts for c in chains])
+    monitored = [np.stack([c.prior[:, y] for c in chains]) for y in range(problem.labels.n_classes)]
+    for r in range(problem.n_raters):
+        right = np.einsum("dcc->d", counts[:, r, :, : problem.labels.n_classes])
+        monitored.append((right / np.maximum(counts[:, r].sum(axis=(1, 2)), 1)).reshape(len(chains), n_draws))
+    if not problem.n_raters:
+        monitored.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
+    drawn = np.sum([c.drawn for c in chains], axis=0)
+    return PosteriorDraws(
+        prior=np.concatenate([c.prior for c in chains]),
+        labeler_accuracy=np.concatenate([c.accuracy for c in chains]),
+        rater_counts=counts,
+        rater_confusion=np.concatenate([c.rater_confusion for c in chains]),
+        posterior=drawn / drawn.sum(axis=1, keepdims=True),
+        truths=np.concatenate([c.truths for c in chains]),
+        truth_draws=np.concatenate([c.truth_draws + k * n_draws for k, c in enumerate(chains)]),
+        log_likelihood=np.concatenate([c.log_likelihood for c in chains]),
+        n_chains=len(chains),
+        rhat=float(np.nanmax([1.0, *[rhat(m) for m in monitored]])),
+        ess=float(min(effective_draws(m) for m in monitored)),
+    )
