@@ -1,8 +1,8 @@
 """Other libraries' answers to who is right, for `benchmarks.aggregation`.
 
 This file is run by the interpreter that TRUEUP_PEERS names, where crowd-kit and cleanlab are installed and trueup need
-not be: ``python _aggregation_peers.py FOLDER``. The folder holds ``votes.npz`` (item, labeler and label of each vote, as
-codes) and ``settings.json``; the truth is not there. For each peer one line is added to ``done.jsonl`` and, if it
+not be: ``python _aggregation_peers.py FOLDER``. The folder holds ``votes.npz`` (item, labeler and label of each vote,
+as codes) and ``settings.json``; the truth is not there. For each peer one line is added to ``done.jsonl`` and, if it
 succeeded, an array ``<number>.npy`` is written: the share of the answer that goes to each class, items × classes.
 """
 
@@ -14,6 +14,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +55,13 @@ class Votes:
         return matrix[:, ~np.isnan(matrix).all(axis=0)]
 
 
-def _crowdkit(name: str, **parameters: Any) -> Callable[[Votes, int], np.ndarray]:
+def _crowdkit(name: str, *, seeded: bool = False) -> Callable[[Votes, int], np.ndarray]:
     """A crowd-kit model with its default settings."""
 
     def answer(votes: Votes, seed: int) -> np.ndarray:
         from crowdkit import aggregation
 
-        seeded = {"random_state": seed} if parameters.get("seeded") else {}
-        model = getattr(aggregation, name)(**seeded).fit(votes.frame())
+        model = getattr(aggregation, name)(**({"random_state": seed} if seeded else {})).fit(votes.frame())
         table = model.predict_score(votes.frame()) if name == "MMSR" else model.probas_
         scores = table.reindex(index=range(votes.n_items), columns=range(votes.n_classes)).to_numpy(dtype=float)
         return winners(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
@@ -75,7 +76,7 @@ def _cleanlab_majority(votes: Votes, seed: int) -> np.ndarray:
 
 
 def _cleanlab_consensus(predictions: Callable[[Votes], np.ndarray]) -> Callable[[Votes, int], np.ndarray]:
-    """cleanlab's consensus (CROWDLAB), which wants class probabilities from a classifier; here there are no features."""
+    """CROWDLAB, cleanlab's consensus. It wants class probabilities from a classifier, but here are no features."""
 
     def answer(votes: Votes, seed: int) -> np.ndarray:
         from cleanlab.multiannotator import get_label_quality_multiannotator
@@ -136,13 +137,16 @@ def _run(folder: Path) -> None:
     with np.load(folder / "votes.npz") as stored:
         votes = Votes(stored["item"], stored["labeler"], stored["label"], tuple(stored["shape"].tolist()))
     limit, seeds = int(settings["limit"]), range(int(settings["seeds"]))
+    for library in ("crowdkit.aggregation", "cleanlab.multiannotator"):
+        with suppress(ImportError):  # those that need it will say so
+            import_module(library)  # so that no peer's time has it
     signal.signal(signal.SIGALRM, _stop)
     for number, (name, (answer, random)) in enumerate(PEERS.items()):
         print(f"  {name}", file=sys.stderr, flush=True)
         started, error, runs = time.perf_counter(), None, []
-        signal.alarm(limit)
         try:
             for seed in seeds if random else (0,):
+                signal.alarm(limit)
                 np.random.seed(seed)  # noqa: NPY002  (cleanlab breaks the last ties with the global generator)
                 runs.append(answer(votes, seed))
         except TooLong:

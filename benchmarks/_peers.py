@@ -38,7 +38,7 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def dawid_skene(frame: Any) -> dict[str, Any]:
     """Twenty iterations, no early stop."""
-    from crowdkit.aggregation import DawidSkene
+    from crowdkit.aggregation import DawidSkene  # type: ignore[import-not-found]
 
     taken, model = seconds(lambda: DawidSkene(n_iter=20, tol=-np.inf).fit(frame))
     return {"seconds": taken, "labels": model.labels_}
@@ -71,7 +71,7 @@ def glad(frame: Any) -> dict[str, Any]:
 
 
 def main(task: str, columns: str, labels: str) -> None:
-    import crowdkit
+    import crowdkit  # type: ignore[import-not-found]
     import pandas as pd
 
     run = {f.__name__: f for f in (dawid_skene, dawid_skene_iteration, glad, glad_iteration)}[task]

@@ -43,6 +43,7 @@ class Size:
 
     @property
     def n_votes(self) -> int:
+        """All votes."""
         return self.n_items * self.votes_per_item
 
 
@@ -77,6 +78,10 @@ def make_votes(size: Size, seed: int = 0) -> Columns:
     }
 
 
+def save(votes: Columns, path: Path) -> None:
+    np.savez(path, item=votes["item"], labeler=votes["labeler"], label=votes["label"])
+
+
 def fit_and_label(model: tu.noise.NoiseModel, labels: tu.Labels) -> tuple[float, npt.NDArray[Any]]:
     """Seconds for a fit and the labels of all items, and these labels."""
     fresh = replace(labels)  # without cached properties
@@ -90,13 +95,17 @@ def ask_peer(task: str, votes: Columns, folder: Path) -> dict[str, Any] | None:
     python = os.environ.get("TRUEUP_PEERS")
     if python is None:
         return None
-    np.savez(folder / "votes.npz", **votes)
+    save(votes, folder / "votes.npz")
     call = [python, str(PEERS), task, str(folder / "votes.npz"), str(folder / "labels.npy")]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"crowd-kit failed at {task}, left out: {done.stderr.strip().splitlines()[-1:]}")
         return None
     return {**json.loads(done.stdout.splitlines()[-1]), "labels": np.load(folder / "labels.npy")}
+
+
+def found(answer: dict[str, Any] | None, what: str) -> Any:
+    return None if answer is None else answer[what]
 
 
 def take_turns(
@@ -129,27 +138,30 @@ def dawid_skene_rows(size: Size, folder: Path, turns: int) -> list[Row]:
     settled = tu.noise.DawidSkene()
     until = min(fit_and_label(settled, labels)[0] for _ in range(2))
     return [
-        Row(f"{name}, 20 iterations", best, peer and peer["seconds"], 40, same),
-        Row("  the same with learned pooling (default), 20 iterations", default, peer and peer["seconds"]),
+        Row(f"{name}, 20 iterations", best, found(peer, "seconds"), 40, same),
+        Row("  the same with learned pooling (default), 20 iterations", default, found(peer, "seconds")),
         Row(f"  the same with the default settings, {settled.n_iter_} iterations", until),
     ]
 
 
 def large_row(size: Size, folder: Path, turns: int) -> Row:
     """Dawid–Skene on many votes, an iteration, each side in processes of its own to see its memory."""
-    runs = []
-    peer = None
-    for turn in range(turns):
-        runs.append(in_child(size))
-        if turn == 0:
-            peer = ask_peer("dawid_skene_iteration", make_votes(size), folder)
+    runs = [in_child(size)]
+    votes = make_votes(size)
+    peer = ask_peer("dawid_skene_iteration", votes, folder)
+    runs += [in_child(size) for _ in range(turns - 1)]
+    same = None
+    if peer is not None:  # which ran for two iterations
+        two = tu.noise.DawidSkene(pooling=0, max_iter=2, tol=0)
+        same = float((fit_and_label(two, tu.Labels.from_frame(votes))[1] == peer["labels"]).mean())
     return Row(
         f"Dawid–Skene, {size.n_votes:,} votes, {size.n_classes} classes, an iteration",
         min(run["seconds"] for run in runs) / 20,
-        peer and peer["seconds"],
+        found(peer, "seconds"),
         30,
+        same,
         our_peak=max(run["peak"] for run in runs),
-        their_peak=peer and peer["peak"],
+        their_peak=found(peer, "peak"),
     )
 
 
@@ -168,7 +180,7 @@ def glad_row(size: Size, folder: Path, turns: int) -> Row:
     return Row(
         f"GLAD, {size.n_votes:,} votes, {size.n_classes} classes, an iteration",
         best / 10,
-        peer and peer["seconds"],
+        found(peer, "seconds"),
         100,
         same,
     )
@@ -190,7 +202,8 @@ def child(size: Size) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # Made in another process, so that the peak is not that of making the votes.
         path = str(Path(folder) / "votes.npz")
-        subprocess.run([sys.executable, "-m", "benchmarks.speed", "--make", path, *map(str, vars(size).values())])
+        make = [sys.executable, "-m", "benchmarks.speed", "--make", path, *map(str, vars(size).values())]
+        subprocess.run(make, check=True)
         before = peak_bytes()
         with np.load(path) as data:
             columns = {name: data[name] for name in data.files}
@@ -201,7 +214,7 @@ def child(size: Size) -> None:
 
 
 def import_ratio(repeats: int = 7) -> tuple[float, float]:
-    """Best seconds of ``import trueup`` and of ``import sklearn.metrics``, each in fresh interpreters that take turns."""
+    """Best seconds of ``import trueup`` and ``import sklearn.metrics``, each in fresh interpreters that take turns."""
     best = {"trueup": np.inf, "sklearn.metrics": np.inf}
     for _ in range(repeats):
         for module in best:
@@ -224,14 +237,13 @@ def show(rows: list[Row]) -> None:
 
 def show_growth(sizes: list[Size]) -> None:
     print("\nGrowth: Dawid–Skene, 2 classes, 20 iterations and the labels; memory over that of the imports")
-    print(
-        f"{'votes':>12}{'seconds':>10}{'ns / vote / iteration':>24}{'bytes / vote, built':>22}{'bytes / vote, peak':>21}"
-    )
+    heads = ("ns / vote / iteration", "bytes / vote, built", "bytes / vote, peak")
+    print(f"{'votes':>12}{'seconds':>10}{heads[0]:>24}{heads[1]:>22}{heads[2]:>22}")
     for size in sizes:
         run = in_child(size)
         built, peak = ((run[name] - run["before"]) / size.n_votes for name in ("read", "peak"))
         each = run["seconds"] / 20 / size.n_votes * 1e9
-        print(f"{size.n_votes:>12,}{run['seconds']:>10.4f}{each:>24.2f}{built:>22.0f}{peak:>21.0f}")
+        print(f"{size.n_votes:>12,}{run['seconds']:>10.4f}{each:>24.2f}{built:>22.0f}{peak:>22.0f}")
 
 
 def main() -> None:
@@ -243,7 +255,7 @@ def main() -> None:
     if options.child:
         return child(Size(*options.child))
     if options.make:
-        return np.savez(options.make[0], **make_votes(Size(*map(int, options.make[1:]))))
+        return save(make_votes(Size(*map(int, options.make[1:]))), Path(options.make[0]))
     if "TRUEUP_PEERS" not in os.environ:
         print("crowd-kit is left out: set TRUEUP_PEERS to a Python that has it")
     part = 10 if options.quick else 1

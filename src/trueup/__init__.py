@@ -3,6 +3,7 @@
 The parts, each loaded on first use so that ``import trueup`` stays quick:
 
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `write_labels`: the data
+- `evaluate`: how good a classifier is, with an interval
 - `trueup.noise`: who can be trusted
 - `trueup.simulate`: data with a known truth
 """
@@ -13,7 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueup import exceptions, metrics, noise, posteriors, simulate
+    from trueup import estimators, exceptions, metrics, noise, posteriors, simulate
+    from trueup._evaluate import evaluate
+    from trueup.evaluation import Evaluation
     from trueup.io import read_gold, read_labels, read_predictions, write_labels
     from trueup.labels import Labels
     from trueup.predictions import Predictions
@@ -21,9 +24,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Evaluation",
     "Labels",
     "Predictions",
     "__version__",
+    "estimators",
+    "evaluate",
     "exceptions",
     "metrics",
     "noise",
@@ -36,8 +42,10 @@ __all__ = [
 ]
 
 _HOME_OF = {
+    "Evaluation": "trueup.evaluation",
     "Labels": "trueup.labels",
     "Predictions": "trueup.predictions",
+    "evaluate": "trueup._evaluate",
     "read_gold": "trueup.io",
     "read_labels": "trueup.io",
     "read_predictions": "trueup.io",

@@ -16,6 +16,8 @@ from trueup.estimators.bayes_multiclass import bayes_multiclass
 from trueup.estimators.lattice import LatticeCounts, two_class_counts
 from trueup.estimators.operating_point import (
     Column,
+    Found,
+    Region,
     as_confusion,
     columns,
     find_region,
@@ -24,7 +26,7 @@ from trueup.estimators.operating_point import (
     tilts,
 )
 from trueup.estimators.posterior import DrawnCounts, DrawnRates
-from trueup.estimators.problem import Array, Problem, Solution
+from trueup.estimators.problem import Array, Codes, Problem, Solution
 from trueup.estimators.sampling import stratified, truth_sampler
 from trueup.posteriors import poisson_binomial_pmf
 
@@ -34,8 +36,10 @@ Target = Literal["sample", "population"]
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 _MOST_CELLS = 1 << 18  # of an exact lattice: some tens of milliseconds a metric
 _FINE = 192  # points along each axis of the grid that operating points are drawn from
-_SLACK = 10.0  # standard deviations, and counts, beyond which a lattice is cut off
+_SLACK = 4.0  # standard deviations, and counts, by which a lattice goes beyond its likeliest part at extreme tilts
 _NEGLIGIBLE = 1e-17  # probability of a pair of counts that is left out
+_DIGITS = 1e-10  # a pmf above this is right to six digits at least
+_APART = 3.0  # standard deviations between the means of two laws that share out the counts between them
 
 
 def bayes(
@@ -74,11 +78,12 @@ def bayes(
     if problem.n_classes > 2:
         return bayes_multiclass(problem, target=target, n_draws=n_draws, random_state=rng)
     both = columns(problem)
-    ranges, tilt_ranges = _count_ranges(both)
+    found = find_region(both)
+    ranges = _count_ranges(both, found)
     cells = (ranges[0][1] - ranges[0][0] + 1) * (ranges[1][1] - ranges[1][0] + 1)
     if cells <= _MOST_CELLS and not (both[0].is_binned or both[1].is_binned):
-        return _exact_solution(problem, both, ranges, tilt_ranges, target, n_draws, rng)
-    return _drawn_solution(problem, both, target, n_draws, rng)
+        return _exact_solution(problem, both, ranges, target, n_draws, rng)
+    return _drawn_solution(problem, both, found.region, target, n_draws, rng)
 
 
 # ---------------------------------------------------------------------- exact
@@ -87,41 +92,35 @@ def bayes(
 def exact_counts(problem: Problem) -> LatticeCounts:
     """The exact posterior of the counts of two classes, whatever it costs."""
     both = columns(problem, binned=False)
-    return _lattice(both, *_count_ranges(both))
+    return _lattice(both, _count_ranges(both, find_region(both)))
 
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
-TiltRanges = tuple[tuple[float, float], tuple[float, float]]
 
 
-def _count_ranges(both: tuple[Column, Column]) -> tuple[Ranges, TiltRanges]:
-    """The least and the largest number of positives among the items predicted as 0 and as 1; tilts likewise."""
-    _, points, half = find_region(both)
-    corners = [points + a * half[:, 0] + b * half[:, 1] for a in (-2, 2) for b in (-2, 2)]
-    every = np.clip(np.concatenate([points, *corners]), 0.0, 1.0)
-    counts, tilt_ranges = [], []
-    for column, tilt in zip(both, tilts(every), strict=True):
-        tilt = np.clip(tilt[~np.isnan(tilt)], -60.0, 60.0)
-        low, high = float(tilt.min()), float(tilt.max())
-        mean, variance, _ = column.moments(np.array([low, high]))
+def _count_ranges(both: tuple[Column, Column], found: Found) -> Ranges:
+    """The least and the largest number of positives among the items predicted as 0 and as 1."""
+    corners = [found.points + a * found.half[:, 0] + b * found.half[:, 1] for a in (-2, 2) for b in (-2, 2)]
+    counts = []
+    for column, tilt in zip(both, tilts(np.clip(np.concatenate(corners), 0.0, 1.0)), strict=True):
+        some = np.clip(tilt[~np.isnan(tilt)], -700.0, 700.0)
+        mean, variance, _ = column.moments(np.array([some.min(), some.max()]))
         slack = _SLACK * np.sqrt(variance) + _SLACK
         first = max(column.sure[1], int(np.floor(mean[0] - slack[0])))
         last = min(column.n - column.sure[0], int(np.ceil(mean[1] + slack[1])))
         counts.append((first, last))
-        tilt_ranges.append((low, high))
-    return (counts[0], counts[1]), (tilt_ranges[0], tilt_ranges[1])
+    return counts[0], counts[1]
 
 
 def _exact_solution(
     problem: Problem,
     both: tuple[Column, Column],
     ranges: Ranges,
-    tilt_ranges: TiltRanges,
     target: Target,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Solution:
-    lattice = _lattice(both, ranges, tilt_ranges)
+    lattice = _lattice(both, ranges)
     n0, n1 = both[0].n, both[1].n
     u, v = lattice.u, lattice.v
     d_mean = float(lattice.pmf @ ((u + 1) / (u + v + 2)))
@@ -132,7 +131,7 @@ def _exact_solution(
         us, vs = lattice.draw_pairs(n, generator)
         return as_confusion(generator.beta(us + 1, vs + 1), generator.beta(n1 - us + 1, n0 - vs + 1))
 
-    def truths(n: int, generator: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
+    def truths(n: int, generator: np.random.Generator) -> Codes:
         return truth_sampler(problem, operating_points(n, generator))(n, generator)
 
     diagnostics = {"exact": 1.0, "n_cells": float(len(lattice.pmf))}
@@ -144,10 +143,9 @@ def _exact_solution(
     return Solution(counts, confusion, diagnostics=diagnostics)
 
 
-def _lattice(both: tuple[Column, Column], ranges: Ranges, tilt_ranges: TiltRanges) -> LatticeCounts:
+def _lattice(both: tuple[Column, Column], ranges: Ranges) -> LatticeCounts:
     silent, alarmed = both
-    log_v = _log_pmf(silent, ranges[0], tilt_ranges[0])
-    log_u = _log_pmf(alarmed, ranges[1], tilt_ranges[1])
+    log_v, log_u = _log_pmf(silent, ranges[0]), _log_pmf(alarmed, ranges[1])
     v, u = np.arange(ranges[0][0], ranges[0][1] + 1), np.arange(ranges[1][0], ranges[1][1] + 1)
     n0, n1 = silent.n, alarmed.n
     # log B(u+1, v+1) + log B(n₁−u+1, n₀−v+1), where only the last two terms need both u and v.
@@ -164,7 +162,7 @@ def _lattice(both: tuple[Column, Column], ranges: Ranges, tilt_ranges: TiltRange
     return LatticeCounts(u[at_u], v[at_v], kept / kept.sum(), n_positive=n1, n_negative=n0)
 
 
-def _log_pmf(column: Column, counts: tuple[int, int], tilt_range: tuple[float, float]) -> Array:
+def _log_pmf(column: Column, counts: tuple[int, int]) -> Array:
     """Log-probabilities of the numbers of positives in a range, from the votes alone, up to a constant.
 
     The range may lie far in the tail of that law, where the pmf has no digits left. But tilting all log-odds by λ
@@ -174,8 +172,8 @@ def _log_pmf(column: Column, counts: tuple[int, int], tilt_range: tuple[float, f
     if not len(column.logits):
         return np.zeros(last - first + 1)
     u = np.arange(first, last + 1) - column.sure[1]
-    best, log_pmf = np.zeros(len(u)), np.full(len(u), -np.inf)
-    for tilt in _spaced_tilts(column, tilt_range):
+    best, log_pmf = np.full(len(u), _DIGITS), np.full(len(u), -np.inf)
+    for tilt in _spaced_tilts(column, float(u[0]), float(u[-1])):
         pmf = poisson_binomial_pmf(expit(column.logits + tilt))[u]
         likelier = pmf > best
         best[likelier] = pmf[likelier]
@@ -184,29 +182,39 @@ def _log_pmf(column: Column, counts: tuple[int, int], tilt_range: tuple[float, f
     return log_pmf
 
 
-def _spaced_tilts(column: Column, tilt_range: tuple[float, float]) -> list[float]:
-    """Tilts whose laws overlap: means about three standard deviations apart, from end to end of the range."""
-    low, high = tilt_range
-    every = np.linspace(low, high, 257)
-    mean, variance, _ = column.moments(every)
-    positives = mean - column.sure[1]
-    # Where hardly any item, or nearly every one, is positive, further tilting changes one probability only.
-    useful = (positives > 0.05) & (positives < column.n_unsure - 0.05)
-    speed = np.sqrt(np.maximum(variance, 1.0))
-    distance = np.concatenate([[0.0], np.cumsum((speed[1:] + speed[:-1]) / 2 * np.diff(every))])
-    stops = np.interp(np.arange(0.0, distance[-1] + 3.0, 3.0), distance, every)
-    ends = every[useful][[0, -1]] if useful.any() else every[[128, 128]]
-    kept = [float(t) for t in stops if ends[0] <= t <= ends[1]]
-    return sorted({*kept, float(ends[0]), float(ends[1])})
+def _spaced_tilts(column: Column, first: float, last: float) -> Array:
+    """Tilts whose laws have means from `first` to `last` unsure positives, some three standard deviations apart."""
+    # With hardly any item positive, or nearly every one, all further tilts give the same conditional law.
+    low, high = max(first, 0.05), min(last, column.n_unsure - 0.05)
+    every = np.linspace(-column.logits[-1] - 40.0, 40.0 - column.logits[0], 65)
+    for _ in range(8):  # zooms in on the tilts that are needed
+        _, mean = column.log_evidence(every)
+        inside = np.flatnonzero((mean > low) & (mean < high))
+        at = int(np.searchsorted(mean, (low + high) / 2))
+        ends = (inside[0] - 1, inside[-1] + 1) if len(inside) else (at - 1, at)
+        ends = (max(ends[0], 0), min(ends[1], len(every) - 1))
+        if len(inside) >= 32:
+            break
+        every = np.linspace(every[ends[0]], every[ends[1]], 65)
+    every = every[ends[0] : ends[1] + 1]
+    sd = np.sqrt(np.maximum(column.moments(every)[1], 1.0))
+    distance = np.concatenate([[0.0], np.cumsum((sd[1:] + sd[:-1]) / 2 * np.diff(every))])
+    n_tilts = int(np.ceil(distance[-1] / _APART)) + 1
+    return np.asarray(np.interp(np.linspace(0.0, distance[-1], n_tilts), distance, every))
 
 
 # ---------------------------------------------------------------------- many items
 
 
 def _drawn_solution(
-    problem: Problem, both: tuple[Column, Column], target: Target, n_draws: int, rng: np.random.Generator
+    problem: Problem,
+    both: tuple[Column, Column],
+    region: Region,
+    target: Target,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> Solution:
-    points = _draw_operating_points(both, n_draws, rng)
+    points = _draw_operating_points(both, region, n_draws, rng)
     confusions = as_confusion(points[:, 0], points[:, 1])
     confusion = confusions.mean(axis=0)
     diagnostics = {"exact": 0.0, "n_draws": float(n_draws)}
@@ -214,20 +222,17 @@ def _drawn_solution(
         return Solution(DrawnRates(problem.prior[:, None] * confusions), confusion, diagnostics=diagnostics)
     v, u = (draw_positives(column, tilt, rng) for column, tilt in zip(both, tilts(points), strict=True))
     counts = two_class_counts(u, v, both[1].n, both[0].n)
-    return Solution(
-        DrawnCounts(counts, truths=truth_sampler(problem, confusions)), confusion, diagnostics=diagnostics
-    )
+    return Solution(DrawnCounts(counts, truths=truth_sampler(problem, confusions)), confusion, diagnostics=diagnostics)
 
 
-def _draw_operating_points(both: tuple[Column, Column], n: int, rng: np.random.Generator) -> Array:
+def _draw_operating_points(both: tuple[Column, Column], region: Region, n: int, rng: np.random.Generator) -> Array:
     """Draws from the posterior: cells of a fine grid by systematic sampling, and a point within each cell."""
-    region, _, _ = find_region(both)
     points, half = region.grid(_FINE)
     value = log_likelihood(both, points)
     upto = np.cumsum(np.exp(value - value.max()))
     chosen = np.searchsorted(upto, (np.arange(n) + rng.random()) / n * upto[-1])
     within = 2 * rng.random((n, 2)) - 1
-    return np.clip(points[np.minimum(chosen, len(points) - 1)] + within @ half.T, 1e-12, 1 - 1e-12)
+    return np.asarray(np.clip(points[np.minimum(chosen, len(points) - 1)] + within @ half.T, 1e-12, 1 - 1e-12))
 
 
 def draw_positives(column: Column, tilt: Array, rng: np.random.Generator) -> Array:

@@ -94,9 +94,7 @@ def _group(problem: Problem) -> Rows:
 # ---------------------------------------------------------------------- Gibbs sampling
 
 
-def gibbs(
-    problem: Problem, rows: Rows | None = None, *, target: str = "sample", rng: np.random.Generator
-) -> Solution:
+def gibbs(problem: Problem, rows: Rows | None = None, *, target: str = "sample", rng: np.random.Generator) -> Solution:
     """Draw truths given K and K given truths, in turn, in four chains.
 
     Chains start from random matrices. They run twice as long, and twice again, if R-hat says that they disagree.

@@ -16,7 +16,7 @@ from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.posteriors import DiscreteEstimate, DrawnEstimate, Estimate, JointEstimate, normal_estimate, normal_ratio
 
-__all__ = ["NormalCounts"]
+__all__ = ["NormalCounts", "normal_counts"]
 
 _QUANTILES = 128  # of each count, for metrics that are no ratio: 16384 pairs
 
@@ -62,24 +62,30 @@ class NormalCounts(CountsPosterior):
 
     def _affine(self, weights: Array) -> tuple[float, float, float]:
         """⟨weights, counts⟩ as mean and coefficients of U and V."""
+        # Each column of the counts has a known sum, so one more true positive is one less false one.
         mean = float((weights * self.mean_counts).sum())
         return mean, float(weights[1, 1] - weights[0, 1]), float(weights[1, 0] - weights[0, 0])
+
+    def ratio_moments(self, numerator: Array, denominator: Array) -> tuple[float, float, float, float, float]:
+        """Mean and deviation of ⟨numerator, counts⟩, the same of ⟨denominator, counts⟩, and their correlation."""
+        mean_z, zu, zv = self._affine(numerator)
+        mean_w, wu, wv = self._affine(denominator)
+        sd_z = math.hypot(zu * self.sd_u, zv * self.sd_v)
+        sd_w = math.hypot(wu * self.sd_u, wv * self.sd_v)
+        covariance = zu * wu * self.sd_u**2 + zv * wv * self.sd_v**2
+        rho = covariance / (sd_z * sd_w) if sd_z > 0 and sd_w > 0 else 0.0
+        return mean_z, sd_z, mean_w, sd_w, rho
 
     def estimate(self, metric: Metric) -> Estimate:
         """The distribution of a metric."""
         ratio = linear_ratio(metric, 2)
         if ratio is None:
             return DrawnEstimate(metric(self._quantile_counts()), bounds=metric.bounds, name=metric.name)
-        mean_z, zu, zv = self._affine(ratio[0])
-        mean_w, wu, wv = self._affine(ratio[1])
-        sd_z = math.hypot(zu * self.sd_u, zv * self.sd_v)
-        sd_w = math.hypot(wu * self.sd_u, wv * self.sd_v)
+        mean_z, sd_z, mean_w, sd_w, rho = self.ratio_moments(*ratio)
         if mean_w == 0 and sd_w == 0:
             return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
         if sd_w == 0:
             return normal_estimate(mean_z / mean_w, sd_z / abs(mean_w), bounds=metric.bounds, name=metric.name)
-        covariance = zu * wu * self.sd_u**2 + zv * wv * self.sd_v**2
-        rho = covariance / (sd_z * sd_w) if sd_z > 0 else 0.0
         return normal_ratio(mean_z, sd_z, mean_w, sd_w, rho, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
@@ -113,3 +119,15 @@ class NormalCounts(CountsPosterior):
         if self._truths is None:
             raise InvalidParameter("these counts were made from moments alone and have no truths; pass truths=…")
         return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
+
+
+def normal_counts(chances: Array, predictions: Codes, truths: TruthSampler | None = None) -> NormalCounts:
+    """Normal counts from the chance of class 1 of each item (Su 2024, eqs. 11–16)."""
+    moments: list[float] = []
+    totals = []
+    for predicted in (1, 0):
+        p = chances[predictions == predicted]
+        moments += [float(p.sum()), math.sqrt(float((p * (1 - p)).sum()))]
+        totals.append(len(p))
+    mean_u, sd_u, mean_v, sd_v = moments
+    return NormalCounts(mean_u, sd_u, mean_v, sd_v, n_positive=totals[0], n_negative=totals[1], truths=truths)

@@ -17,13 +17,13 @@ from scipy.special import expit
 
 from trueup.estimators.problem import Array, Problem
 
-__all__ = ["Column", "Region", "columns", "find_region", "log_likelihood", "tilts"]
+__all__ = ["Column", "Found", "Region", "as_confusion", "columns", "find_region", "log_likelihood", "tilts"]
 
-_BINS = 1 << 14  # of the log-odds of very many items
-_WORK = 1 << 19  # items × tilts evaluated for one table
+_BINS = 1 << 12  # of the log-odds of very many items
+_WORK = 1 << 17  # items × tilts evaluated for one table
 _COARSE = 48  # points along each axis while the region is looked for
 _SHARE = 0.1  # of the points that a region of the right size holds
-_DROP = 30.0  # what is this far below the top in the log-posterior has no mass (e⁻³⁰)
+_DROP = 25.0  # what is this far below the top in the log-posterior has no mass (e⁻²⁵)
 _CORRELATED = 0.9  # from which on a region is turned to lie along its ridge
 
 
@@ -67,11 +67,11 @@ class Column:
         p = expit(self.logits[:, None] + tilt)
         variance = p * (1 - p)
         third = self.weights @ (variance * (1 - 2 * p))
-        return self.sure[1] + self.weights @ p, self.weights @ variance, third
+        return np.asarray(self.sure[1] + self.weights @ p), self.weights @ variance, third
 
 
 def columns(problem: Problem, *, binned: bool = True) -> tuple[Column, Column]:
-    """The items predicted as 0 and those predicted as 1; log-odds of more than 16384 items in bins, if allowed."""
+    """The items predicted as 0 and those predicted as 1; log-odds of more than 4096 items in bins, if allowed."""
     with np.errstate(divide="ignore"):  # a class may have no prior weight
         prior_odds = np.log(problem.prior[1]) - np.log(problem.prior[0])
     with np.errstate(invalid="ignore"):
@@ -95,7 +95,7 @@ def _binned(values: Array) -> tuple[Array, Array]:
     """Values shared out linearly between the two nearest points of a fine grid.
 
     The functions of the log-odds that are summed have second derivatives below 1/4, so an item is off by less than
-    step²/32: some 1e-7, against a noise of the sums that falls only as 1/√n of an item.
+    step²/32: some 1e-6, against a noise of the sums that falls only as 1/√n of an item.
     """
     low, high = float(values.min()), float(values.max())
     if high - low < 1e-12:
@@ -105,10 +105,10 @@ def _binned(values: Array) -> tuple[Array, Array]:
     cell = np.minimum(position.astype(np.int64), _BINS - 2)
     share = position - cell
     right = np.bincount(cell, weights=share, minlength=_BINS)
-    weights = np.bincount(cell, minlength=_BINS) - right
+    weights = np.asarray(np.bincount(cell, minlength=_BINS) - right, dtype=float)
     weights[1:] += right[:-1]
     kept = np.flatnonzero(weights > 0)
-    return low + step * kept, weights[kept]
+    return np.asarray(low + step * kept, dtype=float), weights[kept]
 
 
 def tilts(points: Array) -> tuple[Array, Array]:
@@ -164,10 +164,17 @@ class Region:
         return points[((points > 0) & (points < 1)).all(axis=1)], self.axes / size
 
 
-def find_region(both: tuple[Column, Column]) -> tuple[Region, Array, Array]:
-    """The region of the operating points' posterior under a uniform prior.
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where operating points have mass: a region, and cells that cover it by their midpoints and half-axes."""
 
-    Also given: midpoints of cells that hold all of its mass, and the half-axes of such a cell.
+    region: Region
+    points: Array
+    half: Array
+
+
+def find_region(both: tuple[Column, Column]) -> Found:
+    """Where the operating points' posterior under a uniform prior has its mass.
 
     Starting from the unit square, the best tenth of a grid is boxed in and gridded again until more than that tenth
     has mass. The posterior is log-concave, so the best points of each grid surround those of the next; a box is
@@ -183,7 +190,7 @@ def find_region(both: tuple[Column, Column]) -> tuple[Region, Array, Array]:
         best = points[order[: max(with_mass, enough)]]
         smaller = _box(best, half)
         if with_mass >= enough or abs(np.linalg.det(smaller.axes)) > 0.8 * abs(np.linalg.det(region.axes)):
-            return smaller, best, half
+            return Found(smaller, best, half)
         region = smaller
 
 

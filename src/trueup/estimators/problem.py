@@ -24,7 +24,7 @@ Codes = npt.NDArray[np.integer[Any]]
 TINY = 1e-300  # what a probability of zero counts as under a logarithm
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Problem:
     """Predictions, and what the votes say about the truth of each item.
 
@@ -49,27 +49,32 @@ class Problem:
     predictions: Codes
     log_likelihood: Array
     prior: Array
-    gold: Codes = field(default=None)  # type: ignore[assignment]
+    gold: Codes
 
-    def __post_init__(self) -> None:
-        table = np.asarray(self.log_likelihood, dtype=float)
+    def __init__(
+        self,
+        predictions: npt.ArrayLike,
+        log_likelihood: npt.ArrayLike,
+        prior: npt.ArrayLike,
+        gold: npt.ArrayLike | None = None,
+    ) -> None:
+        table = np.asarray(log_likelihood, dtype=float)
         if table.ndim != 2 or table.shape[1] < 2:
             raise InvalidParameter(f"log_likelihood must have shape (n_items, n_classes ≥ 2), got {table.shape}")
         top = table.max(axis=1)  # nan if any is nan
         if not np.isfinite(top).all():
             bad = int(np.flatnonzero(~np.isfinite(top))[0])
             raise InvalidLabels(
-                f"the votes must be possible under some class, got log-likelihoods {preview(table[bad])} for item {bad}; "
-                "keep all probabilities of the noise model above 0"
+                f"the votes of an item must be possible under some class, got log-likelihoods {preview(table[bad])} "
+                f"for item {bad}; keep all probabilities of the noise model above 0"
             )
         n, n_classes = table.shape
-        prior = check_distribution(self.prior, name="prior", n=n_classes)
-        gold = np.full(n, -1, dtype=np.int8) if self.gold is None else _codes(self.gold, n, n_classes, "gold")
+        unknown = np.full(n, -1, dtype=np.int8)
         fields: dict[str, npt.NDArray[Any]] = {
-            "predictions": _codes(self.predictions, n, n_classes, "predictions"),
+            "predictions": _codes(predictions, n, n_classes, "predictions"),
             "log_likelihood": table,
-            "prior": prior,
-            "gold": gold,
+            "prior": check_distribution(prior, name="prior", n=n_classes),
+            "gold": unknown if gold is None else _codes(gold, n, n_classes, "gold"),
         }
         for name, value in fields.items():
             view = value.view()
@@ -84,7 +89,7 @@ class Problem:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.log_likelihood.shape[1]
+        return int(self.log_likelihood.shape[1])
 
     @property
     def n_predicted(self) -> int:

@@ -166,6 +166,7 @@ class _Chain:
     truths: npt.NDArray[np.int16]
     truth_draws: npt.NDArray[np.int64]
     log_likelihood: Floats
+    n_states: int
 
 
 def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> npt.NDArray[np.int32]:
@@ -211,7 +212,7 @@ def _first_states(problem: _Problem, sampler: Sampler, chain: int, rng: np.rando
     known = labels.gold_codes >= 0
     truth[known] = labels.gold_codes[known]
     agreement = vote_shares(labels).max(axis=1)
-    states = truth.astype(np.int16)
+    states: npt.NDArray[np.int16] = truth.astype(np.int16)
     if sampler.n_states > labels.n_classes:
         # The items with the most divided votes start in extra clusters of their class.
         contested = agreement < np.quantile(agreement, 0.3) if chain % 2 == 0 else rng.random(labels.n_items) < 0.2
@@ -253,6 +254,7 @@ def _run_chain(
         np.empty((len(kept), n_items), dtype=np.int16),
         kept,
         np.empty(n_draws),
+        sampler.n_states,
     )
     rows = np.arange(n_items)
     volume = labels.votes_per_labeler
@@ -288,19 +290,15 @@ def _run_chain(
 
 
 def _joined(chains: list[_Chain], problem: _Problem) -> PosteriorDraws:
-    n_draws = len(chains[0].prior)
-    counts = np.concatenate([c.rater_counts for c in chains])
-    monitored = [np.stack([c.prior[:, y] for c in chains]) for y in range(problem.labels.n_classes)]
-    for r in range(problem.n_raters):
-        right = np.einsum("dcc->d", counts[:, r, :, : problem.labels.n_classes])
-        monitored.append((right / np.maximum(counts[:, r].sum(axis=(1, 2)), 1)).reshape(len(chains), n_draws))
-    if not problem.n_raters:
-        monitored.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
     drawn = np.sum([c.drawn for c in chains], axis=0)
+    # Chains with and without extra clusters are draws of two models: each kind must mix by itself.
+    kinds = [[c for c in chains if c.n_states == n] for n in sorted({c.n_states for c in chains})]
+    monitored = [values for kind in kinds for values in _monitored(kind, problem)]
+    n_draws = len(chains[0].prior)
     return PosteriorDraws(
         prior=np.concatenate([c.prior for c in chains]),
         labeler_accuracy=np.concatenate([c.accuracy for c in chains]),
-        rater_counts=counts,
+        rater_counts=np.concatenate([c.rater_counts for c in chains]),
         rater_confusion=np.concatenate([c.rater_confusion for c in chains]),
         posterior=drawn / drawn.sum(axis=1, keepdims=True),
         truths=np.concatenate([c.truths for c in chains]),
@@ -310,3 +308,16 @@ def _joined(chains: list[_Chain], problem: _Problem) -> PosteriorDraws:
         rhat=float(np.nanmax([1.0, *[rhat(m) for m in monitored]])),
         ess=float(min(effective_draws(m) for m in monitored)),
     )
+
+
+def _monitored(chains: list[_Chain], problem: _Problem) -> list[Floats]:
+    """What convergence is judged by, each of shape (n_chains, n_draws)."""
+    n_classes = problem.labels.n_classes
+    values = [np.stack([c.prior[:, y] for c in chains]) for y in range(n_classes)]
+    for r in range(problem.n_raters):
+        counts = np.stack([c.rater_counts[:, r] for c in chains])
+        right = np.einsum("ndcc->nd", counts[..., :n_classes])
+        values.append(right / np.maximum(counts.sum(axis=(2, 3)), 1))
+    if not problem.n_raters:
+        values.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
+    return values

@@ -43,16 +43,17 @@ class Sampler(ABC):
         """P(answer | class) of some labelers, the clusters of a class averaged; shape (n, n_classes, n_answers)."""
         by_state = self.table.reshape(self.n_labelers, self.n_answers, -1)[labelers] * self.weights
         joint = np.stack([by_state[:, :, self.labels == y].sum(axis=2) for y in range(self.n_classes)], axis=1)
-        return joint / np.maximum(joint.sum(axis=2, keepdims=True), _TINY)
+        return np.asarray(joint / np.maximum(joint.sum(axis=2, keepdims=True), _TINY))
 
     def class_counts(self, counts: Floats, labelers: npt.NDArray[np.int64]) -> Floats:
         """How often some labelers gave each answer to items of each class; shape (n, n_classes, n_answers)."""
         by_state = counts.reshape(self.n_labelers, self.n_answers, -1)[labelers]
-        return np.stack([by_state[:, :, self.labels == y].sum(axis=2) for y in range(self.n_classes)], axis=1)
+        per_class = [by_state[:, :, self.labels == y].sum(axis=2) for y in range(self.n_classes)]
+        return np.asarray(np.stack(per_class, axis=1), dtype=float)
 
     def class_prior(self) -> Floats:
         """P(class)."""
-        return np.bincount(self.labels, self.weights, self.n_classes)
+        return np.asarray(np.bincount(self.labels, self.weights, self.n_classes), dtype=float)
 
 
 class DawidSkeneSampler(Sampler):
@@ -181,7 +182,7 @@ class ClusterSampler(Sampler):
         shape, rate = self._strength_prior
         drawn = rng.standard_gamma(np.maximum(shape + tables.sum(axis=1) - extra, 1e-3)) / (rate - log_x)
         self.strength = np.maximum(drawn, 1e-2)
-        return tables
+        return np.asarray(tables, dtype=float)
 
     def _draw_extra_labels(self, tables: Floats, rng: np.random.Generator) -> None:
         """The class of each extra cluster given its tables, the pooled row integrated out."""

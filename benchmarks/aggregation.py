@@ -1,0 +1,373 @@
+"""Who is right? Accuracy of the inferred truth on open crowds and LLM judges, beside other libraries.
+
+Run ``python -m benchmarks.aggregation [--quick] [--sets a,b] [--json out.json]``. The sets are found through
+TRUEUP_DATA (see `benchmarks._data`); the peers, crowd-kit and cleanlab, are run by the Python that TRUEUP_PEERS names
+and left out where it is not set. The truth is used for counting right answers only. All models have their default
+settings unless their name says otherwise; where classes tie for an item they share it. Times are informational:
+whatever else the machine does is in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks._aggregation_peers import PEERS, winners
+from benchmarks._data import CROWD_SETS, JUDGE_SETS, PUBLISHED, PUBLISHED_MODELS, load_crowd
+from trueup import Labels, noise
+from trueup.exceptions import TrueupWarning
+
+Floats = npt.NDArray[np.float64]
+
+QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
+N_FOLDS = 5
+SHORT = {
+    "crowd-d-sentiment": "d-sent",
+    "crowd-labelme-feat": "labelme",
+    "crowd-product-er": "product",
+    "crowd-restaurant-er": "restaur",
+    "crowd-sentiment-text": "s-text",
+    "crowd-snow-rte": "rte",
+    "crowd-snow-temp": "temp",
+    "crowd-weather-cf-amt": "weather",
+}
+MODELS: dict[str, Callable[[], noise.NoiseModel]] = {
+    "Majority": noise.Majority,
+    "OneCoin": noise.OneCoin,
+    "DawidSkene": noise.DawidSkene,
+    "DawidSkene(pooling=0)": lambda: noise.DawidSkene(pooling=0),
+    "GLAD": noise.GLAD,
+    "Difficulty": noise.Difficulty,
+    "Subtypes(2)": lambda: noise.Subtypes(n_subtypes=2),
+    "Subtypes(3)": lambda: noise.Subtypes(n_subtypes=3),
+}
+AUTO = "auto"
+HELD_OUT = ("DawidSkene", "DawidSkene(pooling=0)", "Subtypes(2)", "Subtypes(3)")
+
+
+@dataclass
+class SetResult:
+    """What was measured on one set.
+
+    `correct` has, by model, the share of each item's answer that is right, for the items with truth; `held_out` has,
+    by model, the log-probability of each held-out vote averaged within its item, and `weight` the votes of the item.
+    """
+
+    name: str
+    correct: dict[str, Floats] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    held_out: dict[str, Floats] = field(default_factory=dict)
+    weight: Floats = field(default_factory=lambda: np.empty(0))
+    chosen: list[tuple[str, float, float]] = field(default_factory=list)
+    reason: str = ""
+
+    @property
+    def short(self) -> str:
+        """The name of the column."""
+        return SHORT.get(self.name, self.name.split("-", 1)[1])
+
+    def accuracy(self, model: str) -> float:
+        """Share of right answers; NaN if the model gave none."""
+        return float(self.correct[model].mean()) if model in self.correct else float("nan")
+
+    def held_out_mean(self, model: str) -> float:
+        """Log-likelihood per held-out vote."""
+        return float(np.average(self.held_out[model], weights=self.weight))
+
+    def held_out_difference(self, a: str, b: str) -> tuple[float, float]:
+        """Mean over votes of a's score less b's, and its standard error with items as clusters."""
+        difference = self.held_out[a] - self.held_out[b]
+        mean = float(np.average(difference, weights=self.weight))
+        return mean, float(np.sqrt(((self.weight * (difference - mean)) ** 2).sum()) / self.weight.sum())
+
+
+# -------------------------------------------------------------------------------------------------------- measuring
+
+
+def measure(name: str, *, peers: str | None, seeds: int, limit: int) -> SetResult:
+    """All models and peers on one set."""
+    labels, truth = load_crowd(name)
+    result = SetResult(name)
+    known = np.flatnonzero(truth >= 0)
+
+    def count(model: str, share: Floats, seconds: float) -> None:
+        result.correct[model] = share[known, truth[known]]
+        result.seconds[model] = seconds
+
+    say(f"{name}: {labels!r}")
+    for model, make in MODELS.items():
+        say(f"  {model}")
+        fitted, seconds = timed(make().fit, labels)
+        count(model, winners(fitted.posterior(labels)), seconds)
+    say(f"  {AUTO}")
+    stack, seconds = timed(noise.fit, labels, "auto")
+    count(AUTO, winners(stack.posterior(labels)), seconds)
+    result.reason = stack.reason_
+    result.chosen = [(repr(c.model), c.weight, c.score) for c in stack.candidates_]
+    for model in HELD_OUT:
+        say(f"  held-out votes: {model}")
+        measure_held_out(result, model, labels)
+    if peers is not None:
+        for model, (share, seconds, error) in run_peers(peers, labels, seeds=seeds, limit=limit).items():
+            if share is None:
+                result.missing[model] = error
+                say(f"  {model} gave no answer: {error}")
+            else:
+                count(model, share, seconds)
+    return result
+
+
+def measure_held_out(result: SetResult, model: str, labels: Labels) -> None:
+    # The same random_state gives all models the same folds.
+    scores = noise.heldout_scores(MODELS[model](), labels, n_folds=N_FOLDS, random_state=0)
+    item = np.repeat(*labels.vote_table()[::3])
+    held = np.isfinite(scores)
+    n_votes = np.bincount(item[held], minlength=labels.n_items)
+    total = np.bincount(item[held], scores[held], labels.n_items)
+    result.weight = n_votes[n_votes > 0].astype(float)
+    result.held_out[model] = total[n_votes > 0] / result.weight
+
+
+def timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """The result and the seconds it took; trueup's warnings go to stderr as a line each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TrueupWarning)
+        started = time.perf_counter()
+        value = call(*arguments)
+        seconds = time.perf_counter() - started
+    for warning in caught:
+        say(f"    warning: {warning.message}")
+    return value, seconds
+
+
+def run_peers(python: str, labels: Labels, *, seeds: int, limit: int) -> dict[str, tuple[Floats | None, float, str]]:
+    """Answers of the peers by name: the shares of each item's answer, seconds, and why there is no answer."""
+    *codes, times = labels.vote_table()
+    item, labeler, label = (np.repeat(c, times).astype(np.int64) for c in codes)
+    found: dict[str, tuple[Floats | None, float, str]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shape = (labels.n_items, labels.n_labelers, labels.n_classes)
+        np.savez(folder / "votes.npz", item=item, labeler=labeler, label=label, shape=shape)
+        (folder / "settings.json").write_text(json.dumps({"seeds": seeds, "limit": limit}), encoding="utf-8")
+        script = Path(__file__).with_name("_aggregation_peers.py")
+        run = subprocess.run([python, str(script), name], stdout=subprocess.DEVNULL, check=False)
+        done = folder / "done.jsonl"
+        lines = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
+        names = list(PEERS)
+        for line in map(json.loads, lines):
+            share = None if line["error"] else np.load(folder / f"{line['number']}.npy")
+            found[names[line["number"]]] = (share, line["seconds"], line["error"] or "")
+    for peer in PEERS:
+        found.setdefault(peer, (None, float("nan"), f"the peers' process ended with code {run.returncode}"))
+    return found
+
+
+def peers_python() -> tuple[str | None, str]:
+    """The Python that has the peers, or None and why."""
+    python = os.environ.get("TRUEUP_PEERS")
+    if not python:
+        return None, "crowd-kit and cleanlab are left out: set TRUEUP_PEERS to a Python that has them"
+    try:
+        command = "import crowdkit, cleanlab; print(crowdkit.__version__, cleanlab.__version__)"
+        run = subprocess.run([python, "-c", command], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return None, f"crowd-kit and cleanlab are left out: the Python in TRUEUP_PEERS cannot import them ({error})"
+    crowdkit, cleanlab = run.stdout.split()
+    return python, f"Peers: crowd-kit {crowdkit}, cleanlab {cleanlab}."
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------------------------------------------------- tables
+
+
+def accuracy_table(results: Sequence[SetResult]) -> str:
+    """Models × sets; the best of each column is starred."""
+    crowd, judges = [r for r in results if r.name in CROWD_SETS], [r for r in results if r.name in JUDGE_SETS]
+    with_peers = any(set(PEERS) & {*r.correct, *r.missing} for r in results)
+    models = [*MODELS, AUTO, *PEERS] if with_peers else [*MODELS, AUTO]
+    groups = [([r], r.short) for r in crowd] + ([(crowd, "mean")] if crowd else [])
+    groups += [([r], r.short) for r in judges] + ([([*crowd, *judges], "mean+judge")] if judges and crowd else [])
+    # A model without an answer on some set has no mean either: one over fewer sets would not compare.
+    table = np.array([[np.mean([r.accuracy(model) for r in group]) for group, _ in groups] for model in models])
+    best = np.nanmax(table, axis=0)
+
+    def cell(value: float, most: float) -> str:
+        return "- " if np.isnan(value) else f"{value:.4f}{'*' if value >= most - 5e-5 else ' '}"
+
+    rows = [[model, *map(cell, row, best)] for model, row in zip(models, table, strict=True)]
+    return as_text(["accuracy", *(f"{title} " for _, title in groups)], rows)
+
+
+@dataclass(frozen=True)
+class Duel:
+    """How "auto" does against one other model, over the sets that both have an answer for."""
+
+    other: str
+    difference: float
+    error: float  # standard error with items as the chance; the sets are taken as they are
+    wins: list[str]
+    losses: list[str]
+    n_sets: int
+
+
+def duel(results: Sequence[SetResult], other: str) -> Duel | None:
+    both = [r for r in results if other in r.correct]
+    if not both:
+        return None
+    gaps = [r.correct[AUTO] - r.correct[other] for r in both]
+    means = np.array([g.mean() for g in gaps])
+    variance = sum(g.var(ddof=1) / len(g) for g in gaps) / len(gaps) ** 2
+    wins = [r.short for r, m in zip(both, means, strict=True) if m > 1e-12]
+    losses = [f"{r.short} {m:+.3f}" for r, m in zip(both, means, strict=True) if m < -1e-12]
+    return Duel(other, float(means.mean()), float(np.sqrt(variance)), wins, losses, len(both))
+
+
+def duel_table(results: Sequence[SetResult]) -> str:
+    rows = []
+    for other in (*PEERS, *MODELS):
+        found = duel(results, other)
+        if found is not None:
+            score = f"{len(found.wins)}-{found.n_sets - len(found.wins) - len(found.losses)}-{len(found.losses)}"
+            gap = f"{found.difference:+.4f} ± {found.error:.4f}"
+            rows.append([other, gap, score, ", ".join(found.losses) or "none"])
+    return as_text(["auto less", "mean ± s.e.", "won-even-lost", "lost sets"], rows, left=(0, 3))
+
+
+def published_table(results: Sequence[SetResult]) -> str:
+    shown = [r for r in results if r.name in PUBLISHED]
+    if not shown:
+        return "No set here has published values."
+    measured = ("Majority", "OneCoin", "DawidSkene(pooling=0)", AUTO)
+    values = np.array([[*PUBLISHED[r.name], *(r.accuracy(m) for m in measured)] for r in shown])
+    rows = [[r.short, *(f"{x:.3f}" for x in row)] for r, row in zip(shown, values, strict=True)]
+    rows.append(["mean", *(f"{x:.4f}" for x in values.mean(axis=0))])
+    return as_text(["set", *(f"published {m}" for m in PUBLISHED_MODELS), *(f"trueup {m}" for m in measured)], rows)
+
+
+def held_out_table(results: Sequence[SetResult]) -> str:
+    rows = []
+    for r in results:
+        gaps = [r.held_out_difference(s, "DawidSkene") for s in ("Subtypes(2)", "Subtypes(3)")]
+        rows.append(
+            [r.short, *(f"{r.held_out_mean(m):.4f}" for m in HELD_OUT), *(f"{gap:+.4f} ± {e:.4f}" for gap, e in gaps)]
+        )
+    return as_text(["nats a vote", *HELD_OUT, "S(2) less DS ± s.e.", "S(3) less DS ± s.e."], rows)
+
+
+def held_out_wins(results: Sequence[SetResult]) -> dict[str, int]:
+    """On how many sets each Subtypes has the better held-out likelihood than each DawidSkene."""
+    return {
+        f"{s} > {d}": sum(r.held_out_mean(s) > r.held_out_mean(d) for r in results)
+        for s in ("Subtypes(2)", "Subtypes(3)")
+        for d in ("DawidSkene", "DawidSkene(pooling=0)")
+    }
+
+
+def seconds_table(results: Sequence[SetResult]) -> str:
+    models = [m for m in (*MODELS, AUTO, *PEERS) if any(m in r.seconds for r in results)]
+    rows = [[m, *(f"{r.seconds[m]:.2f}" if m in r.seconds else "-" for r in results)] for m in models]
+    return as_text(["seconds", *(r.short for r in results)], rows)
+
+
+def as_text(head: list[str], rows: list[list[str]], *, left: tuple[int, ...] = (0,)) -> str:
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = [
+        "  ".join(c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True)))
+        for row in [head, *rows]
+    ]
+    return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *(line.rstrip() for line in lines[1:])])
+
+
+def report(results: Sequence[SetResult], peers: str, seeds: int) -> str:
+    """All tables."""
+    crowd = [r for r in results if r.name in CROWD_SETS]
+    parts = [
+        "1. Accuracy of the inferred truth (* best of the column; ties in the arg max are split)",
+        f"{peers}\nDefault settings; MACE and cleanlab's last ties are random and averaged over {seeds} seeds."
+        "\ncleanlab's consensus needs class probabilities. Without features these are smoothed shares of votes: on all"
+        "\nother items, or on the same item without one vote, averaged over the votes. Its majority needs none.",
+        accuracy_table(results),
+    ]
+    if crowd:
+        parts += ['"auto" less each other model, mean over the crowd sets', duel_table(crowd)]
+    if len(results) > len(crowd):
+        parts += ["The same with the judge set", duel_table(results)]
+    parts += ["Values that were published, beside what is measured here", published_table(results)]
+    parts += [
+        f"2. Held-out log-likelihood of a vote, {N_FOLDS} folds, the same for all (s.e. with items as clusters)",
+        held_out_table(results),
+        "\n".join(f"{what} on {n} of {len(results)} sets" for what, n in held_out_wins(results).items()),
+        '3. What "auto" chose',
+        "\n".join(f"{r.short} ({r.seconds[AUTO]:.1f} s): {r.reason}" for r in results),
+        "Seconds of a fit on all votes (informational; peers without starting Python)",
+        seconds_table(results),
+    ]
+    absent = [f"{r.short}: {model}: {why}" for r in results for model, why in r.missing.items()]
+    if absent:
+        parts += ["No answer from", "\n".join(absent)]
+    return "\n\n".join(parts)
+
+
+def as_json(results: Sequence[SetResult]) -> dict[str, Any]:
+    return {
+        "sets": {
+            r.name: {
+                "n_items_with_truth": len(r.correct[AUTO]),
+                "accuracy": {m: r.accuracy(m) for m in r.correct},
+                "held_out": {m: r.held_out_mean(m) for m in r.held_out},
+                "seconds": r.seconds,
+                "missing": r.missing,
+                "auto": {
+                    "reason": r.reason,
+                    "candidates": [dict(zip(("model", "weight", "score"), c, strict=True)) for c in r.chosen],
+                },
+            }
+            for r in results
+        },
+        "held_out_wins": held_out_wins(results),
+        "published": {name: dict(zip(PUBLISHED_MODELS, values, strict=True)) for name, values in PUBLISHED.items()},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.aggregation", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two small sets, one seed, 30 s for a peer")
+    parser.add_argument("--sets", help="names of sets with commas between")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    options = parser.parse_args(arguments)
+    names = options.sets.split(",") if options.sets else QUICK_SETS if options.quick else (*CROWD_SETS, *JUDGE_SETS)
+    unknown = sorted(set(names) - {*CROWD_SETS, *JUDGE_SETS})
+    if unknown:
+        parser.error(f"unknown sets {', '.join(unknown)}; there are {', '.join((*CROWD_SETS, *JUDGE_SETS))}")
+    seeds, limit = (1, 30) if options.quick else (3, 300)
+    peers, said = peers_python()
+    say(said)
+    try:
+        results = [measure(name, peers=peers, seeds=seeds, limit=limit) for name in names]
+    except FileNotFoundError as error:
+        parser.exit(1, f"{error}\n")
+    print(report(results, said, seeds))
+    if options.json:
+        options.json.write_text(json.dumps(as_json(results), indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

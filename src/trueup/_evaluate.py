@@ -1,0 +1,234 @@
+"""How good is a classifier really? The main door; no mathematics here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup import _findings
+from trueup._validation import RandomState, as_generator, check_choice, check_level
+from trueup.estimators import LABELER_METHODS, METHODS, Problem, Solution
+from trueup.estimators.bayes_learned import bayes_learned
+from trueup.evaluation import Evaluation
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.labels import Labels
+from trueup.metrics import FunctionMetric, as_metric
+from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
+from trueup.noise import fit as fit_noise
+from trueup.noise.gibbs import MODELS as DRAWN_MODELS
+from trueup.predictions import AlignedPredictions, as_predictions
+
+__all__ = ["evaluate"]
+
+Target = Literal["sample", "population"]
+MetricLike = str | Callable[..., float]
+
+
+def evaluate(
+    predictions: Any,
+    labels: Labels,
+    *,
+    noise: str | NoiseModel = "subtypes",
+    metrics: Sequence[MetricLike] = ("accuracy", "precision", "recall", "f1"),
+    method: str = "bayes",
+    target: Target = "sample",
+    level: float = 0.95,
+    positive: Hashable | None = None,
+    missing: Literal["error", "ignore"] = "error",
+    truth: Any = None,
+    check_dependence: bool = True,
+    random_state: RandomState = 0,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """The posterior of every metric, from predictions and noisy votes alone.
+
+    Parameters
+    ----------
+    predictions : array, mapping or Predictions
+        An array in the order of ``labels.items``, a mapping from item to class, or `Predictions` of one system.
+    labels : Labels
+        The votes. Gold items enter every method exactly.
+    noise : str or NoiseModel
+        Known noise as a model (`Confusion`, or `Difficulty` with its parameters); or the name of a model to be learned
+        from the same votes: "subtypes" (labelers and classifier may err together), "dawid-skene", "one-coin", "glad",
+        "difficulty", "majority", or "auto".
+    metrics : sequence of str or callables
+        Names as in `trueup.metrics.list_metrics`, or functions ``metric(y_true, y_pred) -> float``.
+    method : str
+        "bayes" is calibrated. The others are published or common practice and are there for comparison: "mmse",
+        "estimated-labels", "no-predictions", "prior-average", "labeler-mean", "labeler-median", "majority", "ideal".
+    target : {"sample", "population"}
+        The metric on exactly these items, or on the distribution they came from. "population" is for "bayes".
+    level : float
+        Of the intervals that are shown.
+    positive : class, optional
+        The positive class of two; the second by default.
+    missing : {"error", "ignore"}
+        What to do with items that have no prediction. Ignored items still teach the noise model.
+    truth : array or mapping, optional
+        The true classes, for ``method="ideal"``.
+    check_dependence : bool
+        Whether to check that labelers err independently and to warn where they do not.
+    random_state : int, Generator or None
+    progress : callable, optional
+        Called with the share of the work done.
+    **options
+        For the method; with learned noise and "bayes" those of `trueup.noise.sample`.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.baseline(n_items=300, random_state=1)
+    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
+    >>> low, high = ev["accuracy"].interval(0.95)
+    >>> bool(low < sim.accuracy < high)
+    True
+    """
+    method = check_choice(method, [*METHODS, *LABELER_METHODS], name="method")
+    check_choice(target, ("sample", "population"), name="target")
+    check_level(level)
+    if target == "population" and method != "bayes":
+        raise InvalidParameter(f'target="population" needs method="bayes", got method={method!r}')
+    if (truth is not None) != (method == "ideal"):
+        raise InvalidParameter('truth= goes with method="ideal", and that method needs it')
+    rng = as_generator(random_state)
+    aligned = as_predictions(predictions, labels).align(labels, missing=missing)
+    codes = _hard_codes(aligned)
+    positive_code = _positive_code(positive, labels, aligned)
+    named, functions = _metrics(metrics, labels, positive_code)
+    model, words = _noise_model(noise, labels, method)
+    if method in LABELER_METHODS:
+        problem = _problem(codes, labels, None)
+        solution = LABELER_METHODS[method](labels, codes, random_state=rng, **options)
+    elif method == "bayes" and isinstance(model, str):
+        solution = bayes_learned(
+            labels, codes, model=model, target=target, random_state=rng, progress=progress, **options
+        )
+        problem = _problem(codes, labels, model)
+    else:
+        problem = _problem(codes, labels, model)
+        solution = _solve(method, problem, target, truth, labels, rng, options)
+    findings, independence = _findings.collect(
+        labels,
+        codes,
+        solution,
+        learned=isinstance(model, str) or not _is_known(model),
+        check_dependence=check_dependence,
+    )
+    if isinstance(model, NoiseModel) and method == "bayes" and not _is_known(model):
+        findings = (
+            f"The noise model {type(model).__name__} was fitted and is taken as known: its uncertainty is not in the "
+            'intervals; use noise="subtypes" or "dawid-skene" to draw it too.',
+            *findings,
+        )
+    return Evaluation(
+        metrics=named,
+        method=method,
+        target=target,
+        noise=words,
+        level=level,
+        classes=labels.classes,
+        n_items=int((codes >= 0).sum()),
+        warnings=findings,
+        independence=independence,
+        solution=solution,
+        problem=problem,
+        scores=None if aligned.scores is None else aligned.scores[0],
+        positive=positive_code,
+        functions=functions,
+        seed=random_state if not isinstance(random_state, np.random.Generator) else 0,
+    )
+
+
+def _hard_codes(aligned: AlignedPredictions) -> Any:
+    if len(aligned.systems) != 1:
+        raise InvalidPredictions(
+            f"evaluate takes one system, got {len(aligned.systems)}; pick one with predictions['name'], or use compare"
+        )
+    if aligned.codes is None:
+        raise InvalidPredictions("classes are needed but only scores were given; pass threshold= to from_scores")
+    codes = aligned.codes[0]
+    if not (codes >= 0).any():
+        raise InvalidPredictions("no item has a prediction; check that predictions and labels name the same items")
+    return codes
+
+
+def _positive_code(positive: Hashable | None, labels: Labels, aligned: AlignedPredictions) -> int:
+    if positive is None:
+        return labels.n_classes - 1 if aligned.positive is None else int(aligned.positive)
+    names = labels.classes.tolist()
+    if positive not in names:
+        raise InvalidParameter(f"positive must be a class, got {positive!r}; the classes are {names}")
+    return int(names.index(positive))
+
+
+def _metrics(
+    metrics: Sequence[MetricLike], labels: Labels, positive: int
+) -> tuple[tuple[str, ...], dict[str, FunctionMetric]]:
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = [metrics]
+    if not len(metrics):
+        raise InvalidParameter('metrics must name at least one metric, got none; pass e.g. ["accuracy"]')
+    names, functions = [], {}
+    for wanted in metrics:
+        metric = as_metric(wanted, labels.classes.tolist(), positive=labels.classes[positive])
+        name = wanted if isinstance(wanted, str) else metric.name
+        names.append(name)
+        if isinstance(metric, FunctionMetric):
+            functions[name] = metric
+    return tuple(names), functions
+
+
+def _is_known(model: NoiseModel | None) -> bool:
+    return isinstance(model, Confusion) or (isinstance(model, Difficulty) and model.difficulty is not None)
+
+
+def _noise_model(noise: str | NoiseModel, labels: Labels, method: str) -> tuple[str | NoiseModel | None, str]:
+    """What the method is given: a fitted or known model, or the name of one that is drawn with everything else."""
+    if method in LABELER_METHODS:
+        return None, "not used"
+    if isinstance(noise, NoiseModel):
+        # A fitted model that can be drawn is drawn: its matrices are no more known than those of a name.
+        if method == "bayes" and noise.alias in DRAWN_MODELS:
+            return noise.alias, noise.alias
+        return noise.fit(labels), repr(noise)
+    name = str(noise).lower().replace("_", "-")
+    if method == "bayes" and name in DRAWN_MODELS:
+        return name, name
+    model = fit_noise(labels, name)
+    if isinstance(model, Stack) and method == "bayes" and model.best_.alias in DRAWN_MODELS:
+        return model.best_.alias, f"auto ({model.best_.alias})"
+    return model, f"{name} (fitted)"
+
+
+def _problem(codes: Any, labels: Labels, model: str | NoiseModel | None) -> Problem:
+    """The arrays a method sees; for drawn noise, those of the same model fitted, for curves and sensitivity."""
+    if model is None:
+        model = "majority"
+    fitted = fit_noise(labels, "dawid-skene" if model == "subtypes" else model) if isinstance(model, str) else model
+    return Problem(codes, fitted.log_likelihood(labels), fitted.prior_, labels.gold_codes)
+
+
+def _solve(
+    method: str,
+    problem: Problem,
+    target: Target,
+    truth: Any,
+    labels: Labels,
+    rng: np.random.Generator,
+    options: dict[str, Any],
+) -> Solution:
+    extra: dict[str, Any] = {}
+    if method == "bayes":
+        extra["target"] = target
+    if method == "ideal":
+        aligned = as_predictions(truth, labels).align(labels, missing="ignore")
+        extra["truth"] = None if aligned.codes is None else aligned.codes[0]
+    return METHODS[method](problem, random_state=rng, **extra, **options)

@@ -1,0 +1,89 @@
+"""What if the classifier errs where the labelers err?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trueup._optional import require
+from trueup._validation import check_integer
+from trueup.estimators.problem import Array, Problem, class_posterior
+
+__all__ = ["Sensitivity", "error_sensitivity"]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The error rate as a function of how much the classifier's errors depend on the labels' errors.
+
+    Attributes
+    ----------
+    dependence : array
+        From 0, errors are independent, to 1, one kind of error always comes with the other.
+    error : array
+        The true error rate at each; the ends are the bounds of Lam and Stork (2003) for non-negative dependence.
+    apparent : float
+        The error rate against the most probable labels.
+    mislabeling : float
+        The expected error rate of those labels.
+    """
+
+    dependence: Array
+    error: Array
+    apparent: float
+    mislabeling: float
+
+    @property
+    def accuracy(self) -> Array:
+        """One minus `error`."""
+        return 1 - self.error
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest error rate."""
+        return float(self.error.min()), float(self.error.max())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Error rate against dependence; returns the Axes."""
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Sensitivity.plot()").subplots(layout="constrained")
+        ax.plot(self.dependence, self.error)
+        ax.axhline(self.apparent, linestyle=":", color="gray", label="against the labels")
+        ax.set_xlabel("dependence of the classifier's and the labels' errors")
+        ax.set_ylabel("true error rate")
+        ax.legend()
+        return ax
+
+
+def error_sensitivity(problem: Problem, *, n_points: int = 21) -> Sensitivity:
+    """Move from independent errors to the most dependent ones that the marginal rates allow.
+
+    With ε the error rate of the most probable labels given the votes, e that of the classifier and q the share of
+    items on which both err, the apparent error is A = e + ε − 2q for two classes. q runs from eε (independence) to
+    min(e, ε); solved for e this gives (A − ε)/(1 − 2ε) at one end and A + ε at the other. With more classes two errors
+    agree only sometimes, which makes A larger; the two-class form is then a bound still.
+    """
+    check_integer(n_points, name="n_points", low=2)
+    posterior = class_posterior(problem)
+    predicted = problem.predictions >= 0
+    label = posterior.argmax(axis=1)
+    apparent = float((label[predicted] != problem.predictions[predicted]).mean())
+    mislabeling = float(1 - posterior[predicted].max(axis=1).mean())
+    dependence = np.linspace(0.0, 1.0, n_points)
+    error = np.array([_solve(apparent, mislabeling, x) for x in dependence])
+    return Sensitivity(dependence, error, apparent, mislabeling)
+
+
+def _solve(apparent: float, mislabeling: float, dependence: float) -> float:
+    """The e with apparent = e + ε − 2[(1 − λ) e ε + λ min(e, ε)], kept within [0, 1]."""
+    eps, lam = mislabeling, dependence
+    slope_high = 1 - 2 * (1 - lam) * eps
+    if slope_high > 1e-9:
+        above = (apparent - eps + 2 * lam * eps) / slope_high
+        if above >= eps:
+            return min(above, 1.0)
+    slope_low = 1 - 2 * (1 - lam) * eps - 2 * lam
+    below = (apparent - eps) / slope_low if abs(slope_low) > 1e-9 else eps
+    return float(np.clip(below, 0.0, eps))

@@ -1,0 +1,70 @@
+"""The aggregation benchmark runs from end to end on a small set, and counts right answers as numpy does."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(os.environ.get("TRUEUP_DATA") or ROOT.parent / "shared" / "data")
+SET = "crowd-bluebird"
+
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not (FOLDER / SET).is_dir(), reason=f"{SET} is not in the folder named by TRUEUP_DATA"),
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("aggregation") / "out.json"
+    environment = {k: v for k, v in os.environ.items() if k != "TRUEUP_PEERS"}
+    command = [sys.executable, "-m", "benchmarks.aggregation", "--quick", "--sets", SET, "--json", str(out)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout, json.loads(out.read_text(encoding="utf-8"))["sets"][SET]
+
+
+def rows_of(name):
+    with gzip.open(FOLDER / SET / name, "rt", encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def majority_accuracy():
+    """Share of items whose most frequent answer is the truth; a tie counts for its part."""
+    votes, truth = rows_of("labels.csv.gz"), {row["item"]: row["label"] for row in rows_of("truth.csv.gz")}
+    items, item = np.unique([row["item"] for row in votes], return_inverse=True)
+    classes, label = np.unique([row["label"] for row in votes], return_inverse=True)
+    counts = np.zeros((len(items), len(classes)))
+    np.add.at(counts, (item, label), 1)
+    top = counts == counts.max(axis=1, keepdims=True)
+    right = np.array([[truth[name] == c for c in classes] for name in items])
+    return float(((top & right).sum(axis=1) / top.sum(axis=1)).mean())
+
+
+def test_every_number_is_finite(run):
+    _, numbers = run
+    for kind in ("accuracy", "held_out", "seconds"):
+        assert numbers[kind]
+        assert all(map(math.isfinite, numbers[kind].values()))
+    assert all(0 <= value <= 1 for value in numbers["accuracy"].values())
+    assert sum(candidate["weight"] for candidate in numbers["auto"]["candidates"]) == pytest.approx(1)
+
+
+def test_majority_is_counted_as_numpy_counts_it(run):
+    assert run[1]["accuracy"]["Majority"] == pytest.approx(majority_accuracy(), abs=1e-12)
+
+
+def test_the_tables_name_every_model_and_say_why_peers_are_absent(run):
+    text, numbers = run
+    assert "set TRUEUP_PEERS" in text
+    for model in numbers["accuracy"]:
+        assert f"\n{model} " in text

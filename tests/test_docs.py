@@ -1,0 +1,198 @@
+"""The texts are true: their code runs, their links lead somewhere, and the API page lists the API.
+
+In README.md, CONTRIBUTING.md and docs/ every block marked ``python`` is run, the blocks of a file one after the other
+in one namespace and in an empty folder. A block marked ``text`` right after it must be what it printed.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import io
+import re
+import tomllib
+import types
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import trueup
+from trueup.metrics import registry as metric_registry
+from trueup.noise import registry as noise_registry
+
+ROOT = Path(__file__).parents[1]
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+API = ROOT / "docs" / "api.md"
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a text."""
+
+    language: str
+    code: str
+    line: int  # of its first line
+    printed: str | None = None  # what the text says it prints
+
+
+def blocks_of(text: str) -> list[Block]:
+    found, fences = [], list(FENCE.finditer(text))
+    for k, fence in enumerate(fences):
+        line = text.count("\n", 0, fence.start(2)) + 1
+        after = fences[k + 1] if k + 1 < len(fences) else None
+        is_output = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
+        found.append(Block(fence[1], fence[2], line, after[2] if after and is_output else None))
+    return found
+
+
+def prose_of(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def with_blocks(language: str) -> list[Path]:
+    return [path for path in TEXTS if any(b.language == language for b in blocks_of(path.read_text(encoding="utf-8")))]
+
+
+@pytest.mark.parametrize("path", with_blocks("python"), ids=name_of)
+def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRUEUP_ENGINE", "scipy")  # nothing to compile; both engines give the same
+    monkeypatch.setattr(noise_registry, "_MODELS", dict(noise_registry._MODELS))
+    monkeypatch.setattr(metric_registry, "_registered", dict(metric_registry._registered))
+    namespace = {"__name__": "__docs__"}
+    for block in blocks_of(path.read_text(encoding="utf-8")):
+        if block.language != "python":
+            continue
+        # Blank lines in front let a traceback name the line of the text.
+        code = compile("\n" * (block.line - 1) + block.code, str(path), "exec")
+        printed = io.StringIO()
+        with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+            warnings.simplefilter("error")
+            exec(code, namespace)
+        if block.printed is not None:
+            assert printed.getvalue() == block.printed, f"{name_of(path)}, line {block.line}"
+
+
+def console_commands() -> list[tuple[str, str]]:
+    found = []
+    for path in TEXTS:
+        for block in blocks_of(path.read_text(encoding="utf-8")):
+            if block.language == "console":
+                found += [(name_of(path), line[2:].strip()) for line in block.code.splitlines() if line[:2] == "$ "]
+    return found
+
+
+@pytest.mark.parametrize(("where", "command"), console_commands())
+def test_commands_exist(where, command):
+    words = command.split()
+    if words[0] == "make":
+        targets = re.findall(r"^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert words[1] in targets, f"{where} names a target that the Makefile does not have"
+    elif words[0] == "trueup":
+        if importlib.util.find_spec("trueup.cli") is None:
+            pytest.skip("there is no command line yet")
+        commands = cli_commands()
+        assert len(words) < 2 or words[1].startswith("-") or words[1] in commands, f"{where}: trueup has {commands}"
+    elif words[:3] == ["python", "-m", "pytest"] or words[0] == "pip":
+        pass
+    elif words[:2] == ["python", "-m"]:
+        assert (ROOT / Path(*words[2].split(".")).with_suffix(".py")).is_file(), f"{where}: there is no {words[2]}"
+
+
+def cli_commands() -> list[str]:
+    import typer
+
+    return sorted(getattr(typer.main.get_command(importlib.import_module("trueup.cli").app), "commands", {}))
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_named_extras_exist(path):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = re.findall(r"trueup\[([\w,-]+)\]", path.read_text(encoding="utf-8"))
+    named = {name for group in extras for name in group.split(",")}
+    assert named <= project["optional-dependencies"].keys()
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading: lower case, no punctuation, hyphens for blanks."""
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_links_lead_somewhere(path):
+    for target in LINK.findall(prose_of(path.read_text(encoding="utf-8"))):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        file, _, anchor = target.partition("#")
+        page = (path.parent / file).resolve() if file else path
+        assert page.exists(), f"{name_of(path)} links to {target}, which does not exist"
+        assert page.is_relative_to(ROOT), f"{name_of(path)} links out of the project: {target}"
+        if anchor:
+            anchors = [slug(h) for h in HEADING.findall(prose_of(page.read_text(encoding="utf-8")))]
+            assert anchor in anchors, f"{name_of(path)} links to {target}; the headings are {anchors}"
+
+
+def test_every_page_can_be_reached_from_the_index():
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / t.partition("#")[0]).resolve() for t in LINK.findall(index.read_text(encoding="utf-8"))}
+    pages = set((ROOT / "docs").rglob("*.md")) - {index}
+    assert not {name_of(page) for page in pages - linked}
+
+
+def public_modules() -> dict[str, types.ModuleType]:
+    """trueup, its public packages and the modules that ``trueup.__all__`` names; checks are for other packages."""
+    names = {name for name in trueup.__all__ if inspect.ismodule(getattr(trueup, name))} | {"checks"}
+    folder = Path(trueup.__file__).parent
+    names |= {path.parent.name for path in folder.glob("[!_]*/__init__.py")}
+    return {"trueup": trueup} | {f"trueup.{n}": importlib.import_module(f"trueup.{n}") for n in sorted(names)}
+
+
+def documented() -> dict[str, list[str]]:
+    """The names that docs/api.md lists under the heading of each module."""
+    found: dict[str, list[str]] = {}
+    for section in re.split(r"^## ", API.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        found[section.splitlines()[0].strip("` ")] = re.findall(r"^- `([\w.]+)`: \S", section, re.MULTILINE)
+    return found
+
+
+def line_for(module: types.ModuleType, name: str) -> str:
+    about = (inspect.getdoc(getattr(module, name)) or "…").splitlines()[0]
+    return f"- `{name}`: {about}"
+
+
+def test_the_api_page_has_the_modules():
+    assert list(documented()) == list(public_modules())
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_the_api_page_lists_exactly_the_public_names(name):
+    module, listed = public_modules()[name], documented().get(name, [])
+    missing = [line_for(module, n) for n in sorted(module.__all__) if n not in listed]
+    assert not missing, f"add to docs/api.md under ## `{name}`:\n" + "\n".join(missing)
+    assert not set(listed) - set(module.__all__), f"docs/api.md lists what {name} does not have"
+    assert len(set(listed)) == len(listed)
+
+
+# The reader of texts itself.
+
+
+def test_blocks_know_their_line_and_their_output():
+    text = "a\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n```python\nx\n```\nsee\n```text\nno output\n```\n"
+    first, _, second, _ = blocks_of(text)
+    assert (first.language, first.code, first.line, first.printed) == ("python", "print(1)\n", 3, "1\n")
+    assert (second.line, second.printed) == (11, None)
+
+
+def test_slugs_are_those_of_the_usual_renderers():
+    assert slug("What `right` means, here") == "what-right-means-here"
