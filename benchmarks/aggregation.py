@@ -132,9 +132,11 @@ def measure(name: str, *, peers: str | None, seeds: int, limit: int) -> SetResul
 
 
 def measure_held_out(result: SetResult, model: str, labels: Labels) -> None:
+    """Mean log-probability of the held-out votes of each item."""
     # The same random_state gives all models the same folds.
     scores = noise.heldout_scores(MODELS[model](), labels, n_folds=N_FOLDS, random_state=0)
-    item = np.repeat(*labels.vote_table()[::3])
+    item, _, _, times = labels.vote_table()
+    item = np.repeat(item, times)  # the scores are in the order of the votes
     held = np.isfinite(scores)
     n_votes = np.bincount(item[held], minlength=labels.n_items)
     total = np.bincount(item[held], scores[held], labels.n_items)

@@ -9,9 +9,12 @@ import pytest
 import trueup
 
 TOP_LEVEL = [
+    "Evaluation",
     "Labels",
     "Predictions",
     "__version__",
+    "estimators",
+    "evaluate",
     "exceptions",
     "metrics",
     "noise",

@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import io
 import re
+import sys
 import tomllib
 import types
 import warnings
@@ -69,7 +70,8 @@ def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
     monkeypatch.setenv("TRUEUP_ENGINE", "scipy")  # nothing to compile; both engines give the same
     monkeypatch.setattr(noise_registry, "_MODELS", dict(noise_registry._MODELS))
     monkeypatch.setattr(metric_registry, "_registered", dict(metric_registry._registered))
-    namespace = {"__name__": "__docs__"}
+    page = types.ModuleType("page")  # a module that exists, so that what a text defines can be pickled
+    monkeypatch.setitem(sys.modules, "page", page)
     for block in blocks_of(path.read_text(encoding="utf-8")):
         if block.language != "python":
             continue
@@ -78,7 +80,7 @@ def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
         printed = io.StringIO()
         with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
             warnings.simplefilter("error")
-            exec(code, namespace)
+            exec(code, vars(page))
         if block.printed is not None:
             assert printed.getvalue() == block.printed, f"{name_of(path)}, line {block.line}"
 

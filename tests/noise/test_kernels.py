@@ -115,12 +115,28 @@ def test_a_posterior_is_a_distribution_and_gold_is_certain(problem):
 
 
 @pytest.mark.parametrize("engine", ["scipy", "numba"])
+def test_posterior_is_that_of_a_step(problem, engine, monkeypatch):
+    monkeypatch.setenv("TRUEUP_ENGINE", engine)
+    expected = _kernels.em_step(**problem, engine="scipy", keep_posterior=True).posterior
+    np.testing.assert_allclose(_kernels.posterior(**problem), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["scipy", "numba"])
 def test_a_state_without_weight_is_impossible(engine):
     problem = make_problem(n_classes=3)
     problem["weights"] = np.array([0.5, 0.0, 0.5])
     step = _kernels.em_step(**problem, engine=engine, keep_posterior=True)
     assert (step.posterior[:, 1] == 0).all()
     assert np.isfinite(step.log_likelihood)
+
+
+def test_a_known_truth_needs_no_weight():
+    problem = make_problem(n_classes=3, n_subtypes=2)
+    problem["weights"] = np.array([0.5, 0.1, 0.0, 0.0, 0.2, 0.2])
+    problem["gold"][:5] = 1
+    steps = [_kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
+    assert_same_expectation(*steps)
+    np.testing.assert_allclose(steps[0].posterior[:5, 2:4].sum(axis=1), 1.0)
 
 
 def test_counts_add_up_to_the_votes(problem):

@@ -226,11 +226,11 @@ def _drawn_solution(
 
 
 def _draw_operating_points(both: tuple[Column, Column], region: Region, n: int, rng: np.random.Generator) -> Array:
-    """Draws from the posterior: cells of a fine grid by systematic sampling, and a point within each cell."""
+    """Draws from the posterior: cells of a fine grid by stratified sampling, and a point within each cell."""
     points, half = region.grid(_FINE)
     value = log_likelihood(both, points)
     upto = np.cumsum(np.exp(value - value.max()))
-    chosen = np.searchsorted(upto, (np.arange(n) + rng.random()) / n * upto[-1])
+    chosen = np.searchsorted(upto, stratified(n, rng) * upto[-1])
     within = 2 * rng.random((n, 2)) - 1
     return np.asarray(np.clip(points[np.minimum(chosen, len(points) - 1)] + within @ half.T, 1e-12, 1 - 1e-12))
 

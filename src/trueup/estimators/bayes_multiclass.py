@@ -1,6 +1,6 @@
 """The default for more than two classes: truths and the classifier's confusion matrix drawn together.
 
-Gibbs sampling of (K, y) where that is affordable; for more items a normal approximation around the most probable K.
+Gibbs sampling of (K, y) where that is affordable; for more items an approximation around the most probable K.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from trueup.estimators.sampling import covariance_root, to_total, truth_sampler
 
 __all__ = ["bayes_multiclass", "gibbs", "laplace", "split_r_hat"]
 
-_MOST_ENTRIES = 40_000  # rows × classes up to which Gibbs sampling takes some ten seconds at most
+_MOST_ENTRIES = 20_000  # rows × classes up to which Gibbs sampling takes some five seconds
 _MOST_CLASSES = 50  # the normal approximation inverts a matrix of classes² × classes²
 _N_CHAINS = 4
 _WARMUP = 200
 _SWEEPS = 1000
 _SETTLED = 1.05  # R-hat above this means that the chains disagree
 _DOUBLINGS = 2
+_MOST_WEIGHTED = 20_000  # rows up to which draws of the approximation are weighted by the exact posterior
+_WEIGHTED_WORK = 20_000_000  # rows × draws weighted: some three seconds
+_TAILS = 12.0  # degrees of freedom of what is drawn from then
+_FEWEST = 200.0  # effective draws that weights must leave
+_BLOCK = 1 << 22  # numbers held at once
 
 
 def bayes_multiclass(
@@ -36,17 +41,23 @@ def bayes_multiclass(
 ) -> Solution:
     """The posterior of the counts for any number of classes, with a uniform prior on the rows of K (Su 2024, eq. 25).
 
-    Gibbs sampling is exact but for its chance error and costs items × classes a sweep, so it is used up to 40,000
-    such entries (10,000 items of four classes), where items of equal prediction and likelihood count once. Beyond
-    that every class has enough items for K's posterior to be normal (on the scale of its logarithm), and the
-    approximation of `laplace` is used.
+    Gibbs sampling is exact but for its chance error and costs items × classes a sweep, so it is used up to 20,000
+    such entries (5,000 items of four classes), where items of equal prediction and likelihood count once. Beyond
+    that `laplace` is used, importance sampling around the most probable K up to 20,000 rows and a normal
+    approximation for more: at 5,000 items of Su's four-class example (Section 5.3) it agrees with Gibbs sampling to
+    less than a tenth of a standard deviation, which is also the sampler's own error.
+
+    The uniform prior on a row of C entries says that the classifier is right once in C times. Intervals are
+    calibrated over classifiers of that kind; where votes are weak and items few it pulls a good classifier towards
+    chance (measured: an accuracy of 0.75, four classes, 400 items with δ uniform: −0.025, and 84% coverage; 2,000
+    items: −0.007 and 92%).
 
     Parameters
     ----------
     problem, target, random_state
         As for `bayes`.
     n_draws : int
-        Draws of the normal approximation; Gibbs sampling keeps at most 4000.
+        Draws of the normal approximation; the other two keep at most 4000.
     """
     rng = as_generator(random_state)
     rows = _group(problem)
@@ -128,10 +139,12 @@ def gibbs(problem: Problem, rows: Rows | None = None, *, target: str = "sample",
     )
 
 
-def _posterior(problem: Problem, counts: Array, confusions: Array, target: str) -> DrawnCounts:
+def _posterior(
+    problem: Problem, counts: Array, confusions: Array, target: str, weights: Array | None = None
+) -> DrawnCounts:
     if target == "population":
-        return DrawnRates(problem.prior[:, None] * confusions)
-    return DrawnCounts(counts, truths=truth_sampler(problem, confusions))
+        return DrawnRates(problem.prior[:, None] * confusions, weights)
+    return DrawnCounts(counts, weights, truth_sampler(problem, confusions, weights))
 
 
 def _sweep(rows: Rows, confusion: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -171,32 +184,82 @@ def split_r_hat(draws: Array) -> float:
 def laplace(
     problem: Problem, rows: Rows | None = None, *, target: str = "sample", n_draws: int, rng: np.random.Generator
 ) -> Solution:
-    """Draws of K from a normal law around its most probable value, and counts given K from theirs.
+    """Draws of K around its most probable value, and counts given K from their normal law.
 
-    With q_i = p(y | ŷ_i, z_i; K̂), everything comes from the expected counts m and, for each predicted class, the
+    With q_i = p(y | ŷ_i, z_i; K), everything comes from the expected counts m and, for each predicted class, the
     covariance S = Σ (diag q_i − q_i q_iᵀ) of its column of counts: S is also the derivative of m with respect to
     log K, and what the votes leave unknown of the information on K (Louis 1982).
+
+    Up to 20,000 rows, K is drawn from a multivariate t and each draw is weighted by its exact posterior (importance
+    sampling), which mends the skewness that rare cells and weak votes leave. With more rows, or where the weights
+    would rest on a few draws, K is taken as normal on the scale of its logarithm, and m as linear in it. In Su's
+    four-class example with weak votes (δ uniform) that shifts the accuracy by 0.7 standard deviations at 1,500 items,
+    0.2 at 5,000 and, as it falls with the root of their number, less than 0.1 where it is used.
     """
     rows = _group(problem) if rows is None else rows
     mode, n_iter, converged = _most_probable(rows, problem.n_classes)
     mean, spread = _column_moments(rows, mode)
-    log_k = _draw_log_confusion(mode, mean, spread, n_draws, rng)
-    counts = np.empty((n_draws, *mode.shape))
-    for predicted, covariance in enumerate(spread):
-        moved = (log_k[:, :, predicted] - np.log(mode[:, predicted])) @ covariance
-        noise = rng.standard_normal((n_draws, len(mode))) @ covariance_root(covariance)
-        total = float(rows.weights[rows.predictions == predicted].sum())
-        counts[:, :, predicted] = to_total(mean[:, predicted] + moved + noise, total)
     notes = () if converged else (f"the classifier's confusion matrix did not settle in {n_iter} iterations",)
+    diagnostics = {"exact": 0.0, "n_rows": float(len(rows.chances))}
+    weights: Array | None = None
+    if len(rows.chances) <= _MOST_WEIGHTED:
+        n_draws = min(n_draws, max(1000, min(4000, _WEIGHTED_WORK // max(len(rows.chances), 1))))
+        log_k, log_q = _draw_log_confusion(mode, mean, spread, n_draws, rng, tails=_TAILS)
+        weights, counts = _weigh(rows, log_k, log_q, rng)
+        diagnostics["n_effective"] = float(weights.sum() ** 2 / (weights**2).sum())
+        if diagnostics["n_effective"] < _FEWEST:
+            weights = None
+    if weights is None:
+        log_k, _ = _draw_log_confusion(mode, mean, spread, n_draws, rng)
+        counts = _linear_counts(rows, mode, mean, spread, log_k, rng)
     confusions = np.exp(log_k)
     return Solution(
-        _posterior(problem, counts, confusions, target),
-        confusions.mean(axis=0),
+        _posterior(problem, counts, confusions, target, weights),
+        np.average(confusions, axis=0, weights=weights),
         n_iter=n_iter,
         converged=converged,
-        diagnostics={"exact": 0.0, "n_draws": float(n_draws), "n_rows": float(len(rows.chances))},
+        diagnostics={**diagnostics, "n_draws": float(n_draws)},
         notes=notes,
     )
+
+
+def _weigh(rows: Rows, log_k: Array, log_q: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Importance weights of draws of K, and counts given each."""
+    n, n_classes, _ = log_k.shape
+    log_p = log_k.sum(axis=(1, 2))  # the uniform prior, on the scale of the softmax's arguments
+    counts = np.zeros(log_k.shape)
+    for predicted in range(n_classes):
+        mine = rows.predictions == predicted
+        a, times = rows.chances[mine], rows.weights[mine]
+        pairs = (a[:, :, None] * a[:, None, :]).reshape(len(a), -1).T
+        step = max(_BLOCK // max(len(a), 1), 1)
+        for start in range(0, n, step):
+            block = slice(start, start + step)
+            k = np.exp(log_k[block, :, predicted])
+            total = a @ k.T  # rows × draws
+            log_p[block] += times @ np.log(total)
+            mean = k * (a.T @ (times[:, None] / total)).T
+            second = (pairs @ (times[:, None] / total**2)).T.reshape(-1, n_classes, n_classes)
+            covariance = np.eye(n_classes) * mean[:, None, :] - second * k[:, :, None] * k[:, None, :]
+            values, vectors = np.linalg.eigh(covariance)
+            noise = rng.standard_normal(mean.shape) * np.sqrt(np.maximum(values, 0.0))
+            drawn = mean + np.einsum("nij,nj->ni", vectors, noise)
+            counts[block, :, predicted] = to_total(drawn, float(times.sum()))
+    log_weight = log_p - log_q
+    return np.exp(log_weight - log_weight.max()), counts
+
+
+def _linear_counts(
+    rows: Rows, mode: Array, mean: Array, spread: Array, log_k: Array, rng: np.random.Generator
+) -> Array:
+    """Counts given draws of K, whose expectation is taken as linear in log K."""
+    counts = np.empty(log_k.shape)
+    for predicted, covariance in enumerate(spread):
+        moved = (log_k[:, :, predicted] - np.log(mode[:, predicted])) @ covariance
+        noise = rng.standard_normal(moved.shape) @ covariance_root(covariance)
+        total = float(rows.weights[rows.predictions == predicted].sum())
+        counts[:, :, predicted] = to_total(mean[:, predicted] + moved + noise, total)
+    return counts
 
 
 def _most_probable(rows: Rows, n_classes: int, max_iter: int = 1000, tol: float = 1e-7) -> tuple[Array, int, bool]:
@@ -237,8 +300,13 @@ def _column_moments(rows: Rows, confusion: Array) -> tuple[Array, Array]:
     return mean, spread
 
 
-def _draw_log_confusion(mode: Array, mean: Array, spread: Array, n: int, rng: np.random.Generator) -> Array:
-    """Draws of log K: normal on the scale where each row is a softmax, with the observed information."""
+def _draw_log_confusion(
+    mode: Array, mean: Array, spread: Array, n: int, rng: np.random.Generator, tails: float | None = None
+) -> tuple[Array, Array]:
+    """Draws of log K and their log-density: normal on the scale where each row is a softmax, by observed information.
+
+    With `tails` degrees of freedom, Student's t in place of the normal.
+    """
     n_classes = len(mode)
     size = n_classes**2
     information = np.zeros((size, size))
@@ -256,6 +324,11 @@ def _draw_log_confusion(mode: Array, mean: Array, spread: Array, n: int, rng: np
     values, vectors = np.linalg.eigh(information)
     # Adding a constant to a row changes nothing: those directions have no information and are left alone.
     kept = values > 1e-9 * values[-1]
-    steps = rng.standard_normal((n, int(kept.sum()))) / np.sqrt(values[kept]) @ vectors[:, kept].T
+    z = rng.standard_normal((n, int(kept.sum())))
+    log_q = -(z**2).sum(axis=1) / 2
+    if tails is not None:
+        z /= np.sqrt(rng.chisquare(tails, size=(n, 1)) / tails)
+        log_q = -(tails + z.shape[1]) / 2 * np.log1p((z**2).sum(axis=1) / tails)
+    steps = z / np.sqrt(values[kept]) @ vectors[:, kept].T
     arguments = np.log(mode) + steps.reshape(n, n_classes, n_classes)
-    return np.asarray(arguments - logsumexp(arguments, axis=2, keepdims=True))
+    return np.asarray(arguments - logsumexp(arguments, axis=2, keepdims=True)), np.asarray(log_q)

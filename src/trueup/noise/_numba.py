@@ -47,32 +47,61 @@ def width_for(n_states: int) -> Width:
 
 
 class _Vector(types.Type):  # type: ignore[misc]
+    """So many doubles, in pieces of four and two: the compiler would widen a vector of ten to sixteen."""
+
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.pieces = [4] * (size // 4) + [2] * (size % 4 // 2)
         super().__init__(name=f"trueup.Vector({size})")
 
 
 @register_model(_Vector)
 class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, vector: _Vector) -> None:
-        super().__init__(manager, vector, ir.VectorType(ir.DoubleType(), vector.size))
+        super().__init__(manager, vector, _struct(vector))
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any, size: int) -> Any:
+def _piece(size: int) -> Any:
+    return ir.VectorType(ir.DoubleType(), size)
+
+
+def _struct(vector: _Vector) -> Any:
+    return ir.LiteralStructType([_piece(size) for size in vector.pieces])
+
+
+def _joined(builder: Any, vector: _Vector, pieces: Any) -> Any:
+    value = ir.Constant(_struct(vector), ir.Undefined)
+    for k, piece in enumerate(pieces):
+        value = builder.insert_value(value, piece, k)
+    return value
+
+
+def _split(builder: Any, vector: _Vector, value: Any) -> list[Any]:
+    return [builder.extract_value(value, k) for k in range(len(vector.pieces))]
+
+
+def _addresses(context: Any, builder: Any, vector: _Vector, array_type: Any, array: Any, at: Any) -> list[Any]:
+    """Where the pieces are in a flat array, from `at` on."""
     start = builder.gep(context.make_array(array_type)(context, builder, array).data, [at])
-    return builder.bitcast(start, ir.VectorType(ir.DoubleType(), size).as_pointer())
+    offsets = np.cumsum([0, *vector.pieces]).tolist()
+    return [
+        builder.bitcast(builder.gep(start, [ir.Constant(ir.IntType(64), offset)]), _piece(size).as_pointer())
+        for offset, size in zip(offsets[:-1], vector.pieces, strict=True)
+    ]
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _load(typing: Any, array: Any, at: Any, width: Any) -> Any:
     """The elements of a flat array from `at` on."""
+    vector = _Vector(width.count)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = builder.load(_address(context, builder, signature.args[0], args[0], args[1], width.count))
-        vector.align = 8
-        return vector
+        pieces = []
+        for address in _addresses(context, builder, vector, signature.args[0], args[0], args[1]):
+            pieces.append(builder.load(address))
+            pieces[-1].align = 8
+        return _joined(builder, vector, pieces)
 
-    return _Vector(width.count)(array, types.uint64, width), generate
+    return vector(array, types.uint64, width), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -80,8 +109,9 @@ def _store(typing: Any, array: Any, at: Any, vector: Any) -> Any:
     """Write a vector to a flat array from `at` on."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        to = _address(context, builder, signature.args[0], args[0], args[1], vector.size)
-        builder.store(args[2], to).align = 8
+        addresses = _addresses(context, builder, vector, signature.args[0], args[0], args[1])
+        for address, piece in zip(addresses, _split(builder, vector, args[2]), strict=True):
+            builder.store(piece, address).align = 8
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, vector), generate
@@ -89,21 +119,32 @@ def _store(typing: Any, array: Any, at: Any, vector: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _times(typing: Any, left: Any, right: Any) -> Any:
-    return left(left, right), lambda context, builder, signature, args: builder.fmul(*args)
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pairs = zip(*(_split(builder, left, value) for value in args), strict=True)
+        return _joined(builder, left, [builder.fmul(a, b) for a, b in pairs])
+
+    return left(left, right), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _plus(typing: Any, left: Any, right: Any) -> Any:
-    return left(left, right), lambda context, builder, signature, args: builder.fadd(*args)
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pairs = zip(*(_split(builder, left, value) for value in args), strict=True)
+        return _joined(builder, left, [builder.fadd(a, b) for a, b in pairs])
+
+    return left(left, right), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _scaled(typing: Any, vector: Any, scalar: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        factor = ir.Constant(ir.VectorType(ir.DoubleType(), vector.size), ir.Undefined)
-        for k in range(vector.size):
-            factor = builder.insert_element(factor, args[1], ir.Constant(ir.IntType(32), k))
-        return builder.fmul(args[0], factor)
+        scaled = []
+        for piece, size in zip(_split(builder, vector, args[0]), vector.pieces, strict=True):
+            factor = ir.Constant(_piece(size), ir.Undefined)
+            for k in range(size):
+                factor = builder.insert_element(factor, args[1], ir.Constant(ir.IntType(32), k))
+            scaled.append(builder.fmul(piece, factor))
+        return _joined(builder, vector, scaled)
 
     return vector(vector, types.float64), generate
 
@@ -111,7 +152,11 @@ def _scaled(typing: Any, vector: Any, scalar: Any) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]
 def _total(typing: Any, vector: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        parts = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), k)) for k in range(vector.size)]
+        parts = [
+            builder.extract_element(piece, ir.Constant(ir.IntType(32), k))
+            for piece, size in zip(_split(builder, vector, args[0]), vector.pieces, strict=True)
+            for k in range(size)
+        ]
         while len(parts) > 1:  # in pairs, so that additions need not wait for each other
             pairs = zip(parts[::2], parts[1::2], strict=False)
             parts = [builder.fadd(a, b) for a, b in pairs] + parts[len(parts) // 2 * 2 :]

@@ -7,6 +7,7 @@ are more columns of it, so evaluating a classifier is asking for the matrix of o
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from trueup.noise.samplers import ClusterSampler, DawidSkeneSampler, OneCoinSamp
 __all__ = ["PosteriorDraws", "sample"]
 
 MODELS = ("one-coin", "dawid-skene", "subtypes")
+_TEST: dict = eval(os.environ.get("TT", "{}"))
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 50 MB
 
 
@@ -200,25 +202,40 @@ def _make_sampler(
     if model == "dawid-skene":
         return DawidSkeneSampler(*size, diagonal=diagonal)
     extra = problem.labels.n_classes if n_extra is None else n_extra
-    return ClusterSampler(*size, n_extra=0 if n_chains >= 4 and chain % 4 == 3 else extra)
+    # Every second chain is without extra clusters: the draws average over whether there are any.
+    return ClusterSampler(*size, n_extra=0 if chain % 2 else extra, **_TEST)
 
 
 def _first_states(problem: _Problem, sampler: Sampler, chain: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-    """A dispersed first guess: classes drawn from the shares of votes, flatter in later chains, then a cluster."""
+    """A dispersed first guess of the cluster of each item.
+
+    Classes are drawn from the shares of votes, flatter in every second chain. Of the extra clusters, the first chain
+    gives a random share of the items to each, the next the items with divided votes to one of their class, and the
+    next those to one of the runner-up class.
+    """
     labels = problem.labels
-    shares = vote_shares(labels) ** (1.0 if chain % 2 == 0 else 0.5)
-    shares /= shares.sum(axis=1, keepdims=True)
-    truth = (shares.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, labels.n_classes - 1)
+    shares = vote_shares(labels)
+    n_classes = labels.n_classes
+    flat = shares ** (1.0 if chain % 4 < 2 else 0.5)
+    flat /= flat.sum(axis=1, keepdims=True)
+    truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
     known = labels.gold_codes >= 0
-    truth[known] = labels.gold_codes[known]
-    agreement = vote_shares(labels).max(axis=1)
-    states: npt.NDArray[np.int16] = truth.astype(np.int16)
-    if sampler.n_states > labels.n_classes:
-        # The items with the most divided votes start in extra clusters of their class.
-        contested = agreement < np.quantile(agreement, 0.3) if chain % 2 == 0 else rng.random(labels.n_items) < 0.2
-        states[contested] += np.int16(labels.n_classes)
-        states[states >= sampler.n_states] -= np.int16(labels.n_classes)
-    return states
+    n_extra = sampler.n_states - n_classes
+    states = truth.copy()
+    if n_extra:
+        top = shares.max(axis=1)
+        contested = top <= max(0.7, float(np.quantile(top, 0.4)))
+        kind = chain // 2 % 3
+        if kind == 0:
+            moved = rng.random(labels.n_items) < 0.5
+            target = truth
+        else:
+            moved = contested
+            order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1)
+            target = truth if kind == 1 else order[:, -2]
+        states = np.where(moved, n_classes + target % n_extra, states)
+    states = np.where(known, labels.gold_codes, states)
+    return np.asarray(states, dtype=np.int16)
 
 
 def _run_chain(
@@ -231,10 +248,93 @@ def _run_chain(
     n_chains: int,
     report: Callable[[float], None],
 ) -> _Chain:
-    labels, votes, n_items = problem.labels, problem.votes, problem.labels.n_items
-    total = n_warmup + n_draws
-    engine = _kernels.engine_for(votes, total)
+    labels, n_items = problem.labels, problem.labels.n_items
+    n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(n_items * n_chains, 1)))
+    kept = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
+    shape = (n_draws, problem.n_raters, labels.n_classes, labels.n_answers)
+    out = _Chain(
+        np.zeros((n_draws, labels.n_classes)),
+        np.zeros((n_draws, labels.n_labelers)),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros((n_items, labels.n_classes)),
+        np.empty((len(kept), n_items), dtype=np.int16),
+        kept,
+        np.empty(n_draws),
+        sampler.n_states,
+    )
     states = _first_states(problem, sampler, chain, rng)
+    engine = _kernels.engine_for(problem.votes, n_warmup + n_draws)
+    if engine == "numba" and isinstance(sampler, DawidSkeneSampler | ClusterSampler):
+        _sweep_compiled(problem, sampler, states, n_warmup, rng, report, out)
+    else:
+        _sweep(problem, sampler, states, n_warmup, rng, report, out, engine)
+    return out
+
+
+def _sweep_compiled(
+    problem: _Problem,
+    sampler: DawidSkeneSampler | ClusterSampler,
+    states: npt.NDArray[np.int16],
+    n_warmup: int,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+    out: _Chain,
+) -> None:
+    """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
+    from trueup.noise import _numba_gibbs
+
+    total = n_warmup + len(out.prior)
+    done = np.zeros(1)
+    parameters = sampler.as_arrays()
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(0.2):
+            report(float(done[0] / total))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        _numba_gibbs.run_chain(
+            problem.votes.indptr.astype(np.int64),
+            problem.votes.indices.astype(np.int64),
+            problem.votes.data,
+            problem.labels.gold_codes,
+            states.astype(np.int64),
+            *parameters,
+            problem.labels.n_classes,
+            problem.labels.n_labelers,
+            n_warmup,
+            out.truth_draws,
+            rng,
+            out.prior,
+            out.accuracy,
+            out.rater_counts,
+            out.rater_confusion,
+            out.drawn,
+            out.truths,
+            out.log_likelihood,
+            done,
+        )
+    finally:
+        finished.set()
+        watcher.join()
+    report(1.0)
+
+
+def _sweep(
+    problem: _Problem,
+    sampler: Sampler,
+    states: npt.NDArray[np.int16],
+    n_warmup: int,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+    out: _Chain,
+    engine: _kernels.Engine,
+) -> None:
+    """All sweeps with one call of the kernel each; the reference for the compiled chain."""
+    labels, votes, n_items = problem.labels, problem.votes, problem.labels.n_items
     chosen = sparse.csr_array(
         (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, sampler.n_states)
     )
@@ -242,22 +342,9 @@ def _run_chain(
     state_counts = np.bincount(states, minlength=sampler.n_states).astype(float)
     raters = np.arange(labels.n_labelers, problem.n_all)
     everyone = np.arange(labels.n_labelers)
-    n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(n_items * n_chains, 1)))
-    kept = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
-    shape = (n_draws, problem.n_raters, labels.n_classes, labels.n_answers)
-    out = _Chain(
-        np.empty((n_draws, labels.n_classes)),
-        np.empty((n_draws, labels.n_labelers)),
-        np.empty(shape),
-        np.empty(shape),
-        np.zeros((n_items, labels.n_classes)),
-        np.empty((len(kept), n_items), dtype=np.int16),
-        kept,
-        np.empty(n_draws),
-        sampler.n_states,
-    )
     rows = np.arange(n_items)
     volume = labels.votes_per_labeler
+    total = n_warmup + len(out.prior)
     for sweep in range(total):
         sampler.draw(counts, state_counts, rng)
         step = _kernels.gibbs_step(
@@ -281,12 +368,11 @@ def _run_chain(
             out.rater_counts[k] = sampler.class_counts(counts, raters)
             out.rater_confusion[k] = sampler.confusion(raters)
             out.log_likelihood[k] = step.log_likelihood
-            at = np.searchsorted(kept, k)
-            if at < len(kept) and kept[at] == k:
+            at = np.searchsorted(out.truth_draws, k)
+            if at < len(out.truth_draws) and out.truth_draws[at] == k:
                 out.truths[at] = truth
         if sweep % 50 == 49 or sweep == total - 1:
             report((sweep + 1) / total)
-    return out
 
 
 def _joined(chains: list[_Chain], problem: _Problem) -> PosteriorDraws:

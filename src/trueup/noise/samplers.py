@@ -17,6 +17,8 @@ from trueup.noise.base import Floats, normalise
 __all__ = ["ClusterSampler", "DawidSkeneSampler", "OneCoinSampler", "Sampler"]
 
 Integers = npt.NDArray[np.int32]
+# labels, is_extra, pooled rows, strengths, prior parameters, whether pooled rows and strengths are drawn
+CompiledParameters = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], Floats, Floats, Floats, bool]
 _TINY = 1e-300
 
 
@@ -64,6 +66,13 @@ class DawidSkeneSampler(Sampler):
         self.labels = np.arange(n_classes, dtype=np.int32)
         self._base = np.ones((n_answers, n_classes))
         self._base[self.labels, self.labels] = diagonal
+
+    def as_arrays(self) -> CompiledParameters:
+        """The start of a compiled chain: rows with fixed pseudo-counts."""
+        base = np.ascontiguousarray(self._base.T)
+        total = base.sum(axis=1)
+        nothing = np.zeros(len(base), dtype=np.bool_)
+        return self.labels.astype(np.int64), nothing, base / total[:, None], total, np.ones(6), False
 
     def draw(self, counts: Floats, state_counts: Floats, rng: np.random.Generator) -> None:
         """Dirichlet draws of rows and prior."""
@@ -135,6 +144,11 @@ class ClusterSampler(Sampler):
         self.strength = np.full(n_states, strength[0] / strength[1])
         self.pooled = normalise(self._base())
 
+    def as_arrays(self) -> CompiledParameters:
+        """The start of a compiled chain."""
+        prior = np.array([self._main, self._extra, *self._rare, *self._strength_prior])
+        return self.labels.astype(np.int64), self.is_extra.copy(), self.pooled.copy(), self.strength.copy(), prior, True
+
     def _diagonal(self) -> Floats:
         return np.where(self.is_extra, self._extra, self._main)
 
@@ -194,26 +208,23 @@ class ClusterSampler(Sampler):
 
     def _exchange_roles(self, state_counts: Floats, rng: np.random.Generator) -> None:
         """Propose that a main cluster and another change class and role, weights integrated out."""
-        n_states = len(self.labels)
         log_pooled = np.log(self.pooled)
-        for a in range(n_states):
-            if self.is_extra[a]:
-                continue
-            b = int(rng.integers(n_states - 1))
-            b += b >= a
-            diagonal = self._diagonal()
-            la, lb = self.labels[a], self.labels[b]
-            change = (diagonal[a] - 1) * (log_pooled[b, la] - log_pooled[a, la])
-            change += (diagonal[b] - 1) * (log_pooled[a, lb] - log_pooled[b, lb])
-            if self.is_extra[b]:
-                swapped = self.is_extra.copy()
-                swapped[a], swapped[b] = True, False
-                change += self._log_allocation(state_counts, swapped) - self._log_allocation(
-                    state_counts, self.is_extra
-                )
-            if np.log(rng.random()) < change:
-                self.labels[a], self.labels[b] = lb, la
-                self.is_extra[a], self.is_extra[b] = self.is_extra[b], False
+        for a in range(len(self.labels)):
+            for b in range(len(self.labels)):
+                if self.is_extra[a] or b == a or (b < a and not self.is_extra[b]):
+                    continue  # two main clusters are tried once
+                diagonal = self._diagonal()
+                la, lb = self.labels[a], self.labels[b]
+                change = (diagonal[a] - 1) * (log_pooled[b, la] - log_pooled[a, la])
+                change += (diagonal[b] - 1) * (log_pooled[a, lb] - log_pooled[b, lb])
+                roles = self.is_extra.copy()
+                roles[[a, b]] = roles[[b, a]]
+                if self.is_extra[b]:
+                    change += self._log_allocation(state_counts, roles)
+                    change -= self._log_allocation(state_counts, self.is_extra)
+                if np.log(rng.random()) < change:
+                    self.labels[a], self.labels[b] = lb, la
+                    self.is_extra = roles
 
     def _log_allocation(self, state_counts: Floats, is_extra: npt.NDArray[np.bool_]) -> float:
         """Log P(how many items are in each cluster), up to a constant."""

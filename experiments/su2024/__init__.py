@@ -1,0 +1,1 @@
+"""Tables 10–15 and Figures 9–18 of Su (2024), "On Truthing Issues in Supervised Classification", JMLR 25."""

@@ -1,0 +1,228 @@
+"""The exact posterior of two classes, against enumeration and against the path for many items."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from trueup.estimators import Problem, bayes, class_posterior, exact_counts, ideal
+from trueup.estimators.bayes_known import _drawn_solution
+from trueup.estimators.lattice import two_class_counts
+from trueup.estimators.operating_point import columns, find_region, log_likelihood
+from trueup.metrics import confusion_counts, get_metric
+
+NAMES = ("accuracy", "precision", "recall", "false_alarm_rate", "f1", "mcc")
+METRICS = [get_metric(name, [0, 1]) for name in NAMES]
+
+
+def make_problem(n, *, strength=1.5, prior=(0.6, 0.4), point=(0.8, 0.3), seed=0, gold=0):
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n) < prior[1]).astype(int)
+    predictions = (rng.random(n) < np.where(truth == 1, *point)).astype(int)
+    sign = 2 * truth - 1
+    table = np.zeros((n, 2))
+    table[:, 1] = strength * (sign * strength + rng.normal(size=n))  # a true log-likelihood ratio up to scale
+    codes = np.full(n, -1)
+    codes[:gold] = truth[:gold]
+    return Problem(predictions, table, prior, codes), truth
+
+
+def enumerate_counts(problem):
+    """P(u, v) by all truths × a quadrature of operating points that is exact for these polynomials."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    d, f = np.meshgrid((nodes + 1) / 2, (nodes + 1) / 2, indexing="ij")
+    area = np.outer(weights, weights)
+    counted = problem.predictions >= 0
+    predictions = problem.predictions[counted]
+    chances = class_posterior(problem)[counted]
+    table = {}
+    for truth in itertools.product((0, 1), repeat=len(predictions)):
+        y = np.array(truth)
+        c = confusion_counts(y, predictions, 2)
+        evidence = np.prod(chances[np.arange(len(y)), y])
+        mass = evidence * (area * d ** c[1, 1] * (1 - d) ** c[1, 0] * f ** c[0, 1] * (1 - f) ** c[0, 0]).sum()
+        key = (c[1, 1], c[1, 0])
+        table[key] = table.get(key, 0.0) + mass
+    total = sum(table.values())
+    return {key: mass / total for key, mass in table.items() if mass / total > 1e-15}
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+@pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("gold", [0, 1])
+def test_lattice_equals_enumeration(n, strength, gold):
+    problem, _ = make_problem(n, strength=strength, seed=n, gold=gold)
+    lattice = bayes(problem).counts
+    want = enumerate_counts(problem)
+    got = dict(zip(zip(lattice.u, lattice.v, strict=True), lattice.pmf, strict=True))
+    for key in want.keys() | got.keys():
+        assert got.get(key, 0.0) == pytest.approx(want.get(key, 0.0), abs=1e-10)
+
+
+def test_enumeration_leaves_out_items_without_prediction():
+    problem, _ = make_problem(7, seed=3)
+    predictions = problem.predictions.copy()
+    predictions[[1, 4]] = -1
+    missing = Problem(predictions, problem.log_likelihood, problem.prior)
+    lattice = bayes(missing).counts
+    want = enumerate_counts(missing)
+    got = dict(zip(zip(lattice.u, lattice.v, strict=True), lattice.pmf, strict=True))
+    assert max(abs(got.get(k, 0.0) - want[k]) for k in want) < 1e-10
+    assert lattice.mean_counts.sum() == pytest.approx(5)
+
+
+@pytest.mark.parametrize("point", [(0.8, 0.3), (0.99, 0.01), (1.0, 0.0), (0.05, 0.95), (0.5, 0.5), (0.0, 0.0)])
+@pytest.mark.parametrize("strength", [0.3, 1.5])
+def test_many_item_path_agrees_with_exact(point, strength):
+    problem, _ = make_problem(3000, strength=strength, point=point, seed=1)
+    exact = exact_counts(problem)
+    both = columns(problem)
+    drawn = _drawn_solution(problem, both, find_region(both).region, "sample", 16384, np.random.default_rng(0)).counts
+    for metric in METRICS:
+        a, b = exact.estimate(metric), drawn.estimate(metric)
+        if np.isnan(a.mean):
+            assert np.isnan(b.mean)
+            continue
+        tolerance = 0.1 * a.std + 1 / 3000
+        assert b.mean == pytest.approx(a.mean, abs=tolerance), metric.name
+        for got, want in zip(b.interval(kind="equal"), a.interval(kind="equal"), strict=True):
+            assert got == pytest.approx(want, abs=2 * tolerance), metric.name
+
+
+def test_operating_point_posterior_matches_a_plain_grid():
+    problem, _ = make_problem(40, seed=2)
+    axis = (np.arange(400) + 0.5) / 400
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    s = class_posterior(problem)[:, 1]
+    alarm = problem.predictions == 1
+    direct = sum(
+        np.log(si * (d if a else 1 - d) + (1 - si) * (f if a else 1 - f))
+        for si, a in zip(s, alarm, strict=True)
+        for d, f in [(grid[:, 0], grid[:, 1])]
+    )
+    table = log_likelihood(columns(problem), grid)
+    np.testing.assert_allclose(table - table.max(), direct - direct.max(), atol=1e-5)
+    weight = np.exp(direct - direct.max())
+    solution = bayes(problem)
+    want = weight @ grid / weight.sum()
+    assert solution.operating_point == pytest.approx(want, abs=1e-4)
+
+
+def test_votes_that_say_nothing_leave_a_ridge():
+    n = 4000
+    predictions = (np.arange(n) % 4 == 0).astype(int)
+    problem = Problem(predictions, np.zeros((n, 2)), [0.5, 0.5])
+    both = columns(problem)
+    solution = _drawn_solution(problem, both, find_region(both).region, "population", 16384, np.random.default_rng(0))
+    d, f = solution.counts.draws[:, 1, 1] * 2, solution.counts.draws[:, 0, 1] * 2
+    # (d + f)/2 is pinned like a share of n; d − f is free but for the unit square, so it is triangular in reach.
+    assert np.mean((d + f) / 2) == pytest.approx(0.25, abs=1e-3)
+    assert np.std((d + f) / 2) == pytest.approx(np.sqrt(0.25 * 0.75 / n), rel=0.03)
+    assert stats.kstest(d[:2000], stats.uniform(0, 0.5).cdf).statistic < 0.05
+
+
+def test_gold_is_exact():
+    problem, truth = make_problem(300, seed=4)
+    known = Problem(problem.predictions, problem.log_likelihood, problem.prior, truth)
+    want = ideal(problem, truth=truth).counts
+    got = bayes(known).counts
+    np.testing.assert_allclose(got.mean_counts, want.mean_counts)
+    for metric in METRICS:
+        estimate = got.estimate(metric)
+        assert estimate.interval() == pytest.approx((want.estimate(metric).mean,) * 2)
+
+
+def test_some_gold_narrows():
+    problem, _ = make_problem(300, strength=0.7, seed=5)
+    half, _ = make_problem(300, strength=0.7, seed=5, gold=150)
+    for metric in METRICS[:5]:
+        assert bayes(half).counts.estimate(metric).std < bayes(problem).counts.estimate(metric).std
+
+
+def test_order_of_items_does_not_matter():
+    problem, _ = make_problem(500, seed=6, gold=20)
+    order = np.random.default_rng(0).permutation(500)
+    shuffled = Problem(problem.predictions[order], problem.log_likelihood[order], problem.prior, problem.gold[order])
+    for metric in METRICS:
+        a, b = bayes(problem).counts.estimate(metric), bayes(shuffled).counts.estimate(metric)
+        assert a.mean == pytest.approx(b.mean, abs=1e-9)
+        assert a.interval() == pytest.approx(b.interval(), abs=1e-9)
+
+
+def test_swapping_the_classes_mirrors_the_counts():
+    problem, _ = make_problem(200, seed=7)
+    mirrored = Problem(1 - problem.predictions, problem.log_likelihood[:, ::-1], problem.prior[::-1])
+    a, b = bayes(problem).counts.mean_counts, bayes(mirrored).counts.mean_counts
+    np.testing.assert_allclose(a, b[::-1, ::-1], atol=1e-8)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_one_predicted_class(value):
+    problem, _ = make_problem(50, seed=8)
+    constant = Problem(np.full(50, value), problem.log_likelihood, problem.prior)
+    counts = bayes(constant).counts
+    assert counts.mean_counts.sum() == pytest.approx(50)
+    precision = counts.estimate(METRICS[1])
+    assert precision.undefined == (0.0 if value else 1.0)
+    assert 0 < counts.estimate(METRICS[0]).mean < 1
+
+
+def test_impossible_class():
+    problem, _ = make_problem(50, seed=9)
+    counts = bayes(Problem(problem.predictions, problem.log_likelihood, [1.0, 0.0])).counts
+    assert counts.mean_counts[1].sum() == 0
+    assert counts.estimate(get_metric("recall", [0, 1])).undefined == 1.0
+    assert counts.estimate(METRICS[0]).mean == pytest.approx(np.mean(problem.predictions == 0))
+
+
+def test_draws_of_truths_and_counts_have_the_exact_law():
+    problem, _ = make_problem(120, seed=10)
+    counts = bayes(problem).counts
+    truths = counts.draw_truths(4000, 0)
+    assert truths.shape == (4000, 120)
+    drawn = confusion_counts(truths, problem.predictions, 2)
+    accuracy = METRICS[0]
+    estimate = counts.estimate(accuracy)
+    for values in (accuracy(drawn), accuracy(counts.draw_counts(4000, 1))):
+        assert values.mean() == pytest.approx(estimate.mean, abs=4 * estimate.std / np.sqrt(4000))
+        assert values.std() == pytest.approx(estimate.std, rel=0.06)
+
+
+def test_cells_add_up():
+    problem, _ = make_problem(90, seed=11)
+    counts = bayes(problem).counts
+    means = np.array([[counts.cell(y, yhat).mean for yhat in (0, 1)] for y in (0, 1)])
+    np.testing.assert_allclose(means, counts.mean_counts)
+    np.testing.assert_allclose(
+        two_class_counts(counts.u, counts.v, counts.n_positive, counts.n_negative).sum(axis=(1, 2)), 90
+    )
+
+
+def test_population_is_wider_than_sample():
+    problem, _ = make_problem(400, strength=3.0, seed=12)
+    sample, population = bayes(problem), bayes(problem, target="population", random_state=0)
+    for metric in METRICS[:5]:
+        a, b = sample.counts.estimate(metric), population.counts.estimate(metric)
+        assert b.std > 1.5 * a.std
+    np.testing.assert_allclose(population.counts.mean_counts.sum(axis=1), problem.prior)
+    with pytest.raises(ValueError, match="population"):
+        population.counts.draw_truths(3)
+
+
+def test_joint_agrees_with_its_marginals():
+    problem, _ = make_problem(400, seed=13)
+    counts = bayes(problem).counts
+    joint = counts.joint(METRICS[1], METRICS[2])
+    assert joint.names == ("precision", "recall")
+    assert joint.means == pytest.approx([counts.estimate(m).mean for m in METRICS[1:3]])
+
+
+def test_many_sure_items_are_no_trouble():
+    problem, truth = make_problem(20000, strength=6.0, seed=14)
+    solution = bayes(problem, random_state=0)
+    want = ideal(problem, truth=truth).counts
+    for metric in METRICS:
+        estimate = solution.counts.estimate(metric)
+        assert estimate.std < 0.002
+        assert abs(estimate.mean - want.estimate(metric).mean) < 5 * estimate.std + 1e-4

@@ -1,0 +1,324 @@
+"""The published methods and baselines, and the shapes their answers come in."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from trueup import Labels, noise, simulate
+from trueup.estimators import (
+    LABELER_METHODS,
+    METHODS,
+    DrawnCounts,
+    NormalCounts,
+    PointCounts,
+    Problem,
+    bayes,
+    class_posterior,
+    estimated_labels,
+    ideal,
+    labeler_counts,
+    labeler_mean,
+    labeler_median,
+    majority,
+    mmse,
+    no_predictions,
+    prior_average,
+)
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.metrics import confusion_counts, get_metric
+from trueup.posteriors import PointEstimate
+
+NAMES = ("accuracy", "precision", "recall", "false_alarm_rate", "f1")
+METRICS = [get_metric(name, [0, 1]) for name in NAMES]
+
+
+def su_problem(n=1000, *, point=(0.8, 0.3), seed=0, **options):
+    data = simulate.su(n_items=n, operating_point=point, random_state=seed, **options)
+    p = data.parameters
+    model = noise.Difficulty(difficulty=p["difficulty"], fallibility=p["fallibility"], prior=p["prior"])
+    return Problem(data.predictions, model.log_likelihood(data.labels), p["prior"]), data
+
+
+@pytest.fixture(scope="module")
+def main_example():
+    """Section 5.2.1."""
+    return su_problem(prior=(0.8, 0.2), difficulty=(1, 5), fallibility=(0, 0.4), seed=3)
+
+
+def test_main_example_converges(main_example):
+    problem, data = main_example
+    want = ideal(problem, truth=data.truth).counts
+    solution = mmse(problem)
+    assert solution.converged
+    assert solution.n_iter <= 30
+    assert solution.operating_points.shape == (solution.n_iter + 1, 2)
+    assert solution.operating_points[0].tolist() == [0.5, 0.5]
+    for metric in METRICS:
+        assert solution.counts.estimate(metric).mean == pytest.approx(want.estimate(metric).mean, abs=0.05)
+    assert solution.operating_point == pytest.approx([want.estimate(m).mean for m in METRICS[2:4]], abs=0.05)
+
+
+def test_algorithms_agree(main_example):
+    problem, _ = main_example
+    points = {
+        a: mmse(problem, algorithm=a, random_state=0, tol=1e-4).confusion for a in ("ratios", "sampling", "exact")
+    }
+    np.testing.assert_allclose(points["ratios"], points["exact"], atol=2e-3)
+    np.testing.assert_allclose(points["sampling"], points["exact"], atol=3e-3)
+    np.testing.assert_allclose(mmse(problem, mean="marsaglia").confusion, points["exact"], atol=0.02)
+
+
+def test_start_does_not_matter(main_example):
+    problem, _ = main_example
+    ends = [
+        mmse(problem, start=[[1 - f, f], [1 - d, d]], tol=1e-5, max_iter=100).confusion
+        for d, f in ((0.05, 0.95), (0.95, 0.05), (0.5, 0.5))
+    ]
+    np.testing.assert_allclose(ends[0], ends[2], atol=1e-3)
+    np.testing.assert_allclose(ends[1], ends[2], atol=1e-3)
+
+
+def test_expansion_for_many_items_agrees(main_example, monkeypatch):
+    problem, _ = main_example
+    exact = mmse(problem, algorithm="exact").confusion
+    monkeypatch.setattr(importlib.import_module("trueup.estimators.mmse"), "_MOST_EXACT", 10)
+    np.testing.assert_allclose(mmse(problem, algorithm="exact").confusion, exact, atol=1e-4)
+
+
+def test_normal_counts_match_exact_ones_given_the_operating_point(main_example):
+    problem, _ = main_example
+    counts = mmse(problem).counts
+    assert isinstance(counts, NormalCounts)
+    truths = counts.draw_truths(4000, 0)
+    drawn = DrawnCounts(confusion_counts(truths, problem.predictions, 2))
+    more = [
+        get_metric(name, [0, 1])
+        for name in ("mcc", "kappa", "f2", "recall:0", "precision:0", "specificity", "f1:0", "error_rate", "prevalence")
+    ]
+    for metric in [*METRICS, *more]:
+        a, b = counts.estimate(metric), drawn.estimate(metric)
+        assert a.mean == pytest.approx(b.mean, abs=0.12 * b.std), metric.name
+        assert a.std == pytest.approx(b.std, rel=0.1), metric.name
+    np.testing.assert_allclose(counts.draw_counts(4000, 0).mean(axis=0), counts.mean_counts, rtol=0.02)
+    assert counts.cell(1, 1).mean == pytest.approx(counts.mean_counts[1, 1], rel=1e-3)
+    assert counts.joint(METRICS[1], METRICS[2]).means == pytest.approx(
+        [counts.estimate(m).mean for m in METRICS[1:3]], abs=1e-3
+    )
+
+
+def test_mmse_is_narrower_than_bayes(main_example):
+    problem, _ = main_example
+    honest, narrow = bayes(problem).counts, mmse(problem).counts
+    for metric in METRICS:
+        assert narrow.estimate(metric).std < honest.estimate(metric).std
+        assert narrow.estimate(metric).mean == pytest.approx(
+            honest.estimate(metric).mean, abs=0.5 * honest.estimate(metric).std
+        )
+
+
+def test_estimated_labels(main_example):
+    problem, data = main_example
+    solution = estimated_labels(problem)
+    assert isinstance(solution.counts, PointCounts)
+    estimate = solution.counts.estimate(METRICS[0])
+    assert isinstance(estimate, PointEstimate)
+    assert estimate.mean == pytest.approx(data.accuracy, abs=0.06)
+    assert solution.counts.mean_counts.sum() == 1000
+    assert solution.counts.joint(METRICS[1], METRICS[2]).means[0] == pytest.approx(
+        solution.counts.estimate(METRICS[1]).mean
+    )
+    assert solution.counts.draw_truths(2).shape == (2, 1000)
+    with pytest.raises(InvalidParameter, match="without uncertainty"):
+        solution.counts.draw_counts(3)
+
+
+def test_methods_that_ignore_information_do_worse(main_example):
+    problem, data = main_example
+    errors = {}
+    for name, solution in {
+        "bayes": bayes(problem),
+        "no-predictions": no_predictions(problem),
+        "estimated": no_predictions(problem, estimated=True),
+        "prior-average": prior_average(problem, random_state=0),
+    }.items():
+        errors[name] = abs(solution.counts.estimate(METRICS[0]).mean - data.accuracy)
+    assert errors["bayes"] < min(errors[name] for name in errors if name != "bayes")
+
+
+def test_no_predictions_is_mmse_without_iterations(main_example):
+    problem, _ = main_example
+    a, b = no_predictions(problem).counts, mmse(problem, max_iter=0).counts
+    np.testing.assert_allclose(a.mean_counts, b.mean_counts)
+
+
+def test_prior_average_integrates_over_the_square():
+    problem, _ = su_problem(30, seed=2)
+    axis = (np.arange(60) + 0.5) / 60
+    want = np.mean(
+        [
+            (class_posterior(problem, [[1 - f, f], [1 - d, d]])[np.arange(30), problem.predictions]).mean()
+            for d in axis
+            for f in axis
+        ]
+    )
+    assert prior_average(problem, random_state=0).counts.estimate(METRICS[0]).mean == pytest.approx(want, abs=0.01)
+
+
+def test_known_truths_enter_every_method(main_example):
+    problem, data = main_example
+    known = Problem(problem.predictions, problem.log_likelihood, problem.prior, data.truth)
+    want = ideal(problem, truth=data.truth).counts.mean_counts
+    for name, method in METHODS.items():
+        options = {"truth": data.truth} if name == "ideal" else {}
+        np.testing.assert_allclose(
+            method(known, random_state=0, **options).counts.mean_counts, want, atol=1e-6, err_msg=name
+        )
+
+
+def test_items_without_prediction_do_not_count(main_example):
+    problem, data = main_example
+    predictions = problem.predictions.copy()
+    predictions[500:] = -1
+    part = Problem(predictions, problem.log_likelihood, problem.prior)
+    first = Problem(predictions[:500], problem.log_likelihood[:500], problem.prior)
+    for name, method in METHODS.items():
+        one = {"truth": data.truth} if name == "ideal" else {}
+        two = {"truth": data.truth[:500]} if name == "ideal" else {}
+        a, b = method(part, random_state=0, **one).counts, method(first, random_state=0, **two).counts
+        np.testing.assert_allclose(a.mean_counts, b.mean_counts, rtol=1e-9, err_msg=name)
+
+
+# ---------------------------------------------------------------------- labelers
+
+
+def test_labeler_counts_by_hand():
+    labels = Labels.from_matrix([[0, 1], [1, -1], [1, 1]])
+    counts = labeler_counts(labels, [0, 1, 0])
+    assert counts.tolist() == [[[1, 0], [1, 1]], [[0, 0], [2, 0]]]
+    accuracy = METRICS[0]
+    assert labeler_mean(labels, np.array([0, 1, 0])).counts.estimate(accuracy).mean == pytest.approx((2 / 3 + 0) / 2)
+    scaled = labeler_mean(labels, np.array([0, 1, 0])).counts.mean_counts
+    assert scaled.sum() == pytest.approx(3)
+
+
+def test_labeler_middles(main_example):
+    _, data = main_example
+    mean = labeler_mean(data.labels, data.predictions).counts
+    median = labeler_median(data.labels, data.predictions).counts
+    each = [m(labeler_counts(data.labels, data.predictions)) for m in METRICS]
+    for metric, values in zip(METRICS, each, strict=True):
+        assert mean.estimate(metric).mean == pytest.approx(values.mean())
+        assert median.estimate(metric).mean == pytest.approx(np.median(values))
+        assert np.isnan(mean.estimate(metric).interval()[0])
+    assert mean.mean_counts.sum() == pytest.approx(1000)
+    assert median.joint(METRICS[1], METRICS[2]).means == pytest.approx([np.median(v) for v in each[1:3]], abs=0.05)
+    with pytest.raises(InvalidParameter):
+        mean.draw_counts(2)
+    # Noisy labels pull the accuracy towards one half.
+    assert mean.estimate(METRICS[0]).mean < data.accuracy
+
+
+def test_majority():
+    labels = Labels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 1, -1], [-1, -1, 1]]).with_gold({3: 0})
+    split = majority(labels, np.array([0, 1, 0, 0]), ties="split").counts
+    assert split.mean_counts.tolist() == [[2.5, 0.0], [0.5, 1.0]]
+    random = majority(labels, np.array([0, 1, 0, 0]), random_state=0).counts
+    assert random.mean_counts.sum() == 4
+    accuracy = split.estimate(METRICS[0])
+    assert accuracy.mean == pytest.approx((3.5 + 0.5) / 5)
+    assert 0 <= split.estimate(METRICS[4]).mean <= 1
+    assert split.joint(METRICS[0], METRICS[4]).names == ("accuracy", "f1")
+
+
+def test_majority_covers_badly():
+    hits = []
+    for seed in range(20):
+        data = simulate.baseline(random_state=seed)
+        low, high = majority(data.labels, data.predictions, random_state=seed).counts.estimate(METRICS[0]).interval()
+        hits.append(low <= data.accuracy <= high)
+    assert np.mean(hits) < 0.5
+
+
+# ---------------------------------------------------------------------- what may be passed
+
+
+def test_registry():
+    assert set(METHODS) == {"bayes", "mmse", "estimated-labels", "no-predictions", "prior-average", "ideal"}
+    assert set(LABELER_METHODS) == {"labeler-mean", "labeler-median", "majority"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (([0], [[0.0, 0.0], [0.0, 0.0]], [0.5, 0.5]), InvalidPredictions),
+        (([0, 2], [[0.0, 0.0], [0.0, 0.0]], [0.5, 0.5]), InvalidPredictions),
+        (([0, 1], [[0.0, np.nan], [0.0, 0.0]], [0.5, 0.5]), InvalidLabels),
+        (([0, 1], [[-np.inf, -np.inf], [0.0, 0.0]], [0.5, 0.5]), InvalidLabels),
+        (([0, 1], [[0.0, 0.0], [0.0, 0.0]], [0.5, 0.6]), InvalidParameter),
+        (([0, 1], [[0.0, 0.0], [0.0, 0.0]], [0.5, 0.5], [0, 5]), InvalidLabels),
+        (([0, 1], [0.0, 0.0], [0.5, 0.5]), InvalidParameter),
+    ],
+)
+def test_bad_problems(arguments, error):
+    with pytest.raises(error):
+        Problem(*arguments)
+
+
+def test_bad_options(main_example):
+    problem, data = main_example
+    for call in (
+        lambda: bayes(problem, target="universe"),
+        lambda: mmse(problem, algorithm="magic"),
+        lambda: mmse(problem, start=[0.5, 0.5]),
+        lambda: ideal(problem, truth=data.truth[:3]),
+        lambda: majority(data.labels, data.predictions, ties="never"),
+        lambda: labeler_mean(data.labels, data.predictions[:5]),
+        lambda: bayes(problem).counts.cell(2, 0),
+        lambda: DrawnCounts(np.zeros((3, 2))),
+        lambda: DrawnCounts(np.zeros((3, 2, 2)), weights=[1, -1, 1]),
+        lambda: DrawnCounts(np.ones((3, 2, 2))).draw_truths(2),
+    ):
+        with pytest.raises(ValueError, match=r"must|no truths"):
+            call()
+
+
+def test_problem_does_not_change(main_example):
+    problem, _ = main_example
+    with pytest.raises(ValueError, match="read-only"):
+        problem.predictions[0] = 1
+    assert repr(problem) == "Problem(1000 predictions, 1000 items, 2 classes, 0 known)"
+
+
+# ---------------------------------------------------------------------- calibration
+
+
+def coverage(n, runs, methods, seed0):
+    """Share of runs in which the 95% interval holds the value on the true labels; Section 5.2.3."""
+    rng = np.random.default_rng(seed0)
+    hits = {name: [] for name in methods}
+    for run in range(runs):
+        problem, data = su_problem(n, point=tuple(rng.uniform(0.05, 0.95, 2)), seed=seed0 + run)
+        want = ideal(problem, truth=data.truth).counts
+        truth = np.array([want.estimate(m).mean for m in METRICS])
+        for name in methods:
+            counts = METHODS[name](problem).counts
+            ends = np.array([counts.estimate(m).interval() for m in METRICS])
+            inside = (ends[:, 0] - 1e-9 <= truth) & (truth <= ends[:, 1] + 1e-9)
+            hits[name].append(np.where(np.isnan(truth), np.nan, inside))
+    return {name: np.nanmean(h, axis=0) for name, h in hits.items()}
+
+
+def test_coverage_of_small_samples():
+    for n in (20, 40, 70):
+        got = coverage(n, 40, ("bayes", "mmse"), 1000 * n)
+        assert (got["bayes"] > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 40)).all()
+        assert (got["mmse"] < 0.9).all()
+
+
+@pytest.mark.slow
+def test_coverage_of_a_thousand_items():
+    got = coverage(1000, 100, ("bayes", "mmse"), 7)
+    tolerance = 3 * np.sqrt(0.95 * 0.05 / 100)
+    assert (np.abs(got["bayes"] - 0.95) < tolerance).all()
+    assert (got["mmse"] < 0.88).all()

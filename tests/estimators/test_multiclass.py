@@ -1,0 +1,167 @@
+"""More than two classes: sampling, its normal approximation and the published algorithm."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from trueup import noise, simulate
+from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse, no_predictions, prior_average
+from trueup.estimators.bayes_multiclass import Rows, _group, gibbs, laplace, split_r_hat
+from trueup.metrics import confusion_counts, get_metric
+
+SU_CONFUSION = np.array(
+    [[0.75, 0.08, 0.10, 0.07], [0.10, 0.65, 0.12, 0.13], [0.04, 0.06, 0.80, 0.10], [0.10, 0.05, 0.05, 0.80]]
+)
+METRICS = [get_metric(name, range(4)) for name in ("accuracy", "macro_f1", "recall:2", "precision:1", "kappa")]
+
+
+def su_problem(n, *, difficulty=0.0, seed=0, fallibility=(0.0, 0.4), confusion=SU_CONFUSION):
+    """The example of Section 5.3."""
+    data = simulate.su(
+        n_items=n,
+        prior=(0.2, 0.3, 0.1, 0.4),
+        classifier_confusion=confusion,
+        difficulty=difficulty,
+        fallibility=fallibility,
+        random_state=seed,
+    )
+    p = data.parameters
+    model = noise.Difficulty(difficulty=p["difficulty"], fallibility=p["fallibility"], prior=p["prior"])
+    return Problem(data.predictions, model.log_likelihood(data.labels), p["prior"]), data.truth
+
+
+def test_gibbs_equals_enumeration():
+    rng = np.random.default_rng(0)
+    problem = Problem([0, 0, 1, 2, 2], rng.normal(size=(5, 3)), [0.5, 0.3, 0.2], [-1, 0, -1, -1, -1])
+    chances = class_posterior(problem)
+    want, total = np.zeros((3, 3)), 0.0
+    for truth in itertools.product(range(3), repeat=5):
+        counts = confusion_counts(np.array(truth), problem.predictions, 3)
+        # The Dirichlet-multinomial of each row, up to a constant.
+        rows = [np.prod([float(np.prod(np.arange(1, c + 1))) for c in row]) / _rising(row.sum()) for row in counts]
+        mass = np.prod(chances[np.arange(5), truth]) * np.prod(rows)
+        want += mass * counts
+        total += mass
+    solution = gibbs(problem, rng=np.random.default_rng(1))
+    np.testing.assert_allclose(solution.counts.mean_counts, want / total, atol=0.06)
+    assert solution.counts.mean_counts[0, 0] >= 1
+
+
+def _rising(n, classes=3):
+    return float(np.prod(np.arange(classes, classes + n)))
+
+
+@pytest.mark.parametrize("difficulty", [0.0, "uniform"])
+def test_sampler_and_normal_approximation_agree(difficulty):
+    problem, truth = su_problem(1500, difficulty=difficulty, seed=1)
+    rows = _group(problem)
+    a = gibbs(problem, rows, rng=np.random.default_rng(0))
+    b = laplace(problem, rows, n_draws=8000, rng=np.random.default_rng(0))
+    assert a.converged
+    assert b.converged
+    assert a.diagnostics["r_hat"] < 1.05
+    want = ideal(problem, truth=truth).counts
+    for metric in METRICS:
+        x, y = a.counts.estimate(metric), b.counts.estimate(metric)
+        assert x.mean == pytest.approx(y.mean, abs=0.35 * x.std)
+        assert x.std == pytest.approx(y.std, rel=0.15)
+        assert abs(x.mean - want.estimate(metric).mean) < 4 * x.std
+
+
+def test_grouped_rows_have_the_same_law():
+    problem, _ = su_problem(1500, seed=2)
+    rows = _group(problem)
+    assert rows.times is not None
+    assert rows.times.sum() == 1500
+    plain = Rows(
+        np.repeat(rows.chances, rows.times.astype(int), axis=0),
+        np.repeat(rows.predictions, rows.times.astype(int)),
+        None,
+    )
+    a = laplace(problem, rows, n_draws=4000, rng=np.random.default_rng(0))
+    b = laplace(problem, plain, n_draws=4000, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(a.counts.draws, b.counts.draws, atol=1e-6)
+    c = gibbs(problem, rows, rng=np.random.default_rng(0)).counts.estimate(METRICS[0])
+    d = gibbs(problem, plain, rng=np.random.default_rng(0)).counts.estimate(METRICS[0])
+    assert c.mean == pytest.approx(d.mean, abs=0.2 * d.std)
+
+
+def test_two_classes_by_sampling_equal_the_exact_ones():
+    rng = np.random.default_rng(3)
+    problem = Problem(rng.integers(0, 2, 60), rng.normal(scale=2, size=(60, 2)), [0.6, 0.4])
+    exact, drawn = bayes(problem).counts, gibbs(problem, rng=rng).counts
+    for name in ("accuracy", "recall", "precision"):
+        metric = get_metric(name, [0, 1])
+        a, b = exact.estimate(metric), drawn.estimate(metric)
+        assert a.mean == pytest.approx(b.mean, abs=0.15 * a.std)
+        assert a.std == pytest.approx(b.std, rel=0.1)
+
+
+def test_example_of_section_5_3():
+    problem, truth = su_problem(2000, seed=0)
+    want = ideal(problem, truth=truth).counts
+    published = mmse(problem, n_draws=2000, random_state=0)
+    exact = mmse(problem, algorithm="exact", n_draws=2000, random_state=0)
+    assert published.converged
+    assert published.n_iter <= 10
+    np.testing.assert_allclose(published.confusion, exact.confusion, atol=2e-3)
+    assert published.counts.estimate(METRICS[0]).mean == pytest.approx(want.estimate(METRICS[0]).mean, abs=0.01)
+    assert np.abs(published.counts.mean_counts - want.mean_counts).max() < 20
+
+
+def test_many_items_use_the_normal_approximation():
+    problem, truth = su_problem(20000, difficulty="uniform", seed=4)
+    solution = bayes(problem, n_draws=4000, random_state=0)
+    assert solution.diagnostics["exact"] == 0.0
+    want = ideal(problem, truth=truth).counts
+    for metric in METRICS:
+        estimate = solution.counts.estimate(metric)
+        assert abs(estimate.mean - want.estimate(metric).mean) < 4 * estimate.std
+    population = bayes(problem, target="population", n_draws=1000, random_state=0)
+    np.testing.assert_allclose(population.counts.mean_counts.sum(axis=1), problem.prior)
+
+
+def test_gold_is_exact():
+    problem, truth = su_problem(300, seed=5)
+    known = Problem(problem.predictions, problem.log_likelihood, problem.prior, truth)
+    want = ideal(problem, truth=truth).counts.mean_counts
+    for solution in (
+        bayes(known, random_state=0),
+        laplace(known, n_draws=50, rng=np.random.default_rng(0)),
+        mmse(known, n_draws=50),
+        no_predictions(known),
+    ):
+        np.testing.assert_allclose(solution.counts.draws, np.broadcast_to(want, solution.counts.draws.shape), atol=1e-6)
+    assert (bayes(known, random_state=0).counts.draw_truths(3, 0) == truth).all()
+
+
+def test_baselines_have_draws():
+    problem, truth = su_problem(200, seed=6)
+    for solution in (no_predictions(problem, n_draws=500), prior_average(problem, n_draws=200, random_state=0)):
+        assert solution.counts.estimate(METRICS[0]).mean == pytest.approx(
+            np.mean(truth == problem.predictions), abs=0.25
+        )
+        assert solution.counts.draw_truths(2, 0).shape == (2, 200)
+
+
+def test_r_hat_sees_chains_that_disagree():
+    rng = np.random.default_rng(0)
+    agree = rng.normal(size=(500, 4, 1, 1))
+    assert split_r_hat(agree) < 1.02
+    assert split_r_hat(agree + np.arange(4)[:, None, None]) > 1.5
+
+
+@pytest.mark.slow
+def test_coverage_of_four_classes():
+    """Calibrated on average over the uniform prior; a good classifier and weak votes alone are pulled to chance."""
+    hits = []
+    for seed in range(60):
+        confusion = np.random.default_rng(seed).dirichlet(np.ones(4), size=4)
+        problem, truth = su_problem(300, difficulty="uniform", seed=100 + seed, confusion=confusion)
+        counts = bayes(problem, random_state=seed).counts
+        want = ideal(problem, truth=truth).counts
+        ends = np.array([counts.estimate(metric).interval() for metric in METRICS])
+        value = np.array([want.estimate(metric).mean for metric in METRICS])
+        hits.append((ends[:, 0] - 1e-9 <= value) & (value <= ends[:, 1] + 1e-9))
+    assert (np.mean(hits, axis=0) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)).all()
