@@ -43,9 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name} …", file=sys.stderr, flush=True)
         started = time.monotonic()
         text, measured[name] = run(name, out=options.out, quick=options.quick)
-        print(
-            f"\n{'═' * 100}\n{name}  ({time.monotonic() - started:.0f} s)\n\n{text}\n\n{comparison(name, measured[name])}"
-        )
+        took = time.monotonic() - started
+        print(f"\n{'═' * 100}\n{name}  ({took:.0f} s)\n\n{text}\n\n{comparison(name, measured[name])}", flush=True)
         wrong += [f"{name}: {c.label}" for c in checks(name, measured[name]) if not c.ok]
         if options.json:
             options.json.write_text(json.dumps(measured, indent=1), encoding="utf-8")

@@ -23,7 +23,7 @@ from experiments.su2024.runs import (
     main_runs,
     plain_runs,
 )
-from experiments.su2024.settings import METRICS, asked, main_example, measure, single_labeler, small_sample
+from experiments.su2024.settings import METRICS, asked, main_example, single_labeler, small_sample
 from experiments.su2024.tables import SHORT, Answer
 
 __all__ = ["FIGURES"]
@@ -78,7 +78,7 @@ def figure9(out: Path, *, quick: bool = False) -> Answer:
     axes[0, 0].set(xlabel="iteration", ylabel="estimated value", ylim=(0, 1))
     axes[0, 0].legend(fontsize=7, ncols=2)
     rows.append(["ideal", "–", ideal["recall"].mean, ideal["false_alarm_rate"].mean])
-    runs = main_runs(10 if quick else 50)
+    runs = main_runs(6 if quick else 50)
     ours = {f"{m}: iterations": float(column(runs, m, "n_iter").mean()) for m in ("ratios", "sampling")}
     ours["estimated-labels: iterations"] = float(column(runs, "estimated-labels", "n_iter").mean())
     return f"{table(['method', 'iterations', 'p_D', 'p_FA'], rows)}\n{_save(figure, out, 'figure9')}", ours
@@ -92,7 +92,7 @@ def figure10(out: Path, *, quick: bool = False) -> Answer:
     methods = ("ratios", "sampling", *SHOWN[1:4], "prior-average", "bayes")
     draw_scalar(axes[0, 0], sim, "accuracy", methods, drawn=(truths == sim.predictions).mean(axis=1))
     axes[0, 0].legend(fontsize=7)
-    return _save(figure, out, "figure10"), _coverage(main_runs(10 if quick else 50), ("ratios", "bayes"), ("accuracy",))
+    return _save(figure, out, "figure10"), _coverage(main_runs(6 if quick else 50), ("ratios", "bayes"), ("accuracy",))
 
 
 def figure11(out: Path, *, quick: bool = False) -> Answer:
@@ -102,7 +102,7 @@ def figure11(out: Path, *, quick: bool = False) -> Answer:
     for ax, metric in zip(axes.flat, METRICS[1:], strict=True):
         draw_scalar(ax, sim, metric, SHOWN)
     axes[0, 0].legend(fontsize=7)
-    return _save(figure, out, "figure11"), _coverage(main_runs(10 if quick else 50), ("ratios", "bayes"), METRICS[1:])
+    return _save(figure, out, "figure11"), _coverage(main_runs(6 if quick else 50), ("ratios", "bayes"), METRICS[1:])
 
 
 def figure12(out: Path, *, quick: bool = False) -> Answer:
@@ -112,7 +112,7 @@ def figure12(out: Path, *, quick: bool = False) -> Answer:
     draw_joint(axes[0, 0], sim, ("false_alarm_rate", "recall"), SHOWN)
     draw_joint(axes[0, 1], sim, ("recall", "precision"), SHOWN)
     axes[0, 1].legend(fontsize=7)
-    runs = main_runs(10 if quick else 50)
+    runs = main_runs(6 if quick else 50)
     ours = {
         f"{name}: coverage of ({a}, {b})": float(np.mean([run.inside[name][k] for run in runs]))
         for name in ("ratios", "bayes")
@@ -130,7 +130,7 @@ def figure13(out: Path, *, quick: bool = False) -> Answer:
     axes[0, 0].legend(fontsize=7)
     draw_joint(axes[0, 1], sim, ("recall", "precision"), methods, regions=("no-predictions",), labelers=False)
     axes[0, 1].legend(fontsize=7)
-    runs = main_runs(10 if quick else 50)
+    runs = main_runs(6 if quick else 50)
     ours = _coverage(runs, ("no-predictions",), METRICS)
     for k, short in enumerate(SHORT):
         ours[f"no-predictions: mean error of {short}"] = float(errors(runs, "no-predictions")[:, k].mean())

@@ -214,8 +214,9 @@ MULTICLASS_METHODS = ("ideal", "sampling", "estimated-labels", "labeler-mean", "
 
 @cache
 def multiclass_runs(n: int, *, n_draws: int = 2500, first: int = MULTICLASS_SEED) -> tuple[MulticlassRun, ...]:
-    """Section 5.3, `n` times. The paper's M is 10⁴, which only the run that is shown has: it changes digits, not
-    coverage.
+    """Section 5.3, `n` times.
+
+    The paper has M = 10⁴ draws; the repetitions have fewer, which changes digits and not coverage.
     """
     runs = []
     for seed in tracked(range(first, first + n), "four classes"):

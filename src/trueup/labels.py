@@ -220,12 +220,9 @@ class Labels:
     @cached_property
     def answer_counts(self) -> npt.NDArray[np.float64]:
         """How often each item got each answer, whoever gave it; shape (n_items, n_answers)."""
-        answer_of_column = np.tile(np.arange(self.n_answers), self.n_labelers)
-        pick = sparse.csr_array(
-            (np.ones(len(answer_of_column)), answer_of_column, np.arange(len(answer_of_column) + 1)),
-            shape=(len(answer_of_column), self.n_answers),
-        )
-        return np.asarray((self.votes @ pick).toarray())
+        answer = self.votes.indices % self.n_answers
+        shape = (self.n_items, self.n_answers)
+        return np.asarray(sparse.csr_array((self.votes.data, answer, self.votes.indptr), shape=shape).toarray())
 
     def vote_table(self) -> tuple[Codes, Codes, Codes, npt.NDArray[np.int64]]:
         """The votes as codes: item, labeler, answer and how often, in the order of items."""

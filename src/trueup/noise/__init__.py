@@ -5,6 +5,7 @@ from trueup.noise.base import NoiseModel
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
+from trueup.noise.gibbs import PosteriorDraws, sample
 from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
 from trueup.noise.identifiability import identifiability_problem
@@ -29,6 +30,7 @@ __all__ = [
     "Majority",
     "NoiseModel",
     "OneCoin",
+    "PosteriorDraws",
     "Stack",
     "Subtypes",
     "check_independence",
@@ -40,4 +42,5 @@ __all__ = [
     "identifiability_problem",
     "list_models",
     "register_model",
+    "sample",
 ]

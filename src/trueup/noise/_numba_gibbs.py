@@ -147,7 +147,7 @@ def _draw_weights(state_counts, is_extra, rare_a, rare_b, weights, rng):  # type
         weights[g] = max(weights[g], 1e-300)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def run_chain(
     indptr: Integers,
     indices: Integers,

@@ -122,6 +122,17 @@ class TableModel(NoiseModel):
         """The matrices of the labelers of `labels`, in their order."""
         return rows_for(labels, self.labelers_, self.confusion_, self.pooled_)
 
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes) of each item, shape (n_items, n_classes); gold items are certain."""
+        self._check(labels)
+        return _kernels.posterior(
+            labels.votes,
+            as_table(self.confusion_for(labels)),
+            self.prior_,
+            gold=labels.gold_codes,
+            state_class=class_states(labels.n_classes),
+        )
+
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
         """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))

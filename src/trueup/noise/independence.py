@@ -13,7 +13,7 @@ from trueup.exceptions import InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import _kernels
 from trueup.noise.base import Floats, NoiseModel, TableModel, as_table, class_states, normalise
-from trueup.noise.subtypes import Subtypes, subtype_states
+from trueup.noise.subtypes import Subtypes
 
 __all__ = ["EffectiveLabelers", "IndependenceCheck", "check_independence", "effective_labelers"]
 
@@ -153,8 +153,9 @@ class _States:
     @classmethod
     def of(cls, model: NoiseModel, labels: Labels) -> _States:
         if isinstance(model, Subtypes):
-            matrices, weights = model.state_confusion_for(labels), model.state_prior_.ravel()
-            return cls(labels, weights, subtype_states(labels.n_classes, model.n_subtypes_), matrices)
+            model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
+            of_class = model.state_class_.argmax(axis=1).astype(np.int32)
+            return cls(labels, model.state_prior_, of_class, model.state_confusion_for(labels))
         if isinstance(model, TableModel):
             model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
             return cls(labels, model.prior_, class_states(labels.n_classes), model.confusion_for(labels))

@@ -115,7 +115,8 @@ class OneCoinSampler(Sampler):
 class ClusterSampler(Sampler):
     """Main clusters, one for each class, and extra ones whose class is itself unknown.
 
-    An item belongs to a main cluster with probability 1 − ε and to an extra one with probability ε ~ Beta(`rare`).
+    An item belongs to a main cluster with probability 1 − ε and to an extra one with probability ε ~ Beta(`rare`); the
+    default makes the weights of all clusters together Dirichlet(1).
     Labelers are pooled within a cluster g: rows θ_t[g] ~ Dir(s_g m_g), strength s_g ~ Gamma(`strength`), and
     m_g ~ Dir(1, with `main_diagonal` or `extra_diagonal` at the cluster's class). So an extra cluster may be a hard or
     a misleading kind of any class, and which one it is enters the uncertainty: the class of an extra cluster is drawn
@@ -133,13 +134,14 @@ class ClusterSampler(Sampler):
         n_extra: int,
         main_diagonal: float = 4.0,
         extra_diagonal: float = 3.0,
-        rare: tuple[float, float] = (1.0, 4.0),
+        rare: tuple[float, float] | None = None,
         strength: tuple[float, float] = (2.0, 0.5),
     ) -> None:
         super().__init__(n_labelers, n_classes, n_answers)
         self.labels = np.concatenate([np.arange(n_classes), np.arange(n_extra) % n_classes]).astype(np.int32)
         self.is_extra = np.arange(n_classes + n_extra) >= n_classes
-        self._main, self._extra, self._rare, self._strength_prior = main_diagonal, extra_diagonal, rare, strength
+        self._main, self._extra, self._strength_prior = main_diagonal, extra_diagonal, strength
+        self._rare = (float(max(n_extra, 1)), float(n_classes)) if rare is None else rare
         n_states = n_classes + n_extra
         self.strength = np.full(n_states, strength[0] / strength[1])
         self.pooled = normalise(self._base())

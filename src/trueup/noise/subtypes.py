@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
 
 from trueup._validation import RandomState, as_generator, check_integer, check_number
+from trueup.exceptions import TrueupWarning
 from trueup.labels import Labels
 from trueup.noise import _kernels
 from trueup.noise.base import Floats, NoiseModel, as_table, from_table, normalise, rows_for, vote_shares
+from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.em import EMResult, expectation_maximisation
 from trueup.noise.identifiability import warn_if_unidentifiable
 
@@ -21,19 +24,24 @@ __all__ = ["Subtypes", "subtype_states"]
 class Subtypes(NoiseModel):
     """Every class has K latent subtypes, such as easy, hard and misleading items.
 
-    Generative model: y_i ~ π; subtype k_i ~ ω[y_i]; a vote of t on i is a with probability θ_t[(y_i, k_i), a].
-    Labelers are independent given the subtype only, so given the class they err together, as people do on hard items
-    and LLM judges of one family do everywhere. Each labeler's rows are pulled towards the subtype's pooled matrix,
-    θ_t[s] ~ Dir(1 + pooling · m_s), since most labelers have few votes. Fitted by EM from several starts; the best
-    objective wins. With one subtype this is `DawidSkene`. The idea of correlated labelers through subtypes is that of
-    [1]_.
+    Generative model: item i is in state s_i ~ w, C·K states in all; it belongs to class y with probability
+    ``state_class_[s_i, y]``; a vote of t on i is a with probability θ_t[s_i, a]. Labelers are independent given the
+    state only, so given the class they err together, as people do on hard items and LLM judges of one family do
+    everywhere. Each labeler's rows are pulled towards the state's pooled row, θ_t[s] ~ Dir(1 + pooling · m_s), since
+    most labelers have few votes. Fitted by EM from several starts; the best objective wins. The idea of correlated
+    labelers through subtypes is that of [1]_.
+
+    Votes tell states apart but not which class a state belongs to: a group of items on which two thirds say "cat" may
+    be hard cats or misleading dogs. So after the fit each state is given to the classes in the proportions that
+    `DawidSkene`, where labelers who are right elsewhere count more, gives to its items. With one subtype the model is
+    `DawidSkene`.
 
     Parameters
     ----------
     n_subtypes : int or "auto"
         K; "auto" takes the number between 1 and 3 under which held-out votes are most likely.
     pooling : float
-        Strength of the pull towards the subtype's pooled matrix, in votes.
+        Strength of the pull towards the state's pooled row, in votes.
     n_starts : int
     max_iter, tol
         As in the other models.
@@ -43,12 +51,15 @@ class Subtypes(NoiseModel):
     Attributes
     ----------
     n_subtypes_ : int
-    state_prior_ : array of shape (n_classes, n_subtypes)
-        P(class, subtype).
+    state_prior_ : array of shape (n_states,)
+        P(state).
+    state_class_ : array of shape (n_states, n_classes)
+        P(class | state).
+    state_confusion_ : array of shape (n_labelers, n_states, n_answers)
+        P(answer | state) of each labeler.
+    pooled_ : array of shape (n_states, n_answers)
     confusion_ : array of shape (n_labelers, n_classes, n_answers)
-        P(answer | class), the subtypes averaged out.
-    subtype_confusion_ : array of shape (n_labelers, n_classes, n_subtypes, n_answers)
-    pooled_ : array of shape (n_classes, n_subtypes, n_answers)
+        P(answer | class), the states averaged out.
 
     References
     ----------
@@ -92,16 +103,32 @@ class Subtypes(NoiseModel):
         rng = as_generator(self.random_state)
         fits = [self._fit_from(labels, start, rng) for start in range(self.n_starts if self.n_subtypes_ > 1 else 1)]
         best = min(fits, key=lambda fit: fit.loss_history[-1])
-        shape = (labels.n_classes, self.n_subtypes_)
-        self.state_prior_ = best.weights.reshape(shape)
-        self.prior_ = self.state_prior_.sum(axis=1)
-        self._states = from_table(best.table, labels.n_answers)
-        self._pooled_states = self._pooled(from_table(best.expectation.counts, labels.n_answers), labels)
-        self.subtype_confusion_ = self._states.reshape(labels.n_labelers, *shape, labels.n_answers)
-        self.pooled_ = self._pooled_states.reshape(*shape, labels.n_answers)
-        self.confusion_ = np.einsum("yk,tyka->tya", normalise(self.state_prior_), self.subtype_confusion_)
+        self.state_prior_ = best.weights
+        self.state_confusion_ = from_table(best.table, labels.n_answers)
+        self.pooled_ = self._pooled(from_table(best.expectation.counts, labels.n_answers), labels)
+        self.state_class_ = self._classes_of_states(labels)
+        self.prior_ = self.state_prior_ @ self.state_class_
+        self.confusion_ = np.asarray(np.einsum("ys,tsa->tya", self._state_given_class(), self.state_confusion_))
         self.n_iter_, self.converged_, self.loss_history_ = best.n_iter, best.converged, best.loss_history
         return self
+
+    def _classes_of_states(self, labels: Labels) -> Floats:
+        """P(class | state): the shares of classes that Dawid–Skene gives to the items of a state."""
+        if self.n_subtypes_ == 1:
+            return np.eye(labels.n_classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrueupWarning)  # what it would say is said of this model
+            anchor = DawidSkene(pooling=self.pooling).fit(labels).posterior(labels)
+        states = self._state_posterior(labels)
+        return normalise(states.T @ anchor + 1e-9)
+
+    def _state_given_class(self) -> Floats:
+        return normalise((self.state_prior_[:, None] * self.state_class_).T)
+
+    def _state_posterior(self, labels: Labels) -> Floats:
+        """P(state | votes) of each item, gold left out."""
+        joint = self.state_log_likelihood(labels) + np.log(self.state_prior_)
+        return np.asarray(np.exp(log_softmax(joint, axis=1)))
 
     def _with_subtypes(self, n_subtypes: int) -> Subtypes:
         return Subtypes(**{**self.parameters(), "n_subtypes": n_subtypes})
@@ -132,27 +159,27 @@ class Subtypes(NoiseModel):
         return normalise(by_labeler.sum(axis=0) + np.repeat(base, self.n_subtypes_, axis=0))
 
     def state_log_likelihood(self, labels: Labels) -> Floats:
-        """Log p(votes of an item | class and subtype), shape (n_items, n_classes * n_subtypes)."""
+        """Log p(votes of an item | state), shape (n_items, n_states)."""
         return _kernels.log_likelihood(labels.votes, as_table(self.state_confusion_for(labels)))
 
     def state_confusion_for(self, labels: Labels) -> Floats:
         """P(answer | labeler, state) of the labelers of `labels`, shape (n_labelers, n_states, n_answers)."""
-        self._check(labels)
-        return rows_for(labels, self.labelers_, self._states, self._pooled_states)
+        return rows_for(labels, self.labelers_, self.state_confusion_, self.pooled_)
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        log_weights = np.log(normalise(self.state_prior_)).ravel()
-        joint = (self.state_log_likelihood(labels) + log_weights).reshape(labels.n_items, *self.state_prior_.shape)
-        return np.asarray(logsumexp(joint, axis=2))
+        votes = self.state_log_likelihood(labels)
+        with np.errstate(divide="ignore"):  # a state may not belong to a class at all
+            weights = np.log(self._state_given_class())
+        columns = [logsumexp(votes + weights[y], axis=1) for y in range(labels.n_classes)]
+        return np.column_stack(columns)
 
     def predict_votes(self, labels: Labels, item: npt.NDArray[np.int64], labeler: npt.NDArray[np.int64]) -> Floats:
         """P(answer) of labelers to items, given the other votes on those items; shape (n, n_answers)."""
-        joint = self.state_log_likelihood(labels) + np.log(self.state_prior_.ravel())
+        self._check(labels)
+        states = self._state_posterior(labels)
         known = labels.gold_codes >= 0
-        of_class = subtype_states(labels.n_classes, self.n_subtypes_)
-        joint[known] = np.where(of_class == labels.gold_codes[known, None], joint[known], -np.inf)
-        posterior = np.exp(log_softmax(joint, axis=1))
-        return np.asarray(np.einsum("ns,nsa->na", posterior[item], self.state_confusion_for(labels)[labeler]))
+        states[known] = normalise(states[known] * self.state_class_.T[labels.gold_codes[known]])
+        return np.asarray(np.einsum("ns,nsa->na", states[item], self.state_confusion_for(labels)[labeler]))
 
 
 def subtype_states(n_classes: int, n_subtypes: int) -> npt.NDArray[np.int32]:
