@@ -30,6 +30,7 @@ class Check:
     tolerance: float | None = None
     at_least: float | None = None
     at_most: float | None = None
+    differs: str | None = None  # why it may disagree
 
     @property
     def ok(self) -> bool:
@@ -75,10 +76,15 @@ def _shown(cell: Any) -> str:
 def comparison(name: str, ours: dict[str, float]) -> str:
     """The paper's value, ours, and whether they agree."""
     found = checks(name, ours)
-    rows = [
-        [c.label, "–" if c.paper is None else f"{c.paper:.4f}", c.ours, c.rule, "yes" if c.ok else "NO"] for c in found
-    ]
+    rows = [[c.label, "–" if c.paper is None else f"{c.paper:.4f}", c.ours, c.rule, _verdict(c)] for c in found]
     entry = expected()[name]
     agree = f"{sum(c.ok for c in found)} of {len(found)} agree."
+    notes = sorted({f"* {c.differs}" for c in found if c.differs and not c.ok})
     head = f"{entry['where']}\nTolerance: {entry['tolerance_is']}"
-    return "\n".join([head, table(["", "paper", "ours", "asked", "agrees"], rows), agree])
+    return "\n".join([head, table(["", "paper", "ours", "asked", "agrees"], rows), agree, *notes])
+
+
+def _verdict(check: Check) -> str:
+    if check.ok:
+        return "yes"
+    return "no *" if check.differs else "NO"

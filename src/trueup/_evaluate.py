@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from trueup._validation import RandomState, as_generator, check_choice, check_le
 from trueup.estimators import LABELER_METHODS, METHODS, Problem, Solution
 from trueup.estimators.bayes_learned import bayes_learned
 from trueup.evaluation import Evaluation
-from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.exceptions import InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.labels import Labels
 from trueup.metrics import FunctionMetric, as_metric
 from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
@@ -103,17 +104,17 @@ def evaluate(
     codes = _hard_codes(aligned)
     positive_code = _positive_code(positive, labels, aligned)
     named, functions = _metrics(metrics, labels, positive_code)
-    model, words = _noise_model(noise, labels, method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)  # what fits would say is in the findings, in one place
+        model, words = _noise_model(noise, labels, method)
+        problem = _problem(codes, labels, model)
     if method in LABELER_METHODS:
-        problem = _problem(codes, labels, None)
         solution = LABELER_METHODS[method](labels, codes, random_state=rng, **options)
     elif method == "bayes" and isinstance(model, str):
         solution = bayes_learned(
             labels, codes, model=model, target=target, random_state=rng, progress=progress, **options
         )
-        problem = _problem(codes, labels, model)
     else:
-        problem = _problem(codes, labels, model)
         solution = _solve(method, problem, target, truth, labels, rng, options)
     findings, independence = _findings.collect(
         labels,

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from trueup.estimators.baselines import ideal, no_predictions, prior_average
 from trueup.estimators.bayes_known import bayes, exact_counts
+from trueup.estimators.bayes_learned import bayes_learned
 from trueup.estimators.bayes_multiclass import bayes_multiclass
+from trueup.estimators.curves import Curve, performance_curve
 from trueup.estimators.estimated_labels import estimated_labels
 from trueup.estimators.labelers import (
     LabelerCounts,
@@ -23,11 +25,13 @@ from trueup.estimators.mmse import mmse
 from trueup.estimators.normal import NormalCounts
 from trueup.estimators.posterior import CountsPosterior, DrawnCounts, DrawnRates, JointPoint, PointCounts
 from trueup.estimators.problem import Problem, Solution, class_posterior
+from trueup.estimators.sensitivity import Sensitivity, error_sensitivity
 
 __all__ = [
     "LABELER_METHODS",
     "METHODS",
     "CountsPosterior",
+    "Curve",
     "DrawnCounts",
     "DrawnRates",
     "JointPoint",
@@ -37,10 +41,13 @@ __all__ = [
     "NormalCounts",
     "PointCounts",
     "Problem",
+    "Sensitivity",
     "Solution",
     "bayes",
+    "bayes_learned",
     "bayes_multiclass",
     "class_posterior",
+    "error_sensitivity",
     "estimated_labels",
     "exact_counts",
     "ideal",
@@ -50,6 +57,7 @@ __all__ = [
     "majority",
     "mmse",
     "no_predictions",
+    "performance_curve",
     "prior_average",
 ]
 

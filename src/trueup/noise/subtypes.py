@@ -20,6 +20,8 @@ from trueup.noise.identifiability import warn_if_unidentifiable
 
 __all__ = ["Subtypes", "subtype_states"]
 
+_ANCHOR_WORTH = 4.0  # vetted items of a state that outweigh what Dawid–Skene says of its class
+
 
 class Subtypes(NoiseModel):
     """Every class has K latent subtypes, such as easy, hard and misleading items.
@@ -33,8 +35,8 @@ class Subtypes(NoiseModel):
 
     Votes tell states apart but not which class a state belongs to: a group of items on which two thirds say "cat" may
     be hard cats or misleading dogs. So after the fit each state is given to the classes in the proportions that
-    `DawidSkene`, where labelers who are right elsewhere count more, gives to its items. With one subtype the model is
-    `DawidSkene`.
+    `DawidSkene`, where labelers who are right elsewhere count more, gives to its items; gold items of a state outweigh
+    that. With one subtype the model is `DawidSkene`.
 
     Parameters
     ----------
@@ -113,14 +115,16 @@ class Subtypes(NoiseModel):
         return self
 
     def _classes_of_states(self, labels: Labels) -> Floats:
-        """P(class | state): the shares of classes that Dawid–Skene gives to the items of a state."""
+        """P(class | state): the shares of classes that Dawid–Skene gives to its items, then what gold says of it."""
         if self.n_subtypes_ == 1:
             return np.eye(labels.n_classes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrueupWarning)  # what it would say is said of this model
             anchor = DawidSkene(pooling=self.pooling).fit(labels).posterior(labels)
         states = self._state_posterior(labels)
-        return normalise(states.T @ anchor + 1e-9)
+        known = np.flatnonzero(labels.gold_codes >= 0)
+        vetted = states[known].T @ np.eye(labels.n_classes)[labels.gold_codes[known]]
+        return normalise(_ANCHOR_WORTH * normalise(states.T @ anchor + 1e-9) + vetted)
 
     def _state_given_class(self) -> Floats:
         return normalise((self.state_prior_[:, None] * self.state_class_).T)

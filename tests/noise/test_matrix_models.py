@@ -1,0 +1,179 @@
+"""OneCoin and DawidSkene against plain numpy, against simulated truth and against the publication."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup import Labels, noise, simulate
+from trueup.exceptions import ConvergenceWarning, DataWarning, InvalidParameter
+
+FLOOR = 1e-10
+
+
+def tiny_votes(n_items=12, n_labelers=4, n_classes=3, seed=1):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n_items)
+    right = rng.random((n_items, n_labelers)) < 0.7
+    votes = np.where(right, truth[:, None], rng.integers(n_classes, size=(n_items, n_labelers)))
+    votes[0, 1] = votes[5, 2] = -1
+    return votes
+
+
+def plain_em(votes, n_classes, n_iter, m_step):
+    """EM over dense arrays; `m_step` maps soft counts (labelers, truth, answer) to matrices."""
+    said = (votes[:, :, None] == np.arange(n_classes)).astype(float)
+    posterior = said.sum(axis=1) / said.sum(axis=(1, 2))[:, None]
+    losses = []
+    for _ in range(n_iter):
+        theta = m_step(np.einsum("iy,ita->tya", posterior, said))
+        prior = posterior.mean(axis=0)
+        joint = prior * np.exp(np.einsum("ita,tya->iy", said, np.log(np.maximum(theta, FLOOR))))
+        losses.append(-np.log(joint.sum(axis=1)).sum() / (votes >= 0).sum())
+        posterior = joint / joint.sum(axis=1, keepdims=True)
+    return theta, posterior, losses
+
+
+def maximum_likelihood(counts):
+    return counts / counts.sum(axis=2, keepdims=True)
+
+
+def test_dawid_skene_is_plain_em():
+    votes = tiny_votes()
+    labels = Labels.from_matrix(votes, classes=[0, 1, 2])
+    model = noise.DawidSkene(pooling=0, max_iter=25, tol=0).fit(labels)
+    theta, posterior, losses = plain_em(votes, 3, 25, maximum_likelihood)
+    np.testing.assert_allclose(model.confusion_, theta, atol=1e-8)
+    np.testing.assert_allclose(model.prior_, posterior.mean(axis=0), atol=1e-8)
+    np.testing.assert_allclose(model.loss_history_, losses, rtol=1e-9)
+    assert model.n_iter_ == 25
+
+
+def test_one_coin_is_plain_em_with_a_beta_prior():
+    votes = tiny_votes(seed=2)
+    labels = Labels.from_matrix(votes, classes=[0, 1, 2])
+
+    def m_step(counts):
+        right = np.einsum("tyy->t", counts)
+        p = (right + 2) / (counts.sum(axis=(1, 2)) + 3)
+        theta = np.repeat(np.repeat(((1 - p) / 2)[:, None, None], 3, axis=1), 3, axis=2)
+        theta[:, range(3), range(3)] = p[:, None]
+        return theta
+
+    model = noise.OneCoin(max_iter=20, tol=0).fit(labels)
+    theta, posterior, losses = plain_em(votes, 3, 20, m_step)
+    np.testing.assert_allclose(model.confusion_, theta, atol=1e-9)
+    np.testing.assert_allclose(model.prior_, posterior.mean(axis=0), atol=1e-9)
+    p = model.accuracy_
+    log_prior = (2 * np.log(p) + np.log1p(-p)).sum()
+    assert model.loss_history_[-1] == pytest.approx(losses[-1] - log_prior / labels.n_votes, rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["scipy", "numba"])
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_never_rises(seed, engine, monkeypatch):
+    if engine == "numba":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("TRUEUP_ENGINE", engine)
+    data = simulate.dawid_skene(n_items=200, n_classes=3, n_labelers=8, votes_per_item=4, random_state=seed)
+    gold = data.labels.with_gold({i: int(data.truth[i]) for i in range(20)})
+    for model in (noise.DawidSkene(pooling=0, max_iter=60, tol=0), noise.OneCoin(max_iter=60, tol=0)):
+        for labels in (data.labels, gold):
+            assert np.diff(model.fit(labels).loss_history_).max() <= 1e-10
+
+
+def test_dawid_skene_finds_the_parameters():
+    data = simulate.dawid_skene(
+        n_items=3000,
+        n_classes=3,
+        n_labelers=6,
+        prior=(0.5, 0.3, 0.2),
+        accuracy=(0.6, 0.9),
+        accuracy_by="class",
+        off_diagonal="random",
+        random_state=0,
+    )
+    for pooling in (0, 2.0, "auto"):
+        model = noise.DawidSkene(pooling=pooling, max_iter=200).fit(data.labels)
+        error = np.abs(model.confusion_ - data.parameters["confusion"])
+        # The rarest class has some 600 items: a standard error is 0.02.
+        assert error.max() < 0.09
+        assert error.mean() < 0.02
+        np.testing.assert_allclose(model.prior_, data.parameters["prior"], atol=0.04)
+
+
+def test_one_coin_finds_the_accuracies():
+    accuracy = np.array([0.55, 0.65, 0.75, 0.85, 0.95])
+    data = simulate.dawid_skene(n_items=3000, accuracy=accuracy, prior=(0.7, 0.3), random_state=1)
+    model = noise.OneCoin().fit(data.labels)
+    np.testing.assert_allclose(model.accuracy_, accuracy, atol=0.035)
+    np.testing.assert_allclose(model.prior_, [0.7, 0.3], atol=0.035)
+
+
+def test_pooling_pulls_a_labeler_with_one_vote():
+    data = simulate.dawid_skene(n_items=300, n_labelers=5, accuracy=0.8, random_state=3)
+    votes = np.full((300, 6), -1)
+    item, labeler, answer, _ = data.labels.vote_table()
+    votes[item, labeler] = answer
+    votes[7, 5] = 1 - data.truth[7]
+    labels = Labels.from_matrix(votes)
+    plain = noise.DawidSkene(pooling=0).fit(labels)
+    assert plain.confusion_[5, data.truth[7], 1 - data.truth[7]] == pytest.approx(1.0)
+    for strength in (2.0, 50.0):
+        model = noise.DawidSkene(pooling=strength, tol=1e-9, max_iter=500).fit(labels)
+        weight = model.posterior(labels)[7]
+        count = np.zeros((2, 2))
+        count[:, 1 - data.truth[7]] = weight
+        expected = (count + strength * model.pooled_) / (weight[:, None] + strength)
+        np.testing.assert_allclose(model.confusion_[5], expected, atol=1e-4)
+    assert np.abs(model.confusion_[5] - model.pooled_).max() < 0.03
+
+
+def test_learned_pooling_is_strong_for_equal_labelers_and_weak_for_different_ones():
+    equal = simulate.dawid_skene(n_items=600, n_labelers=10, accuracy=0.8, random_state=0)
+    different = simulate.dawid_skene(n_items=600, n_labelers=10, accuracy=(0.5, 1.0), random_state=0)
+    strength = [noise.DawidSkene(pooling="auto", max_iter=300).fit(d.labels).pooling_.min() for d in (equal, different)]
+    assert strength[0] > 5 * strength[1]
+
+
+def test_gold_turns_a_contrary_crowd_around():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    labels = Labels.from_matrix(np.where(rng.random((300, 5)) < 0.2, truth[:, None], 1 - truth[:, None]))
+    gold = labels.with_gold({i: int(truth[i]) for i in range(150)})
+    for model in (noise.DawidSkene(), noise.OneCoin()):
+        found = model.fit(gold).posterior(gold)[150:].argmax(axis=1)
+        assert (found == truth[150:]).mean() > 0.9
+
+
+def test_an_iteration_that_stops_early_says_so():
+    labels = simulate.dawid_skene(n_items=200, random_state=0).labels
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        assert not noise.DawidSkene(max_iter=2).fit(labels).converged_
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        noise.OneCoin(max_iter=1).fit(labels)
+
+
+@pytest.mark.parametrize("pooling", [-1.0, "atuo", np.nan])
+def test_pooling_is_checked(pooling):
+    labels = simulate.dawid_skene(n_items=30, random_state=0).labels
+    with pytest.raises(InvalidParameter, match="pooling"):
+        noise.DawidSkene(pooling=pooling).fit(labels)
+
+
+@pytest.mark.data
+def test_dawid_and_skene_s_own_data(data_folder):
+    path = data_folder / "crowd-anesthesia" / "labels.csv.gz"
+    if not path.is_file():
+        pytest.skip(f"{path} does not exist")
+    with pytest.warns(DataWarning, match="repeat"):
+        labels = tu.read_labels(path)
+    assert (labels.n_items, labels.n_labelers, labels.n_votes) == (45, 5, 315)
+    model = noise.DawidSkene(pooling=0, max_iter=2000, tol=1e-9).fit(labels)
+    np.testing.assert_allclose(model.prior_, [0.40, 0.42, 0.11, 0.07], atol=0.01)
+    # Table 2 of the paper: observer 1 on patients of class 1 and 2.
+    np.testing.assert_allclose(model.confusion_[0, 0], [0.89, 0.11, 0.00, 0.00], atol=0.015)
+    np.testing.assert_allclose(model.confusion_[0, 1], [0.07, 0.88, 0.05, 0.00], atol=0.015)
+    # Patients 1 and 3 are surely of class 1 and 2; all votes on them agree but for one.
+    posterior = model.posterior(labels)
+    assert posterior[0, 0] > 0.99
+    assert posterior[2].argmax() == 1
