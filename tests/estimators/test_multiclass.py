@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 from trueup import noise, simulate
 from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse, no_predictions, prior_average
-from trueup.estimators.bayes_multiclass import Rows, _group, gibbs, laplace, split_r_hat
+from trueup.estimators.bayes_multiclass import Rows, _group, gibbs, laplace
 from trueup.metrics import confusion_counts, get_metric
 
 SU_CONFUSION = np.array(
@@ -31,7 +32,8 @@ def su_problem(n, *, difficulty=0.0, seed=0, fallibility=(0.0, 0.4), confusion=S
     return Problem(data.predictions, model.log_likelihood(data.labels), p["prior"]), data.truth
 
 
-def test_gibbs_equals_enumeration():
+@pytest.mark.parametrize("pseudo_count", [0.5, 1.0])
+def test_gibbs_equals_enumeration(pseudo_count):
     rng = np.random.default_rng(0)
     problem = Problem([0, 0, 1, 2, 2], rng.normal(size=(5, 3)), [0.5, 0.3, 0.2], [-1, 0, -1, -1, -1])
     chances = class_posterior(problem)
@@ -39,22 +41,18 @@ def test_gibbs_equals_enumeration():
     for truth in itertools.product(range(3), repeat=5):
         counts = confusion_counts(np.array(truth), problem.predictions, 3)
         # The Dirichlet-multinomial of each row, up to a constant.
-        rows = [np.prod([float(np.prod(np.arange(1, c + 1))) for c in row]) / _rising(row.sum()) for row in counts]
-        mass = np.prod(chances[np.arange(5), truth]) * np.prod(rows)
+        log_rows = gammaln(counts + pseudo_count).sum(axis=1) - gammaln((counts + pseudo_count).sum(axis=1))
+        mass = np.prod(chances[np.arange(5), truth]) * np.exp(log_rows.sum())
         want += mass * counts
         total += mass
-    solution = gibbs(problem, rng=np.random.default_rng(1))
+    solution = gibbs(problem, pseudo_count=pseudo_count, rng=np.random.default_rng(1))
     np.testing.assert_allclose(solution.counts.mean_counts, want / total, atol=0.06)
     assert solution.counts.mean_counts[0, 0] >= 1
 
 
-def _rising(n, classes=3):
-    return float(np.prod(np.arange(classes, classes + n)))
-
-
-@pytest.mark.parametrize("difficulty", [0.0, "uniform"])
-def test_sampler_and_normal_approximation_agree(difficulty):
-    problem, truth = su_problem(1500, difficulty=difficulty, seed=1)
+@pytest.mark.parametrize(("difficulty", "n"), [(0.0, 1500), ("uniform", 5000)])  # weak votes: where it is used
+def test_sampler_and_normal_approximation_agree(difficulty, n):
+    problem, truth = su_problem(n, difficulty=difficulty, seed=1)
     rows = _group(problem)
     a = gibbs(problem, rows, rng=np.random.default_rng(0))
     b = laplace(problem, rows, n_draws=8000, rng=np.random.default_rng(0))
@@ -90,7 +88,7 @@ def test_grouped_rows_have_the_same_law():
 def test_two_classes_by_sampling_equal_the_exact_ones():
     rng = np.random.default_rng(3)
     problem = Problem(rng.integers(0, 2, 60), rng.normal(scale=2, size=(60, 2)), [0.6, 0.4])
-    exact, drawn = bayes(problem).counts, gibbs(problem, rng=rng).counts
+    exact, drawn = bayes(problem).counts, gibbs(problem, pseudo_count=1.0, rng=rng).counts
     for name in ("accuracy", "recall", "precision"):
         metric = get_metric(name, [0, 1])
         a, b = exact.estimate(metric), drawn.estimate(metric)
@@ -145,19 +143,12 @@ def test_baselines_have_draws():
         assert solution.counts.draw_truths(2, 0).shape == (2, 200)
 
 
-def test_r_hat_sees_chains_that_disagree():
-    rng = np.random.default_rng(0)
-    agree = rng.normal(size=(500, 4, 1, 1))
-    assert split_r_hat(agree) < 1.02
-    assert split_r_hat(agree + np.arange(4)[:, None, None]) > 1.5
-
-
 @pytest.mark.slow
 def test_coverage_of_four_classes():
-    """Calibrated on average over the uniform prior; a good classifier and weak votes alone are pulled to chance."""
+    """Calibrated on average over the prior; a good classifier and weak votes alone are pulled to chance."""
     hits = []
     for seed in range(60):
-        confusion = np.random.default_rng(seed).dirichlet(np.ones(4), size=4)
+        confusion = np.random.default_rng(seed).dirichlet(np.full(4, 0.5), size=4)
         problem, truth = su_problem(300, difficulty="uniform", seed=100 + seed, confusion=confusion)
         counts = bayes(problem, random_state=seed).counts
         want = ideal(problem, truth=truth).counts
