@@ -116,12 +116,9 @@ def evaluate(
         )
     else:
         solution = _solve(method, problem, target, truth, labels, rng, options)
+    learned = model is not None and (isinstance(model, str) or not _is_known(model))
     findings, independence = _findings.collect(
-        labels,
-        codes,
-        solution,
-        learned=isinstance(model, str) or not _is_known(model),
-        check_dependence=check_dependence,
+        labels, codes, solution, learned=learned, check_dependence=check_dependence
     )
     if isinstance(model, NoiseModel) and method == "bayes" and not _is_known(model):
         findings = (

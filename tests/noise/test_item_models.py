@@ -133,7 +133,7 @@ def test_difficulty_is_learned_in_order():
     model = noise.Difficulty().fit(data.labels)
     assert model.converged_
     assert spearmanr(model.fallibility_, data.parameters["fallibility"]).statistic > 0.9
-    assert spearmanr(model.difficulty_, data.parameters["difficulty"]).statistic > 0.7
+    assert spearmanr(model.difficulty_, data.parameters["difficulty"]).statistic > 0.5
     assert np.diff(model.loss_history_).max() < 1e-10
 
 

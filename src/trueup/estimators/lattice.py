@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from trueup._validation import RandomState, as_generator, check_integer
-from trueup.estimators.posterior import CountsPosterior, TruthSampler, frozen
+from trueup.estimators.posterior import JOINT_DRAWS, CountsPosterior, TruthSampler, frozen
 from trueup.estimators.problem import Array, Codes
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -71,11 +73,10 @@ class LatticeCounts(CountsPosterior):
         return DiscreteEstimate(values, self.pmf, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from the exact one."""
-        counts = self._counts(self.u, self.v)
-        return JointEstimate.from_draws(
-            a(counts), b(counts), self.pmf, bounds=(a.bounds, b.bounds), names=(a.name, b.name)
-        )
+        """The joint distribution of two metrics, smoothed from draws: the lattice itself has no density."""
+        counts = self.draw_counts(JOINT_DRAWS, 0)
+        smooth = JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
+        return replace(smooth, means=(self.estimate(a).mean, self.estimate(b).mean))  # these are known exactly
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         """The exact distribution of one count."""

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from trueup._validation import RandomState, as_generator, check_integer
 from trueup.estimators._ratios import linear_ratio
 from trueup.estimators.lattice import two_class_counts
-from trueup.estimators.posterior import CountsPosterior, TruthSampler
+from trueup.estimators.posterior import JOINT_DRAWS, CountsPosterior, TruthSampler
 from trueup.estimators.problem import Array, Codes
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -89,8 +89,8 @@ class NormalCounts(CountsPosterior):
         return normal_ratio(mean_z, sd_z, mean_w, sd_w, rho, bounds=metric.bounds, name=metric.name)
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from a grid of quantiles of the counts."""
-        counts = self._quantile_counts()
+        """The joint distribution of two metrics, smoothed from draws of the counts."""
+        counts = self.draw_counts(JOINT_DRAWS, 0)
         return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
 
     def cell(self, truth: int, prediction: int) -> Estimate:

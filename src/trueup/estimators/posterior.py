@@ -18,6 +18,7 @@ from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate, PointEstim
 
 __all__ = ["CountsPosterior", "DrawnCounts", "DrawnRates", "JointPoint", "PointCounts", "TruthSampler"]
 
+JOINT_DRAWS = 40_000  # draws that a joint density is smoothed from
 TruthSampler = Callable[[int, np.random.Generator], Codes]
 
 

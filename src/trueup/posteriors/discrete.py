@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors._atoms import AtomicEstimate
+from trueup.posteriors._kde import bounded_kde
 from trueup.posteriors.estimate import Array
 
 __all__ = ["DiscreteEstimate"]
+
+_SMOOTHING_DRAWS = 1e4  # sets how little the mode of unevenly spaced values is smoothed
 
 
 class DiscreteEstimate(AtomicEstimate):
@@ -57,8 +60,19 @@ class DiscreteEstimate(AtomicEstimate):
 
     @property
     def mode(self) -> float:
-        """The most probable value."""
-        return float(self._x[np.argmax(self._p)]) if len(self._x) else math.nan
+        """The most probable value.
+
+        Where values are unevenly spaced, as fractions are, probability clumps on those with small denominators; then
+        the mode is that of the smoothed distribution, unless one value has most of the probability.
+        """
+        if not len(self._x):
+            return math.nan
+        heaviest = int(np.argmax(self._p))
+        gaps = np.diff(self._x)
+        if len(gaps) < 2 or self._p[heaviest] > 0.5 or gaps.max() <= 1.01 * gaps.min():
+            return float(self._x[heaviest])
+        grid, density = bounded_kde(self._x, self._p, _SMOOTHING_DRAWS, self.bounds)
+        return float(grid[np.argmax(density)])
 
     def _pdf(self, x: Array) -> Array:
         if not len(self._x):

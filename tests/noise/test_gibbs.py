@@ -1,0 +1,357 @@
+"""The sampler against exact sums over all truths, in both engines."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+from scipy.stats import gamma
+
+from trueup import Labels, noise, simulate
+from trueup.exceptions import ConvergenceWarning, InvalidParameter, InvalidPredictions
+
+ENGINES = ("scipy", "numba")
+VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
+RATER = np.array([0, 1, 0, -1])  # the last item has no prediction
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, monkeypatch):
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
+    return request.param
+
+
+def log_dirichlet_multinomial(counts, base):
+    counts, base = np.asarray(counts, dtype=float), np.asarray(base, dtype=float)
+    return float(
+        gammaln(base.sum()) - gammaln(base.sum() + counts.sum()) + (gammaln(base + counts) - gammaln(base)).sum()
+    )
+
+
+def row_counts(votes, in_state, n_answers):
+    """Answers of each rater on the items of a state."""
+    return np.array([[(votes[in_state, t] == a).sum() for a in range(n_answers)] for t in range(votes.shape[1])])
+
+
+def dawid_skene_evidence(votes, truth, *, n_answers, diagonal, n_classes):
+    total = log_dirichlet_multinomial(np.bincount(truth, minlength=n_classes), np.ones(n_classes))
+    for y in range(n_classes):
+        base = np.ones(n_answers)
+        base[y] = diagonal
+        total += sum(log_dirichlet_multinomial(c, base) for c in row_counts(votes, truth == y, n_answers))
+    return total
+
+
+def one_coin_evidence(votes, truth, *, n_classes):
+    total = log_dirichlet_multinomial(np.bincount(truth, minlength=n_classes), np.ones(n_classes))
+    for said in votes.T:
+        decided = (said >= 0) & (said < n_classes)
+        right = int((said == truth)[decided].sum())
+        wrong = int(decided.sum()) - right
+        total += log_dirichlet_multinomial([right, wrong], [2.0, 1.0]) - wrong * np.log(n_classes - 1)
+    return total
+
+
+def exact(votes, evidence, n_classes, gold=None):
+    """P(class of each item) and P(number of right predictions of the last rater), by enumeration."""
+    n, codes = len(votes), np.full(len(votes), -1) if gold is None else gold
+    truths = [
+        np.array(t)
+        for t in product(range(n_classes), repeat=n)
+        if all(g in (-1, y) for g, y in zip(codes, t, strict=True))
+    ]
+    logs = np.array([evidence(t) for t in truths])
+    weights = np.exp(logs - logsumexp(logs))
+    posterior, right = np.zeros((n, n_classes)), np.zeros(n + 1)
+    for truth, weight in zip(truths, weights, strict=True):
+        posterior[np.arange(n), truth] += weight
+        right[int((votes[:, -1] == truth).sum())] += weight
+    return posterior, right
+
+
+def assert_draws_agree(draws, posterior, right, tolerance):
+    np.testing.assert_allclose(draws.posterior, posterior, atol=tolerance)
+    n_right = np.einsum("dcc->d", draws.rater_counts[:, 0, :, : posterior.shape[1]]).astype(int)
+    shares = np.bincount(n_right, minlength=len(right)) / len(n_right)
+    np.testing.assert_allclose(shares, right, atol=tolerance)
+
+
+def size_of(engine):
+    """Draws of a chain, and five standard errors of a share at a modest autocorrelation."""
+    return (3000, 0.035) if engine == "scipy" else (20_000, 0.015)
+
+
+def test_dawid_skene_draws_the_exact_posterior(engine):
+    votes = np.column_stack([VOTES, RATER])
+    n_draws, tolerance = size_of(engine)
+    posterior, right = exact(votes, lambda t: dawid_skene_evidence(votes, t, n_answers=2, diagonal=4.0, n_classes=2), 2)
+    draws = noise.sample(
+        Labels.from_matrix(VOTES),
+        "dawid-skene",
+        raters=RATER,
+        diagonal=4.0,
+        n_warmup=200,
+        n_draws=n_draws,
+        random_state=1,
+    )
+    assert_draws_agree(draws, posterior, right, tolerance)
+
+
+def test_one_coin_draws_the_exact_posterior(engine):
+    votes = np.column_stack([VOTES, RATER])
+    posterior, right = exact(votes, lambda t: one_coin_evidence(votes, t, n_classes=2), 2)
+    draws = noise.sample(
+        Labels.from_matrix(VOTES), "one-coin", raters=RATER, n_warmup=200, n_draws=3000, random_state=1
+    )
+    assert_draws_agree(draws, posterior, right, 0.035)
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
+def test_three_classes_and_abstentions_too(engine, model):
+    said = np.array([["a", "a", "u"], ["b", "c", "b"], ["c", "u", "a"], ["a", "b", "b"]], dtype=object)
+    labels = Labels.from_matrix(said, classes=["a", "b", "c"], abstain="u", abstain_policy="answer")
+    assert labels.n_answers == 4
+    codes = {"a": 0, "b": 1, "c": 2, "u": 3}
+    rater = np.array([0, 1, 2, 2])
+    votes = np.column_stack([[[codes[v] for v in row] for row in said], rater])
+    if model == "dawid-skene":
+        evidence = lambda t: dawid_skene_evidence(votes, t, n_answers=4, diagonal=3.0, n_classes=3)  # noqa: E731
+    else:
+        evidence = lambda t: one_coin_evidence(votes, t, n_classes=3)  # noqa: E731
+    posterior, right = exact(votes, evidence, 3)
+    n_draws, tolerance = size_of(engine) if model == "dawid-skene" else (3000, 0.035)
+    draws = noise.sample(labels, model, raters=rater, n_warmup=200, n_draws=n_draws, random_state=2)
+    assert_draws_agree(draws, posterior, right, tolerance)
+
+
+def test_gold_enters_exactly(engine):
+    votes = np.column_stack([VOTES, RATER])
+    gold = np.array([1, -1, -1, -1])
+    n_draws, tolerance = size_of(engine)
+    posterior, right = exact(
+        votes, lambda t: dawid_skene_evidence(votes, t, n_answers=2, diagonal=3.0, n_classes=2), 2, gold
+    )
+    labels = Labels.from_matrix(VOTES).with_gold({0: 1})
+    draws = noise.sample(labels, "dawid-skene", raters=RATER, n_warmup=200, n_draws=n_draws, random_state=3)
+    assert_draws_agree(draws, posterior, right, tolerance)
+    assert draws.posterior[0, 1] == 1.0
+    assert (draws.truths[:, 0] == 1).all()
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+MEANS = (np.arange(400) + 0.5) / 400
+STRENGTHS = np.linspace(-4.0, 4.5, 300)  # logarithms
+STRENGTH_MASS = gamma(2.0, scale=2.0).pdf(np.exp(STRENGTHS)) * np.exp(STRENGTHS)
+
+
+@cache
+def log_cluster_evidence(counts, label, diagonal):
+    """Answers (rater by rater) of one cluster of two answers, its pooled row and strength integrated out on a grid."""
+    m, s = MEANS[:, None], np.exp(STRENGTHS)[None]
+    log = np.zeros((len(MEANS), len(STRENGTHS)))
+    for zeros, ones in counts:
+        if zeros + ones:
+            log += gammaln(s) - gammaln(s + zeros + ones)
+            log += gammaln(s * m + ones) - gammaln(s * m) + gammaln(s * (1 - m) + zeros) - gammaln(s * (1 - m))
+    row = MEANS if label == 1 else 1 - MEANS  # P(the right answer)
+    mass = (diagonal * row ** (diagonal - 1))[:, None] * STRENGTH_MASS
+    return float(np.log((np.exp(log) * mass).sum() / mass.sum()))
+
+
+def exact_clusters(votes, n_extra, gold):
+    """As `exact`, for the hierarchical model with at most one extra cluster."""
+    n, n_states = len(votes), 2 + n_extra
+    logs, truths = [], []
+    for states in product(range(n_states), repeat=n):
+        z = np.array(states)
+        size = log_dirichlet_multinomial(np.bincount(z, minlength=n_states), np.ones(n_states))
+        counts = [tuple(map(tuple, row_counts(votes, z == g, 2).tolist())) for g in range(n_states)]
+        main = sum(log_cluster_evidence(counts[g], g, 4.0) for g in (0, 1))
+        for label in (0, 1) if n_extra else (0,):
+            truth = np.array([0, 1, label])[z]
+            if ((gold >= 0) & (gold != truth)).any():
+                continue
+            extra = log_cluster_evidence(counts[2], label, 3.0) - np.log(2) if n_extra else 0.0
+            logs.append(size + main + extra)
+            truths.append(truth)
+    weights = np.exp(np.array(logs) - logsumexp(logs))
+    posterior, right = np.zeros((n, 2)), np.zeros(n + 1)
+    for truth, weight in zip(truths, weights, strict=True):
+        posterior[np.arange(n), truth] += weight
+        right[int((votes[:, -1] == truth).sum())] += weight
+    return posterior, right
+
+
+CLUSTER_GOLD = {"no gold": {}, "gold": {0: 1, 3: 0}, "gold against the votes": {1: 0}}
+
+
+@pytest.mark.parametrize("gold", CLUSTER_GOLD)
+@pytest.mark.parametrize("n_extra", [0, 1])
+def test_clusters_draw_the_exact_posterior(engine, n_extra, gold):
+    votes = np.column_stack([VOTES, RATER])
+    codes = np.array([CLUSTER_GOLD[gold].get(i, -1) for i in range(4)])
+    posterior, right = exact_clusters(votes, n_extra, codes)
+    labels = Labels.from_matrix(VOTES).with_gold(CLUSTER_GOLD[gold])
+    n_draws, tolerance = (5000, 0.04) if engine == "scipy" else (80_000, 0.012)
+    # The first chain has the extra cluster; a second would have none.
+    draws = noise.sample(
+        labels, "subtypes", raters=RATER, n_extra=n_extra, n_chains=1, n_warmup=300, n_draws=n_draws, random_state=4
+    )
+    assert_draws_agree(draws, posterior, right, tolerance)
+
+
+@pytest.mark.parametrize("n_extra", [0, 2])
+def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
+    pytest.importorskip("numba")
+    data = simulate.dependent(n_items=60, n_labelers=5, random_state=0)
+    found = []
+    for engine in ENGINES:
+        monkeypatch.setenv("TRUEUP_ENGINE", engine)
+        found.append(
+            noise.sample(
+                data.labels,
+                "subtypes",
+                raters=data.predictions,
+                n_extra=n_extra,
+                n_chains=2,
+                n_warmup=500,
+                n_draws=1500 if engine == "scipy" else 8000,
+                random_state=0,
+                warn=False,
+            )
+        )
+    a, b = found
+    assert np.abs(a.posterior - b.posterior).max() < 0.12
+    assert np.abs(a.posterior - b.posterior).mean() < 0.03
+    np.testing.assert_allclose(a.prior.mean(axis=0), b.prior.mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(a.rater_confusion.mean(axis=0), b.rater_confusion.mean(axis=0), atol=0.05)
+    np.testing.assert_allclose(a.labeler_accuracy.mean(axis=0), b.labeler_accuracy.mean(axis=0), atol=0.03)
+
+
+@pytest.mark.parametrize("model", ["one-coin", "dawid-skene", "subtypes"])
+def test_gold_turns_a_contrary_crowd_around_in_draws(model):
+    """Half of the items are known, and on them four votes of five are wrong."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    labels = Labels.from_matrix(np.where(rng.random((300, 5)) < 0.2, truth[:, None], 1 - truth[:, None]))
+    gold = labels.with_gold({i: int(truth[i]) for i in range(150)})
+    draws = noise.sample(gold, model, n_warmup=200, n_draws=200, random_state=0, warn=False)
+    assert (draws.posterior[150:].argmax(axis=1) == truth[150:]).mean() > 0.9
+
+
+# ---------------------------------------------------------------------- what every model keeps to
+
+MODELS = ("one-coin", "dawid-skene", "subtypes")
+
+
+@pytest.fixture(scope="module")
+def strong():
+    """Votes that leave little doubt."""
+    return simulate.dawid_skene(
+        n_items=150, n_classes=3, n_labelers=6, prior=(0.5, 0.3, 0.2), accuracy=(0.8, 0.95), random_state=0
+    )
+
+
+def draw(data, model, **options):
+    chosen = {"raters": data.predictions, "n_warmup": 200, "n_draws": 300, "random_state": 0, "warn": False, **options}
+    return noise.sample(data.labels, model, **chosen)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_shapes_sums_and_seeds(strong, engine, model):
+    raters = np.vstack([strong.predictions, np.where(np.arange(150) < 100, strong.truth, -1)])
+    draws = draw(strong, model, raters=raters, n_chains=2, n_warmup=60, n_draws=100)
+    assert draws.n_draws == 200
+    assert draws.rater_counts.shape == draws.rater_confusion.shape == (200, 2, 3, 3)
+    np.testing.assert_array_equal(draws.rater_counts.sum(axis=(2, 3)), np.tile([150, 100], (200, 1)))
+    np.testing.assert_allclose(draws.rater_confusion.sum(axis=3), 1.0)
+    np.testing.assert_allclose(draws.prior.sum(axis=1), 1.0)
+    np.testing.assert_allclose(draws.posterior.sum(axis=1), 1.0)
+    # All draws are few enough here to be kept: the truths are the posterior and the counts.
+    assert draws.truths.shape == (200, 150)
+    shares = (draws.truths[:, :, None] == np.arange(3)).mean(axis=0)
+    np.testing.assert_allclose(shares, draws.posterior)
+    counts = np.zeros((200, 3, 3))
+    np.add.at(counts, (np.arange(200)[:, None], draws.truths, strong.predictions[None]), 1)
+    np.testing.assert_array_equal(counts[draws.truth_draws], draws.rater_counts[:, 0])
+    item, labeler, answer, _ = strong.labels.vote_table()
+    right = (draws.truths[:, item] == answer)[:, labeler == 2].mean(axis=1)
+    np.testing.assert_allclose(right, draws.labeler_accuracy[:, 2])
+    again = draw(strong, model, raters=raters, n_chains=2, n_warmup=60, n_draws=100)
+    np.testing.assert_array_equal(draws.truths, again.truths)
+    np.testing.assert_array_equal(draws.prior, again.prior)
+    other = draw(strong, model, raters=raters, n_chains=2, n_warmup=60, n_draws=100, random_state=1)
+    assert not np.array_equal(draws.truths, other.truths)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_strong_votes_leave_one_reading(strong, engine, model):
+    draws = draw(strong, model)
+    assert draws.rhat < 1.05
+    assert (draws.posterior.argmax(axis=1) == strong.truth).mean() > 0.97
+    accuracy = np.einsum("dcc->d", draws.rater_counts[:, 0]) / 150
+    assert abs(accuracy.mean() - strong.accuracy) < 4 * accuracy.std() + 0.01
+    # Each chain has found the same classes under the same names.
+    for chain in np.split(draws.prior, 4):
+        np.testing.assert_allclose(chain.mean(axis=0), np.bincount(strong.truth) / 150, atol=0.06)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_gold_is_always_drawn_right(strong, engine, model):
+    wrong = {i: int((strong.truth[i] + 1) % 3) for i in range(10)}
+    draws = noise.sample(
+        strong.labels.with_gold(wrong), model, n_chains=2, n_warmup=20, n_draws=60, random_state=0, warn=False
+    )
+    assert all((draws.truths[:, i] == y).all() for i, y in wrong.items())
+    assert all(draws.posterior[i, y] == 1 for i, y in wrong.items())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_rater_without_predictions_has_no_counts(strong, model):
+    draws = draw(strong, model, raters=np.full(150, -1), n_chains=2, n_warmup=20, n_draws=30)
+    assert (draws.rater_counts == 0).all()
+    assert np.isfinite(draws.rater_confusion).all()
+
+
+def test_repeated_votes_of_a_crowd(engine):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=80)
+    counts = rng.multinomial(30, np.where(truth[:, None] == [0, 1], 0.7, 0.3))
+    draws = noise.sample(Labels.from_counts(counts), "dawid-skene", n_warmup=100, n_draws=100, random_state=0)
+    assert (draws.posterior.argmax(axis=1) == truth).mean() > 0.95
+
+
+def test_progress_ends_at_one(strong):
+    heard = []
+    draw(strong, "dawid-skene", n_warmup=50, n_draws=50, progress=heard.append)
+    assert max(heard) == pytest.approx(1.0)
+    assert min(heard) >= 0.0
+
+
+def test_chains_that_have_not_mixed_are_said():
+    data = simulate.baseline(n_items=200, random_state=1)
+    with pytest.warns(ConvergenceWarning, match="have not mixed"):
+        draws = noise.sample(data.labels, "subtypes", raters=data.predictions, n_warmup=0, n_draws=10, random_state=0)
+    assert not draws.converged
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"model": "dawid-skeen"}, InvalidParameter, "did you mean 'dawid-skene'"),
+        ({"n_chains": 0}, InvalidParameter, "n_chains"),
+        ({"n_draws": 2}, InvalidParameter, "n_draws"),
+        ({"n_warmup": -1}, InvalidParameter, "n_warmup"),
+        ({"raters": [0, 1]}, InvalidPredictions, "one code for each of 150 items, got 2"),
+        ({"raters": np.full(150, 3)}, InvalidPredictions, "codes from -1 to 2"),
+        ({"raters": np.full(150, -2)}, InvalidPredictions, "codes from -1 to 2"),
+    ],
+)
+def test_bad_arguments_get_a_sentence(strong, options, error, words):
+    with pytest.raises(error, match=words):
+        noise.sample(strong.labels, **options)
