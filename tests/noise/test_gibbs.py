@@ -80,8 +80,8 @@ def assert_draws_agree(draws, posterior, right, tolerance):
 
 
 def size_of(engine):
-    """Draws of a chain, and five standard errors of a share at a modest autocorrelation."""
-    return (3000, 0.035) if engine == "scipy" else (20_000, 0.015)
+    """Draws of each of two chains, and some four standard errors of a share at a modest autocorrelation."""
+    return (1000, 0.06) if engine == "scipy" else (40_000, 0.015)
 
 
 def test_dawid_skene_draws_the_exact_posterior(engine):
@@ -93,7 +93,8 @@ def test_dawid_skene_draws_the_exact_posterior(engine):
         "dawid-skene",
         raters=RATER,
         diagonal=4.0,
-        n_warmup=200,
+        n_chains=2,
+        n_warmup=100,
         n_draws=n_draws,
         random_state=1,
     )
@@ -104,9 +105,9 @@ def test_one_coin_draws_the_exact_posterior(engine):
     votes = np.column_stack([VOTES, RATER])
     posterior, right = exact(votes, lambda t: one_coin_evidence(votes, t, n_classes=2), 2)
     draws = noise.sample(
-        Labels.from_matrix(VOTES), "one-coin", raters=RATER, n_warmup=200, n_draws=3000, random_state=1
+        Labels.from_matrix(VOTES), "one-coin", raters=RATER, n_chains=2, n_warmup=100, n_draws=1000, random_state=1
     )
-    assert_draws_agree(draws, posterior, right, 0.035)
+    assert_draws_agree(draws, posterior, right, 0.06)
 
 
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
@@ -122,8 +123,8 @@ def test_three_classes_and_abstentions_too(engine, model):
     else:
         evidence = lambda t: one_coin_evidence(votes, t, n_classes=3)  # noqa: E731
     posterior, right = exact(votes, evidence, 3)
-    n_draws, tolerance = size_of(engine) if model == "dawid-skene" else (3000, 0.035)
-    draws = noise.sample(labels, model, raters=rater, n_warmup=200, n_draws=n_draws, random_state=2)
+    n_draws, tolerance = size_of(engine) if model == "dawid-skene" else (1000, 0.06)
+    draws = noise.sample(labels, model, raters=rater, n_chains=2, n_warmup=100, n_draws=n_draws, random_state=2)
     assert_draws_agree(draws, posterior, right, tolerance)
 
 
@@ -135,7 +136,7 @@ def test_gold_enters_exactly(engine):
         votes, lambda t: dawid_skene_evidence(votes, t, n_answers=2, diagonal=3.0, n_classes=2), 2, gold
     )
     labels = Labels.from_matrix(VOTES).with_gold({0: 1})
-    draws = noise.sample(labels, "dawid-skene", raters=RATER, n_warmup=200, n_draws=n_draws, random_state=3)
+    draws = noise.sample(labels, "dawid-skene", raters=RATER, n_chains=2, n_warmup=100, n_draws=n_draws, random_state=3)
     assert_draws_agree(draws, posterior, right, tolerance)
     assert draws.posterior[0, 1] == 1.0
     assert (draws.truths[:, 0] == 1).all()
@@ -187,7 +188,7 @@ def exact_clusters(votes, n_extra, gold):
     return posterior, right
 
 
-CLUSTER_GOLD = {"no gold": {}, "gold": {0: 1, 3: 0}, "gold against the votes": {1: 0}}
+CLUSTER_GOLD = {"no gold": {}, "gold against the votes": {1: 0}}
 
 
 @pytest.mark.parametrize("gold", CLUSTER_GOLD)
@@ -197,7 +198,7 @@ def test_clusters_draw_the_exact_posterior(engine, n_extra, gold):
     codes = np.array([CLUSTER_GOLD[gold].get(i, -1) for i in range(4)])
     posterior, right = exact_clusters(votes, n_extra, codes)
     labels = Labels.from_matrix(VOTES).with_gold(CLUSTER_GOLD[gold])
-    n_draws, tolerance = (5000, 0.04) if engine == "scipy" else (80_000, 0.012)
+    n_draws, tolerance = (1500, 0.06) if engine == "scipy" else (80_000, 0.012)
     # The first chain has the extra cluster; a second would have none.
     draws = noise.sample(
         labels, "subtypes", raters=RATER, n_extra=n_extra, n_chains=1, n_warmup=300, n_draws=n_draws, random_state=4
@@ -219,8 +220,8 @@ def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
                 raters=data.predictions,
                 n_extra=n_extra,
                 n_chains=2,
-                n_warmup=500,
-                n_draws=1500 if engine == "scipy" else 8000,
+                n_warmup=200,
+                n_draws=800 if engine == "scipy" else 8000,
                 random_state=0,
                 warn=False,
             )

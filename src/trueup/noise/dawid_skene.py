@@ -9,8 +9,8 @@ from scipy.special import psi
 
 from trueup._validation import check_choice, check_integer, check_number
 from trueup.labels import Labels
-from trueup.noise.base import Floats, TableModel, as_table, class_states, from_table, normalise, vote_shares
-from trueup.noise.em import expectation_maximisation
+from trueup.noise.base import Floats, TableModel, as_table, from_table, normalise
+from trueup.noise.em import fit_matrices
 from trueup.noise.identifiability import warn_if_unidentifiable
 
 __all__ = ["DawidSkene", "Pooling", "check_pooling", "learn_strength"]
@@ -86,18 +86,8 @@ class DawidSkene(TableModel):
             self.pooled_ = pooled
             return as_table(self.confusion_), normalise(state_counts), log_prior
 
-        result = expectation_maximisation(
-            labels,
-            vote_shares(labels),
-            maximise,
-            state_class=class_states(labels.n_classes),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            name="DawidSkene",
-        )
-        self.prior_ = normalise(result.expectation.state_counts)
+        fit_matrices(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
         self.pooling_ = strength
-        self.n_iter_, self.converged_, self.loss_history_ = result.n_iter, result.converged, result.loss_history
         return self
 
 

@@ -12,9 +12,11 @@ import numpy.typing as npt
 from trueup.exceptions import ConvergenceWarning
 from trueup.labels import Labels
 from trueup.noise import _kernels
-from trueup.noise.base import Floats
+from trueup.noise.base import Floats, TableModel, class_states, normalise, vote_shares
 
-__all__ = ["EMResult", "expectation_maximisation"]
+__all__ = ["EMResult", "expectation_maximisation", "fit_matrices"]
+
+Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class EMResult:
 def expectation_maximisation(
     labels: Labels,
     start: Floats,
-    maximise: Callable[[Floats, Floats], tuple[Floats, Floats, float]],
+    maximise: Maximise,
     *,
     state_class: npt.NDArray[np.int32],
     max_iter: int,
@@ -72,6 +74,24 @@ def expectation_maximisation(
             if len(losses) > 1
             else f"{name} ran for one iteration only; raise max_iter",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return EMResult(table, weights, step, len(losses), converged, losses)
+
+
+def fit_matrices(model: TableModel, labels: Labels, maximise: Maximise, *, max_iter: int, tol: float) -> None:
+    """EM from the shares of votes for a model whose states are the classes; sets what the contract promises.
+
+    `maximise` sets the model's matrices.
+    """
+    result = expectation_maximisation(
+        labels,
+        vote_shares(labels),
+        maximise,
+        state_class=class_states(labels.n_classes),
+        max_iter=max_iter,
+        tol=tol,
+        name=type(model).__name__,
+    )
+    model.prior_ = normalise(result.expectation.state_counts)
+    model.n_iter_, model.converged_, model.loss_history_ = result.n_iter, result.converged, result.loss_history

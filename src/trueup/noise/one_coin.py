@@ -8,8 +8,8 @@ import numpy as np
 
 from trueup._validation import check_integer, check_number
 from trueup.labels import Labels
-from trueup.noise.base import Floats, TableModel, as_table, class_states, normalise, vote_shares
-from trueup.noise.em import expectation_maximisation
+from trueup.noise.base import Floats, TableModel, as_table, normalise
+from trueup.noise.em import fit_matrices
 from trueup.noise.identifiability import warn_if_unidentifiable
 
 __all__ = ["OneCoin"]
@@ -61,17 +61,7 @@ class OneCoin(TableModel):
             log_prior = float((self.right * np.log(p) + self.wrong * np.log1p(-p)).sum())
             return as_table(self.confusion_), normalise(state_counts), log_prior
 
-        result = expectation_maximisation(
-            labels,
-            vote_shares(labels),
-            maximise,
-            state_class=class_states(labels.n_classes),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            name="OneCoin",
-        )
-        self.prior_ = normalise(result.expectation.state_counts)
-        self.n_iter_, self.converged_, self.loss_history_ = result.n_iter, result.converged, result.loss_history
+        fit_matrices(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
         return self
 
     def _set_rates(self, counts: Floats, labels: Labels) -> None:

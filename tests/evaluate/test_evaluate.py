@@ -1,0 +1,328 @@
+"""The front door: what goes in, every method, and agreement with what lies below."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+import trueup as tu
+from trueup import Labels, Predictions, estimators, noise, simulate
+from trueup.estimators import LABELER_METHODS, METHODS, Problem
+from trueup.metrics import get_metric
+
+FAST = {"n_draws": 200, "n_warmup": 100, "check_dependence": False}
+DEFAULT = ("accuracy", "precision", "recall", "f1")
+
+
+def votes_of(labels):
+    table = np.full((labels.n_items, labels.n_labelers), -1)
+    item, labeler, answer, _ = labels.vote_table()
+    table[item, labeler] = answer
+    return table
+
+
+@pytest.fixture(scope="module")
+def binary():
+    return simulate.dawid_skene(
+        n_items=300, n_labelers=5, prior=(0.6, 0.4), accuracy=(0.7, 0.9), classifier_accuracy=0.8, random_state=0
+    )
+
+
+@pytest.fixture(scope="module")
+def three():
+    return simulate.dawid_skene(
+        n_items=200, n_classes=3, n_labelers=5, accuracy=(0.7, 0.9), classifier_accuracy=0.8, random_state=1
+    )
+
+
+@pytest.fixture(scope="module")
+def known(binary):
+    return noise.Confusion(binary.parameters["confusion"], prior=binary.parameters["prior"])
+
+
+# ---------------------------------------------------------------------- what goes in
+
+
+def test_an_evaluation_is_a_mapping_of_estimates(binary):
+    ev = tu.evaluate(binary.predictions, binary.labels, **FAST)
+    assert isinstance(ev, tu.Evaluation)
+    assert tuple(ev) == ev.metrics == DEFAULT
+    assert len(ev) == 4
+    assert ev["accuracy"].name == "accuracy"
+    assert ev["mcc"].bounds == (-1.0, 1.0)  # not asked for, known all the same
+    assert ev["accuracy"] is ev["accuracy"]
+    assert (ev.method, ev.target, ev.noise, ev.level, ev.n_items) == ("bayes", "sample", "subtypes", 0.95, 300)
+    low, high = ev["accuracy"].interval(0.95)
+    assert low < binary.accuracy < high
+
+
+def test_what_is_no_metric_is_not_in_it(binary, known):
+    ev = tu.evaluate(binary.predictions, binary.labels, noise=known)
+    assert "accuracy" in ev
+    assert "nonsense" not in ev
+    assert ev.get("nonsense") is None
+
+
+def test_all_forms_of_predictions_are_one(binary, known):
+    forms = {
+        "array": binary.predictions,
+        "list": binary.predictions.tolist(),
+        "mapping": {int(i): int(binary.predictions[i]) for i in reversed(range(300))},
+        "classes": Predictions.from_classes(binary.predictions),
+        "probabilities": np.where(binary.predictions[:, None] == [0, 1], 0.9, 0.1),
+        "scores": Predictions.from_scores(np.where(binary.predictions == 1, 0.7, 0.2)),
+        "frame": {"item": np.arange(300), "prediction": binary.predictions},
+    }
+    means = {name: tu.evaluate(form, binary.labels, noise=known)["f1"].mean for name, form in forms.items()}
+    assert len(set(means.values())) == 1, means
+
+
+def test_positive_names_the_class_of_precision_and_recall(binary, known):
+    second = tu.evaluate(binary.predictions, binary.labels, noise=known)
+    first = tu.evaluate(binary.predictions, binary.labels, noise=known, positive=0)
+    assert second["recall"].mean == pytest.approx(second["recall:1"].mean)
+    assert first["recall"].mean == pytest.approx(second["recall:0"].mean)
+    assert first["specificity"].mean == pytest.approx(second["recall"].mean)
+    assert first["accuracy"].mean == pytest.approx(second["accuracy"].mean)
+    spoken = Predictions.from_scores(np.where(binary.predictions == 0, 0.9, 0.1), positive=0)
+    assert tu.evaluate(spoken, binary.labels, noise=known)["recall"].mean == pytest.approx(first["recall"].mean)
+
+
+def test_items_without_prediction_do_not_count(binary, known):
+    some = {i: int(binary.predictions[i]) for i in range(120)}
+    ev = tu.evaluate(some, binary.labels, noise=known, missing="ignore")
+    assert ev.n_items == 120
+    assert ev.confusion.mean.sum() == pytest.approx(120)
+    alone = tu.evaluate(some, binary.labels.select(items=range(120)), noise=known)
+    assert ev["f1"].mean == pytest.approx(alone["f1"].mean)
+
+
+# ---------------------------------------------------------------------- every method
+
+ALL = [*METHODS, *LABELER_METHODS]
+
+
+@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("which", ["binary", "three"])
+def test_every_method_runs(method, which, request):
+    data = request.getfixturevalue(which)
+    options = {"truth": data.truth} if method == "ideal" else {}
+    if method == "bayes":
+        options.update(n_draws=200, n_warmup=100)
+    ev = tu.evaluate(
+        data.predictions, data.labels, noise="dawid-skene", method=method, check_dependence=False, **options
+    )
+    assert ev.method == method
+    for name in DEFAULT:
+        assert 0 < ev[name].mean < 1
+    # With such votes all methods but those that ignore the predictions come near.
+    tolerance = 0.2 if method in ("prior-average", "labeler-mean", "labeler-median") else 0.1
+    assert ev["accuracy"].mean == pytest.approx(data.accuracy, abs=tolerance)
+
+
+@pytest.mark.parametrize("which", ["binary", "three"])
+def test_ideal_is_scikit_learn(which, request):
+    data = request.getfixturevalue(which)
+    average = "binary" if which == "binary" else "macro"
+    ev = tu.evaluate(data.predictions, data.labels, method="ideal", truth=data.truth)
+    y, p = data.truth, data.predictions
+    expected = {
+        "accuracy": sk.accuracy_score(y, p),
+        "precision": sk.precision_score(y, p, average=average),
+        "recall": sk.recall_score(y, p, average=average),
+        "f1": sk.f1_score(y, p, average=average),
+        "mcc": sk.matthews_corrcoef(y, p),
+        "kappa": sk.cohen_kappa_score(y, p),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, p),
+    }
+    for name, value in expected.items():
+        assert ev[name].mean == pytest.approx(value, rel=1e-12), name
+        assert ev[name].interval() == pytest.approx((value, value)), name
+    np.testing.assert_array_equal(ev.confusion.mean, sk.confusion_matrix(y, p))
+
+
+@pytest.mark.parametrize("method", ["bayes", "mmse"])
+@pytest.mark.parametrize("how", ["known", "dawid-skene", "subtypes"])
+def test_nothing_is_open_where_all_truths_are_known(binary, known, method, how):
+    labels = binary.labels.with_gold({i: int(y) for i, y in enumerate(binary.truth)})
+    options = FAST if method == "bayes" and how != "known" else {"check_dependence": False}
+    ev = tu.evaluate(binary.predictions, labels, noise=known if how == "known" else how, method=method, **options)
+    for name in DEFAULT:
+        value = float(get_metric(name, [0, 1])(sk.confusion_matrix(binary.truth, binary.predictions)))
+        low, high = ev[name].interval()
+        assert ev[name].mean == pytest.approx(value, abs=1e-9), name
+        assert high - low < 1e-9, name
+
+
+@pytest.mark.parametrize("how", ["known", "dawid-skene"])
+def test_a_population_is_less_certain_than_a_sample(binary, known, how):
+    model = known if how == "known" else how
+    options = {"n_draws": 1000, "n_warmup": 300, "check_dependence": False} if how != "known" else {}
+    sample, population = (
+        tu.evaluate(binary.predictions, binary.labels, noise=model, target=target, **options)
+        for target in ("sample", "population")
+    )
+    for name in ("accuracy", "precision", "recall"):
+        assert population[name].std > 1.1 * sample[name].std, name
+        assert population[name].mean == pytest.approx(sample[name].mean, abs=sample[name].std)
+    assert population.confusion.mean.sum() == pytest.approx(1.0)
+
+
+def test_gold_narrows_and_corrects(binary):
+    labels = binary.labels.with_gold({i: int(binary.truth[i]) for i in range(200)})
+    before, after = (
+        tu.evaluate(binary.predictions, x, noise="dawid-skene", n_draws=500, n_warmup=200, check_dependence=False)
+        for x in (binary.labels, labels)
+    )
+    assert after["accuracy"].std < 0.8 * before["accuracy"].std
+    low, high = after["accuracy"].interval(0.99)
+    assert low <= binary.accuracy <= high
+
+
+def test_gold_tells_that_most_labelers_err_together():
+    """The default noise model must take vetted truths for true, against any number of votes."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    votes = np.where(rng.random((300, 5)) < 0.2, truth[:, None], 1 - truth[:, None])
+    labels = Labels.from_matrix(votes).with_gold({i: int(truth[i]) for i in range(150)})
+    predictions = np.where(rng.random(300) < 0.9, truth, 1 - truth)
+    low, high = tu.evaluate(predictions, labels, **FAST)["accuracy"].interval(0.99)
+    assert low <= np.mean(predictions == truth) <= high
+
+
+# ---------------------------------------------------------------------- agreement with what lies below
+
+
+@pytest.mark.parametrize("which", ["binary", "three"])
+@pytest.mark.parametrize("target", ["sample", "population"])
+def test_known_noise_is_the_estimator_on_the_same_arrays(which, target, request):
+    data = request.getfixturevalue(which)
+    model = noise.Confusion(data.parameters["confusion"], prior=data.parameters["prior"])
+    ev = tu.evaluate(data.predictions, data.labels, noise=model, target=target, random_state=5)
+    problem = Problem(data.predictions, model.log_likelihood(data.labels), model.prior_)
+    rng = np.random.default_rng(5)
+    counts = estimators.bayes(problem, target=target, random_state=rng).counts
+    for name in DEFAULT:
+        expected = counts.estimate(get_metric(name, data.labels.classes.tolist()))
+        assert ev[name].mean == pytest.approx(expected.mean, rel=1e-12)
+        assert ev[name].interval(0.9) == pytest.approx(expected.interval(0.9), rel=1e-12)
+    assert not ev.warnings
+
+
+def test_functions_agree_with_the_metrics_of_that_name(binary):
+    def share_right(y_true, y_pred):
+        return float(np.mean(y_true == y_pred))
+
+    ev = tu.evaluate(
+        binary.predictions,
+        binary.labels,
+        noise="dawid-skene",
+        metrics=[sk.matthews_corrcoef, share_right, "mcc"],
+        n_draws=500,
+        n_warmup=200,
+        check_dependence=False,
+    )
+    assert tuple(ev) == ("matthews_corrcoef", "share_right", "mcc")
+    assert ev["matthews_corrcoef"].mean == pytest.approx(ev["mcc"].mean, abs=0.25 * ev["mcc"].std)
+    assert ev["matthews_corrcoef"].std == pytest.approx(ev["mcc"].std, rel=0.2)
+    assert ev["share_right"].mean == pytest.approx(ev["accuracy"].mean, abs=0.25 * ev["accuracy"].std)
+    named = noise.Confusion(binary.parameters["confusion"], prior=binary.parameters["prior"])
+    exact = tu.evaluate(binary.predictions, binary.labels, noise=named, metrics=sk.matthews_corrcoef)
+    assert exact["matthews_corrcoef"].mean == pytest.approx(exact["mcc"].mean, abs=0.25 * exact["mcc"].std)
+
+
+def test_functions_see_the_names_of_classes():
+    names = np.array(["cat", "dog"], dtype=object)
+    data = simulate.baseline(n_items=100, random_state=0)
+    item, labeler, answer, _ = data.labels.vote_table()
+    labels = Labels.from_frame({"item": item, "labeler": labeler, "label": names[answer]})
+
+    def cats(y_true, y_pred):
+        assert set(y_true) | set(y_pred) <= {"cat", "dog"}
+        return float(np.mean(y_pred == "cat"))
+
+    ev = tu.evaluate(names[data.predictions], labels, noise=noise.Confusion([[0.8, 0.2], [0.2, 0.8]]), metrics=[cats])
+    assert ev["cats"].mean == pytest.approx(np.mean(data.predictions == 0))
+
+
+def test_two_functions_of_one_name_are_not_mixed_up(binary, known):
+    ev = tu.evaluate(binary.predictions, binary.labels, noise=known, metrics=[lambda y, p: 0.25, lambda y, p: 0.75])
+    assert sorted(estimate.mean for estimate in ev.values()) == [0.25, 0.75]
+
+
+# ---------------------------------------------------------------------- what must not matter
+
+
+def test_order_of_items_and_names_of_classes_do_not_matter(three):
+    model = noise.Confusion(three.parameters["confusion"], prior=three.parameters["prior"])
+    plain = tu.evaluate(three.predictions, three.labels, noise=model)
+    order = np.random.default_rng(0).permutation(200)
+    shuffled = Labels.from_matrix(votes_of(three.labels)[order], classes=[0, 1, 2])
+    other = tu.evaluate(three.predictions[order], shuffled, noise=model)
+    names = np.array(["zebra", "ant", "mouse"], dtype=object)
+    rank = [1, 2, 0]  # of the new classes among the old ones: ant, mouse, zebra
+    votes = votes_of(three.labels)
+    renamed = Labels.from_matrix(names[votes], classes=sorted(names))
+    matrices = three.parameters["confusion"][:, rank][:, :, rank]
+    third = tu.evaluate(
+        names[three.predictions], renamed, noise=noise.Confusion(matrices, prior=three.parameters["prior"][rank])
+    )
+    for name in DEFAULT:
+        for ev in (other, third):
+            assert ev[name].mean == pytest.approx(plain[name].mean, abs=0.15 * plain[name].std), name
+            assert ev[name].std == pytest.approx(plain[name].std, rel=0.12), name
+    assert third["recall:zebra"].mean == pytest.approx(plain["recall:0"].mean, abs=0.15 * plain["recall:0"].std)
+
+
+@pytest.mark.parametrize("how", ["dawid-skene", "one-coin", "subtypes"])
+def test_learned_noise_does_not_know_names_or_order(how):
+    data = simulate.dawid_skene(n_items=200, n_labelers=6, accuracy=(0.75, 0.9), random_state=3)
+    options = {"n_draws": 1500, "n_warmup": 500, "check_dependence": False}
+    plain = tu.evaluate(data.predictions, data.labels, noise=how, **options)
+    order = np.random.default_rng(0).permutation(200)
+    names = np.array(["yes", "no"], dtype=object)  # sorted the other way round
+    votes = names[votes_of(data.labels)[order]]
+    other = tu.evaluate(names[data.predictions[order]], Labels.from_matrix(votes), noise=how, positive="no", **options)
+    for name in DEFAULT:
+        assert other[name].mean == pytest.approx(plain[name].mean, abs=0.3 * plain[name].std), name
+        assert other[name].std == pytest.approx(plain[name].std, rel=0.25), name
+
+
+def test_the_same_seed_gives_the_same_answer(binary):
+    a, b, c = (tu.evaluate(binary.predictions, binary.labels, random_state=seed, **FAST) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a["accuracy"].values, b["accuracy"].values)
+    assert not np.array_equal(a["accuracy"].values, c["accuracy"].values)
+
+
+def test_progress_is_heard(binary):
+    heard = []
+    tu.evaluate(binary.predictions, binary.labels, progress=heard.append, **FAST)
+    assert max(heard) == pytest.approx(1.0)
+
+
+# ---------------------------------------------------------------------- calibration
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["known", "dawid-skene"])
+def test_intervals_hold_the_truth_as_often_as_they_say(how):
+    """Prior and classifier are drawn from the priors that the method assumes, so coverage is exact but for chance."""
+    held, n = 0, 120
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        classifier = rng.dirichlet([1, 1], size=2) if how == "known" else None
+        data = simulate.dawid_skene(
+            n_items=150,
+            n_labelers=5,
+            accuracy=(0.6, 0.9),
+            classifier_confusion=classifier,
+            random_state=rng,
+        )
+        model = noise.Confusion(data.parameters["confusion"], prior=data.parameters["prior"])
+        options = {"n_draws": 500, "n_warmup": 300} if how != "known" else {}
+        ev = tu.evaluate(
+            data.predictions, data.labels, noise=model if how == "known" else how, check_dependence=False, **options
+        )
+        low, high = ev["accuracy"].interval(0.9)
+        held += low - 1e-9 <= data.accuracy <= high + 1e-9
+    # Three standard errors of a share of 0.9; discrete intervals may hold more.
+    assert held / n > 0.9 - 3 * np.sqrt(0.09 / n)
