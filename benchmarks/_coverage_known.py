@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import Section, Tally, as_text, share, tracked
-from trueup.metrics import as_metric, confusion_counts
+from trueup.metrics import confusion_counts, get_metric
 from trueup.simulate import Simulation
 
 __all__ = [
@@ -44,11 +44,17 @@ def known_noise(sim: Simulation) -> tu.noise.Difficulty:
     return tu.noise.Difficulty(difficulty=p["difficulty"], fallibility=p["fallibility"], prior=p["prior"])
 
 
+def true_counts(sim: Simulation) -> npt.NDArray[np.float64]:
+    """The confusion counts with the truth known."""
+    assert sim.predictions is not None
+    return confusion_counts(sim.truth, sim.predictions, sim.labels.n_classes)
+
+
 def true_values(sim: Simulation) -> dict[str, float]:
     """The metrics on this sample with the truth known; nan where they are undefined."""
-    counts = confusion_counts(sim.truth, sim.predictions, sim.labels.n_classes)
+    counts = true_counts(sim)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return {name: float(as_metric(name, [0, 1], positive=1)(counts)) for name in METRICS}
+        return {name: float(get_metric(name, [0, 1], positive=1)(counts)) for name in METRICS}
 
 
 def tally_known(sim: Simulation, tallies: Tallies, *, seed: int, methods: tuple[str, ...] = METHODS) -> dict[str, Any]:
@@ -97,7 +103,8 @@ def su(quick: bool) -> Section:
 
 def _table_12(off: npt.NDArray[np.float64], iterations: list[int], converged: list[bool]) -> tuple[str, dict[str, Any]]:
     paper = {"p_D": (-0.0113, 0.0104, 0.0314), "p_FA": (0.0120, 0.0136, 0.0442)}
-    rows, numbers = [], {}
+    rows: list[list[str]] = []
+    numbers: dict[str, Any] = {}
     for k, name in enumerate(("p_D", "p_FA")):
         error = off[:, k][~np.isnan(off[:, k])]
         mean_absolute = float(np.abs(error).mean())
@@ -199,10 +206,11 @@ def multiclass(quick: bool) -> Section:
             fallibility=(0.0, 0.4),
             random_state=seed,
         )
-        counts = confusion_counts(sim.truth, sim.predictions, 4)
-        true = [sim.accuracy, *counts.ravel().tolist()]
+        true = [sim.accuracy, *true_counts(sim).ravel().tolist()]
         for method in METHODS:
-            fewer = {"n_draws": 2500} if method == "mmse" else {}  # of 10⁴: changes digits, not coverage
+            fewer: dict[str, Any] = (
+                {"n_draws": 2500} if method == "mmse" else {}
+            )  # of 10⁴: changes digits, not coverage
             ev = tu.evaluate(
                 sim.predictions,
                 sim.labels,

@@ -118,7 +118,7 @@ def evaluate(
         solution = _solve(method, problem, target, truth, labels, rng, options)
     learned = model is not None and (isinstance(model, str) or not _is_known(model))
     findings, independence = _findings.collect(
-        labels, codes, solution, learned=learned, check_dependence=check_dependence
+        labels, codes, solution, learned=learned, drawn=isinstance(model, str), check_dependence=check_dependence
     )
     if isinstance(model, NoiseModel) and method == "bayes" and not _is_known(model):
         findings = (
@@ -138,7 +138,7 @@ def evaluate(
         independence=independence,
         solution=solution,
         problem=problem,
-        scores=None if aligned.scores is None else aligned.scores[0],
+        scores=_scores_for(positive_code, aligned),
         positive=positive_code,
         functions=functions,
         seed=random_state if not isinstance(random_state, np.random.Generator) else 0,
@@ -174,14 +174,31 @@ def _metrics(
         metrics = [metrics]
     if not len(metrics):
         raise InvalidParameter('metrics must name at least one metric, got none; pass e.g. ["accuracy"]')
-    names, functions = [], {}
+    names: list[str] = []
+    functions: dict[str, FunctionMetric] = {}
     for wanted in metrics:
         metric = as_metric(wanted, labels.classes.tolist(), positive=labels.classes[positive])
-        name = wanted if isinstance(wanted, str) else metric.name
+        name = wanted if isinstance(wanted, str) else _unused(metric.name, names)
         names.append(name)
         if isinstance(metric, FunctionMetric):
             functions[name] = metric
     return tuple(names), functions
+
+
+def _unused(name: str, taken: list[str]) -> str:
+    """The name, numbered if another function has it already."""
+    k = 2
+    numbered = name
+    while numbered in taken:
+        numbered, k = f"{name}_{k}", k + 1
+    return numbered
+
+
+def _scores_for(positive: int, aligned: AlignedPredictions) -> Any:
+    """The scores of the system, turned around where they speak for the other class."""
+    if aligned.scores is None:
+        return None
+    return aligned.scores[0] if aligned.positive in (None, positive) else -aligned.scores[0]
 
 
 def _is_known(model: NoiseModel | None) -> bool:

@@ -18,13 +18,20 @@ _CHECKED_VOTES = 300_000  # the check of independence looks at this many votes a
 
 
 def collect(
-    labels: Labels, codes: npt.NDArray[np.int32], solution: Solution, *, learned: bool, check_dependence: bool
+    labels: Labels,
+    codes: npt.NDArray[np.int32],
+    solution: Solution,
+    *,
+    learned: bool,
+    drawn: bool,
+    check_dependence: bool,
 ) -> tuple[tuple[str, ...], IndependenceCheck | None]:
     """Sentences, the gravest first, and the independence check if it was made."""
     found: list[str] = []
     independence = None
     if learned:
-        problem = identifiability_problem(labels, extra_raters=1)
+        # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
+        problem = identifiability_problem(labels, extra_raters=1 if drawn else 0)
         if problem:
             found.append(problem[0].upper() + problem[1:] + ".")
         elif labels.n_votes < 2 * labels.n_items:
@@ -33,7 +40,7 @@ def collect(
                 "from few overlaps, and intervals are wide for a reason."
             )
     found += solution.notes
-    if check_dependence and learned and labels.n_votes > labels.n_items:
+    if check_dependence and learned and (labels.votes_per_item > 1).any():
         independence = _dependence(labels)
         if independence.dependent:
             found.append(independence.sentence)

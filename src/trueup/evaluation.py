@@ -137,6 +137,16 @@ class Evaluation(Mapping[str, Estimate]):
             self._cache[name] = self._estimate(name)
         return self._cache[name]
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The estimate of a metric, or `default` where there is no such metric."""
+        try:
+            return self[name]
+        except InvalidParameter:
+            return default
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)
 

@@ -105,7 +105,7 @@ ALL = [*METHODS, *LABELER_METHODS]
 @pytest.mark.parametrize("which", ["binary", "three"])
 def test_every_method_runs(method, which, request):
     data = request.getfixturevalue(which)
-    options = {"truth": data.truth} if method == "ideal" else {}
+    options = {"ideal": {"truth": data.truth}, "prior-average": {"n_draws": 2000}}.get(method, {})
     if method == "bayes":
         options.update(n_draws=200, n_warmup=100)
     ev = tu.evaluate(
@@ -163,7 +163,7 @@ def test_a_population_is_less_certain_than_a_sample(binary, known, how):
     )
     for name in ("accuracy", "precision", "recall"):
         assert population[name].std > 1.1 * sample[name].std, name
-        assert population[name].mean == pytest.approx(sample[name].mean, abs=sample[name].std)
+        assert population[name].mean == pytest.approx(sample[name].mean, abs=2 * population[name].std)
     assert population.confusion.mean.sum() == pytest.approx(1.0)
 
 
@@ -273,7 +273,7 @@ def test_order_of_items_and_names_of_classes_do_not_matter(three):
     assert third["recall:zebra"].mean == pytest.approx(plain["recall:0"].mean, abs=0.15 * plain["recall:0"].std)
 
 
-@pytest.mark.parametrize("how", ["dawid-skene", "one-coin", "subtypes"])
+@pytest.mark.parametrize("how", ["dawid-skene", pytest.param("one-coin", marks=pytest.mark.slow), "subtypes"])
 def test_learned_noise_does_not_know_names_or_order(how):
     data = simulate.dawid_skene(n_items=200, n_labelers=6, accuracy=(0.75, 0.9), random_state=3)
     options = {"n_draws": 1500, "n_warmup": 500, "check_dependence": False}

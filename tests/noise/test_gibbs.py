@@ -12,6 +12,8 @@ from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter, InvalidPredictions
 
 ENGINES = ("scipy", "numba")
+# The reference takes a millisecond a sweep, so where it needs thousands of them it runs with the long statistics.
+COMPILED = pytest.mark.parametrize("engine", [pytest.param("scipy", marks=pytest.mark.slow), "numba"], indirect=True)
 VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 RATER = np.array([0, 1, 0, -1])  # the last item has no prediction
 
@@ -101,7 +103,7 @@ def test_dawid_skene_draws_the_exact_posterior(engine):
     assert_draws_agree(draws, posterior, right, tolerance)
 
 
-def test_one_coin_draws_the_exact_posterior(engine):
+def test_one_coin_draws_the_exact_posterior():
     votes = np.column_stack([VOTES, RATER])
     posterior, right = exact(votes, lambda t: one_coin_evidence(votes, t, n_classes=2), 2)
     draws = noise.sample(
@@ -110,6 +112,7 @@ def test_one_coin_draws_the_exact_posterior(engine):
     assert_draws_agree(draws, posterior, right, 0.06)
 
 
+@COMPILED
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
 def test_three_classes_and_abstentions_too(engine, model):
     said = np.array([["a", "a", "u"], ["b", "c", "b"], ["c", "u", "a"], ["a", "b", "b"]], dtype=object)
@@ -128,6 +131,7 @@ def test_three_classes_and_abstentions_too(engine, model):
     assert_draws_agree(draws, posterior, right, tolerance)
 
 
+@COMPILED
 def test_gold_enters_exactly(engine):
     votes = np.column_stack([VOTES, RATER])
     gold = np.array([1, -1, -1, -1])
@@ -191,6 +195,7 @@ def exact_clusters(votes, n_extra, gold):
 CLUSTER_GOLD = {"no gold": {}, "gold against the votes": {1: 0}}
 
 
+@COMPILED
 @pytest.mark.parametrize("gold", CLUSTER_GOLD)
 @pytest.mark.parametrize("n_extra", [0, 1])
 def test_clusters_draw_the_exact_posterior(engine, n_extra, gold):
@@ -206,7 +211,7 @@ def test_clusters_draw_the_exact_posterior(engine, n_extra, gold):
     assert_draws_agree(draws, posterior, right, tolerance)
 
 
-@pytest.mark.parametrize("n_extra", [0, 2])
+@pytest.mark.parametrize("n_extra", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
     pytest.importorskip("numba")
     data = simulate.dependent(n_items=60, n_labelers=5, random_state=0)
@@ -290,6 +295,7 @@ def test_shapes_sums_and_seeds(strong, engine, model):
     assert not np.array_equal(draws.truths, other.truths)
 
 
+@COMPILED
 @pytest.mark.parametrize("model", MODELS)
 def test_strong_votes_leave_one_reading(strong, engine, model):
     draws = draw(strong, model)

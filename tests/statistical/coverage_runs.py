@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 import trueup as tu
-from trueup.metrics import as_metric, confusion_counts
+from trueup.metrics import confusion_counts, get_metric
 from trueup.posteriors import DrawnEstimate
 
 LEVEL = 0.95
@@ -79,7 +79,7 @@ def known_runs(n_runs: int, n_items: int, first_seed: int) -> dict[tuple[str, st
         for method in ("bayes", "mmse"):
             ev = tu.evaluate(sim.predictions, sim.labels, noise=noise, metrics=KNOWN_METRICS, method=method)
             for name in KNOWN_METRICS:
-                cases[method, name].add(float(as_metric(name, [0, 1], positive=1)(counts)), ev[name])
+                cases[method, name].add(float(get_metric(name, [0, 1], positive=1)(counts)), ev[name])
     return cases
 
 

@@ -42,7 +42,13 @@ def _log_allocation(state_counts, is_extra, rare_a, rare_b):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True)
-def _draw_hyper(counts, state_counts, labels, is_extra, pooled, strength, prior, rng):  # type: ignore[no-untyped-def]
+def _agrees(held, state, label):  # type: ignore[no-untyped-def]
+    """Whether a state may have a class: it holds no item known to be of another."""
+    return held[state].sum() == held[state, label]
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, prior, rng):  # type: ignore[no-untyped-def]
     """Tables, strengths, classes of extra clusters, pooled rows and roles; see `ClusterSampler.draw`."""
     n_labelers, n_answers, n_states = counts.shape
     main_diagonal, extra_diagonal, rare_a, rare_b, shape0, rate0 = prior
@@ -81,10 +87,12 @@ def _draw_hyper(counts, state_counts, labels, is_extra, pooled, strength, prior,
                 top = max(top, weight[y])
             total = 0.0
             for y in range(n_classes):
-                weight[y] = math.exp(weight[y] - top)
+                weight[y] = math.exp(weight[y] - top) if _agrees(held, g, y) else 0.0
                 total += weight[y]
             rest = rng.random() * total
             for y in range(n_classes):
+                if weight[y] == 0.0:
+                    continue
                 labels[g] = y
                 rest -= weight[y]
                 if rest < 0:
@@ -97,27 +105,30 @@ def _draw_hyper(counts, state_counts, labels, is_extra, pooled, strength, prior,
             total += pooled[g, a]
         for a in range(n_answers):
             pooled[g, a] /= total
+    # Pairs are unordered and the condition is the same from both sides, so each step has its own reverse.
     for a in range(n_states):
-        for b in range(n_states):
-            if is_extra[a] or b == a or (b < a and not is_extra[b]):
-                continue  # two main clusters are tried once
-            diagonal_b = extra_diagonal if is_extra[b] else main_diagonal
+        for b in range(a + 1, n_states):
             la = labels[a]
             lb = labels[b]
-            change = (main_diagonal - 1) * (math.log(pooled[b, la]) - math.log(pooled[a, la]))
+            if (is_extra[a] and is_extra[b]) or not (_agrees(held, a, lb) and _agrees(held, b, la)):
+                continue
+            diagonal_a = extra_diagonal if is_extra[a] else main_diagonal
+            diagonal_b = extra_diagonal if is_extra[b] else main_diagonal
+            change = (diagonal_a - 1) * (math.log(pooled[b, la]) - math.log(pooled[a, la]))
             change += (diagonal_b - 1) * (math.log(pooled[a, lb]) - math.log(pooled[b, lb]))
-            swaps_role = is_extra[b]
-            if swaps_role:
+            role_a = is_extra[a]
+            role_b = is_extra[b]
+            if role_a != role_b:
                 before = _log_allocation(state_counts, is_extra, rare_a, rare_b)
-                is_extra[a] = True
-                is_extra[b] = False
+                is_extra[a] = role_b
+                is_extra[b] = role_a
                 change += _log_allocation(state_counts, is_extra, rare_a, rare_b) - before
             if math.log(max(rng.random(), 1e-300)) < change:
                 labels[a] = lb
                 labels[b] = la
-            elif swaps_role:
-                is_extra[a] = False
-                is_extra[b] = True
+            else:
+                is_extra[a] = role_a
+                is_extra[b] = role_b
 
 
 @numba.njit(cache=True, nogil=True)
@@ -185,6 +196,7 @@ def run_chain(
     n_draws = len(out_prior)
     counts = np.zeros((n_all, n_answers, n_states))
     state_counts = np.zeros(n_states)
+    held = np.zeros((n_states, n_classes))  # items of known class in each state
     table = np.empty((n_all * n_answers, n_states))
     weights = np.empty(n_states)
     p = np.empty(n_states)
@@ -195,6 +207,8 @@ def run_chain(
     hyper = (prior[0], prior[1], prior[2], prior[3], prior[4], prior[5])
     for i in range(n_items):
         state_counts[first_states[i]] += 1
+        if gold[i] >= 0:
+            held[first_states[i], gold[i]] += 1
         for j in range(indptr[i], indptr[i + 1]):
             t = indices[j] // n_answers
             counts[t, indices[j] - t * n_answers, first_states[i]] += data[j]
@@ -203,7 +217,7 @@ def run_chain(
     next_kept = 0
     for sweep in range(n_warmup + n_draws):
         if hierarchical:
-            _draw_hyper(counts, state_counts, labels, is_extra, pooled, strength, hyper, rng)
+            _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, hyper, rng)
         _draw_weights(state_counts, is_extra, rare_a, rare_b, weights, rng)
         for t in range(n_all):
             for g in range(n_states):
@@ -215,6 +229,7 @@ def run_chain(
                     table[t * n_answers + a, g] = max(row[a] / total, _FLOOR)
         counts[:] = 0.0
         state_counts[:] = 0.0
+        held[:] = 0.0
         log_likelihood = 0.0
         k = sweep - n_warmup
         keep_truth = k >= 0 and next_kept < len(kept) and kept[next_kept] == k
@@ -249,6 +264,8 @@ def run_chain(
                     if rest < 0.0:
                         break
             state_counts[drawn] += 1.0
+            if gold[i] >= 0:
+                held[drawn, gold[i]] += 1.0
             for j in range(indptr[i], indptr[i + 1]):
                 t = indices[j] // n_answers
                 counts[t, indices[j] - t * n_answers, drawn] += data[j]

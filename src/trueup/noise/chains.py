@@ -186,13 +186,14 @@ def _sweep(
     )
     counts = np.asarray((votes.T @ chosen).toarray())
     state_counts = np.bincount(states, minlength=sampler.n_states).astype(float)
+    gold = _gold_counts(labels, states, sampler.n_states)
     raters = np.arange(labels.n_labelers, problem.n_all)
     everyone = np.arange(labels.n_labelers)
     rows = np.arange(n_items)
     volume = labels.votes_per_labeler
     total = n_warmup + len(out.prior)
     for sweep in range(total):
-        sampler.draw(counts, state_counts, rng)
+        sampler.draw(counts, state_counts, gold, rng)
         step = _kernels.gibbs_step(
             votes,
             sampler.table,
@@ -203,6 +204,7 @@ def _sweep(
             engine=engine,
         )
         counts, state_counts = step.counts, step.state_counts
+        gold = _gold_counts(labels, step.states, sampler.n_states)
         k = sweep - n_warmup
         if k >= 0:
             truth = sampler.labels[step.states]
@@ -219,3 +221,10 @@ def _sweep(
                 out.truths[at] = truth
         if sweep % 50 == 49 or sweep == total - 1:
             report((sweep + 1) / total)
+
+
+def _gold_counts(labels: Labels, states: npt.NDArray[np.int16], n_states: int) -> Floats:
+    """How many items of each known class are in each state, shape (n_states, n_classes)."""
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    cell = states[known].astype(np.int64) * labels.n_classes + labels.gold_codes[known]
+    return np.bincount(cell, minlength=n_states * labels.n_classes).reshape(n_states, -1).astype(float)

@@ -44,11 +44,14 @@ class Confusion(TableModel):
     def __init__(self, matrices: npt.ArrayLike | Mapping[Any, Any], *, prior: npt.ArrayLike | None = None) -> None:
         self.matrices = matrices
         self.prior = prior
-        if isinstance(matrices, Mapping):
-            names: list[Hashable] | None = list(matrices)
-            array = np.array([matrices[name] for name in matrices], dtype=float)
-        else:
-            names, array = None, np.array(matrices, dtype=float)
+        names: list[Hashable] | None = list(matrices) if isinstance(matrices, Mapping) else None
+        try:
+            array = np.array(list(matrices.values()) if isinstance(matrices, Mapping) else matrices, dtype=float)
+        except (ValueError, TypeError):
+            raise InvalidParameter(
+                "matrices must be numbers of one shape (n_labelers, n_classes, n_answers), got matrices of different "
+                "shapes or no numbers; rows are the truth"
+            ) from None
         if array.ndim not in (2, 3) or array.shape[-1] < array.shape[-2] or array.shape[-2] < 2:
             raise InvalidParameter(
                 f"matrices must have shape (n_labelers, n_classes, n_answers), got {array.shape}; rows are the truth"
@@ -57,7 +60,7 @@ class Confusion(TableModel):
         self._names = names
         n_classes = array.shape[-2]
         uniform = np.full(n_classes, 1 / n_classes)
-        self.prior_ = uniform if prior is None else check_distribution(prior, name="prior", n=n_classes)
+        self.prior_ = uniform if prior is None else check_distribution(prior, name="prior", n=n_classes, positive=True)
         self.pooled_ = normalise(self.confusion_.mean(axis=0)) if array.ndim == 3 else self.confusion_
         self.n_iter_, self.converged_, self.loss_history_ = 0, True, []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self
 
 import numpy as np
-from scipy.special import psi
+from scipy.special import gammaln, psi
 
 from trueup._validation import check_choice, check_integer, check_number
 from trueup.labels import Labels
@@ -81,6 +81,10 @@ class DawidSkene(TableModel):
                 pseudo = strength[:, None] * pooled
                 self.confusion_ = normalise(by_labeler + pseudo)
                 log_prior = float((pseudo * np.log(np.maximum(self.confusion_, 1e-300))).sum())
+                if self.pooling == "auto":  # the density's normaliser moves with the strength
+                    log_prior += labels.n_labelers * float(
+                        (gammaln(strength + labels.n_answers) - gammaln(1 + pseudo).sum(axis=1)).sum()
+                    )
             else:
                 self.confusion_ = normalise(by_labeler)
             self.pooled_ = pooled

@@ -114,7 +114,10 @@ class Difficulty(NoiseModel):
             attentive = _beta_mean(was_attentive, times, labeler, labels.n_labelers, self.fallibility_beta)
             joint = _log_likelihood(labels, 1 - clear, 1 - attentive) + np.log(np.maximum(prior, 1e-300))
             log_prior = _log_beta(clear, self.difficulty_beta) + _log_beta(attentive, self.fallibility_beta)
-            losses.append(-float(logsumexp(joint, axis=1).sum() + log_prior) / max(labels.n_votes, 1))
+            evidence = logsumexp(joint, axis=1)
+            known = np.flatnonzero(labels.gold_codes >= 0)
+            evidence[known] = joint[known, labels.gold_codes[known]]
+            losses.append(-float(evidence.sum() + log_prior) / max(labels.n_votes, 1))
             posterior = with_gold(np.exp(log_softmax(joint, axis=1)), labels)
             if len(losses) > 1 and abs(losses[-2] - losses[-1]) < self.tol:
                 self.converged_ = True

@@ -81,7 +81,7 @@ def check_independence(
        discrepancies", Statistica Sinica.
     """
     check_integer(n_replicates, name="n_replicates", low=20)
-    if labels.n_votes <= labels.n_items:
+    if (labels.votes_per_item < 2).all():
         return IndependenceCheck(1.0, 1.0, "No item has two votes, so nothing can be said about dependence.")
     states = _States.of(model, labels)
     rng = as_generator(random_state)
@@ -175,6 +175,9 @@ class _States:
         """Votes of the same labelers on the same items, drawn from the model."""
         labels = self.labels
         state = rng.choice(len(self.weights), size=labels.n_items, p=normalise(self.weights))
+        for y in np.unique(labels.gold_codes[labels.gold_codes >= 0]):  # where the truth is known, it is kept
+            known = np.flatnonzero(labels.gold_codes == y)
+            state[known] = rng.choice(len(self.weights), len(known), p=normalise(self.weights * (self.of_class == y)))
         item, labeler, _, times = labels.vote_table()
         item, labeler = np.repeat(item, times), np.repeat(labeler, times)
         cumulative = self.matrices.cumsum(axis=2)[labeler, state[item]]

@@ -38,8 +38,17 @@ class Sampler(ABC):
         return len(self.labels)
 
     @abstractmethod
-    def draw(self, counts: Floats, state_counts: Floats, rng: np.random.Generator) -> None:
-        """Draw the parameters given how often labelers gave answers to items of each state."""
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Draw the parameters given the states.
+
+        Parameters
+        ----------
+        counts : array of shape (n_labelers * n_answers, n_states)
+            How often labelers gave answers to items of each state.
+        state_counts : array of shape (n_states,)
+        gold : array of shape (n_states, n_classes)
+            How many items of each known class are in each state; a state that holds one has that class.
+        """
 
     def confusion(self, labelers: npt.NDArray[np.int64]) -> Floats:
         """P(answer | class) of some labelers, the clusters of a class averaged; shape (n, n_classes, n_answers)."""
@@ -74,7 +83,7 @@ class DawidSkeneSampler(Sampler):
         nothing = np.zeros(len(base), dtype=np.bool_)
         return self.labels.astype(np.int64), nothing, base / total[:, None], total, np.ones(6), False
 
-    def draw(self, counts: Floats, state_counts: Floats, rng: np.random.Generator) -> None:
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         """Dirichlet draws of rows and prior."""
         shape = counts.reshape(self.n_labelers, self.n_answers, self.n_classes) + self._base
         gamma = rng.standard_gamma(shape)
@@ -92,7 +101,7 @@ class OneCoinSampler(Sampler):
         self.labels = np.arange(n_classes, dtype=np.int32)
         self._right, self._wrong = right, wrong
 
-    def draw(self, counts: Floats, state_counts: Floats, rng: np.random.Generator) -> None:
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         """Beta draws of accuracies, Dirichlet draw of the prior."""
         by_labeler = counts.reshape(self.n_labelers, self.n_answers, self.n_classes)
         decided = by_labeler[:, : self.n_classes]
@@ -159,14 +168,14 @@ class ClusterSampler(Sampler):
         base[np.arange(len(self.labels)), self.labels] = self._diagonal()
         return base
 
-    def draw(self, counts: Floats, state_counts: Floats, rng: np.random.Generator) -> None:
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         """Strengths, classes of the extra clusters, pooled rows, roles, weights and rows, in this order."""
         by_state = counts.reshape(self.n_labelers, self.n_answers, -1).transpose(2, 0, 1)  # states, labelers, answers
         tables = self._draw_tables_and_strengths(by_state, rng)
-        self._draw_extra_labels(tables, rng)
+        self._draw_extra_labels(tables, gold, rng)
         gamma = rng.standard_gamma(self._base() + tables) + 1e-12
         self.pooled = gamma / gamma.sum(axis=1, keepdims=True)
-        self._exchange_roles(state_counts, rng)
+        self._exchange_roles(state_counts, gold, rng)
         self._draw_weights(state_counts, rng)
         shape = (self.strength[:, None] * self.pooled)[:, None, :] + by_state
         rows = np.maximum(rng.standard_gamma(shape), 1e-100)
@@ -200,28 +209,31 @@ class ClusterSampler(Sampler):
         self.strength = np.maximum(drawn, 1e-2)
         return np.asarray(tables, dtype=float)
 
-    def _draw_extra_labels(self, tables: Floats, rng: np.random.Generator) -> None:
+    def _draw_extra_labels(self, tables: Floats, gold: Floats, rng: np.random.Generator) -> None:
         """The class of each extra cluster given its tables, the pooled row integrated out."""
         of_classes = tables[self.is_extra][:, : self.n_classes]
         if len(of_classes):
             weight = gammaln(self._extra + of_classes) - gammaln(1.0 + of_classes)
+            weight[_contradicts(gold[self.is_extra])] = -np.inf
             gumbel = rng.gumbel(size=weight.shape)
             self.labels[self.is_extra] = np.argmax(weight + gumbel, axis=1)
 
-    def _exchange_roles(self, state_counts: Floats, rng: np.random.Generator) -> None:
-        """Propose that a main cluster and another change class and role, weights integrated out."""
+    def _exchange_roles(self, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Propose that two clusters, one main at least, exchange class and role, weights integrated out."""
         log_pooled = np.log(self.pooled)
+        forbidden = _contradicts(gold)
+        # Pairs are unordered and the condition is the same from both sides, so each step has its own reverse.
         for a in range(len(self.labels)):
-            for b in range(len(self.labels)):
-                if self.is_extra[a] or b == a or (b < a and not self.is_extra[b]):
-                    continue  # two main clusters are tried once
-                diagonal = self._diagonal()
+            for b in range(a + 1, len(self.labels)):
                 la, lb = self.labels[a], self.labels[b]
+                if (self.is_extra[a] and self.is_extra[b]) or forbidden[a, lb] or forbidden[b, la]:
+                    continue
+                diagonal = self._diagonal()
                 change = (diagonal[a] - 1) * (log_pooled[b, la] - log_pooled[a, la])
                 change += (diagonal[b] - 1) * (log_pooled[a, lb] - log_pooled[b, lb])
                 roles = self.is_extra.copy()
                 roles[[a, b]] = roles[[b, a]]
-                if self.is_extra[b]:
+                if self.is_extra[a] != self.is_extra[b]:
                     change += self._log_allocation(state_counts, roles)
                     change -= self._log_allocation(state_counts, self.is_extra)
                 if np.log(rng.random()) < change:
@@ -245,3 +257,8 @@ class ClusterSampler(Sampler):
         share = rng.beta(a + extra, b + main)
         total = np.where(self.is_extra, gamma[self.is_extra].sum(), gamma[~self.is_extra].sum())
         self.weights = np.maximum(gamma / total * np.where(self.is_extra, share, 1 - share), _TINY)
+
+
+def _contradicts(gold: Floats) -> npt.NDArray[np.bool_]:
+    """Which classes a state cannot have, since it holds an item known to be of another; shape (n_states, n_classes)."""
+    return np.asarray(gold.sum(axis=1, keepdims=True) > gold)

@@ -1,0 +1,213 @@
+"""What a user hears before trusting the numbers, and what bad input is told."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup import Labels, Predictions, noise, simulate
+from trueup.exceptions import (
+    InvalidLabels,
+    InvalidParameter,
+    InvalidPredictions,
+    TrueupError,
+)
+
+FAST = {"n_draws": 100, "n_warmup": 50}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate.dawid_skene(n_items=200, n_labelers=5, accuracy=(0.75, 0.9), random_state=0)
+
+
+def has(ev, *words):
+    return any(all(word in sentence for word in words) for sentence in ev.warnings)
+
+
+# ---------------------------------------------------------------------- findings
+
+
+def test_clean_data_raise_no_alarm(data):
+    ev = tu.evaluate(data.predictions, data.labels, noise="dawid-skene", n_draws=1000, n_warmup=300)
+    assert ev.warnings == ()
+    assert ev.independence is not None
+    assert not ev.independence.dependent
+    assert tu.evaluate(data.predictions, data.labels, check_dependence=False, **FAST).independence is None
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.IdentifiabilityWarning")
+@pytest.mark.parametrize("how", ["dawid-skene", "subtypes", "one-coin"])
+def test_one_labeler_and_a_classifier_cannot_be_told_apart(data, how):
+    ev = tu.evaluate(data.predictions, data.labels.select(labelers=[0]), noise=how, **FAST)
+    assert has(ev, "cannot be known", "labels.with_gold")
+    assert ev.warnings[0].startswith("No item has more than")
+
+
+@pytest.mark.parametrize("options", [{"method": "mmse"}, {"noise": "glad"}], ids=str)
+def test_two_labelers_are_unidentifiable_where_noise_is_fitted_first(data, options):
+    """A noise model fitted on its own does not see the classifier, which is then no third rater."""
+    two = data.labels.select(labelers=[0, 1])
+    ev = tu.evaluate(data.predictions, two, **{"noise": "dawid-skene", "check_dependence": False, **options})
+    assert has(ev, "cannot be known", "labels.with_gold")
+
+
+def test_two_labelers_and_a_classifier_are_three_raters(data):
+    """What is drawn counts the classifier as a rater, so no warning may say that rates cannot be known."""
+    two = data.labels.select(labelers=[0, 1])
+    ev = tu.evaluate(data.predictions, two, noise="dawid-skene", check_dependence=False, **FAST)
+    assert not has(ev, "cannot be known")
+
+
+def test_few_votes_are_said(data):
+    votes = np.full((200, 5), -1)
+    item, labeler, answer, _ = data.labels.vote_table()
+    votes[item, labeler] = answer
+    votes[30:, 1:] = -1
+    ev = tu.evaluate(data.predictions, Labels.from_matrix(votes), noise="dawid-skene", check_dependence=False, **FAST)
+    assert has(ev, "votes an item on average")
+
+
+def test_known_noise_is_not_doubted(data):
+    two = data.labels.select(labelers=[0, 1])
+    ev = tu.evaluate(data.predictions, two, noise=noise.Confusion(data.parameters["confusion"][:2]))
+    assert ev.warnings == ()
+    assert ev.independence is None
+
+
+def test_a_classifier_that_is_a_labeler_is_recognised(data):
+    item, labeler, answer, _ = data.labels.vote_table()
+    copy = np.empty(200, dtype=int)
+    copy[item[labeler == 2]] = answer[labeler == 2]
+    ev = tu.evaluate(copy, data.labels, noise="dawid-skene", check_dependence=False, **FAST)
+    assert has(ev, "copy of labeler 2", "without_labeler")
+    without = data.labels.without_labeler(2)
+    assert not has(tu.evaluate(copy, without, noise="dawid-skene", check_dependence=False, **FAST), "copy")
+    plain = tu.evaluate(data.predictions, data.labels, noise="dawid-skene", check_dependence=False, **FAST)
+    assert not has(plain, "copy")
+
+
+def test_dependent_labelers_are_named(data):
+    dependent = simulate.dependent(
+        n_items=800, n_labelers=6, subtype_weights=(0.6, 0.4), subtype_accuracy=(0.95, 0.55), random_state=0
+    )
+    ev = tu.evaluate(dependent.predictions, dependent.labels, noise="dawid-skene", **FAST)
+    assert has(ev, "Labelers err together", 'noise="subtypes"')
+    assert ev.independence.dependent
+
+
+def test_a_class_that_hardly_occurs_is_named():
+    rng = np.random.default_rng(0)
+    votes = (rng.random((2000, 3)) < 0.001).astype(int)
+    labels = Labels.from_matrix(votes)
+    ev = tu.evaluate(votes[:, 0], labels, noise=noise.Confusion([[0.999, 0.001], [0.001, 0.999]], prior=[0.999, 0.001]))
+    assert has(ev, "Class 1 hardly occurs")
+
+
+def test_fitted_noise_is_said_to_be_taken_as_known(data):
+    ev = tu.evaluate(data.predictions, data.labels, noise=noise.GLAD(tol=1e-3), check_dependence=False)
+    assert has(ev, "GLAD was fitted and is taken as known")
+    assert has(tu.evaluate(data.predictions, data.labels, method="mmse", noise="one-coin"), "too narrow")
+
+
+def test_chains_that_have_not_mixed_are_said():
+    weak = simulate.baseline(n_items=200, random_state=1)
+    ev = tu.evaluate(weak.predictions, weak.labels, n_draws=10, n_warmup=0, check_dependence=False)
+    assert has(ev, "have not mixed")
+    assert ev.solution.diagnostics["r_hat"] > 1.05
+
+
+# ---------------------------------------------------------------------- bad input
+
+CASES = {
+    "wrong length": (lambda d: {"predictions": [0, 1]}, InvalidPredictions, "got 2 for 200 items"),
+    "unknown item": (
+        lambda d: {"predictions": {**dict(enumerate(d.predictions.tolist())), 999: 1}},
+        InvalidPredictions,
+        r"got 1 of 201 for others: \[999\]",
+    ),
+    "unknown items": (lambda d: {"predictions": {f"i{k}": 0 for k in range(200)}}, InvalidPredictions, "for others"),
+    "missing item": (lambda d: {"predictions": {0: 1, 1: 0}}, InvalidPredictions, "every item needs a prediction"),
+    "class outside": (lambda d: {"predictions": np.full(200, 2)}, InvalidPredictions, "must be classes of the labels"),
+    "scores": (lambda d: {"predictions": np.linspace(0.1, 0.9, 200)}, InvalidPredictions, "scores where classes"),
+    "scores alone": (
+        lambda d: {"predictions": Predictions.from_scores(np.linspace(0, 1, 200), threshold=None)},
+        InvalidPredictions,
+        "only scores were given",
+    ),
+    "two systems": (
+        lambda d: {"predictions": {"a": d.predictions, "b": d.predictions}},
+        InvalidPredictions,
+        "evaluate takes one system, got 2",
+    ),
+    "level 1": (lambda d: {"level": 1.0}, InvalidParameter, r"level must be a number in \(0, 1\), got 1.0"),
+    "level 0": (lambda d: {"level": 0}, InvalidParameter, "level must be"),
+    "level in percent": (lambda d: {"level": 95}, InvalidParameter, "level must be"),
+    "method": (lambda d: {"method": "baeys"}, InvalidParameter, "did you mean 'bayes'"),
+    "metric": (lambda d: {"metrics": ["acuracy"]}, InvalidParameter, "did you mean 'accuracy'"),
+    "no metric": (lambda d: {"metrics": []}, InvalidParameter, "at least one metric"),
+    "no metric at all": (lambda d: {"metrics": [3]}, InvalidParameter, "metric must be a name or a function"),
+    "metric of a class": (lambda d: {"metrics": ["recall:7"]}, InvalidParameter, "must name one of the classes"),
+    "noise": (lambda d: {"noise": "subtipes"}, InvalidParameter, "did you mean 'subtypes'"),
+    "target": (lambda d: {"target": "populaton"}, InvalidParameter, "did you mean 'population'"),
+    "target and method": (
+        lambda d: {"target": "population", "method": "mmse"},
+        InvalidParameter,
+        'target="population" needs method="bayes"',
+    ),
+    "truth without ideal": (lambda d: {"truth": d.truth}, InvalidParameter, 'truth= goes with method="ideal"'),
+    "ideal without truth": (lambda d: {"method": "ideal"}, InvalidParameter, 'truth= goes with method="ideal"'),
+    "short truth": (lambda d: {"method": "ideal", "truth": [0, 1]}, InvalidPredictions, "got 2 for 200 items"),
+    "truth of half": (
+        lambda d: {"method": "ideal", "truth": {i: int(d.truth[i]) for i in range(100)}},
+        TrueupError,
+        "truth",
+    ),
+    "positive": (lambda d: {"positive": "yes"}, InvalidParameter, "positive must be a class, got 'yes'"),
+    "missing": (lambda d: {"missing": "drop"}, InvalidParameter, "missing must be one of"),
+    "random_state": (lambda d: {"random_state": "seed"}, InvalidParameter, "random_state must be an integer"),
+    "matrices of other classes": (lambda d: {"noise": noise.Confusion(np.eye(3))}, InvalidLabels, "3 classes"),
+    "draws": (lambda d: {"n_draws": 0}, InvalidParameter, "n_draws must be an integer"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_gets_one_sentence(data, case):
+    make, error, words = CASES[case]
+    arguments = {"predictions": data.predictions, "noise": "dawid-skene", "check_dependence": False, **make(data)}
+    with pytest.raises(TrueupError, match=words) as caught:
+        tu.evaluate(arguments.pop("predictions"), data.labels, **arguments)
+    assert isinstance(caught.value, error)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert len(sentence) < 500
+
+
+def test_a_prior_with_a_zero(data):
+    with pytest.raises(InvalidParameter, match="prior must be positive for every class"):
+        noise.Difficulty(difficulty=np.full(200, 0.1), fallibility=np.full(5, 0.1), prior=[1.0, 0.0])
+    with pytest.raises(InvalidParameter, match="prior must be positive for every class"):
+        noise.Confusion(data.parameters["confusion"], prior=[1.0, 0.0])
+
+
+def test_a_class_that_hardly_occurs_is_named(data):
+    model = noise.Confusion(data.parameters["confusion"], prior=[1 - 1e-9, 1e-9])
+    ev = tu.evaluate(data.predictions, data.labels, noise=model)
+    assert ev.confusion.mean[1].sum() < 0.5
+    assert has(ev, "Class 1 hardly occurs")
+
+
+def test_functions_need_truths_to_be_drawn(data):
+    def mine(y_true, y_pred):
+        return 0.5
+
+    ev = tu.evaluate(
+        data.predictions,
+        data.labels,
+        noise="dawid-skene",
+        target="population",
+        metrics=[mine],
+        check_dependence=False,
+        **FAST,
+    )
+    with pytest.raises(InvalidParameter, match="target='sample'"):
+        ev["mine"]
