@@ -189,7 +189,7 @@ def test_a_prior_with_a_zero(data):
         noise.Confusion(data.parameters["confusion"], prior=[1.0, 0.0])
 
 
-def test_a_class_that_hardly_occurs_is_named(data):
+def test_a_class_of_no_prior_weight_is_named(data):
     model = noise.Confusion(data.parameters["confusion"], prior=[1 - 1e-9, 1e-9])
     ev = tu.evaluate(data.predictions, data.labels, noise=model)
     assert ev.confusion.mean[1].sum() < 0.5
