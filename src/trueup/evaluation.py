@@ -190,7 +190,7 @@ class Evaluation(Mapping[str, Estimate]):
 
     def sensitivity(self, *, n_points: int = 21) -> Sensitivity:
         """How the accuracy moves as the classifier's errors depend more and more on the labelers'."""
-        return error_sensitivity(self.problem, n_points=n_points)
+        return error_sensitivity(self.problem, truth=self.solution.truth, n_points=n_points)
 
     # ------------------------------------------------------------------ out
 

@@ -81,7 +81,7 @@ def test_learned_noise_is_nearly_unbiased():
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", KNOWN_METRICS)
 def test_known_noise_covers_in_many_runs(name):
-    cases = known_runs(1000, 1000, 10_000)["bayes", name]
+    cases = known_runs(1000, 500, 10_000)["bayes", name]
     assert 0.935 <= cases.coverage() <= 0.965  # 2.2 standard errors either way
 
 

@@ -63,6 +63,7 @@ def bayes_learned(
             "least_prior": float(draws.prior.mean(0).min()),
         },
         notes=notes,
+        truth=draws.posterior,
     )
 
 

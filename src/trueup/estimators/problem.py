@@ -130,6 +130,8 @@ class Solution:
         Numbers that tell how far the computation can be trusted, e.g. ``{"r_hat": 1.01}``.
     notes : tuple of str
         Sentences a user should read.
+    truth : array of shape (n_items, n_classes), optional
+        P(class) of each item given votes, predictions and all that was drawn with them.
     """
 
     counts: CountsPosterior
@@ -139,6 +141,7 @@ class Solution:
     converged: bool = True
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    truth: Array | None = None
 
     @property
     def operating_point(self) -> tuple[float, float]:

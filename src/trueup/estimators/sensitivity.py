@@ -57,20 +57,29 @@ class Sensitivity:
         return ax
 
 
-def error_sensitivity(problem: Problem, *, n_points: int = 21) -> Sensitivity:
+def error_sensitivity(problem: Problem, *, truth: Array | None = None, n_points: int = 21) -> Sensitivity:
     """Move from independent errors to the most dependent ones that the marginal rates allow.
 
     With ε the error rate of the most probable labels given the votes, e that of the classifier and q the share of
     items on which both err, the apparent error is A = e + ε − 2q for two classes. q runs from eε (independence) to
     min(e, ε); solved for e this gives (A − ε)/(1 − 2ε) at one end and A + ε at the other. With more classes two errors
     agree only sometimes, which makes A larger; the two-class form is then a bound still.
+
+    Parameters
+    ----------
+    problem : Problem
+    truth : array of shape (n_items, n_classes), optional
+        P(class) of each item, by which ε is judged; by default what the votes say under the problem's noise. Draws
+        that learn the noise together with the truth give a better ε, since a fitted model is too sure of itself.
+    n_points : int
     """
     check_integer(n_points, name="n_points", low=2)
     posterior = class_posterior(problem)
     predicted = problem.predictions >= 0
     label = posterior.argmax(axis=1)
     apparent = float((label[predicted] != problem.predictions[predicted]).mean())
-    mislabeling = float(1 - posterior[predicted].max(axis=1).mean())
+    judged = posterior if truth is None else truth
+    mislabeling = float(1 - judged[predicted, label[predicted]].mean())
     dependence = np.linspace(0.0, 1.0, n_points)
     error = np.array([_solve(apparent, mislabeling, x) for x in dependence])
     return Sensitivity(dependence, error, apparent, mislabeling)
