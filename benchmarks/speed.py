@@ -139,7 +139,7 @@ def dawid_skene_rows(size: Size, folder: Path, turns: int) -> list[Row]:
     until = min(fit_and_label(settled, labels)[0] for _ in range(2))
     return [
         Row(f"{name}, 20 iterations", best, found(peer, "seconds"), 40, same),
-        Row("  the same with learned pooling (default), 20 iterations", default, found(peer, "seconds")),
+        Row("  the same with pooling (default), 20 iterations", default, found(peer, "seconds")),
         Row(f"  the same with the default settings, {settled.n_iter_} iterations", until),
     ]
 

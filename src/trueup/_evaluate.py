@@ -86,7 +86,7 @@ def evaluate(
     Examples
     --------
     >>> import trueup as tu
-    >>> sim = tu.simulate.baseline(n_items=300, random_state=1)
+    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
     >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
     >>> low, high = ev["accuracy"].interval(0.95)
     >>> bool(low < sim.accuracy < high)

@@ -47,8 +47,9 @@ def bayes(
 ) -> Solution:
     """The posterior of the counts with the operating point integrated over its posterior.
 
-    The model is Su's (2024, eqs. 7, 10 and 25) with a uniform prior on the operating point, that is on each row of
-    the classifier's confusion matrix; the paper's 2.6.2 averages over that prior instead of the posterior.
+    The model is Su's (2024, eqs. 7, 10 and 25) with a uniform prior on the operating point of two classes (for more,
+    Jeffreys' prior on each row of the classifier's confusion matrix); the paper's 2.6.2 averages over the prior
+    instead of the posterior.
 
     Two classes, up to some ten thousand items: exact. Given the truths, the operating point integrates out in closed
     form, so with u true positives of n₁ alarms, v misses of n₀ silences and PB the Poisson-binomial law of the votes

@@ -61,9 +61,10 @@ def error_sensitivity(problem: Problem, *, truth: Array | None = None, n_points:
     """Move from independent errors to the most dependent ones that the marginal rates allow.
 
     With ε the error rate of the most probable labels given the votes, e that of the classifier and q the share of
-    items on which both err, the apparent error is A = e + ε − 2q for two classes. q runs from eε (independence) to
-    min(e, ε); solved for e this gives (A − ε)/(1 − 2ε) at one end and A + ε at the other. With more classes two errors
-    agree only sometimes, which makes A larger; the two-class form is then a bound still.
+    items on which both err, the apparent error is A = e + ε − c q, where c − 1 is the chance that two errors on an
+    item name the same class: c = 2 for two classes, C/(C − 1) for errors spread evenly over more. q runs from eε
+    (independence, e = (A − ε)/(1 − cε)) to min(e, ε) with errors that agree (c = 2, e = A + ε); for two classes the
+    ends are those of Lam and Stork (2003).
 
     Parameters
     ----------
@@ -81,18 +82,18 @@ def error_sensitivity(problem: Problem, *, truth: Array | None = None, n_points:
     judged = posterior if truth is None else truth
     mislabeling = float(1 - judged[predicted, label[predicted]].mean())
     dependence = np.linspace(0.0, 1.0, n_points)
-    error = np.array([_solve(apparent, mislabeling, x) for x in dependence])
+    error = np.array([_solve(apparent, mislabeling, x, problem.n_classes) for x in dependence])
     return Sensitivity(dependence, error, apparent, mislabeling)
 
 
-def _solve(apparent: float, mislabeling: float, dependence: float) -> float:
-    """The e with apparent = e + ε − 2[(1 − λ) e ε + λ min(e, ε)], kept within [0, 1]."""
+def _solve(apparent: float, mislabeling: float, dependence: float, n_classes: int) -> float:
+    """The e with apparent = e + ε − (1 − λ) c e ε − 2 λ min(e, ε), kept within [0, 1]."""
     eps, lam = mislabeling, dependence
-    slope_high = 1 - 2 * (1 - lam) * eps
-    if slope_high > 1e-9:
-        above = (apparent - eps + 2 * lam * eps) / slope_high
+    apart = 1 - (1 - lam) * eps * n_classes / (n_classes - 1)
+    if apart > 1e-9:
+        above = (apparent - eps + 2 * lam * eps) / apart
         if above >= eps:
             return min(above, 1.0)
-    slope_low = 1 - 2 * (1 - lam) * eps - 2 * lam
-    below = (apparent - eps) / slope_low if abs(slope_low) > 1e-9 else eps
+    within = apart - 2 * lam
+    below = (apparent - eps) / within if abs(within) > 1e-9 else eps
     return float(np.clip(below, 0.0, eps))

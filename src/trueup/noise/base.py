@@ -14,6 +14,7 @@ The contract
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -84,7 +85,11 @@ class NoiseModel(ABC):
         return {k: v for k, v in vars(self).items() if not k.endswith("_") and not k.startswith("_")}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.parameters().items())})"
+        # Only what differs from the defaults, as scikit-learn does.
+        defaults = {k: p.default for k, p in inspect.signature(type(self)).parameters.items()}
+        told = {k: _shown(v) for k, v in self.parameters().items()}
+        changed = [f"{k}={v}" for k, v in told.items() if v != _shown(defaults.get(k))]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check(self, labels: Labels) -> None:
         if not hasattr(self, "prior_"):
@@ -102,6 +107,12 @@ class NoiseModel(ABC):
 
     def _remember(self, labels: Labels) -> None:
         self.classes_, self.labelers_, self.answers_ = labels.classes, labels.labelers, labels.answers
+
+
+def _shown(value: Any) -> str:
+    """A parameter in a repr; arrays by their shape."""
+    size = np.size(value) if isinstance(value, list | tuple | np.ndarray) else 0
+    return f"<array of shape {np.shape(value)}>" if isinstance(value, np.ndarray) or size > 8 else repr(value)
 
 
 class TableModel(NoiseModel):

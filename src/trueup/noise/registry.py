@@ -60,7 +60,7 @@ def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> 
     >>> import trueup as tu
     >>> labels = tu.simulate.dawid_skene(n_items=200, random_state=0).labels
     >>> tu.noise.fit(labels, "one-coin")
-    OneCoin(max_iter=100, tol=1e-05, right=2.0, wrong=1.0)
+    OneCoin()
     """
     if isinstance(model, NoiseModel):
         return model.fit(labels)
