@@ -38,6 +38,8 @@ def evaluate(
     level: float = 0.95,
     positive: Hashable | None = None,
     missing: Literal["error", "ignore"] = "error",
+    unknown: Literal["error", "ignore"] = "error",
+    unknown_class: Literal["error", "ignore"] = "error",
     truth: Any = None,
     check_dependence: bool = True,
     random_state: RandomState = 0,
@@ -69,6 +71,8 @@ def evaluate(
         The positive class of two; the second by default.
     missing : {"error", "ignore"}
         What to do with items that have no prediction. Ignored items still teach the noise model.
+    unknown, unknown_class : {"error", "ignore"}
+        What to do with predictions for items, or of classes, that the labels do not have.
     truth : array or mapping, optional
         The true classes, for ``method="ideal"``.
     check_dependence : bool
@@ -100,7 +104,9 @@ def evaluate(
     if (truth is not None) != (method == "ideal"):
         raise InvalidParameter('truth= goes with method="ideal", and that method needs it')
     rng = as_generator(random_state)
-    aligned = as_predictions(predictions, labels).align(labels, missing=missing)
+    aligned = as_predictions(predictions, labels).align(
+        labels, missing=missing, unknown=unknown, unknown_class=unknown_class
+    )
     codes = _hard_codes(aligned)
     positive_code = _positive_code(positive, labels, aligned)
     named, functions = _metrics(metrics, labels, positive_code)

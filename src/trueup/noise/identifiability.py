@@ -37,9 +37,11 @@ def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> str | N
             "mostly on the prior; collect more votes on the same items, add gold with labels.with_gold, or pass "
             "known rates with trueup.noise.Confusion"
         )
+    votes = most - extra_raters
+    beside = " beside the prediction" if extra_raters else ""
     return (
-        f"no item has more than {most} vote{'' if most == 1 else 's'}, and from fewer than three the labelers' error "
-        "rates cannot be known: what comes out is the prior's opinion; add gold for every class with "
+        f"no item has more than {votes} vote{'' if votes == 1 else 's'}{beside}, and from fewer than three raters the "
+        "error rates cannot be known: what comes out is the prior's opinion; add gold for every class with "
         "labels.with_gold, pass known rates with trueup.noise.Confusion, or collect a third vote"
     )
 

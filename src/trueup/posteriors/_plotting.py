@@ -46,12 +46,10 @@ def _draw_distribution(estimate: Estimate, ax: Any, level: float) -> None:
         ax.vlines(x[~inside], 0, height[~inside], color=_COLOR, alpha=0.35, linewidth=2)
         ax.vlines(x[inside], 0, height[inside], color=_COLOR, linewidth=2, label=label)
         return
-    if atoms is None:
-        ends = estimate.ppf([0.0005, 0.9995])
-        x = np.unique(np.concatenate([np.linspace(ends[0], ends[1], 400), [low, high]]))
-    else:
-        x = atoms
-    height = estimate.pdf(x)
+    ends = estimate.ppf([0.0005, 0.9995])
+    x = np.unique(np.concatenate([np.linspace(ends[0], ends[1], 400), [low, high]]))
+    smoothed = getattr(estimate, "smoothed", None)  # many atoms are shown as the density that they come near to
+    height = estimate.pdf(x) if smoothed is None else np.interp(x, *smoothed())
     ax.plot(x, height, color=_COLOR, linewidth=1.5)
     inside = (x >= low) & (x <= high)
     ax.fill_between(x[inside], height[inside], color=_COLOR, alpha=0.25, linewidth=0, label=label)

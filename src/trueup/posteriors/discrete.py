@@ -71,8 +71,12 @@ class DiscreteEstimate(AtomicEstimate):
         gaps = np.diff(self._x)
         if len(gaps) < 2 or self._p[heaviest] > 0.5 or gaps.max() <= 1.01 * gaps.min():
             return float(self._x[heaviest])
-        grid, density = bounded_kde(self._x, self._p, _SMOOTHING_DRAWS, self.bounds)
+        grid, density = self.smoothed()
         return float(grid[np.argmax(density)])
+
+    def smoothed(self) -> tuple[Array, Array]:
+        """A grid and a density on it: the distribution with its atoms smeared out a little, for plots and the mode."""
+        return bounded_kde(self._x, self._p, _SMOOTHING_DRAWS, self.bounds)
 
     def _pdf(self, x: Array) -> Array:
         if not len(self._x):
