@@ -88,7 +88,6 @@ def test_the_vote_matrix_counts_who_said_what(labels):
         (pd.array([1, 0, 0], dtype="Int64"), [0, 1]),
         (pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01", "2020-01-01"])), None),
     ],
-    ids=str,
 )
 def test_names_of_any_hashable_type(names, classes):
     labels = Labels.from_frame({"item": names, "labeler": names, "label": names}, duplicates="first")
