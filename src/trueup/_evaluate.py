@@ -93,8 +93,8 @@ def evaluate(
     >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
     >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
     >>> low, high = ev["accuracy"].interval(0.95)
-    >>> bool(low < sim.accuracy < high)
-    True
+    >>> bool(low < ev["accuracy"].mean < high), ev.target, ev.noise
+    (True, 'sample', 'dawid-skene')
     """
     method = check_choice(method, [*METHODS, *LABELER_METHODS], name="method")
     check_choice(target, ("sample", "population"), name="target")
