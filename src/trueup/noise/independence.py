@@ -73,6 +73,9 @@ def check_independence(
     independent labelers; so data sets with the same design are drawn from the model, each is given the same treatment,
     and the observed ratio is held against theirs (a posterior-predictive check [1]_).
 
+    The model is not fitted anew to the drawn data sets, which makes the check conservative: on 20 sets of independent
+    votes the least p was 0.25 where 0.05 would be usual. It rarely accuses wrongly and misses weak dependence.
+
     With `Subtypes` the check says whether the subtypes account for the dependence.
 
     References
