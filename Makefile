@@ -44,6 +44,10 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.ranking_speed
+	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.rates
+	$(BIN)/python -m benchmarks.unbiased
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -9,16 +9,22 @@ import pytest
 import trueup
 
 TOP_LEVEL = [
+    "Comparison",
     "Evaluation",
     "Labels",
     "Predictions",
     "__version__",
+    "auc",
+    "compare",
     "estimators",
     "evaluate",
     "exceptions",
+    "labelers",
     "metrics",
     "noise",
+    "plan",
     "posteriors",
+    "rates",
     "read_gold",
     "read_labels",
     "read_predictions",
@@ -56,7 +62,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def callables() -> list[tuple[str, object]]:
     found = []
-    for where in (trueup, trueup.noise, trueup.simulate):
+    for where in (trueup, trueup.labelers, trueup.noise, trueup.rates, trueup.simulate):
         for name in where.__all__:
             value = getattr(where, name)
             model = inspect.isclass(value) and issubclass(value, trueup.noise.NoiseModel)

@@ -15,9 +15,9 @@ FOLDER = Path(__file__).parent
 
 
 @cache
-def expected() -> dict[str, Any]:
-    """The paper's values with their tolerances, by table and figure: expected.json."""
-    return dict(json.loads((FOLDER / "expected.json").read_text(encoding="utf-8")))
+def expected(folder: Path = FOLDER) -> dict[str, Any]:
+    """The paper's values with their tolerances, by table and figure: expected.json of the paper's folder."""
+    return dict(json.loads((folder / "expected.json").read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Check:
         return " ".join(limits + ([f"≤ {self.at_most:g}"] if self.at_most is not None else []))
 
 
-def checks(name: str, ours: dict[str, float]) -> list[Check]:
+def checks(name: str, ours: dict[str, float], folder: Path = FOLDER) -> list[Check]:
     """Our numbers beside the entries of expected.json; an entry that was not measured is left out."""
-    entry = expected()[name]
+    entry = expected(folder)[name]
     found = [Check(k, ours[k], **v) for k, v in entry["values"].items() if k in ours]
     return found + [Check(k, ours[k], **v) for k, v in entry.get("limits", {}).items() if k in ours]
 
@@ -73,11 +73,11 @@ def _shown(cell: Any) -> str:
     return str(cell)
 
 
-def comparison(name: str, ours: dict[str, float]) -> str:
+def comparison(name: str, ours: dict[str, float], folder: Path = FOLDER) -> str:
     """The paper's value, ours, and whether they agree."""
-    found = checks(name, ours)
+    found = checks(name, ours, folder)
     rows = [[c.label, "–" if c.paper is None else f"{c.paper:.4f}", c.ours, c.rule, _verdict(c)] for c in found]
-    entry = expected()[name]
+    entry = expected(folder)[name]
     agree = f"{sum(c.ok for c in found)} of {len(found)} agree."
     notes = sorted({f"* {c.differs}" for c in found if c.differs and not c.ok})
     head = f"{entry['where']}\nTolerance: {entry['tolerance_is']}"

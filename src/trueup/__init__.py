@@ -4,6 +4,9 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `write_labels`: the data
 - `evaluate`: how good a classifier is, with an interval
+- `compare`, `auc`: which of several systems is better, and how sure that is
+- `trueup.rates`: true error from apparent error
+- `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget
 - `trueup.noise`: who can be trusted
 - `trueup.simulate`: data with a known truth
 """
@@ -14,26 +17,36 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueup import estimators, exceptions, metrics, noise, posteriors, simulate
+    from trueup import estimators, exceptions, labelers, metrics, noise, posteriors, rates, simulate
+    from trueup._auc import auc
+    from trueup._compare import compare
     from trueup._evaluate import evaluate
+    from trueup.comparison import Comparison
     from trueup.evaluation import Evaluation
     from trueup.io import read_gold, read_labels, read_predictions, write_labels
     from trueup.labels import Labels
+    from trueup.planning import plan
     from trueup.predictions import Predictions
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Evaluation",
     "Labels",
     "Predictions",
     "__version__",
+    "auc",
+    "compare",
     "estimators",
     "evaluate",
     "exceptions",
+    "labelers",
     "metrics",
     "noise",
+    "plan",
     "posteriors",
+    "rates",
     "read_gold",
     "read_labels",
     "read_predictions",
@@ -42,10 +55,14 @@ __all__ = [
 ]
 
 _HOME_OF = {
+    "Comparison": "trueup.comparison",
     "Evaluation": "trueup.evaluation",
     "Labels": "trueup.labels",
     "Predictions": "trueup.predictions",
+    "auc": "trueup._auc",
+    "compare": "trueup._compare",
     "evaluate": "trueup._evaluate",
+    "plan": "trueup.planning",
     "read_gold": "trueup.io",
     "read_labels": "trueup.io",
     "read_predictions": "trueup.io",

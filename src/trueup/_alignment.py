@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ from trueup._encoding import Codes, Vocabulary, vocabulary_from
 from trueup._systems import Floats, System
 from trueup._validation import check_choice, did_you_mean, kind_hint, preview
 from trueup.exceptions import InvalidPredictions
-from trueup.labels import Labels
+
+if TYPE_CHECKING:
+    from trueup.labels import Labels
 
 __all__ = ["AlignedPredictions", "Policy", "align_systems"]
 

@@ -9,16 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup import _findings
+from trueup._doors import choose_noise, positive_code
+from trueup._outputs import ScoreEstimates
 from trueup._validation import RandomState, as_generator, check_choice, check_level
-from trueup.estimators import LABELER_METHODS, METHODS, Problem, Solution
+from trueup.estimators import LABELER_METHODS, METHODS, VOTE_METHODS, Problem, Solution
 from trueup.estimators.bayes_learned import bayes_learned
 from trueup.evaluation import Evaluation
 from trueup.exceptions import InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.labels import Labels
 from trueup.metrics import FunctionMetric, as_metric
-from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
+from trueup.noise import NoiseModel
 from trueup.noise import fit as fit_noise
-from trueup.noise.gibbs import MODELS as DRAWN_MODELS
 from trueup.predictions import AlignedPredictions, as_predictions
 
 __all__ = ["evaluate"]
@@ -31,7 +32,7 @@ def evaluate(
     predictions: Any,
     labels: Labels,
     *,
-    noise: str | NoiseModel = "subtypes",
+    noise: str | NoiseModel | None = None,
     metrics: Sequence[MetricLike] = ("accuracy", "precision", "recall", "f1"),
     method: str = "bayes",
     target: Target = "sample",
@@ -54,17 +55,22 @@ def evaluate(
         An array in the order of ``labels.items``, a mapping from item to class, or `Predictions` of one system.
     labels : Labels
         The votes. Gold items enter every method exactly.
-    noise : str or NoiseModel
-        Known noise as a model (`Confusion`, or `Difficulty` with its parameters); or the name of a model to be learned
+    noise : str or NoiseModel, optional
+        By default "subtypes", and "dawid-skene" for the methods that need a confusion matrix of each labeler. Known
+        noise as a model (`Confusion`, or `Difficulty` with its parameters); or the name of a model to be learned
         from the same votes: "subtypes" (labelers and classifier may err together), "dawid-skene", "one-coin", "glad",
         "difficulty", "majority", or "auto".
     metrics : sequence of str or callables
-        Names as in `trueup.metrics.list_metrics`, or functions ``metric(y_true, y_pred) -> float``.
+        Names as in `trueup.metrics.list_metrics`, functions ``metric(y_true, y_pred) -> float``, and for predictions
+        with scores or probabilities names as in `trueup.metrics.list_score_metrics` ("auc", "log_loss", …).
     method : str
         "bayes" is calibrated. The others are published or common practice and are there for comparison: "mmse",
         "estimated-labels", "no-predictions", "prior-average", "labeler-mean", "labeler-median", "majority", "ideal".
+        "unbiased" corrects consolidated labels by their confusion matrices, with "dirty" and "noise-removal" (needs
+        ``features=X``) beside it.
     target : {"sample", "population"}
-        The metric on exactly these items, or on the distribution they came from. "population" is for "bayes".
+        The metric on exactly these items, or on the distribution they came from. "population" is for "bayes"; the
+        methods "unbiased", "dirty" and "noise-removal" are always about it.
     level : float
         Of the intervals that are shown.
     positive : class, optional
@@ -96,10 +102,12 @@ def evaluate(
     >>> bool(low < ev["accuracy"].mean < high), ev.target, ev.noise
     (True, 'sample', 'dawid-skene')
     """
-    method = check_choice(method, [*METHODS, *LABELER_METHODS], name="method")
+    method = check_choice(method, [*METHODS, *LABELER_METHODS, *VOTE_METHODS], name="method")
     check_choice(target, ("sample", "population"), name="target")
     check_level(level)
-    if target == "population" and method != "bayes":
+    if method in VOTE_METHODS:
+        target = "population"
+    elif target == "population" and method != "bayes":
         raise InvalidParameter(f'target="population" needs method="bayes", got method={method!r}')
     if (truth is not None) != (method == "ideal"):
         raise InvalidParameter('truth= goes with method="ideal", and that method needs it')
@@ -108,35 +116,42 @@ def evaluate(
         labels, missing=missing, unknown=unknown, unknown_class=unknown_class
     )
     codes = _hard_codes(aligned)
-    positive_code = _positive_code(positive, labels, aligned)
-    named, functions = _metrics(metrics, labels, positive_code)
+    code = positive_code(positive, labels, aligned)
+    seed = random_state if not isinstance(random_state, np.random.Generator) else 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)  # what fits would say is in the findings, in one place
-        model, words = _noise_model(noise, labels, method)
+        wanted = ("dawid-skene" if method in VOTE_METHODS else "subtypes") if noise is None else noise
+        choice = None if method in LABELER_METHODS else choose_noise(wanted, labels, drawn=method == "bayes")
+        model = None if choice is None else choice.model
         problem = _problem(codes, labels, model)
+    sampling: dict[str, Any] = {k: options[k] for k in ("n_chains", "n_warmup") if k in options}
+    ranked = ScoreEstimates(labels, aligned, choice if method == "bayes" else None, target, code, seed, sampling)
+    named, functions = _metrics(metrics, labels, code, ranked)
     if method in LABELER_METHODS:
         solution = LABELER_METHODS[method](labels, codes, random_state=rng, **options)
+    elif method in VOTE_METHODS:
+        solution = VOTE_METHODS[method](labels, codes, noise=model, random_state=rng, **options)
     elif method == "bayes" and isinstance(model, str):
         solution = bayes_learned(
             labels, codes, model=model, target=target, random_state=rng, progress=progress, **options
         )
     else:
         solution = _solve(method, problem, target, truth, labels, rng, options)
-    learned = model is not None and (isinstance(model, str) or not _is_known(model))
     findings, independence = _findings.collect(
-        labels, codes, solution, learned=learned, drawn=isinstance(model, str), check_dependence=check_dependence
+        labels,
+        codes,
+        solution,
+        learned=choice is not None and choice.is_learned,
+        drawn=choice is not None and choice.is_drawn,
+        check_dependence=check_dependence,
     )
-    if isinstance(model, NoiseModel) and method == "bayes" and not _is_known(model):
-        findings = (
-            f"The noise model {type(model).__name__} was fitted and is taken as known: its uncertainty is not in the "
-            'intervals; use noise="subtypes" or "dawid-skene" to draw it too.',
-            *findings,
-        )
+    if choice is not None and choice.caveat and method == "bayes":
+        findings = (choice.caveat, *findings)
     return Evaluation(
         metrics=named,
         method=method,
         target=target,
-        noise=words,
+        noise="not used" if choice is None else choice.words,
         level=level,
         classes=labels.classes,
         n_items=int((codes >= 0).sum()),
@@ -144,10 +159,11 @@ def evaluate(
         independence=independence,
         solution=solution,
         problem=problem,
-        scores=_scores_for(positive_code, aligned),
-        positive=positive_code,
+        scores=_scores_for(code, aligned),
+        positive=code,
         functions=functions,
-        seed=random_state if not isinstance(random_state, np.random.Generator) else 0,
+        ranked=ranked,
+        seed=seed,
     )
 
 
@@ -164,17 +180,8 @@ def _hard_codes(aligned: AlignedPredictions) -> Any:
     return codes
 
 
-def _positive_code(positive: Hashable | None, labels: Labels, aligned: AlignedPredictions) -> int:
-    if positive is None:
-        return labels.n_classes - 1 if aligned.positive is None else int(aligned.positive)
-    names = labels.classes.tolist()
-    if positive not in names:
-        raise InvalidParameter(f"positive must be a class, got {positive!r}; the classes are {names}")
-    return int(names.index(positive))
-
-
 def _metrics(
-    metrics: Sequence[MetricLike], labels: Labels, positive: int
+    metrics: Sequence[MetricLike], labels: Labels, positive: int, ranked: ScoreEstimates
 ) -> tuple[tuple[str, ...], dict[str, FunctionMetric]]:
     if isinstance(metrics, str) or callable(metrics):
         metrics = [metrics]
@@ -183,6 +190,9 @@ def _metrics(
     names: list[str] = []
     functions: dict[str, FunctionMetric] = {}
     for wanted in metrics:
+        if isinstance(wanted, str) and ranked.check(wanted):
+            names.append(wanted)
+            continue
         metric = as_metric(wanted, labels.classes.tolist(), positive=labels.classes[positive])
         name = wanted if isinstance(wanted, str) else _unused(metric.name, names)
         names.append(name)
@@ -205,28 +215,6 @@ def _scores_for(positive: int, aligned: AlignedPredictions) -> Any:
     if aligned.scores is None:
         return None
     return aligned.scores[0] if aligned.positive in (None, positive) else -aligned.scores[0]
-
-
-def _is_known(model: NoiseModel | None) -> bool:
-    return isinstance(model, Confusion) or (isinstance(model, Difficulty) and model.difficulty is not None)
-
-
-def _noise_model(noise: str | NoiseModel, labels: Labels, method: str) -> tuple[str | NoiseModel | None, str]:
-    """What the method is given: a fitted or known model, or the name of one that is drawn with everything else."""
-    if method in LABELER_METHODS:
-        return None, "not used"
-    if isinstance(noise, NoiseModel):
-        # A fitted model that can be drawn is drawn: its matrices are no more known than those of a name.
-        if method == "bayes" and noise.alias in DRAWN_MODELS:
-            return noise.alias, noise.alias
-        return noise.fit(labels), repr(noise)
-    name = str(noise).lower().replace("_", "-")
-    if method == "bayes" and name in DRAWN_MODELS:
-        return name, name
-    model = fit_noise(labels, name)
-    if isinstance(model, Stack) and method == "bayes" and model.best_.alias in DRAWN_MODELS:
-        return model.best_.alias, f"auto ({model.best_.alias})"
-    return model, f"{name} (fitted)"
 
 
 def _problem(codes: Any, labels: Labels, model: str | NoiseModel | None) -> Problem:

@@ -12,7 +12,7 @@ from trueup.exceptions import TrueupWarning
 from trueup.labels import Labels
 from trueup.noise import DawidSkene, IndependenceCheck, check_independence, identifiability_problem
 
-__all__ = ["collect"]
+__all__ = ["about_votes", "collect", "copies"]
 
 _CHECKED_VOTES = 300_000  # the check of independence looks at this many votes at most
 
@@ -27,6 +27,18 @@ def collect(
     check_dependence: bool,
 ) -> tuple[tuple[str, ...], IndependenceCheck | None]:
     """Sentences, the gravest first, and the independence check if it was made."""
+    found, independence = about_votes(labels, learned=learned, drawn=drawn, check_dependence=check_dependence)
+    at = len(found) - (independence is not None and independence.dependent)
+    found[at:at] = solution.notes
+    found += copies(labels, codes)
+    found += _degenerate(labels, solution)
+    return tuple(found), independence
+
+
+def about_votes(
+    labels: Labels, *, learned: bool, drawn: bool, check_dependence: bool
+) -> tuple[list[str], IndependenceCheck | None]:
+    """What the votes alone give reason to say, and the independence check if it was made."""
     found: list[str] = []
     independence = None
     if learned:
@@ -39,14 +51,11 @@ def collect(
                 f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
                 "from few overlaps, and intervals are wide for a reason."
             )
-    found += solution.notes
     if check_dependence and learned and (labels.votes_per_item > 1).any():
         independence = _dependence(labels)
         if independence.dependent:
             found.append(independence.sentence)
-    found += _copies(labels, codes)
-    found += _degenerate(labels, solution)
-    return tuple(found), independence
+    return found, independence
 
 
 def _dependence(labels: Labels) -> IndependenceCheck:
@@ -60,7 +69,7 @@ def _dependence(labels: Labels) -> IndependenceCheck:
     return check_independence(labels, model, n_replicates=100)
 
 
-def _copies(labels: Labels, codes: npt.NDArray[np.int32]) -> list[str]:
+def copies(labels: Labels, codes: npt.NDArray[np.int32], *, name: str = "The classifier") -> list[str]:
     """Labelers whose votes equal the predictions almost always, on enough items to be no accident."""
     item, labeler, answer, _ = labels.vote_table()
     seen = codes[item] >= 0
@@ -69,12 +78,12 @@ def _copies(labels: Labels, codes: npt.NDArray[np.int32]) -> list[str]:
     agreement = same / np.maximum(voted, 1)
     usual = float(same.sum() / max(voted.sum(), 1))
     # A labeler is suspicious where errors differ too little: a third of the usual disagreement, and almost none.
-    copies = np.flatnonzero((voted >= 50) & (agreement > 0.985) & (1 - agreement < (1 - usual) / 3))
-    if labels.n_labelers < 2 or not len(copies):
+    suspects = np.flatnonzero((voted >= 50) & (agreement > 0.985) & (1 - agreement < (1 - usual) / 3))
+    if labels.n_labelers < 2 or not len(suspects):
         return []
-    names = ", ".join(repr(name) for name in labels.labelers[copies[:3]].tolist())
+    names = ", ".join(repr(name) for name in labels.labelers[suspects[:3]].tolist())
     return [
-        f"The classifier looks like a copy of labeler {names}: they agree on {agreement[copies[0]]:.1%} of the items "
+        f"{name} looks like a copy of labeler {names}: they agree on {agreement[suspects[0]]:.1%} of the items "
         "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -126,6 +126,7 @@ class Evaluation(Mapping[str, Estimate]):
     scores: npt.NDArray[np.float64] | None = field(repr=False)
     positive: int = field(repr=False)
     functions: Mapping[str, FunctionMetric] = field(repr=False)
+    ranked: Callable[[str], Estimate | None] = field(repr=False)
     seed: RandomState = field(repr=False)
 
     @cached_property
@@ -168,6 +169,9 @@ class Evaluation(Mapping[str, Estimate]):
                 truths[:, predicted], self.problem.predictions[predicted], classes=self.classes
             )
             return DrawnEstimate(values, bounds=function.bounds, name=name)
+        of_scores = self.ranked(name)
+        if of_scores is not None:
+            return of_scores
         return self.solution.counts.estimate(self._metric(name)).named(name)
 
     @property

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from trueup._encoding import Codes, Encoder, Vocabulary, positions
 from trueup._frames import column_blocks, make_frame
 from trueup._validation import check_choice, kind_hint, preview
 from trueup.exceptions import DataWarning, InvalidLabels
+
+if TYPE_CHECKING:
+    from trueup.predictions import Predictions
 
 __all__ = ["Labels"]
 
@@ -346,6 +349,12 @@ class Labels:
     def without_labeler(self, *names: Hashable) -> Labels:
         """These labels without the votes of some labelers."""
         return self.select(labelers=np.delete(self.labelers, self._labeler_codes(names)))
+
+    def as_systems(self, *, min_votes: int = 1) -> Predictions:
+        """The labelers as systems, for `trueup.compare`; those with fewer votes are left out."""
+        from trueup.predictions import Predictions
+
+        return Predictions.from_labelers(self, min_votes=min_votes)
 
     def merge(self, other: Labels, *, duplicates: _assemble.Duplicates = "keep") -> Labels:
         """All votes of both; items, labelers and classes of the same name are the same.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,11 @@ from trueup._systems import (
 )
 from trueup._validation import preview
 from trueup.exceptions import InvalidLabels, InvalidPredictions
-from trueup.labels import Labels
 
-__all__ = ["AlignedPredictions", "Predictions", "as_predictions"]
+if TYPE_CHECKING:
+    from trueup.labels import Labels
+
+__all__ = ["AlignedPredictions", "Predictions", "as_predictions", "as_scores"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +45,7 @@ class Predictions:
     """
 
     parts: tuple[System, ...]
+    are_labelers: bool = False  # the votes of the labelers themselves; see `Labels.as_systems`
 
     # ------------------------------------------------------------------ in
 
@@ -207,6 +210,33 @@ class Predictions:
                 raise InvalidPredictions(f"stack needs Predictions of one system for {name!r}, got {got}; stack each")
         return cls(tuple(replace(one.parts[0], name=name) for name, one in systems.items()))
 
+    @classmethod
+    def from_labelers(cls, labels: Labels, *, min_votes: int = 1) -> Predictions:
+        """The labelers themselves as systems: each one's votes as its predictions; see `Labels.as_systems`.
+
+        Parameters
+        ----------
+        labels : Labels
+        min_votes : int
+            Labelers with fewer votes for a class are left out.
+        """
+        item, labeler, answer, times = labels.vote_table()
+        order = np.lexsort((answer, -times, item, labeler))  # of several votes on an item the most frequent counts
+        order = order[answer[order] < labels.n_classes]
+        item, labeler, answer = item[order], labeler[order], answer[order]
+        first = np.ones(len(item), dtype=bool)
+        first[1:] = (item[1:] != item[:-1]) | (labeler[1:] != labeler[:-1])
+        item, labeler, answer = item[first], labeler[first], answer[first]
+        edges = np.searchsorted(labeler, np.arange(labels.n_labelers + 1))
+        parts = [
+            System(name, b - a, labels.items[item[a:b]], codes=answer[a:b].astype(np.int32), classes=labels.classes)
+            for name, a, b in zip(labels.labelers.tolist(), edges[:-1], edges[1:], strict=True)
+            if b - a >= max(min_votes, 1)
+        ]
+        if not parts:
+            raise InvalidPredictions(f"no labeler has {min_votes} votes for a class; lower min_votes")
+        return cls(tuple(parts), are_labelers=True)
+
     # ------------------------------------------------------------------ what is there
 
     @property
@@ -222,7 +252,7 @@ class Predictions:
     def __getitem__(self, system: Hashable) -> Predictions:
         for part in self.parts:
             if part.name == system:
-                return Predictions((part,))
+                return Predictions((part,), self.are_labelers)
         raise InvalidPredictions(
             f"there is no system {system!r}, got {preview(self.systems, most=10)}; name one of them"
         )
@@ -255,6 +285,28 @@ class Predictions:
             then lacks a prediction, so this needs ``missing="ignore"`` too.
         """
         return align_systems(self.parts, labels, unknown=unknown, missing=missing, unknown_class=unknown_class)
+
+
+def as_scores(predictions: Any, labels: Labels) -> Predictions:
+    """What a user passed where scores or probabilities are needed, as `Predictions`.
+
+    As in `as_predictions`, but numbers are scores: an array in the order of ``labels.items``, a mapping from item to
+    score, a series, or a mapping from system to any of these.
+    """
+    if isinstance(predictions, Predictions) or is_frame(predictions):
+        return as_predictions(predictions, labels)
+    if isinstance(predictions, Mapping):
+        if "item" in predictions and {"prediction", "score"} & predictions.keys():
+            return Predictions.from_frame(predictions)
+        if predictions and all(_is_many(value) for value in predictions.values()):
+            return Predictions.stack({name: as_scores(one, labels) for name, one in predictions.items()})
+        return Predictions.from_scores(list(predictions.values()), items=list(predictions), threshold=None)
+    series = series_parts(predictions)
+    if series is not None:
+        return Predictions.from_scores(series[0], items=series[1], threshold=None)
+    if getattr(predictions, "ndim", 1) == 2 or _nested(predictions):
+        return as_predictions(predictions, labels)
+    return Predictions.from_scores(predictions, threshold=None)
 
 
 def as_predictions(predictions: Any, labels: Labels) -> Predictions:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from trueup._validation import RandomState, as_generator, check_choice
 from trueup.estimators.posterior import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.problem import Codes, Solution
+from trueup.estimators.truth_draws import not_mixed
 from trueup.labels import Labels
 from trueup.noise.gibbs import PosteriorDraws, sample
 
@@ -47,7 +48,7 @@ def bayes_learned(
     rng = as_generator(random_state)
     draws = sample(labels, model, raters=predictions, random_state=rng, progress=progress, warn=False, **sampling)
     n_classes = labels.n_classes
-    notes = () if draws.converged else (_not_mixed(draws),)
+    notes = () if draws.converged else (not_mixed(draws),)
     if target == "sample":
         counts: CountsPosterior = DrawnCounts(draws.rater_counts[:, 0, :, :n_classes], truths=_truth_sampler(draws))
     else:
@@ -74,10 +75,3 @@ def _truth_sampler(draws: PosteriorDraws) -> Callable[[int, np.random.Generator]
         return draws.truths[order]
 
     return truths
-
-
-def _not_mixed(draws: PosteriorDraws) -> str:
-    return (
-        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise n_draws, or take "
-        "it that the votes admit several readings of the truth and vet some items."
-    )

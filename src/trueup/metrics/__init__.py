@@ -1,5 +1,6 @@
-"""What is measured: a metric is a function of the confusion counts and knows no model."""
+"""What is measured: a metric is a function of the confusion counts, or of scores and a truth, and knows no model."""
 
+from trueup.metrics.concordance import concordance, concordance_draws, concordance_many
 from trueup.metrics.confusion import (
     accuracy,
     balanced_accuracy,
@@ -14,26 +15,60 @@ from trueup.metrics.confusion import (
     specificity,
 )
 from trueup.metrics.counts import confusion_counts
+from trueup.metrics.group_auc import GroupedItems
 from trueup.metrics.metric import FunctionMetric, Metric
+from trueup.metrics.multiclass_ranking import auc_ovo, auc_ovr
+from trueup.metrics.probabilistic import brier, calibration_error, calibration_floor, log_loss
+from trueup.metrics.ranking import (
+    auc,
+    auc_draws,
+    average_precision,
+    ndcg,
+    partial_auc,
+    precision_at_k,
+    recall_at_k,
+)
 from trueup.metrics.registry import as_metric, get_metric, list_metrics, register_metric
+from trueup.metrics.score_metrics import ScoreMetric, check_scores, get_score_metric, list_score_metrics
 
 __all__ = [
     "FunctionMetric",
+    "GroupedItems",
     "Metric",
+    "ScoreMetric",
     "accuracy",
     "as_metric",
+    "auc",
+    "auc_draws",
+    "auc_ovo",
+    "auc_ovr",
+    "average_precision",
     "balanced_accuracy",
+    "brier",
+    "calibration_error",
+    "calibration_floor",
+    "check_scores",
+    "concordance",
+    "concordance_draws",
+    "concordance_many",
     "confusion_counts",
     "error_rate",
     "false_alarm_rate",
     "fbeta",
     "get_metric",
+    "get_score_metric",
     "kappa",
     "list_metrics",
+    "list_score_metrics",
+    "log_loss",
     "mcc",
+    "ndcg",
+    "partial_auc",
     "precision",
+    "precision_at_k",
     "prevalence",
     "recall",
+    "recall_at_k",
     "register_metric",
     "specificity",
 ]

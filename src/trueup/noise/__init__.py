@@ -18,6 +18,7 @@ from trueup.noise.independence import (
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.registry import fit, get_model, list_models, register_model
+from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "NoiseModel",
     "OneCoin",
     "PosteriorDraws",
+    "SoftTruth",
     "Stack",
     "Subtypes",
     "check_independence",

@@ -190,12 +190,19 @@ def gibbs_step(
     gold: npt.NDArray[np.int32],
     state_class: npt.NDArray[np.int32],
     engine: Engine,
+    item_prior: Floats | None = None,
 ) -> Sweep:
-    """One state for each item, drawn by inversion of `uniforms` (so both engines draw the same), and its counts."""
+    """One state for each item, drawn by inversion of `uniforms` (so both engines draw the same), and its counts.
+
+    With `item_prior`, P(class) of each item, shape (items, classes), weights only share out a class to its states.
+    """
     states = np.empty(len(gold), dtype=np.int16)
+    if item_prior is not None:
+        engine = "scipy"
+        weights = weights / np.bincount(state_class, weights)[state_class]
     if engine == "scipy":
         matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
-        p, per_item = _posterior(matrix, table, weights, gold, state_class)
+        p, per_item = _posterior(matrix, table, weights, gold, state_class, item_prior)
         # The last state with any probability serves when rounding leaves a remainder.
         last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
         states[:] = np.minimum((np.cumsum(p, axis=1) <= uniforms[:, None]).sum(axis=1), last)
@@ -271,11 +278,18 @@ def _threads_of(process: int) -> ThreadPoolExecutor:
 
 
 def _posterior(
-    votes: sparse.csr_array, table: Floats, weights: Floats, gold: npt.NDArray[Any], state_class: npt.NDArray[Any]
+    votes: sparse.csr_array,
+    table: Floats,
+    weights: Floats,
+    gold: npt.NDArray[Any],
+    state_class: npt.NDArray[Any],
+    item_prior: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):  # a state may have no weight
         log_starts = np.log(_starts(weights, state_class, len(weights)))
     joint = log_likelihood(votes, table)
     joint += log_starts[1 + gold] if (gold >= 0).any() else log_starts[0]
+    if item_prior is not None:
+        joint += np.log(np.maximum(item_prior, FLOOR))[:, state_class]
     per_item = logsumexp(joint, axis=1)
     return np.exp(joint - per_item[:, None]), per_item

@@ -164,7 +164,8 @@ def run_chain(
     indices: Integers,
     data: Floats,
     gold: Integers,
-    first_states: Integers,
+    item_prior: Floats,
+    states: Integers,
     labels: Integers,
     is_extra: Integers,
     pooled: Floats,
@@ -187,9 +188,12 @@ def run_chain(
 ) -> None:
     """Run all sweeps of a chain and fill the outputs; arguments as in `gibbs._run_chain`.
 
-    Without `hierarchical`, rows have the fixed pseudo-counts ``strength * pooled``. `labels`, `is_extra`, `pooled` and
-    `strength` are changed in place. `done[0]` counts sweeps, for progress.
+    Without `hierarchical`, rows have the fixed pseudo-counts ``strength * pooled``. `states`, `labels`, `is_extra`,
+    `pooled` and `strength` are changed in place, so that a chain can go on where it stopped. `item_prior` is P(class)
+    of each item, or has no rows. `done[0]` counts sweeps, for progress.
     """
+    with_prior = len(item_prior) > 0
+    class_weight = np.ones(n_classes)
     n_items = len(gold)
     n_states, n_answers = pooled.shape
     n_all = out_counts.shape[1] + n_labelers
@@ -206,12 +210,12 @@ def run_chain(
     rare_b = prior[3]
     hyper = (prior[0], prior[1], prior[2], prior[3], prior[4], prior[5])
     for i in range(n_items):
-        state_counts[first_states[i]] += 1
+        state_counts[states[i]] += 1
         if gold[i] >= 0:
-            held[first_states[i], gold[i]] += 1
+            held[states[i], gold[i]] += 1
         for j in range(indptr[i], indptr[i + 1]):
             t = indices[j] // n_answers
-            counts[t, indices[j] - t * n_answers, first_states[i]] += data[j]
+            counts[t, indices[j] - t * n_answers, states[i]] += data[j]
             if t < n_labelers:
                 volume[t] += data[j]
     next_kept = 0
@@ -227,6 +231,10 @@ def run_chain(
                     total += row[a]
                 for a in range(n_answers):
                     table[t * n_answers + a, g] = max(row[a] / total, _FLOOR)
+        if with_prior:  # weights only share out a class to its states
+            class_weight[:] = 0.0
+            for g in range(n_states):
+                class_weight[labels[g]] += weights[g]
         counts[:] = 0.0
         state_counts[:] = 0.0
         held[:] = 0.0
@@ -236,6 +244,8 @@ def run_chain(
         for i in range(n_items):
             for g in range(n_states):
                 p[g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
+                if with_prior:
+                    p[g] *= max(item_prior[i, labels[g]], _FLOOR) / class_weight[labels[g]]
             factors = 0
             for j in range(indptr[i], indptr[i + 1]):
                 column = indices[j]
@@ -263,6 +273,7 @@ def run_chain(
                     rest -= p[g]
                     if rest < 0.0:
                         break
+            states[i] = drawn
             state_counts[drawn] += 1.0
             if gold[i] >= 0:
                 held[drawn, gold[i]] += 1.0

@@ -13,20 +13,23 @@ from scipy import sparse
 from trueup.labels import Labels
 from trueup.noise import _kernels
 from trueup.noise.base import Floats, vote_shares
+from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.samplers import ClusterSampler, DawidSkeneSampler, Sampler
 
 __all__ = ["Chain", "SamplingProblem", "run_chain"]
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
+_SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
 
 
 @dataclass(frozen=True)
 class SamplingProblem:
-    """Labels, and their votes with those of the extra raters as more columns."""
+    """Labels, and their votes with those of the extra raters as more columns; and what else is known of the items."""
 
     labels: Labels
     votes: sparse.csr_array
     n_raters: int
+    item_prior: LogLinearPrior | None = None
 
     @property
     def n_all(self) -> int:
@@ -134,6 +137,33 @@ def _sweep_compiled(
     done = np.zeros(1)
     parameters = sampler.as_arrays()
     finished = threading.Event()
+    votes, labels = problem.votes, problem.labels
+    indptr, indices = votes.indptr.astype(np.int64), votes.indices.astype(np.int64)
+    current = states.astype(np.int64)
+
+    def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
+        _numba_gibbs.run_chain(
+            indptr,
+            indices,
+            votes.data,
+            labels.gold_codes,
+            known,
+            current,
+            *parameters,
+            labels.n_classes,
+            labels.n_labelers,
+            warmup,
+            out.truth_draws[kept] - first_draw,
+            rng,
+            out.prior[draws],
+            out.accuracy[draws],
+            out.rater_counts[draws],
+            out.rater_confusion[draws],
+            out.drawn,
+            out.truths[kept],
+            out.log_likelihood[draws],
+            done,
+        )
 
     def watch() -> None:
         while not finished.wait(0.2):
@@ -142,27 +172,17 @@ def _sweep_compiled(
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        _numba_gibbs.run_chain(
-            problem.votes.indptr.astype(np.int64),
-            problem.votes.indices.astype(np.int64),
-            problem.votes.data,
-            problem.labels.gold_codes,
-            states.astype(np.int64),
-            *parameters,
-            problem.labels.n_classes,
-            problem.labels.n_labelers,
-            n_warmup,
-            out.truth_draws,
-            rng,
-            out.prior,
-            out.accuracy,
-            out.rater_counts,
-            out.rater_confusion,
-            out.drawn,
-            out.truths,
-            out.log_likelihood,
-            done,
-        )
+        if problem.item_prior is None:
+            sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
+        else:
+            state = problem.item_prior.start()
+            for first in range(-n_warmup, len(out.prior), _SWEEPS_A_REDRAW):
+                state = problem.item_prior.redraw(state, parameters[0][current], rng)
+                last = min(first + _SWEEPS_A_REDRAW, len(out.prior))
+                draws = slice(max(first, 0), max(last, 0))
+                kept = slice(*np.searchsorted(out.truth_draws, (draws.start, draws.stop)))
+                known = problem.item_prior.probabilities(state.coefficients)
+                sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
     finally:
         finished.set()
         watcher.join()
@@ -192,8 +212,14 @@ def _sweep(
     rows = np.arange(n_items)
     volume = labels.votes_per_labeler
     total = n_warmup + len(out.prior)
+    coefficients = None if problem.item_prior is None else problem.item_prior.start()
+    known: Floats | None = None
+    current = states
     for sweep in range(total):
         sampler.draw(counts, state_counts, gold, rng)
+        if problem.item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
+            coefficients = problem.item_prior.redraw(coefficients, sampler.labels[current], rng)
+            known = problem.item_prior.probabilities(coefficients.coefficients)
         step = _kernels.gibbs_step(
             votes,
             sampler.table,
@@ -202,8 +228,9 @@ def _sweep(
             gold=labels.gold_codes,
             state_class=sampler.labels,
             engine=engine,
+            item_prior=known,
         )
-        counts, state_counts = step.counts, step.state_counts
+        counts, state_counts, current = step.counts, step.state_counts, step.states
         gold = _gold_counts(labels, step.states, sampler.n_states)
         k = sweep - n_warmup
         if k >= 0:

@@ -22,6 +22,7 @@ from trueup.labels import Labels
 from trueup.noise.base import Floats
 from trueup.noise.chains import Chain, SamplingProblem, run_chain
 from trueup.noise.convergence import effective_draws, rhat
+from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.samplers import ClusterSampler, DawidSkeneSampler, OneCoinSampler, Sampler
 
 __all__ = ["PosteriorDraws", "sample"]
@@ -81,6 +82,7 @@ def sample(
     model: str = "dawid-skene",
     *,
     raters: npt.ArrayLike | None = None,
+    item_prior: LogLinearPrior | None = None,
     n_chains: int = 4,
     n_warmup: int = 1000,
     n_draws: int = 2000,
@@ -100,6 +102,8 @@ def sample(
         over whether there are any.
     raters : array of shape (n_raters, n_items) or (n_items,), optional
         Codes of the classes that extra raters gave, -1 for none.
+    item_prior : LogLinearPrior, optional
+        What else is known of the items; its coefficients are drawn too.
     n_chains, n_warmup, n_draws : int
         Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
     n_extra : int, optional
@@ -114,7 +118,7 @@ def sample(
     check_integer(n_warmup, name="n_warmup", low=0)
     check_integer(n_draws, name="n_draws", low=4)
     codes = _rater_codes(raters, labels)
-    problem = SamplingProblem(labels, _with_raters(labels, codes), len(codes))
+    problem = SamplingProblem(labels, _with_raters(labels, codes), len(codes), item_prior)
     seeds = as_generator(random_state).spawn(n_chains)
     done = np.zeros(n_chains)
 

@@ -14,12 +14,13 @@ from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
+from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 
 __all__ = ["fit", "get_model", "list_models", "register_model"]
 
 _MODELS: dict[str, type[NoiseModel]] = {
-    model.alias: model for model in (Majority, OneCoin, DawidSkene, GLAD, Difficulty, Subtypes)
+    model.alias: model for model in (Majority, OneCoin, DawidSkene, GLAD, Difficulty, Subtypes, SoftTruth)
 }
 
 

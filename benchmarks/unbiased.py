@@ -1,0 +1,285 @@
+"""Unbiased estimation: is it unbiased, do its intervals hold the truth, is consolidation exact and quick?
+
+Run ``python -m benchmarks.unbiased [section ...] [--quick] [--json out.json]``; without names all sections are run.
+Everything is simulated and seeded. ``±`` is one standard error. Times are those of this machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import trueup as tu
+from benchmarks._coverage_tally import Section, Tally, as_text, share, tracked
+from benchmarks._sections import run_sections
+from trueup.estimators import Solution, consolidated_confusion, unbiased
+from trueup.metrics import Metric, get_metric
+from trueup.posteriors import Estimate
+
+Array = npt.NDArray[np.float64]
+Z = 1.959963984540054
+METRICS = ("accuracy", "precision", "recall", "f1", "mcc")
+# N, labels' error rate, accuracy of the classifier
+ACCURACY_SETTINGS = (
+    (200, 0.2, 0.8),
+    (1000, 0.2, 0.8),
+    (10_000, 0.2, 0.8),
+    (200, 0.05, 0.7),
+    (200, 0.4, 0.8),
+    (200, 0.02, 0.98),
+    (200, 0.005, 0.98),
+    (200, 0.1, 0.95),
+    (200, 0.3, 0.99),
+    (1000, 0.02, 0.98),
+)
+
+
+def brute_force(matrices: Array, prior: Array) -> Array:
+    """The consolidated matrix by its definition: one vote of each labeler at a time."""
+    n_classes = matrices.shape[1]
+    found = np.zeros((n_classes, n_classes))
+    for votes in itertools.product(range(matrices.shape[2]), repeat=len(matrices)):
+        chances = np.prod([matrix[:, vote] for matrix, vote in zip(matrices, votes, strict=True)], axis=0)
+        scores = np.log(prior) + np.log(chances)
+        found[:, int(np.argmax(scores >= scores.max() - 1e-9))] += chances
+    return found
+
+
+def two_class_matrices(n: int, rng: np.random.Generator, low: float = 0.55, high: float = 0.95) -> Array:
+    """Different labelers with accuracies in a range, for each class its own."""
+    right = rng.uniform(low, high, (n, 2))
+    return np.stack([np.stack([right[:, 0], 1 - right[:, 0]], 1), np.stack([1 - right[:, 1], right[:, 1]], 1)], 1)
+
+
+def consolidation(quick: bool) -> Section:
+    rng = np.random.default_rng(0)
+    rows, worst = [], 0.0
+    for n_classes, most in ((2, 7 if quick else 10), (3, 5 if quick else 7)):
+        gap = 0.0
+        for k in range(1, most + 1):
+            tables = rng.dirichlet(np.ones(n_classes), size=(k, n_classes)) * 0.6 + 0.4 * np.eye(n_classes)
+            prior = rng.dirichlet(np.full(n_classes, 5.0))
+            gap = max(
+                gap, float(np.abs(consolidated_confusion(tables, prior).matrix - brute_force(tables, prior)).max())
+            )
+        worst = max(worst, gap)
+        rows.append([f"{n_classes} classes, 1 to {most} labelers", "largest difference to brute force", f"{gap:.1e}"])
+    seconds = {}
+    for k in (10, 25, 35, 100):
+        tables, took = two_class_matrices(k, rng), []
+        for _ in range(3 if quick else 15):
+            started = time.perf_counter()
+            found = consolidated_confusion(tables, [0.4, 0.6])
+            took.append(time.perf_counter() - started)
+        seconds[k] = float(np.median(took))
+        error = f" (error at most {found.error:.0e})" if found.error else ""
+        rows.append([f"2 classes, {k} different labelers", f"{found.how}{error}", f"{1e3 * seconds[k]:.1f} ms"])
+    return Section(as_text(["consolidation", "", ""], rows, left=(0, 1)), {"worst": worst, "seconds": seconds})
+
+
+def symmetric(accuracy: float) -> Array:
+    return np.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
+
+
+def simulated(
+    n: int, prior: Array, classifier: Array, labelers: Array, rng: np.random.Generator, votes: int | None = None
+) -> tuple[tu.Labels, npt.NDArray[np.int64]]:
+    """Votes, and predictions of a classifier whose confusion matrix is known."""
+    sim = tu.simulate.dawid_skene(
+        n_items=n,
+        n_classes=len(prior),
+        n_labelers=len(labelers),
+        votes_per_item=votes,
+        prior=prior,
+        confusion=labelers,
+        classifier_confusion=classifier,
+        random_state=rng,
+    )
+    return sim.labels, sim.predictions
+
+
+def plain_normal(solution: Solution, metric: Metric) -> tuple[float, float]:
+    """Value ± 1.96 standard errors by the delta method, as in the paper (eq. 10)."""
+    counts = solution.counts
+    slope = counts.gradient(metric)
+    value, half = float(metric(counts.shares)), Z * math.sqrt(max(counts.covariance(slope, slope), 0.0))
+    return value - half, value + half
+
+
+def equation_15(n: int, beta: float, accuracy: float) -> float:
+    """Half the width of the interval for the accuracy (Dolatshah et al. 2018, eq. 15)."""
+    ab = -beta * (1 - beta) / (1 - 2 * beta) ** 2
+    return Z * math.sqrt((-ab + accuracy - accuracy**2) / n)
+
+
+def accuracy(quick: bool) -> Section:
+    rows, numbers = [], {}
+    half: dict[tuple[int, float, float], float] = {}
+    metric = get_metric("accuracy", [0, 1])
+    for setting in tracked(ACCURACY_SETTINGS, "accuracy"):
+        n, beta, theta = setting
+        n_sets = 100 if quick else 2000 if n < 10_000 else 500
+        rng = np.random.default_rng([1, n, round(1000 * beta), round(1000 * theta)])
+        noise = tu.noise.Confusion(symmetric(1 - beta))
+        tested, normal, bootstrap = Tally(), Tally(), Tally()
+        for number in range(n_sets):
+            labels, predictions = simulated(n, np.array([0.5, 0.5]), symmetric(theta), symmetric(1 - beta)[None], rng)
+            solution = unbiased(labels, predictions, noise=noise)
+            tested.add(theta, solution.counts.estimate(metric))
+            normal.add_interval(theta, tested.errors[-1] + theta, plain_normal(solution, metric))
+            if number < n_sets // 4:
+                drawn = unbiased(labels, predictions, noise=noise, interval="bootstrap", random_state=number)
+                bootstrap.add(theta, drawn.counts.estimate(metric))
+        half[setting] = normal.width / 2
+        ratio = half[setting] / equation_15(*setting)
+        told = [
+            f"{n_sets}",
+            f"{n}",
+            f"{beta:g}",
+            f"{theta:g}",
+            f"{1e4 * tested.bias:+.1f} ± {1e4 * tested.bias_error:.1f}",
+        ]
+        told += [f"{abs(tested.bias) / tested.bias_error:.1f}", share(tested), share(normal), share(bootstrap)]
+        told += [f"{half[setting]:.4f}", f"{ratio:.3f}", f"{tested.width / 2 / equation_15(*setting):.3f}"]
+        rows.append(told)
+        numbers[f"N={n} beta={beta} accuracy={theta}"] = {
+            "tested": tested.numbers(),
+            "normal": normal.numbers(),
+            "bootstrap": bootstrap.numbers(),
+            "bias_in_se": abs(tested.bias) / tested.bias_error,
+            "half_width_over_eq15": ratio,
+            "tested_half_width_over_eq15": tested.width / 2 / equation_15(*setting),
+        }
+    head = [
+        "sets",
+        "N",
+        "β",
+        "accuracy",
+        "mean error × 10⁴",
+        "in SE",
+        "holds %: tested (default)",
+        "plain normal",
+        "bootstrap",
+    ]
+    head += ["half-width", "over eq. 15", "tested over eq. 15"]
+    shrink = half[(1000, 0.2, 0.8)] / half[(10_000, 0.2, 0.8)]
+    numbers["shrinkage"] = shrink
+    text = as_text(head, rows, left=())
+    text += f"\nN × 10 shrinks the half-width {shrink:.3f} times (√10 = {math.sqrt(10):.3f})"
+    return Section(text, numbers)
+
+
+def population(prior: Array, classifier: Array, names: Sequence[str]) -> dict[str, float]:
+    joint = prior[:, None] * classifier
+    return {name: float(get_metric(name, list(range(len(prior))))(joint)) for name in names}
+
+
+def covered(
+    n: int,
+    prior: Array,
+    classifier: Array,
+    labelers: Array,
+    *,
+    votes: int | None,
+    names: Sequence[str],
+    n_sets: int,
+    seed: int,
+) -> dict[str, dict[str, Tally]]:
+    """Coverage of each metric by the default interval, the plain normal one and the bootstrap."""
+    rng = np.random.default_rng(seed)
+    true = population(prior, classifier, names)
+    metrics = {name: get_metric(name, list(range(len(prior)))) for name in names}
+    noise = tu.noise.Confusion(labelers, prior=prior)
+    tallies = {name: {how: Tally() for how in ("default", "normal", "bootstrap")} for name in names}
+    for number in range(n_sets):
+        labels, predictions = simulated(n, prior, classifier, labelers, rng, votes)
+        solution = unbiased(labels, predictions, noise=noise, random_state=number)
+        drawn = unbiased(labels, predictions, noise=noise, interval="bootstrap", n_bootstrap=1000, random_state=number)
+        for name, metric in metrics.items():
+            found: Estimate = solution.counts.estimate(metric)
+            if math.isnan(found.mean):
+                continue
+            tallies[name]["default"].add(true[name], found)
+            tallies[name]["normal"].add_interval(true[name], found.mean, plain_normal(solution, metric))
+            tallies[name]["bootstrap"].add(true[name], drawn.counts.estimate(metric))
+    return tallies
+
+
+def ratios(quick: bool) -> Section:
+    n_sets = 60 if quick else 600
+    rng = np.random.default_rng(2)
+    even, rare = np.array([0.5, 0.5]), np.array([0.9, 0.1])
+    skew = np.array([[0.95, 0.05], [0.2, 0.8]])
+    three = two_class_matrices(6, rng)
+    four = 0.5 * rng.dirichlet(np.ones(4), size=(8, 4)) + 0.5 * np.eye(4)
+    classifier4 = 0.3 * rng.dirichlet(np.ones(4), size=4) + 0.7 * np.eye(4)
+    multi = ("accuracy", "macro_f1", "precision:3", "recall:3", "mcc")
+    settings: list[tuple[str, dict[str, Any]]] = [
+        ("N = 200, one vote, β = 0.2", {"n": 200, "prior": even, "classifier": skew, "labelers": symmetric(0.8)[None]}),
+        (
+            "N = 1000, one vote, β = 0.2",
+            {"n": 1000, "prior": even, "classifier": skew, "labelers": symmetric(0.8)[None]},
+        ),
+        (
+            "N = 500, 10% positive, 3 of 6 labelers",
+            {"n": 500, "prior": rare, "classifier": skew, "labelers": three, "votes": 3},
+        ),
+        (
+            "N = 2000, 10% positive, 3 of 6 labelers",
+            {"n": 2000, "prior": rare, "classifier": skew, "labelers": three, "votes": 3},
+        ),
+        (
+            "N = 500, 4 classes, 3 of 8 labelers",
+            {
+                "n": 500,
+                "prior": np.full(4, 0.25),
+                "classifier": classifier4,
+                "labelers": four,
+                "votes": 3,
+                "names": multi,
+            },
+        ),
+    ]
+    rows, numbers = [], {}
+    for seed, (label, setting) in enumerate(tracked(settings, "ratios")):
+        found = covered(**{"votes": None, "names": METRICS, "n_sets": n_sets, "seed": seed, **setting})
+        for name, tallies in found.items():
+            rows.append(
+                [label, name, f"{tallies['default'].bias:+.4f} ± {tallies['default'].bias_error:.4f}"]
+                + [share(tallies[how]) for how in ("default", "normal", "bootstrap")]
+                + [f"{tallies[how].width:.4f}" for how in ("default", "normal", "bootstrap")]
+            )
+            numbers[f"{label}: {name}"] = {how: tally.numbers() for how, tally in tallies.items()}
+    head = [
+        "setting",
+        "metric",
+        "mean error",
+        "holds %: default",
+        "plain normal",
+        "bootstrap",
+        "width",
+        "normal",
+        "bootstrap",
+    ]
+    return Section(as_text(head, rows, left=(0, 1)) + f"\n{n_sets} sets each", numbers)
+
+
+SECTIONS: dict[str, Callable[[bool], Section]] = {
+    "consolidation": consolidation,
+    "accuracy": accuracy,
+    "ratios": ratios,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    run_sections("python -m benchmarks.unbiased", __doc__.splitlines()[0], SECTIONS, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The metric of every system on every drawn truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup.metrics import FunctionMetric, Metric, ScoreMetric
+from trueup.predictions import AlignedPredictions
+
+__all__ = ["outputs_of", "system_counts", "system_values"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer[Any]]
+Target = Literal["sample", "population"]
+
+_BLOCK = 20_000_000  # numbers held at once
+
+
+def system_values(
+    truths: Codes,
+    aligned: AlignedPredictions,
+    metric: Metric | ScoreMetric | FunctionMetric,
+    *,
+    classes: npt.NDArray[Any],
+    positive: int,
+    target: Target,
+    random_state: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Floats:
+    """The values of a metric, shape (n_draws, n_systems); all systems see the same draws.
+
+    For ``target="population"`` the items of each draw are weighted as in the Bayesian bootstrap (Rubin 1981): they are
+    a sample of all there could have been. Each system is judged on the items it has a prediction for.
+
+    Parameters
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+    aligned : AlignedPredictions
+    """
+    n_draws, n_items = truths.shape
+    values = np.empty((n_draws, aligned.n_systems))
+    rows = max(1, _BLOCK // max(n_items, 1))
+    for first in range(0, n_draws, rows):
+        block = truths[first : first + rows]
+        weights = None
+        if target == "population":
+            weights = random_state.standard_exponential(block.shape, dtype=np.float32)
+        values[first : first + rows] = _values(block, aligned, metric, classes, positive, weights)
+        if progress is not None:
+            progress(min(1.0, (first + rows) / n_draws))
+    return values
+
+
+def _values(
+    truths: Codes,
+    aligned: AlignedPredictions,
+    metric: Metric | ScoreMetric | FunctionMetric,
+    classes: npt.NDArray[Any],
+    positive: int,
+    weights: npt.NDArray[np.float32] | None,
+) -> Floats:
+    if isinstance(metric, Metric):
+        assert aligned.codes is not None
+        return metric(system_counts(truths, aligned.codes, len(classes), weights=weights))
+    columns = []
+    for system in range(aligned.n_systems):
+        outputs = outputs_of(aligned, system, metric)
+        given = np.flatnonzero(_is_given(outputs))
+        everywhere = len(given) == truths.shape[1]
+        seen = truths if everywhere else truths[:, given]
+        mass = weights if everywhere or weights is None else weights[:, given]
+        told = outputs if everywhere else outputs[given]
+        if isinstance(metric, ScoreMetric):
+            columns.append(metric.evaluate(seen, told, positive=positive, weights=mass))
+        elif mass is None:
+            columns.append(metric.evaluate_draws(seen, told, classes=classes))
+        else:  # a function takes no weights: the items are drawn again instead
+            pairs = zip(*_resampled(seen, told, mass), strict=True)
+            columns.append(np.concatenate([metric.evaluate_draws(y[None], p, classes=classes) for y, p in pairs]))
+    return np.stack(columns, axis=1)
+
+
+def _is_given(outputs: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which items have an output: a code that is not -1, or numbers that are not NaN."""
+    if outputs.dtype.kind == "i":
+        return np.asarray(outputs >= 0)
+    return np.asarray(~np.isnan(outputs if outputs.ndim == 1 else outputs[:, 0]))
+
+
+def outputs_of(aligned: AlignedPredictions, system: int, metric: ScoreMetric | FunctionMetric) -> npt.NDArray[Any]:
+    """What a metric looks at, of one system: codes, scores or probabilities."""
+    if isinstance(metric, FunctionMetric):
+        assert aligned.codes is not None
+        return np.asarray(aligned.codes[system])
+    table = aligned.scores if metric.needs == "scores" else aligned.probabilities
+    assert table is not None
+    return np.asarray(table[system])
+
+
+def _resampled(truths: Codes, codes: Codes, weights: npt.NDArray[np.float32]) -> tuple[Codes, Codes]:
+    """Items drawn in proportion to the weights of each draw, evenly spaced so that little is added to their spread."""
+    n = truths.shape[1]
+    upto = np.cumsum(weights, axis=1, dtype=float)
+    points = (np.arange(n) + 0.5) / n
+    chosen = np.stack([np.searchsorted(row / row[-1], points) for row in upto]).clip(0, n - 1)
+    return np.take_along_axis(truths, chosen, axis=1), codes[chosen]
+
+
+def system_counts(
+    truths: Codes,
+    codes: Codes,
+    n_classes: int,
+    *,
+    weights: npt.NDArray[np.float32] | None = None,
+) -> Floats:
+    """Confusion counts of every system on every draw, shape (n_draws, n_systems, n_classes, n_classes).
+
+    As matrix products: for each pair of classes, draws × items times items × systems. A code of -1 counts nowhere.
+    """
+    counts = np.empty((len(truths), len(codes), n_classes, n_classes))
+    predicted = [(codes == c).T.astype(np.float32) for c in range(n_classes)]
+    for y in range(n_classes):
+        is_y = (truths == y).astype(np.float32)
+        if weights is not None:
+            is_y *= weights
+        for c in range(n_classes):
+            counts[:, :, y, c] = is_y @ predicted[c]
+    return counts

@@ -1,0 +1,179 @@
+"""Draws of the truth of all items, given the votes and what the systems under test say.
+
+All systems are then judged on the same draws, so what they share cancels in their differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from trueup._validation import RandomState, as_generator, check_integer
+from trueup.labels import Labels
+from trueup.noise import NoiseModel
+from trueup.noise.gibbs import PosteriorDraws, sample
+from trueup.noise.item_prior import LogLinearPrior
+
+__all__ = ["TruthDraws", "draw_truths", "not_mixed"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer[Any]]
+
+_MOST_LABELS = 400_000_000  # drawn in all; one byte each
+_DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
+_MANY_ITEMS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class TruthDraws:
+    """Drawn truths.
+
+    Attributes
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+        A class for each item in each draw; gold items have their own.
+    posterior : array of shape (n_items, n_classes)
+        P(class) of each item.
+    diagnostics : mapping
+    converged : bool
+    notes : tuple of str
+        Sentences a user should read.
+    """
+
+    truths: Codes = field(repr=False)
+    posterior: Floats = field(repr=False)
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    converged: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws."""
+        return len(self.truths)
+
+
+def draw_truths(
+    labels: Labels,
+    noise: str | NoiseModel,
+    *,
+    item_prior: LogLinearPrior | None = None,
+    n_draws: int = 2000,
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> TruthDraws:
+    """Draw the truth of all items from p(truth | votes, features of the items).
+
+    Parameters
+    ----------
+    labels : Labels
+    noise : str or fitted NoiseModel
+        The name of a model that is drawn together with the truth (see `trueup.noise.sample`); or a known or fitted
+        model, which is taken as it is.
+    item_prior : LogLinearPrior, optional
+        What else tells the class of an item; its coefficients are drawn too. Without it the class shares of the noise
+        model are all that is known.
+    n_draws : int
+        Fewer are made where there are very many items.
+    **sampling
+        For `trueup.noise.sample`: n_chains, n_warmup.
+    """
+    check_integer(n_draws, name="n_draws", low=10)
+    rng = as_generator(random_state)
+    if isinstance(noise, NoiseModel):
+        return _known(labels, noise, item_prior, n_draws, rng, progress)
+    n_chains = int(sampling.pop("n_chains", 4))
+    draws = sample(
+        labels,
+        noise,
+        item_prior=item_prior,
+        n_chains=n_chains,
+        n_warmup=sampling.pop("n_warmup", 500),
+        n_draws=max(4, -(-n_draws // n_chains)),
+        random_state=rng,
+        progress=progress,
+        warn=False,
+        **sampling,
+    )
+    return TruthDraws(
+        _small(draws.truths, labels.n_classes),
+        draws.posterior,
+        {"r_hat": draws.rhat, "effective_draws": draws.ess},
+        draws.converged,
+        () if draws.converged else (not_mixed(draws),),
+    )
+
+
+def not_mixed(draws: PosteriorDraws) -> str:
+    """What to say of chains that disagree."""
+    return (
+        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise n_draws, or take "
+        "it that the votes admit several readings of the truth and vet some items."
+    )
+
+
+def _known(
+    labels: Labels,
+    noise: NoiseModel,
+    item_prior: LogLinearPrior | None,
+    n_draws: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None,
+) -> TruthDraws:
+    """The noise is known or taken as known, so draws are independent: no chain."""
+    n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
+    log_likelihood = _with_gold(noise.log_likelihood(labels), labels)
+    truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
+    if item_prior is None:
+        with np.errstate(divide="ignore"):  # a class may have no prior weight
+            posterior = np.asarray(softmax(log_likelihood + np.log(noise.prior_), axis=1))
+        _draw_into(truths, posterior, rng)
+        return TruthDraws(truths, posterior)
+    each = _DRAWS_A_COEFFICIENT if labels.n_items >= _MANY_ITEMS else 1
+    drawn = item_prior.draws_given_votes(log_likelihood, -(-n_draws // each), rng)
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    mean = np.zeros(likelihood.shape)
+    for k, coefficients in enumerate(drawn.coefficients):
+        joint = likelihood * np.maximum(item_prior.probabilities(coefficients), 1e-300)
+        joint /= joint.sum(axis=1, keepdims=True)
+        mean += joint
+        _draw_into(truths[k * each : (k + 1) * each], joint, rng)
+        if progress is not None:
+            progress((k + 1) / len(drawn.coefficients))
+    notes: tuple[str, ...] = ()
+    if drawn.effective < 100:
+        notes = (
+            f"The votes say so little that draws are worth {drawn.effective:.0f} independent ones: take the intervals "
+            "as rough, get more votes, or vet some items.",
+        )
+    return TruthDraws(
+        truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes
+    )
+
+
+def _draw_into(truths: Codes, posterior: Floats, rng: np.random.Generator) -> None:
+    """Fill rows with draws from the same probabilities."""
+    upto = np.cumsum(posterior[:, :-1], axis=1).astype(np.float32)
+    uniform = np.empty(len(posterior), dtype=np.float32)
+    for row in truths:
+        rng.random(out=uniform, dtype=np.float32)
+        np.greater_equal(uniform, upto[:, 0], out=row, casting="unsafe")
+        for y in range(1, upto.shape[1]):
+            row += uniform >= upto[:, y]
+
+
+def _with_gold(log_likelihood: Floats, labels: Labels) -> Floats:
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    table = np.array(log_likelihood, dtype=float)
+    table[known] = -np.inf
+    table[known, labels.gold_codes[known]] = 0.0
+    return table
+
+
+def _small(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
+    return truths.astype(np.int8) if n_classes <= 127 else truths

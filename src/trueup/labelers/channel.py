@@ -1,0 +1,258 @@
+"""A panel of labelers as a channel: the class goes in, their votes come out (Su 2024, Section 4).
+
+Everything the package computes starts from here. A channel has hidden states, each with the chances of the classes, and
+for each labeler the chances of the answers in each state. Where states are the classes, labelers err independently
+given the class. Where a class has several states, they err together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from trueup._validation import check_distribution, check_integer, did_you_mean, preview
+from trueup.exceptions import InvalidParameter, NotFitted
+from trueup.noise.base import NoiseModel, TableModel
+from trueup.noise.difficulty import Difficulty
+from trueup.noise.glad import GLAD
+from trueup.noise.subtypes import Subtypes
+
+__all__ = ["Channel", "Noise", "channel_of", "channel_of_levels", "check_prior", "symmetric_matrix"]
+
+Floats = npt.NDArray[np.float64]
+Noise = NoiseModel | npt.ArrayLike
+_LEVELS_OF_DIFFICULTY = 9  # quantiles that stand for the fitted difficulties of all items
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """P(state), P(class | state) and P(answer | labeler, state).
+
+    Attributes
+    ----------
+    weights : array of shape (n_states,)
+    state_class : array of shape (n_states, n_classes)
+    matrices : array of shape (n_labelers, n_states, n_answers)
+    average : array of shape (n_states, n_answers)
+        The matrix of an average labeler.
+    names : tuple
+        The labelers.
+    """
+
+    weights: Floats
+    state_class: Floats
+    matrices: Floats
+    average: Floats
+    names: tuple[Hashable, ...]
+
+    @property
+    def prior(self) -> Floats:
+        """P(class)."""
+        return np.asarray(self.weights @ self.state_class)
+
+    @property
+    def n_labelers(self) -> int:
+        """Number of labelers."""
+        return len(self.matrices)
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether the states are the classes, so that labelers are independent given the class."""
+        return self.state_class.shape[0] == self.state_class.shape[1] and bool(
+            (self.state_class.max(axis=1) == 1).all()
+        )
+
+    def at(self, positions: Sequence[int] | npt.NDArray[np.int64]) -> Channel:
+        """Some of the labelers; a position may occur more than once."""
+        where = np.asarray(positions, dtype=np.int64)
+        return Channel(
+            self.weights, self.state_class, self.matrices[where], self.average, tuple(self.names[k] for k in where)
+        )
+
+    def named(self, names: Sequence[Hashable]) -> Channel:
+        """The labelers of these names."""
+        return self.at([self.position(name) for name in names])
+
+    def position(self, name: Hashable) -> int:
+        """Where a labeler stands in `names`."""
+        if name not in self.names:
+            raise InvalidParameter(
+                f"the noise model knows no labeler {name!r}, only {preview(self.names)}{did_you_mean(name, self.names)}"
+            )
+        return self.names.index(name)
+
+    def averages(self, n: int) -> Channel:
+        """`n` average labelers, independent given the state."""
+        matrices = np.broadcast_to(self.average, (n, *self.average.shape))
+        return Channel(self.weights, self.state_class, matrices, self.average, tuple(range(n)))
+
+
+def symmetric_matrix(error: float | npt.ArrayLike, n_classes: int) -> Floats:
+    """P(answer | class) of labelers who err with this probability, whatever the class, and then alike to all others.
+
+    Examples
+    --------
+    >>> symmetric_matrix(0.2, 3).tolist()
+    [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    """
+    rate = np.asarray(error, dtype=float)[..., None, None]
+    same = np.eye(n_classes)
+    return np.asarray(same * (1 - rate) + (1 - same) * rate / (n_classes - 1))
+
+
+def check_prior(prior: npt.ArrayLike | None, n_classes: int | None = None) -> Floats:
+    """P(class), at least two of them; uniform by default."""
+    if prior is None:
+        return np.full(n_classes or 2, 1 / (n_classes or 2))
+    checked = check_distribution(prior, name="prior", n=n_classes)
+    if checked.ndim != 1 or len(checked) < 2:
+        raise InvalidParameter(
+            f"prior must hold the probabilities of at least two classes, got {np.asarray(prior).tolist()}; "
+            "pass e.g. [0.6, 0.4]"
+        )
+    return checked
+
+
+def channel_of(
+    noise: Noise | Channel | None = None,
+    *,
+    labelers: Sequence[Hashable] | None = None,
+    error: float | npt.ArrayLike | None = None,
+    n_labelers: int | None = None,
+    prior: npt.ArrayLike | None = None,
+) -> Channel:
+    """The channel of a noise model, of confusion matrices, or of symmetric errors.
+
+    Parameters
+    ----------
+    noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers) or (n_classes, n_answers), optional
+        Fitted or known noise, or matrices whose rows are the truth.
+    labelers : sequence, optional
+        Only these labelers.
+    error : float or sequence, optional
+        In place of `noise`: the probability of a wrong label, for all labelers or for each.
+    n_labelers : int, optional
+        That many labelers of this error or matrix; with a noise model that many average ones.
+    prior : array of shape (n_classes,), optional
+        P(class) for matrices and errors; uniform by default. A noise model brings its own.
+    """
+    if (noise is None) == (error is None):
+        got = "both" if noise is not None else "neither"
+        raise InvalidParameter(f"noise or error must be given, got {got}; pass a noise model, or e.g. error=0.1")
+    if isinstance(noise, Channel):
+        found = noise
+    elif isinstance(noise, NoiseModel):
+        if prior is not None:
+            raise InvalidParameter(f"a noise model brings its own prior, got prior={prior!r:.40} too; leave it out")
+        found = _of_model(noise)
+    else:
+        found = _of_matrices(_of_errors(error, prior) if noise is None else noise, prior)
+    if labelers is not None and n_labelers is not None:
+        raise InvalidParameter("labelers or n_labelers may be given, got both; name labelers, or ask for average ones")
+    if labelers is not None:
+        if not len(labelers):
+            raise InvalidParameter("labelers must name at least one labeler, got none")
+        return found.named(list(labelers))
+    if n_labelers is None:
+        return found
+    n = check_integer(n_labelers, name="n_labelers", low=1)
+    if isinstance(noise, NoiseModel) or found.n_labelers == 1:
+        return found.averages(n)
+    if found.n_labelers != n:
+        what = "errors" if noise is None else "matrices"
+        raise InvalidParameter(f"n_labelers must be {found.n_labelers}, the number of {what}, got {n}; leave it out")
+    return found
+
+
+def _of_errors(error: float | npt.ArrayLike | None, prior: npt.ArrayLike | None) -> Floats:
+    try:
+        rates = np.atleast_1d(np.asarray(error, dtype=float))
+    except (TypeError, ValueError):
+        rates = np.array([np.nan])
+    if rates.ndim != 1 or not len(rates) or not ((rates >= 0) & (rates <= 1)).all():
+        raise InvalidParameter(f"error must be a probability in [0, 1], or one for each labeler, got {error!r:.60}")
+    return symmetric_matrix(rates, len(check_prior(prior)))
+
+
+def _of_matrices(matrices: npt.ArrayLike, prior: npt.ArrayLike | None) -> Channel:
+    try:
+        array = np.asarray(matrices, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim not in (2, 3) or not array.size or array.shape[-2] < 2:
+        raise InvalidParameter(
+            "noise must be a fitted noise model or matrices of one shape (n_labelers, n_classes, n_answers), got "
+            f"{type(matrices).__name__} of shape {np.shape(array)}; rows are the truth"
+        )
+    array = check_distribution(array if array.ndim == 3 else array[None], name="each row of the confusion matrices")
+    return _with_classes(array, check_prior(prior, array.shape[1]), range(len(array)))
+
+
+def _with_classes(
+    matrices: Floats, prior: Floats, names: Sequence[Hashable] | range, average: Floats | None = None
+) -> Channel:
+    """States are the classes."""
+    mean = np.asarray(matrices.mean(axis=0)) if average is None else average
+    return Channel(prior, np.eye(len(prior)), matrices, mean, tuple(names))
+
+
+def _of_model(noise: NoiseModel) -> Channel:
+    if not hasattr(noise, "prior_"):
+        raise NotFitted(f"{type(noise).__name__} is not fitted; call fit(labels) first")
+    names = tuple(noise.labelers_.tolist()) if hasattr(noise, "labelers_") else None
+    if isinstance(noise, Subtypes):
+        average = noise.pooled_
+        return Channel(noise.state_prior_, noise.state_class_, noise.state_confusion_, average, names or ())
+    if isinstance(noise, TableModel):
+        matrices = noise.confusion_ if noise.confusion_.ndim == 3 else noise.confusion_[None]
+        if names is None or len(names) != len(matrices):  # known matrices that have seen no labels
+            given = noise.parameters().get("matrices")
+            names = tuple(given) if isinstance(given, Mapping) else tuple(range(len(matrices)))
+        return _with_classes(matrices, noise.prior_, names, noise.pooled_)
+    if isinstance(noise, GLAD):
+        levels = _quantiles(noise.easiness_)
+        return channel_of_levels(expit(np.outer(noise.ability_, levels)), noise.prior_, names)
+    if isinstance(noise, Difficulty):
+        known = noise.difficulty is not None
+        difficulty = _values(noise.difficulty if known else noise.difficulty_)
+        fallibility = _values(noise.fallibility if known else noise.fallibility_)
+        sees = np.outer(1 - fallibility, 1 - _quantiles(difficulty))
+        if names is None and isinstance(noise.fallibility, Mapping):
+            names = tuple(noise.fallibility)
+        return channel_of_levels(sees + (1 - sees) / len(noise.prior_), noise.prior_, names)
+    best = getattr(noise, "best_", None)
+    hint = f"pass its best model, noise.best_ ({type(best).__name__})" if best is not None else "use DawidSkene"
+    raise InvalidParameter(f"a noise model with answer probabilities is needed, got {type(noise).__name__}; {hint}")
+
+
+def _values(values: Any) -> Floats:
+    return np.asarray(list(values.values()) if isinstance(values, Mapping) else values, dtype=float)
+
+
+def _quantiles(values: Floats) -> Floats:
+    """Equally likely levels that stand for all items."""
+    n = min(_LEVELS_OF_DIFFICULTY, len(values))
+    return np.asarray(np.quantile(values, (np.arange(n) + 0.5) / n))
+
+
+def channel_of_levels(right: Floats, prior: Floats, names: Sequence[Hashable] | None = None) -> Channel:
+    """States are pairs of a class and one of several equally likely levels of difficulty, which nobody is told.
+
+    `right` is the chance of a right answer, labelers × levels.
+    """
+    n_labelers, n_levels = right.shape
+    n_classes = len(prior)
+    by_class = symmetric_matrix(1 - right, n_classes)  # labelers × levels × classes × answers
+    matrices = by_class.transpose(0, 2, 1, 3).reshape(n_labelers, n_classes * n_levels, n_classes)
+    return Channel(
+        np.repeat(prior / n_levels, n_levels),
+        np.repeat(np.eye(n_classes), n_levels, axis=0),
+        np.ascontiguousarray(matrices),
+        np.asarray(matrices.mean(axis=0)),
+        tuple(range(n_labelers)) if names is None else tuple(names),
+    )

@@ -1,0 +1,272 @@
+"""What is known of an item's class besides its votes: a log-linear prior with unknown coefficients.
+
+Models here never see predictions. But whoever has them, or any other description of the items, can say that
+P(class y | item i) ∝ exp(features[i, y] · w). The coefficients are unknown too: they are drawn together with the truth,
+so that nothing is taken from the features that the votes do not bear out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import log_expit, logsumexp
+
+from trueup._validation import preview
+from trueup.exceptions import InvalidParameter
+
+__all__ = ["CoefficientDraws", "CoefficientState", "LogLinearPrior"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+
+_NEWTON_STEPS = 30
+_SETTLED = 1e-3  # rise of the log-posterior in a step
+_PROPOSAL_FREEDOM = 6.0  # degrees of freedom of the proposal: heavier tails than any posterior here
+_MOST_EVALUATIONS = 40_000_000  # item-classes × candidates that importance weights may cost
+
+
+@dataclass(frozen=True)
+class CoefficientDraws:
+    """Draws of the coefficients given votes whose noise is known.
+
+    Attributes
+    ----------
+    coefficients : array of shape (n_draws, n_features)
+    effective : float
+        How many independent draws the candidates are worth; infinite where the normal approximation was taken.
+    """
+
+    coefficients: Floats
+    effective: float
+
+
+class CoefficientState(NamedTuple):
+    """Where a chain stands: the drawn coefficients, and the mode they were drawn around, to start the next search."""
+
+    coefficients: Floats
+    mode: Floats
+
+
+class LogLinearPrior:
+    r"""P(class | features) of each item, a multinomial logistic model.
+
+    .. math:: P(y_i = y) \propto \exp\Bigl(\sum_f x_{iyf} w_f\Bigr), \qquad w_f \sim N(0, \sigma_f^2)
+
+    Being conditional on the features, it does not care how these depend on each other: ten copies of one feature say
+    no more than one.
+
+    Parameters
+    ----------
+    features : array of shape (n_items, n_classes, n_features)
+        Intercepts are not added: pass them as features.
+    scale : array of shape (n_features,)
+        Prior standard deviations of the coefficients.
+    """
+
+    def __init__(self, features: npt.ArrayLike, scale: npt.ArrayLike) -> None:
+        table, spread = np.asarray(features, dtype=float), np.asarray(scale, dtype=float)
+        if table.ndim != 3 or not np.isfinite(table).all():
+            raise InvalidParameter(f"features must be finite, items × classes × features, got shape {table.shape}")
+        if spread.shape != table.shape[2:] or not (spread > 0).all():
+            raise InvalidParameter(f"scale must be a positive number for each feature, got {preview(spread)}")
+        self.n_items, self.n_classes, self.n_features = table.shape
+        self.precision = spread**-2.0
+        # Items with the same features are one row: hard predictions leave few different ones.
+        flat = np.ascontiguousarray(table.reshape(self.n_items, -1))
+        _, first, inverse = np.unique(
+            flat.view([("", flat.dtype)] * flat.shape[1]).ravel(), return_index=True, return_inverse=True
+        )
+        self._row_of: npt.NDArray[np.int64] | None = None
+        self._rows = table
+        if 2 * len(first) < self.n_items:
+            self._row_of, self._rows = inverse.ravel().astype(np.int64), table[first]
+        # Features relative to the first class: one class less to compute with.
+        self._rows = np.ascontiguousarray(self._rows - self._rows[:, :1])
+
+    # ------------------------------------------------------------------ given the truth
+
+    def probabilities(self, coefficients: Floats) -> Floats:
+        """P(class) of each item, shape (n_items, n_classes)."""
+        p = np.exp(self._log_rows(coefficients))
+        return p if self._row_of is None else p[self._row_of]
+
+    def start(self) -> CoefficientState:
+        """Coefficients that say nothing."""
+        return CoefficientState(np.zeros(self.n_features), np.zeros(self.n_features))
+
+    def redraw(self, state: CoefficientState, truth: Codes, rng: np.random.Generator) -> CoefficientState:
+        """A draw of the coefficients given the truth of all items, by an independence step from the Laplace law."""
+        counts = self._counts(truth)
+        mode, factor = self._mode(counts, state.mode)
+        step = solve_triangular(factor, rng.standard_normal((self.n_features, 1)), lower=True, trans="T")[:, 0]
+        proposed = mode + step
+        # Both the old and the new coefficients are weighed by posterior over proposal density.
+        old = factor.T @ (state.coefficients - mode)
+        new = factor.T @ step
+        change = self._log_posterior(counts, proposed) - self._log_posterior(counts, state.coefficients)
+        change += 0.5 * float(new @ new - old @ old)
+        accepted = np.log(max(rng.random(), 1e-300)) < change
+        return CoefficientState(proposed if accepted else state.coefficients, mode)
+
+    def _log_rows(self, coefficients: Floats) -> Floats:
+        if self.n_classes == 2:
+            odds = self._rows[:, 1] @ coefficients
+            return np.stack([log_expit(-odds), log_expit(odds)], axis=1)
+        logits = self._rows @ coefficients
+        logits -= logits.max(axis=1, keepdims=True)
+        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+
+    def _counts(self, truth: Codes) -> Floats:
+        if self._row_of is None:
+            return np.eye(self.n_classes)[truth]
+        cell = self._row_of * self.n_classes + truth
+        return np.bincount(cell, minlength=len(self._rows) * self.n_classes).reshape(-1, self.n_classes).astype(float)
+
+    def _log_posterior(self, counts: Floats, coefficients: Floats) -> float:
+        fit = float((counts * self._log_rows(coefficients)).sum())
+        return fit - 0.5 * float(self.precision @ coefficients**2)
+
+    def _mode(self, counts: Floats, start: Floats) -> tuple[Floats, Floats]:
+        """The mode given counts (rows, classes), and the lower Cholesky factor of the information there."""
+        w = start.copy()
+        total = counts.sum(axis=1)
+        value = self._log_posterior(counts, w)
+        for _ in range(_NEWTON_STEPS):
+            p = np.exp(self._log_rows(w))
+            factor = np.asarray(np.linalg.cholesky(self._information(p, total)))
+            step = cho_solve((factor, True), self._gradient(counts, total, p, w))
+            w, value, moved = self._uphill(counts, w, step, value)
+            if moved < _SETTLED:
+                break
+        return w, factor
+
+    def _gradient(self, counts: Floats, total: Floats, p: Floats, coefficients: Floats) -> Floats:
+        surplus = (counts - total[:, None] * p).ravel()
+        if self.n_classes == 2:
+            return np.asarray(surplus[1::2] @ self._rows[:, 1] - self.precision * coefficients)
+        return np.asarray(surplus @ self._rows.reshape(-1, self.n_features) - self.precision * coefficients)
+
+    def _uphill(self, counts: Floats, w: Floats, step: Floats, value: float) -> tuple[Floats, float, float]:
+        """A step along a direction, halved until it does not lead down; also by how much the objective rose."""
+        for _ in range(30):
+            new = self._log_posterior(counts, w + step)
+            if new >= value - 1e-12 * abs(value):
+                return w + step, new, new - value
+            step = step / 2
+        return w, value, 0.0
+
+    def _information(self, p: Floats, total: Floats) -> Floats:
+        """Minus the second derivative of the log-posterior given the truth."""
+        if self.n_classes == 2:
+            x = self._rows[:, 1]
+            found = x.T @ (x * (total * p[:, 1] * p[:, 0])[:, None])
+        else:
+            flat = self._rows.reshape(-1, self.n_features)
+            mean = np.matmul(p[:, None, :], self._rows)[:, 0]
+            found = flat.T @ (flat * (total[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * total[:, None])
+        return np.asarray(found + np.diag(self.precision))
+
+    # ------------------------------------------------------------------ given votes whose noise is known
+
+    def draws_given_votes(self, log_likelihood: Floats, n_draws: int, rng: np.random.Generator) -> CoefficientDraws:
+        """Draws of the coefficients with the truth of all items summed out.
+
+        Candidates come from a Student law around the mode and are kept in proportion to posterior over proposal. Where
+        that would cost too much there are so many items that the normal law around the mode is the posterior.
+
+        Parameters
+        ----------
+        log_likelihood : array of shape (n_items, n_classes)
+            Log p(votes | class); -inf where the class is known to be another.
+        """
+        mode, factor = self._marginal_mode(log_likelihood)
+        n_candidates = min(4 * n_draws, 4000)
+        if log_likelihood.size * n_candidates > _MOST_EVALUATIONS:
+            normal = rng.standard_normal((self.n_features, n_draws))
+            return CoefficientDraws(mode + solve_triangular(factor, normal, lower=True, trans="T").T, np.inf)
+        nu = _PROPOSAL_FREEDOM
+        tail = np.sqrt(nu / rng.chisquare(nu, n_candidates))
+        standard = rng.standard_normal((self.n_features, n_candidates)) * tail
+        candidates = mode + solve_triangular(factor, standard, lower=True, trans="T").T
+        log_proposal = -0.5 * (nu + self.n_features) * np.log1p((standard**2).sum(axis=0) / nu)
+        log_weight = np.array([self._marginal(log_likelihood, w) for w in candidates]) - log_proposal
+        weight = np.exp(log_weight - logsumexp(log_weight))
+        chosen = rng.choice(n_candidates, size=n_draws, p=weight)
+        return CoefficientDraws(candidates[chosen], float(1 / (weight**2).sum()))
+
+    def _marginal(self, log_likelihood: Floats, coefficients: Floats) -> float:
+        log_prior = self._log_rows(coefficients)
+        joint = log_likelihood + (log_prior if self._row_of is None else log_prior[self._row_of])
+        top = joint.max(axis=1)
+        fit = float((np.log(np.exp(joint - top[:, None]).sum(axis=1)) + top).sum())
+        return fit - 0.5 * float(self.precision @ coefficients**2)
+
+    def _marginal_mode(self, log_likelihood: Floats) -> tuple[Floats, Floats]:
+        """The mode of the marginal posterior by Newton steps, and the factor of the observed information."""
+        w = np.zeros(self.n_features)
+        value = self._marginal(log_likelihood, w)
+        factor = np.diag(np.sqrt(self.precision))
+        for _ in range(_NEWTON_STEPS * 4):
+            responsibility = self._responsibilities(log_likelihood, w)
+            counts = self._summed(responsibility)
+            p, total = np.exp(self._log_rows(w)), counts.sum(axis=1)
+            gradient = self._gradient(counts, total, p, w)
+            complete = self._information(p, total)
+            factor = _factor(complete - self._missing_information(responsibility), floor=self.precision.min())
+            w, new = self._better(
+                log_likelihood, w, value, gradient, (factor, np.asarray(np.linalg.cholesky(complete)))
+            )
+            if new - value < 1e-7:
+                break
+            value = new
+        return w, factor
+
+    def _better(
+        self, log_likelihood: Floats, w: Floats, value: float, gradient: Floats, factors: tuple[Floats, Floats]
+    ) -> tuple[Floats, float]:
+        """A Newton step, and if that leads down a step of EM, which never does if it is short enough."""
+        for factor in factors:
+            step = cho_solve((factor, True), gradient)
+            for shrink in (1.0, 0.5, 0.1):
+                new = self._marginal(log_likelihood, w + shrink * step)
+                if new > value:
+                    return w + shrink * step, new
+        return w, value
+
+    def _responsibilities(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
+        log_prior = self._log_rows(coefficients)
+        joint = log_likelihood + (log_prior if self._row_of is None else log_prior[self._row_of])
+        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+
+    def _summed(self, values: Floats) -> Floats:
+        """Values of items added up over the items of each row; shape (n_rows, …)."""
+        if self._row_of is None:
+            return values
+        flat = values.reshape(self.n_items, -1)
+        columns = [np.bincount(self._row_of, flat[:, k], len(self._rows)) for k in range(flat.shape[1])]
+        return np.stack(columns, axis=1).astype(float).reshape(len(self._rows), *values.shape[1:])
+
+    def _missing_information(self, responsibility: Floats) -> Floats:
+        """What is lost since the truth is known only through `responsibility`."""
+        if self.n_classes == 2:
+            x = self._rows[:, 1]
+            return np.asarray(x.T @ (x * self._summed(responsibility[:, 1:] * responsibility[:, :1])))
+        outer = self._summed(responsibility[:, :, None] * responsibility[:, None, :])
+        spread = np.einsum("uc,cd->ucd", self._summed(responsibility), np.eye(self.n_classes)) - outer
+        return np.asarray(np.einsum("ucf,ucd,udg->fg", self._rows, spread, self._rows, optimize=True))
+
+
+def _factor(information: Floats, *, floor: float) -> Floats:
+    """The lower Cholesky factor of the observed information.
+
+    Where votes say little the surface is flat, or bends the wrong way between two modes: then it is taken to be flat
+    but for a share of the prior.
+    """
+    values, vectors = np.linalg.eigh(information)
+    if values[0] < 0.3 * floor:
+        information = (vectors * np.maximum(values, 0.3 * floor)) @ vectors.T
+    return np.asarray(np.linalg.cholesky(information))

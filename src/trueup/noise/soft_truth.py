@@ -1,0 +1,366 @@
+"""An item can be half a cat: votes under a truth that is itself a probability."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import logsumexp
+
+from trueup._validation import check_choice, check_integer, check_number
+from trueup.labels import Labels
+from trueup.noise import _kernels
+from trueup.noise._lattice import learn_shape, polya_weights, simplex_lattice
+from trueup.noise.base import Floats, NoiseModel, as_table, normalise, rows_for
+from trueup.noise.dawid_skene import Pooling, check_pooling
+from trueup.noise.em import EMResult, expectation_maximisation
+from trueup.noise.identifiability import warn_if_unidentifiable
+
+__all__ = ["SoftTruth", "labeler_spread"]
+
+_EVEN = 1.4  # on twelve points, the ends among them, this spreads as much as the uniform distribution on [0, 1]
+_PRIOR_ITEMS = 5.0  # of the even shape; they decide where votes cannot tell
+_STARTING_SHAPES = (_EVEN, 0.05)  # the other is all but hard classes
+_FIRST_ITERATIONS = 5  # of each start, before only the better is gone on with
+_OWN_MATRIX = 100  # votes for each class from which a labeler has a matrix of its own when the shape is learned
+_STRENGTHS = (1.0, 300.0)
+
+
+class SoftTruth(NoiseModel):
+    r"""The truth of an item is a distribution over the classes, and each vote sees a draw of its own from it [1]_.
+
+    Generative model: item i has class probabilities ρ_i, a point of a lattice on the simplex (`lattice_`) drawn with
+    weights w; a vote of t on i is a with probability
+
+    .. math:: \textstyle\sum_y \rho_i[y]\, \theta_t[y, a].
+
+    Rows are pulled towards the pooled matrix m of all labelers, θ_t[y] ~ Dir(1 + s m[y]). The weights are a Dirichlet
+    distribution made discrete, whose shape α is learned. The smaller the shape, the clearer the
+    items; as it goes to zero the truth is one class and the model is `DawidSkene`, which grows overconfident with many
+    votes on an ambiguous item.
+
+    Sharp labelers on soft items and poor labelers on clear items give much the same votes. What tells them apart is
+    how the shares of votes spread, and matrices of labelers with few votes would take up that spread. So the shape is
+    learned first, with one matrix for all labelers who have few votes, from an even and from a hard start; where votes
+    cannot tell, an even spread is preferred. Then every labeler gets a matrix, the shape held fixed. A matrix must
+    not be made of the vote that it judges, else labelers with few votes confirm themselves: of the k votes of a labeler
+    for an answer, k − 1 count.
+
+    Parameters
+    ----------
+    max_iter : int
+        Most iterations of each of the two stages.
+    tol : float
+        Least change of the loss per vote to go on.
+    pooling : float or "auto"
+        The strength s, in votes; "auto" takes it from how much labelers differ (`labeler_spread`).
+    shape : float or "auto"
+        The mean over the classes of the shape α; "auto" learns that too. 1.4 spreads the probability of one of two
+        classes as much as the uniform distribution does, 0.01 says that items have hard classes.
+
+    Attributes
+    ----------
+    lattice_ : array of shape (n_states, n_classes)
+        The class probabilities an item can have.
+    state_prior_ : array of shape (n_states,)
+        w.
+    shape_ : array of shape (n_classes,)
+    confusion_ : array of shape (n_labelers, n_classes, n_answers)
+        P(answer | class that the labeler saw).
+    pooled_ : array of shape (n_classes, n_answers)
+    pooling_ : float
+
+    Notes
+    -----
+    Gold items are taken to be wholly of their class. ``posterior`` is the mean of ρ_i, which is P(class | votes).
+
+    References
+    ----------
+    .. [1] Urkullu et al. (2019), on the evaluation and selection of models with crowdsourced labels, Section 4, has
+       this truth; the model and its fit are of this library.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> data = tu.simulate.urkullu(n_items=300, case="good", random_state=0)
+    >>> model = tu.noise.SoftTruth().fit(data.labels)
+    >>> error = model.posterior(data.labels)[:, 1] - data.parameters["probability"]
+    >>> bool(abs(error).mean() < 0.15), model.lattice_.shape
+    (True, (12, 2))
+    """
+
+    alias = "soft-truth"
+
+    lattice_: Floats
+    state_prior_: Floats
+    shape_: Floats
+    confusion_: Floats
+    pooled_: Floats
+    pooling_: float
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        pooling: Pooling = "auto",
+        shape: float | Literal["auto"] = "auto",
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pooling = pooling
+        self.shape = shape
+
+    def fit(self, labels: Labels) -> Self:
+        """Learn shape and pooled matrix, then the matrices, by EM."""
+        check_integer(self.max_iter, name="max_iter", low=1)
+        strength = check_pooling(self.pooling)
+        if isinstance(self.shape, str):
+            check_choice(self.shape, ("auto",), name="shape")
+        else:
+            check_number(self.shape, name="shape", low=1e-3, high=1e3)
+        warn_if_unidentifiable(labels, what="SoftTruth")
+        self._remember(labels)
+        self.lattice_ = simplex_lattice(labels.n_classes)
+
+        crowd_labels, place = _crowd(labels)
+        crowd = self._fit_crowd(crowd_labels, strength)
+        self.shape_, self.state_prior_, self.pooled_ = crowd.shape, crowd.weights, crowd.pooled.T
+        if self.pooling == "auto":
+            spread = labeler_spread(labels, self.pooled_, self.lattice_, self.state_prior_)
+            strength = float(np.clip(1 / max(spread, 1e-6) - 1, *_STRENGTHS))
+        everyone = _Stage(labels, self.lattice_, crowd.table[place], crowd.pooled, self.shape_, strength)
+        result = everyone.run(crowd.states(), max_iter=self.max_iter, tol=self.tol, warn=True)
+        self.pooling_ = strength
+        self.confusion_ = np.ascontiguousarray(everyone.table.transpose(0, 2, 1))
+        self.prior_ = self.state_prior_ @ self.lattice_
+        self.n_iter_, self.converged_, self.loss_history_ = result.n_iter, result.converged, result.loss_history
+        return self
+
+    def _fit_crowd(self, labels: Labels, strength: float) -> _Stage:
+        """The first stage; of several starts the one that is ahead after a few iterations is finished."""
+        share = normalise(labels.answer_counts.sum(axis=0) + 1.0)
+        fixed = None if isinstance(self.shape, str) else float(self.shape)
+        uneven = normalise(share[: labels.n_classes]) * labels.n_classes
+        stages = []
+        for level in _STARTING_SHAPES if fixed is None else (fixed,):
+            shape = level * uneven
+            skill = _first_skill(labels, share, self.lattice_, polya_weights(self.lattice_, shape))
+            pooled = (1 - skill) * share[:, None] + skill * np.eye(labels.n_answers, labels.n_classes)
+            table = np.broadcast_to(pooled, (labels.votes.shape[1] // labels.n_answers, *pooled.shape))
+            stage = _Stage(labels, self.lattice_, table, pooled, shape, strength, learns=True, fixed_mean=fixed)
+            stage.run(max_iter=min(_FIRST_ITERATIONS, self.max_iter), tol=self.tol / 10, warn=False)
+            stages.append(stage)
+        best = min(stages, key=lambda stage: stage.loss)
+        best.run(max_iter=self.max_iter, tol=self.tol / 10, warn=False)
+        return best
+
+    def state_posterior(self, labels: Labels) -> Floats:
+        """P(class probabilities are those of a state | votes) of each item, shape (n_items, n_states)."""
+        self._check(labels)
+        return _state_posterior(labels, labels.votes, self._answers_by_state(labels), self.lattice_, self.state_prior_)
+
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes), the mean of an item's class probabilities; shape (n_items, n_classes)."""
+        return np.asarray(self.state_posterior(labels) @ self.lattice_)
+
+    def predict_votes(self, labels: Labels, item: npt.NDArray[np.int64], labeler: npt.NDArray[np.int64]) -> Floats:
+        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
+        return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
+
+    def confusion_for(self, labels: Labels) -> Floats:
+        """The matrices of the labelers of `labels`, in their order."""
+        return rows_for(labels, self.labelers_, self.confusion_, self.pooled_)
+
+    def _answers_by_state(self, labels: Labels) -> Floats:
+        """The kernels' table P(answer | labeler, state)."""
+        return as_table(self.confusion_for(labels)) @ self.lattice_.T
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        votes = _kernels.log_likelihood(labels.votes, self._answers_by_state(labels))
+        with np.errstate(divide="ignore"):  # a state may have nothing of a class
+            state_given_class = np.log(normalise((self.state_prior_[:, None] * self.lattice_).T))
+        return np.column_stack([logsumexp(votes + weights, axis=1) for weights in state_given_class])
+
+
+class _Stage:
+    """EM over the states of the lattice; tables are (labelers, answers, classes), as the kernels' lie.
+
+    A stage that `learns` learns the pooled matrix and the shape, too, if `fixed_mean` is given up to the shape's mean.
+    """
+
+    loss: float
+
+    def __init__(
+        self,
+        labels: Labels,
+        lattice: Floats,
+        table: Floats,
+        pooled: Floats,
+        shape: Floats,
+        strength: float,
+        *,
+        learns: bool = False,
+        fixed_mean: float | None = None,
+    ) -> None:
+        self.labels, self.lattice = labels, lattice
+        self.table, self.pooled, self.shape = table, pooled, shape
+        self.strength, self.learns, self.fixed_mean = strength, learns, fixed_mean
+        self.weights = polya_weights(lattice, shape)
+        self.by_state = self._answers_by_state()
+        n_votes = np.asarray(labels.votes.sum(axis=0)).reshape(-1, labels.n_answers, 1)
+        self.counted = np.maximum(n_votes - 1.0, 0.0) / np.maximum(n_votes, 1.0)  # (k − 1) / k
+        self.diagonal = 1.0 + 2.0 * np.eye(labels.n_answers, labels.n_classes)  # a weak pull to right answers
+        self.pseudo_items = _PRIOR_ITEMS * polya_weights(lattice, _EVEN * shape / shape.mean())
+
+    def run(self, start: Floats | None = None, *, max_iter: int, tol: float, warn: bool) -> EMResult:
+        """Iterate from `start`, P(state | votes) of each item, by default what follows from the table."""
+        result = expectation_maximisation(
+            self.labels,
+            self.states() if start is None else start,
+            self.maximise,
+            state_class=_corners(self.lattice),
+            max_iter=max_iter,
+            tol=tol,
+            name="SoftTruth",
+            warn=warn,
+        )
+        self.loss = result.loss_history[-1]
+        return result
+
+    def states(self) -> Floats:
+        """P(state | votes) of each item."""
+        return _state_posterior(self.labels, self.labels.votes, self.by_state, self.lattice, self.weights)
+
+    def maximise(self, counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
+        """Split the votes in each state over the class that the labeler saw, and count."""
+        counts /= self.by_state  # nobody else needs them, and they can be large
+        seen = (counts @ self.lattice).reshape(self.table.shape)
+        seen *= self.table  # expected votes, by labeler, answer and class seen
+        log_prior = 0.0
+        if self.learns:
+            pooled = seen.sum(axis=0) + self.diagonal
+            self.pooled = pooled / pooled.sum(axis=0)
+            log_prior += float((self.diagonal * np.log(self.pooled)).sum())
+        pseudo = self.strength * self.pooled
+        seen *= self.counted
+        seen += pseudo
+        seen /= np.einsum("tac->tc", seen)[:, None]  # ten times as fast as sum over so short an axis
+        self.table = np.maximum(seen, _kernels.FLOOR, out=seen)
+        self.by_state = self._answers_by_state()
+        if self.strength > 0:
+            log_prior += float((pseudo * np.log(seen).sum(axis=0)).sum())
+        if self.learns:
+            self.shape = learn_shape(self.lattice, state_counts + self.pseudo_items, self.shape)
+            if self.fixed_mean is not None:
+                self.shape = self.shape * (self.fixed_mean / self.shape.mean())
+            self.weights = polya_weights(self.lattice, self.shape)
+            log_prior += float(self.pseudo_items @ np.log(self.weights))
+        return self.by_state, self.weights, log_prior
+
+    def _answers_by_state(self) -> Floats:
+        """P(answer | labeler, state) as the kernels take it."""
+        return np.asarray(self.table.reshape(-1, self.table.shape[2]) @ self.lattice.T)
+
+
+def _corners(lattice: Floats) -> npt.NDArray[np.int32]:
+    """The class of each state that is wholly of one; the others get a class that no gold item has."""
+    states = np.where(lattice.max(axis=1) == 1, lattice.argmax(axis=1), lattice.shape[1])
+    return np.asarray(states, dtype=np.int32)
+
+
+def _state_posterior(
+    labels: Labels, votes: sparse.csr_array, by_state: Floats, lattice: Floats, weights: Floats
+) -> Floats:
+    return _kernels.posterior(votes, by_state, weights, gold=labels.gold_codes, state_class=_corners(lattice))
+
+
+def _crowd(labels: Labels) -> tuple[Labels, npt.NDArray[np.int64]]:
+    """The votes with all labelers who have few taken for one, the first; and the place of each labeler."""
+    heavy = labels.votes_per_labeler >= _OWN_MATRIX * labels.n_classes
+    place = np.where(heavy, np.cumsum(heavy), 0)
+    return replace(labels, votes=_moved(labels, place, int(heavy.sum()) + 1)), place
+
+
+def _first_skill(labels: Labels, share: Floats, lattice: Floats, weights: Floats) -> float:
+    """How often labelers say what they saw, if they else answer at random, from how often two votes on an item agree.
+
+    Two votes agree by chance, Σ share², and as much more as items differ, skill² · Σ Var ρ.
+    """
+    counts = labels.answer_counts
+    pairs = float((counts.sum(axis=1) * (counts.sum(axis=1) - 1)).sum())
+    agreement = float((counts * (counts - 1)).sum()) / pairs if pairs else 0.0
+    spread = float((weights @ lattice**2 - (weights @ lattice) ** 2).sum())
+    skill = np.sqrt(max(agreement - float(share @ share), 0.0) / max(spread, 1e-12))
+    return float(np.clip(skill, 0.1, 0.9))
+
+
+def _moved(labels: Labels, place: npt.NDArray[np.int64], n_places: int) -> sparse.csr_array:
+    """The vote matrix with labelers moved to places; votes that fall together become one that counts often."""
+    labeler, answer = np.divmod(labels.votes.indices, labels.n_answers)
+    votes = sparse.csr_array(
+        (labels.votes.data, (place[labeler] * labels.n_answers + answer).astype(np.int32), labels.votes.indptr),
+        shape=(labels.n_items, n_places * labels.n_answers),
+        copy=True,  # summing works in place
+    )
+    votes.sum_duplicates()
+    return votes
+
+
+def labeler_spread(labels: Labels, pooled: Floats, lattice: Floats, weights: Floats) -> float:
+    r"""How much labelers differ, as 1/(1 + s) of the Dirichlet distribution of their rows; 0 if not at all.
+
+    A vote's residual is its difference from what the other votes on the item and the pooled matrix m let expect. Two
+    residuals of one labeler, on different items, are related only by what is the labeler's own. With r the expected
+    class probabilities given the other votes and x = r[y] · (residual of answer y),
+
+    .. math:: \mathrm E[x_v x_{v'}] = \frac{1}{1 + s}
+        \sum_{y'} r_v[y] r_v[y'] r_{v'}[y] r_{v'}[y']\, m[y', y] (1 - m[y', y]),
+
+    so sums over all pairs of votes of a labeler give s by the method of moments, however few votes each has.
+
+    Parameters
+    ----------
+    pooled : array of shape (n_classes, n_answers)
+    lattice : array of shape (n_states, n_classes)
+    weights : array of shape (n_states,)
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> data = tu.simulate.urkullu(n_items=2000, labels_per_labeler=45, random_state=0)
+    >>> model = tu.noise.SoftTruth().fit(data.labels)
+    >>> spread = labeler_spread(data.labels, model.pooled_, model.lattice_, model.state_prior_)
+    >>> bool(10 < 1 / spread - 1 < 40)  # 20 is true of these labelers
+    True
+    """
+    crowd = _moved(labels, np.zeros(labels.n_labelers, dtype=np.int64), 1)
+    table = np.maximum(pooled.T @ lattice.T, _kernels.FLOOR)
+    states = _state_posterior(labels, crowd, table, lattice, weights)
+    item = np.repeat(np.arange(labels.n_items), np.diff(labels.votes.indptr))
+    labeler, answer = np.divmod(labels.votes.indices, labels.n_answers)
+    n_classes, n_labelers = labels.n_classes, labels.n_labelers
+    first, second = np.triu_indices(n_classes)
+    residuals, products = np.zeros((n_classes, n_labelers)), np.zeros((len(first), n_labelers))
+    own_residuals, own_products = np.zeros(n_classes), np.zeros(len(first))
+    for a in range(labels.n_answers):
+        of_answer = np.flatnonzero(answer == a)
+        who, what = labeler[of_answer], item[of_answer]
+        expected = normalise(states / table[a]) @ lattice  # by item, from its votes but one for this answer
+        residual = expected * ((np.arange(n_classes) == a) - expected @ pooled[:, :n_classes])
+        for y in range(n_classes):
+            x = residual[what, y]
+            residuals[y] += np.bincount(who, x, n_labelers)
+            own_residuals[y] += x @ x
+        for k, (y, z) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            x = (expected[:, y] * expected[:, z])[what]
+            products[k] += np.bincount(who, x, n_labelers)
+            own_products[k] += x @ x
+    of_row = pooled[:, :n_classes] * (1 - pooled[:, :n_classes])
+    weight = np.where(first == second, of_row[first, second], of_row[first, second] + of_row[second, first])
+    found = float(((residuals**2).sum(axis=1) - own_residuals).sum())
+    wanted = float(weight @ ((products**2).sum(axis=1) - own_products))
+    return max(found, 0.0) / wanted if wanted > 0 else 0.0

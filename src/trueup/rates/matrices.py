@@ -1,0 +1,288 @@
+"""A classifier's confusion matrix from the labels' one, for any number of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from trueup._validation import RandomState, as_generator, check_choice, check_distribution, check_integer, check_level
+from trueup.exceptions import InvalidParameter
+from trueup.metrics import get_metric
+from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.rates._checks import Array, check_square, plain
+from trueup.rates._inverse import checked_inverse, error_variance, transposed
+
+__all__ = ["RecoveredConfusion", "joint_distribution", "recover_confusion"]
+
+_ROUNDING = 1e-9
+_METHODS: tuple[Literal["delta", "bootstrap"], ...] = ("delta", "bootstrap")
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveredConfusion:
+    """A classifier's confusion matrix behind noisy labels; made by `recover_confusion`.
+
+    Attributes
+    ----------
+    joint : array of shape (..., C, C)
+        J[z, ŷ], the observed shares of label and prediction.
+    labeler : array of shape (..., C, C)
+        L[y, z] = P(z | y).
+    n : array of shape (...)
+        Items that J was counted on; nan if unknown.
+    n_checked : array of shape (..., C)
+        Checked labels of each true class that L was counted on; inf if L is known.
+    """
+
+    joint: Array
+    labeler: Array
+    n: Array
+    n_checked: Array
+
+    @property
+    def raw(self) -> Array:
+        """L⁻ᵀJ, the joint distribution of truth and prediction as it comes out, shape (..., C, C); cells may be < 0."""
+        return np.asarray(transposed(np.asarray(np.linalg.inv(self.labeler))) @ self.joint)
+
+    @property
+    def truth(self) -> Array:
+        """P(y, ŷ): `raw` with negative cells set to zero and the rest scaled to sum to one, shape (..., C, C)."""
+        return _truncated(self.raw)
+
+    @property
+    def truncated(self) -> bool | npt.NDArray[np.bool_]:
+        """Whether `raw` had negative cells, by sampling error or because errors are not independent."""
+        below = np.asarray((self.raw < -_ROUNDING).any(axis=(-2, -1)))
+        return bool(below) if below.ndim == 0 else below
+
+    @property
+    def prior(self) -> Array:
+        """π(y), shape (..., C)."""
+        return np.asarray(self.truth.sum(axis=-1))
+
+    @property
+    def confusion(self) -> Array:
+        """M[y, ŷ] = P(ŷ | y), shape (..., C, C); a class that does not occur has a row of nan."""
+        rows = self.prior[..., None]
+        shares = np.divide(self.truth, rows, out=np.full(self.truth.shape, np.nan), where=rows > _ROUNDING)
+        return np.asarray(shares)
+
+    def metric(self, name: str) -> float | Array:
+        """Any metric by name, such as ``"precision"``, ``"recall:2"``, ``"error_rate"``; classes are 0, 1, …"""
+        return plain(self._metric(name)(self.truth))
+
+    @property
+    def error(self) -> float | Array:
+        """The true error rate, 1 − trace of `truth`."""
+        return self.metric("error_rate")
+
+    @property
+    def raw_error(self) -> float | Array:
+        """1 − trace of `raw`, which may be negative."""
+        return plain(1 - np.trace(self.raw, axis1=-2, axis2=-1))
+
+    @property
+    def error_std(self) -> float | Array:
+        """The standard error of `raw_error` by the delta method, with the uncertainty of L; nan without `n`."""
+        return plain(np.sqrt(error_variance(self.joint, self.labeler, self.n, self.n_checked)))
+
+    def error_interval(
+        self,
+        level: float = 0.95,
+        method: Literal["delta", "bootstrap"] = "delta",
+        *,
+        n_draws: int = 4000,
+        random_state: RandomState = 0,
+    ) -> tuple[float, float] | tuple[Array, Array]:
+        """A confidence interval of the true error rate, truncated to [0, 1]; nan without `n`.
+
+        "delta" is `raw_error` ± z times `error_std`; "bootstrap" takes percentiles over draws of J and L from their
+        Dirichlet posteriors.
+        """
+        level = check_level(level)
+        if check_choice(method, _METHODS, name="method") == "delta":
+            half = stats.norm.isf((1 - level) / 2) * np.asarray(self.error_std)
+            ends = np.stack([self.raw_error - half, self.raw_error + half])
+        else:
+            drawn = 1 - np.trace(self._draws(n_draws, random_state), axis1=-2, axis2=-1)
+            ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = (plain(np.where(np.isnan(self.n), np.nan, np.clip(end, 0.0, 1.0))) for end in ends)
+        return low, high  # type: ignore[return-value]
+
+    def estimate(self, name: str, *, n_draws: int = 4000, random_state: RandomState = 0) -> Estimate:
+        """The distribution of any metric by name, for one matrix; draws of J and L, truncated like `truth`.
+
+        Precision of one class, or recall: ``estimate("precision:1")``, ``estimate("recall:1")``.
+        """
+        if self.joint.ndim > 2 or np.isnan(self.n):
+            raise InvalidParameter(
+                f"estimate() needs one matrix and its n, got shape {self.joint.shape} and n {self.n}; pass counts"
+            )
+        metric = self._metric(name)
+        draws = metric(_truncated(self._draws(n_draws, random_state)))
+        return DrawnEstimate(draws, name=metric.name, bounds=metric.bounds)
+
+    def _metric(self, name: str) -> Any:
+        return get_metric(name, list(range(self.joint.shape[-1])))
+
+    def _draws(self, n_draws: int, random_state: RandomState) -> Array:
+        """Draws of `raw`, shape (n_draws, ..., C, C), one pseudo-count spread over J and over each row of L."""
+        rng, size = as_generator(random_state), check_integer(n_draws, name="n_draws", low=1)
+        c = self.joint.shape[-1]
+        n = np.where(np.isnan(self.n), 1.0, self.n)[..., None, None]
+        joint = _gammas(rng, size, self.joint * n + 1 / c**2)
+        joint /= joint.sum(axis=(-2, -1), keepdims=True)
+        known = np.isinf(self.n_checked)[..., None]
+        counts = self.labeler * np.where(known, 1.0, self.n_checked[..., None])
+        rows = _gammas(rng, size, counts + 1 / c)
+        rows /= rows.sum(axis=-1, keepdims=True)
+        labeler = np.where(known, self.labeler, rows)
+        return np.asarray(transposed(np.linalg.inv(labeler)) @ joint)
+
+    def __repr__(self) -> str:
+        if self.joint.ndim > 2:
+            return f"RecoveredConfusion({self.joint.shape[:-2]} matrices of {self.joint.shape[-1]} classes)"
+        cut = ", truncated" if self.truncated else ""
+        interval = ""
+        if not np.isnan(self.n):
+            low, high = self.error_interval()
+            interval = f", 95% interval {low:.4f} to {high:.4f}"
+        return f"RecoveredConfusion({self.joint.shape[-1]} classes, error {self.error:.4f}{interval}{cut})"
+
+
+def joint_distribution(*, confusion: npt.ArrayLike, labeler: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+    """The shares of label and prediction, J = Lᵀ diag(π) M, if both err independently given the truth.
+
+    Parameters
+    ----------
+    confusion : array of shape (..., C, C)
+        M[y, ŷ] = P(ŷ | y) of the classifier.
+    labeler : array of shape (..., C, C)
+        L[y, z] = P(z | y).
+    prior : array of shape (..., C)
+        π.
+
+    Returns
+    -------
+    array of shape (..., C, C)
+        J[z, ŷ].
+
+    Examples
+    --------
+    >>> joint_distribution(confusion=[[0.9, 0.1], [0.2, 0.8]], labeler=[[1, 0], [0, 1]], prior=[0.5, 0.5]).tolist()
+    [[0.45, 0.05], [0.1, 0.4]]
+    """
+    m = check_distribution(check_square(confusion, name="confusion"), name="confusion")
+    own = check_distribution(check_square(labeler, name="labeler"), name="labeler", n=m.shape[-1])
+    pi = check_distribution(prior, name="prior", n=m.shape[-1])
+    return np.asarray(transposed(own) @ (pi[..., None] * m))
+
+
+def recover_confusion(
+    *,
+    joint: npt.ArrayLike,
+    labeler: npt.ArrayLike,
+    n: npt.ArrayLike | None = None,
+    n_checked: npt.ArrayLike | None = None,
+    labelers: Sequence[Any] | None = None,
+) -> RecoveredConfusion:
+    """A classifier's confusion matrix from how often labels and predictions meet, M = D⁻¹ L⁻ᵀ J.
+
+    J = Lᵀ D M if labels and classifier err independently given the truth, with D = diag(π) and π = L⁻ᵀ·(shares of
+    the labels). Leading axes broadcast, e.g. one matrix for each labeler.
+
+    Parameters
+    ----------
+    joint : array of shape (..., C, C)
+        Counts of label (rows) and prediction (columns), or their shares.
+    labeler : array of shape (..., C, C)
+        P(label | truth), rows the truth; or counts of checked labels, which carry their own `n_checked`.
+    n : int or array of shape (...), optional
+        The number of items, if `joint` has shares.
+    n_checked : int or array of shape (..., C), optional
+        Checked labels of each true class, if `labeler` has shares that were estimated. Without it L is known.
+    labelers : sequence, optional
+        Names for the first axis of `labeler`, for the error message.
+
+    Returns
+    -------
+    RecoveredConfusion
+
+    References
+    ----------
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
+    Examples
+    --------
+    >>> found = recover_confusion(joint=[[520, 60], [80, 340]], labeler=[[0.95, 0.05], [0.1, 0.9]])
+    >>> found.confusion.round(3).tolist()
+    [[0.958, 0.042], [0.135, 0.865]]
+    >>> round(found.metric("precision"), 3), round(found.error, 4)
+    (0.941, 0.0824)
+    """
+    j, own = check_square(joint, name="joint"), check_square(labeler, name="labeler")
+    if j.shape[-1] != own.shape[-1]:
+        raise InvalidParameter(
+            f"joint and labeler must have the same classes, got {j.shape[-1]} and {own.shape[-1]}; add empty classes"
+        )
+    shares, sizes = _as_shares(j, n)
+    rows, checked = _as_rows(own, n_checked)
+    checked_inverse(rows, labelers)
+    lead = np.broadcast_shapes(shares.shape[:-2], rows.shape[:-2])
+    c = j.shape[-1]
+    return RecoveredConfusion(
+        np.broadcast_to(shares, (*lead, c, c)),
+        np.broadcast_to(rows, (*lead, c, c)),
+        np.broadcast_to(sizes, lead),
+        np.broadcast_to(checked, (*lead, c)),
+    )
+
+
+def _as_shares(joint: Array, n: npt.ArrayLike | None) -> tuple[Array, Array]:
+    """J as shares, and the number of items behind it."""
+    total = joint.sum(axis=(-2, -1))
+    if (total <= 0).any():
+        raise InvalidParameter("joint must have some items, got none; count labels and predictions first")
+    counts = not np.allclose(total, 1.0, atol=1e-6)
+    if n is None:
+        return joint / total[..., None, None], total if counts else np.full(total.shape, np.nan)
+    sizes = np.asarray(n, dtype=float)
+    if not (sizes >= 1).all() or (counts and not np.allclose(sizes, total)):
+        raise InvalidParameter(f"n must be the number of items of joint, got {n!r}; leave it out if joint has counts")
+    return joint / total[..., None, None], np.broadcast_to(sizes, total.shape)
+
+
+def _as_rows(labeler: Array, n_checked: npt.ArrayLike | None) -> tuple[Array, Array]:
+    """L with rows that sum to one, and the number of checked labels behind each."""
+    total = labeler.sum(axis=-1)
+    if (total <= 0).any():
+        empty = np.argwhere(total <= 0)[0].tolist()
+        who = f" of labeler {empty[0]}" if len(empty) > 1 else ""
+        raise InvalidParameter(
+            f"labeler must have a label for each true class, got none for class {empty[-1]}{who}: its errors "
+            "cannot be identified; check labels of that class or leave it out"
+        )
+    counts = not np.allclose(total, 1.0, atol=1e-6)
+    if n_checked is None:
+        return labeler / total[..., None], total if counts else np.full(total.shape, np.inf)
+    sizes = np.asarray(n_checked, dtype=float)
+    if counts or not (sizes >= 1).all():
+        raise InvalidParameter(
+            f"n_checked must be at least 1 and is for shares only, got {n_checked!r}; "
+            "leave it out if labeler has counts"
+        )
+    return labeler / total[..., None], np.broadcast_to(sizes, total.shape)
+
+
+def _truncated(joint: Array) -> Array:
+    cells = np.maximum(joint, 0.0)
+    return np.asarray(cells / cells.sum(axis=(-2, -1), keepdims=True))
+
+
+def _gammas(rng: np.random.Generator, size: int, shape: Array) -> Array:
+    return np.asarray(rng.standard_gamma(np.broadcast_to(shape, (size, *shape.shape))))

@@ -1,0 +1,406 @@
+"""The front door `compare`: right answers where the truth is known, and one sentence where the input is wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
+
+import trueup as tu
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+
+FAST = {"n_draws": 400, "n_warmup": 200, "check_dependence": False}
+
+
+def crowd(n_items=300, *, seed=0, accuracy=(0.9, 0.85, 0.8, 0.7)):
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n_items) < 0.4).astype(int)
+    votes = np.stack([np.where(rng.random(n_items) < a, truth, 1 - truth) for a in accuracy], axis=1)
+    return tu.Labels.from_matrix(votes, classes=[0, 1]), truth, rng
+
+
+def system(truth, accuracy, rng):
+    return np.where(rng.random(len(truth)) < accuracy, truth, 1 - truth)
+
+
+@pytest.fixture(scope="module")
+def three():
+    labels, truth, rng = crowd()
+    systems = {"good": system(truth, 0.95, rng), "fair": system(truth, 0.85, rng), "poor": system(truth, 0.7, rng)}
+    return tu.compare(systems, labels, noise="dawid-skene", target="sample", **FAST), systems, truth
+
+
+def test_gold_on_every_item_gives_the_exact_answer():
+    labels, truth, rng = crowd(60)
+    labels = labels.with_gold(dict(zip(labels.items.tolist(), truth.tolist(), strict=True)))
+    systems = {name: system(truth, a, rng) for name, a in (("a", 0.9), ("b", 0.6))}
+    for metric, reference in (("accuracy", None), ("f1", f1_score), ("balanced_accuracy", balanced_accuracy_score)):
+        cmp = tu.compare(systems, labels, metric=metric, noise="dawid-skene", target="sample", **FAST)
+        for name, codes in systems.items():
+            expected = (codes == truth).mean() if reference is None else reference(truth, codes)
+            assert cmp[name].mean == pytest.approx(expected)
+            assert cmp[name].std == pytest.approx(0, abs=1e-12)
+    assert cmp.prob_best == {"a": 1.0, "b": 0.0}
+    assert cmp.expected_regret == 0
+
+
+def test_gold_and_scores_give_the_exact_auc():
+    labels, truth, rng = crowd(80)
+    labels = labels.with_gold(dict(zip(labels.items.tolist(), truth.tolist(), strict=True)))
+    scores = {"a": truth + rng.normal(size=80), "b": truth + 2 * rng.normal(size=80)}
+    cmp = tu.compare(scores, labels, metric="auc", noise="dawid-skene", target="sample", **FAST)
+    for name, values in scores.items():
+        assert cmp[name].mean == pytest.approx(roc_auc_score(truth, values))
+
+
+def test_the_right_order_with_intervals_that_hold(three):
+    cmp, systems, truth = three
+    assert cmp.ranking == ["good", "fair", "poor"] == list(cmp)
+    assert cmp.best == "good"
+    for name, codes in systems.items():
+        low, high = cmp[name].interval(0.999)
+        assert low <= (codes == truth).mean() <= high
+
+
+def test_differences_are_paired(three):
+    cmp, systems, truth = three
+    difference = cmp.difference("good", "fair")
+    assert difference.mean == pytest.approx((cmp.draws[:, 0] - cmp.draws[:, 1]).mean())
+    apart = np.sqrt(cmp["good"].std ** 2 + cmp["fair"].std ** 2)
+    assert difference.std < apart  # what both share cancels
+    low, high = difference.interval(0.999)
+    assert low <= (systems["good"] == truth).mean() - (systems["fair"] == truth).mean() <= high
+    assert cmp.difference("fair", "good").mean == pytest.approx(-difference.mean)
+
+
+def test_probabilities_belong_together(three):
+    cmp, _, _ = three
+    assert sum(cmp.prob_best.values()) == pytest.approx(1)
+    np.testing.assert_allclose(cmp.pairwise + cmp.pairwise.T, 1)
+    np.testing.assert_allclose(cmp.rank_probabilities.sum(axis=0), 1)
+    np.testing.assert_allclose(cmp.rank_probabilities.sum(axis=1), 1)
+    assert cmp.prob_better("good", "poor") == cmp.pairwise[0, 2]
+    assert cmp.told_apart("good", "poor")
+    assert cmp.regret_of("poor") > cmp.regret_of("fair") > cmp.expected_regret >= 0
+    assert cmp.regret_of("poor") - cmp.regret_of("good") == pytest.approx(cmp.difference("good", "poor").mean)
+
+
+def test_where_two_systems_differ(three):
+    cmp, systems, truth = three
+    found = cmp.disagreement("good", "fair")
+    differ = systems["good"] != systems["fair"]
+    assert (found.n_items, found.n_different) == (len(truth), int(differ.sum()))
+    assert found.a_right.mean + found.b_right.mean + found.both_wrong.mean == pytest.approx(differ.sum())
+    assert found.both_wrong.mean == 0  # of two classes one is right
+    assert (found.a_right.mean - found.b_right.mean) / len(truth) == pytest.approx(cmp.difference("good", "fair").mean)
+    assert found.prob_a_better == pytest.approx(cmp.prob_better("good", "fair"))
+    assert "differ on" in repr(found)
+
+
+def test_the_order_of_systems_and_items_and_their_names_do_not_matter():
+    labels, truth, rng = crowd(150)
+    a, b = system(truth, 0.9, rng), system(truth, 0.8, rng)
+    one = tu.compare({"a": a, "b": b}, labels, noise="dawid-skene", n_draws=4000, check_dependence=False)
+    turned = np.arange(150)[::-1]
+    names = [f"item {k:03d}" for k in turned]
+    matrix = np.stack([labels.votes[:, [2 * t + 1]].toarray()[:, 0].astype(int) for t in range(4)], axis=1)
+    other_labels = tu.Labels.from_matrix(matrix[turned], classes=[0, 1], items=names)
+    other = tu.compare(
+        {
+            "y": dict(zip(names, b[turned].tolist(), strict=True)),
+            "x": dict(zip(names, a[turned].tolist(), strict=True)),
+        },
+        other_labels,
+        noise="dawid-skene",
+        n_draws=4000,
+        check_dependence=False,
+        random_state=1,
+    )
+    assert other["x"].mean == pytest.approx(one["a"].mean, abs=0.004)
+    assert other.difference("x", "y").mean == pytest.approx(one.difference("a", "b").mean, abs=0.004)
+    assert other.difference("x", "y").std == pytest.approx(one.difference("a", "b").std, rel=0.15)
+
+
+def test_the_same_seed_gives_the_same_answer():
+    labels, truth, rng = crowd(100)
+    systems = {"a": system(truth, 0.9, rng), "b": system(truth, 0.8, rng)}
+    draws = [tu.compare(systems, labels, noise="subtypes", random_state=3, **FAST).draws for _ in range(2)]
+    np.testing.assert_array_equal(*draws)
+
+
+def test_equal_systems_share_everything():
+    labels, truth, rng = crowd(100)
+    a = system(truth, 0.9, rng)
+    cmp = tu.compare({"a": a, "b": a.copy()}, labels, noise="dawid-skene", **FAST)
+    assert cmp.prob_best == {"a": 0.5, "b": 0.5}
+    assert cmp.prob_better("a", "b") == 0.5
+    assert not cmp.told_apart("a", "b")
+    assert cmp.groups == [("a", "b")]
+
+
+def test_groups_are_runs_that_cannot_be_told_apart():
+    labels, truth, rng = crowd(400)
+    good, poor = system(truth, 0.95, rng), system(truth, 0.6, rng)
+    near = good.copy()
+    near[:2] = 1 - near[:2]
+    cmp = tu.compare({"poor": poor, "good": good, "near": near}, labels, noise="dawid-skene", **FAST)
+    assert [set(group) for group in cmp.groups] == [{"good", "near"}, {"poor"}]
+
+
+def test_lower_is_better_for_errors_and_losses():
+    labels, truth, rng = crowd(200)
+    systems = {"a": system(truth, 0.9, rng), "b": system(truth, 0.7, rng)}
+    by_error = tu.compare(systems, labels, metric="error_rate", noise="dawid-skene", **FAST)
+    assert by_error.ranking == ["a", "b"]
+    assert by_error.difference("a", "b").mean < 0
+    assert by_error.prob_best["a"] > 0.99
+    p = np.clip(truth * 0.6 + 0.2 + 0.1 * rng.normal(size=200), 0.01, 0.99)
+    by_loss = tu.compare(
+        {"sharp": p, "flat": 0.5 + 0.1 * (p - 0.5)}, labels, metric="log_loss", noise="dawid-skene", **FAST
+    )
+    assert by_loss.ranking == ["sharp", "flat"]
+
+
+def test_population_intervals_are_wider_than_those_of_the_sample():
+    labels, truth, rng = crowd(200)
+    systems = {"a": system(truth, 0.9, rng), "b": system(truth, 0.8, rng)}
+    kinds = {t: tu.compare(systems, labels, noise="dawid-skene", target=t, **FAST) for t in ("sample", "population")}
+    assert kinds["population"]["a"].std > kinds["sample"]["a"].std
+    assert kinds["population"]["a"].std == pytest.approx(
+        np.hypot(kinds["sample"]["a"].std, np.sqrt(0.9 * 0.1 / 200)), rel=0.25
+    )
+
+
+def test_a_function_of_labels_is_a_metric():
+    labels, truth, rng = crowd(120)
+    systems = {"a": system(truth, 0.95, rng), "b": system(truth, 0.6, rng)}
+
+    def hits(y_true, y_pred):
+        return float((y_true == y_pred).mean())
+
+    for target in ("sample", "population"):
+        cmp = tu.compare(systems, labels, metric=hits, noise="dawid-skene", target=target, **FAST)
+        named = tu.compare(systems, labels, metric="accuracy", noise="dawid-skene", target=target, **FAST)
+        assert cmp.metric == "hits"
+        assert cmp["a"].mean == pytest.approx(named["a"].mean, abs=0.01)
+        assert cmp["a"].std == pytest.approx(named["a"].std, rel=0.3)
+
+
+def test_many_classes_and_probabilities():
+    sim = tu.simulate.dawid_skene(n_items=300, n_labelers=6, n_classes=4, random_state=0)
+    rng = np.random.default_rng(0)
+    sharp = rng.dirichlet(np.ones(4), 300) * 0.4
+    sharp[np.arange(300), sim.truth] += 0.6
+    flat = 0.3 * sharp + 0.7 * rng.dirichlet(np.ones(4), 300)
+    for metric in ("auc", "auc_ovo", "log_loss", "brier", "accuracy"):
+        cmp = tu.compare({"flat": flat, "sharp": sharp}, sim.labels, metric=metric, noise="dawid-skene", **FAST)
+        assert cmp.ranking == ["sharp", "flat"]
+        assert cmp.prob_best["sharp"] > 0.99
+
+
+def test_labelers_as_systems():
+    labels, truth, _ = crowd(300, accuracy=(0.95, 0.85, 0.75, 0.6))
+    systems = labels.as_systems()
+    assert systems.systems.tolist() == labels.labelers.tolist()
+    cmp = tu.compare(systems, labels, noise="dawid-skene", target="sample", **FAST)
+    assert cmp.ranking == labels.labelers.tolist()
+    said = labels.votes.toarray()[:, 1::2]
+    for t, name in enumerate(labels.labelers.tolist()):
+        low, high = cmp[name].interval(0.999)
+        assert low <= (said[:, t] == truth).mean() <= high
+
+
+def test_labelers_with_their_own_items_and_abstentions():
+    votes = np.array([["a", "a"], ["b", None], ["u", "b"], ["a", "b"]], dtype=object)
+    labels = tu.Labels.from_matrix(votes, abstain="u", missing=None, classes=["a", "b"])
+    aligned = labels.as_systems().align(labels, missing="ignore")
+    assert aligned.codes.tolist() == [[0, 1, -1, 0], [0, -1, 1, 1]]
+    with pytest.raises(InvalidPredictions, match="no labeler has 9 votes"):
+        labels.as_systems(min_votes=9)
+    assert labels.as_systems(min_votes=3).n_systems == 2
+
+
+def test_systems_with_different_items_are_aligned_and_it_is_said():
+    labels, truth, rng = crowd(100)
+    items = labels.items.tolist()
+    a = dict(zip(items, system(truth, 0.9, rng).tolist(), strict=True))
+    b = {k: v for k, v in a.items() if k % 4} | {"stranger": 1}
+    frames = {
+        name: tu.Predictions.from_classes(list(one.values()), items=list(one)) for name, one in (("a", a), ("b", b))
+    }
+    with pytest.raises(InvalidPredictions, match="items of the labels"):
+        tu.compare(frames, labels, unknown="error", **FAST)
+    del b["stranger"]
+    cmp = tu.compare({"a": a, "b": b}, labels, noise="dawid-skene", target="sample", **FAST)
+    assert cmp.n_items == 75
+    assert "25 items lack the prediction of some system" in " ".join(cmp.warnings)
+    np.testing.assert_array_equal(cmp.draws[:, 0], cmp.draws[:, 1])
+    own = tu.compare({"a": a, "b": b}, labels, noise="dawid-skene", target="sample", items="own", **FAST)
+    assert own.n_items == 100
+    assert "judged on different items" in " ".join(own.warnings)
+    assert (own.draws[:, 0] != own.draws[:, 1]).any()
+
+
+def test_items_unknown_to_the_labels_are_left_out_and_it_is_said():
+    labels, truth, rng = crowd(50)
+    items = [*labels.items.tolist(), 1000, 1001]
+    both = {
+        name: tu.Predictions.from_classes([*system(truth, 0.9, rng).tolist(), 1, 1], items=items) for name in ("a", "b")
+    }
+    cmp = tu.compare(both, labels, noise="dawid-skene", **FAST)
+    assert "Predictions for items without labels were left out: 2 of system 'a', 4 in all." in cmp.warnings
+
+
+def test_a_frame_with_a_column_of_systems():
+    labels, truth, rng = crowd(60)
+    frame = pd.DataFrame(
+        {
+            "item": np.tile(labels.items, 2),
+            "system": np.repeat(["a", "b"], 60),
+            "prediction": np.r_[system(truth, 0.95, rng), system(truth, 0.6, rng)],
+        }
+    )
+    cmp = tu.compare(tu.Predictions.from_frame(frame, system="system"), labels, noise="dawid-skene", **FAST)
+    assert cmp.ranking == ["a", "b"]
+
+
+def test_known_noise_and_fitted_models():
+    sim = tu.simulate.dawid_skene(n_items=300, n_labelers=5, random_state=1)
+    rng = np.random.default_rng(1)
+    systems = {"a": system(sim.truth, 0.95, rng), "b": system(sim.truth, 0.7, rng)}
+    known = tu.noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    exact = tu.compare(systems, sim.labels, noise=known, target="sample", **FAST)
+    low, high = exact["a"].interval(0.999)
+    assert low <= (systems["a"] == sim.truth).mean() <= high
+    assert not any("taken as known" in sentence for sentence in exact.warnings)
+    fitted = tu.compare(systems, sim.labels, noise="glad", **FAST)
+    assert any("taken as known" in sentence for sentence in fitted.warnings)
+    drawn = tu.compare(systems, sim.labels, noise=tu.noise.DawidSkene(), **FAST)
+    assert drawn.noise == "dawid-skene"
+
+
+def test_many_systems_at_once():
+    labels, truth, rng = crowd(300)
+    accuracies = np.linspace(0.6, 0.95, 120)
+    systems = {f"s{k:03d}": system(truth, a, rng) for k, a in enumerate(accuracies)}
+    cmp = tu.compare(systems, labels, noise="dawid-skene", target="sample", **FAST)
+    true = np.array([(codes == truth).mean() for codes in systems.values()])
+    assert np.corrcoef(cmp.means, true)[0, 1] > 0.97
+    assert len(cmp.groups) > 3
+    assert "… and 110 more" in repr(cmp)
+
+
+def test_what_comes_out(three):
+    cmp, _, _ = three
+    frame = cmp.to_frame()
+    assert list(frame["system"]) == ["good", "fair", "poor"]
+    assert list(frame["rank"]) == [1, 2, 3]
+    record = cmp.to_dict()
+    assert [row["system"] for row in record["systems"]] == ["good", "fair", "poor"]
+    assert record["groups"]
+    text = repr(cmp)
+    assert text.splitlines()[0].startswith("Comparison of 3 systems by accuracy on 300 items")
+    assert "best with probability" in text
+
+
+def test_the_plot_shows_every_system(three):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    cmp, _, _ = three
+    ax = cmp.plot()
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["poor", "fair", "good"]
+    assert "accuracy" in ax.get_xlabel()
+    plt.close(ax.figure)
+
+
+def bad(change):
+    labels, truth, rng = crowd(40)
+    call = {"systems": {"a": system(truth, 0.9, rng), "b": system(truth, 0.8, rng)}, "labels": labels, **FAST}
+    call.update(change(labels, truth))
+    return call
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (lambda L, y: {"systems": {"a": y}}, InvalidPredictions, "at least 2 systems, got 1.*use evaluate"),
+        (lambda L, y: {"systems": y}, InvalidPredictions, "at least 2 systems, got 1"),
+        (lambda L, y: {"metric": "acuracy"}, InvalidParameter, "acuracy"),
+        (lambda L, y: {"metric": "prevalence"}, InvalidParameter, "neither good nor bad"),
+        (lambda L, y: {"target": "both"}, InvalidParameter, "target"),
+        (lambda L, y: {"items": "all"}, InvalidParameter, "items"),
+        (lambda L, y: {"level": 95}, InvalidParameter, "level"),
+        (lambda L, y: {"n_draws": 1}, InvalidParameter, "n_draws"),
+        (
+            lambda L, y: {"metric": "auc", "systems": {n: tu.Predictions.from_classes(y) for n in "ab"}},
+            InvalidPredictions,
+            "auc needs scores",
+        ),
+        (
+            lambda L, y: {"metric": "auc", "systems": {"a": y + 0.1, "b": np.where(y, np.inf, 0.0)}},
+            InvalidPredictions,
+            "b",
+        ),
+        (
+            lambda L, y: {"metric": "log_loss", "systems": {"a": y * 7.0, "b": y * 3.0}},
+            InvalidPredictions,
+            "needs class probabilities",
+        ),
+        (
+            lambda L, y: {"systems": {n: tu.Predictions.from_scores(y * 1.0, threshold=None) for n in "ab"}},
+            InvalidPredictions,
+            "scores only",
+        ),
+        (
+            lambda L, y: {"systems": {"a": {0: 1, 1: 0}, "b": {2: 1, 3: 0}}},
+            InvalidPredictions,
+            "no item in common",
+        ),
+        (
+            lambda L, y: {
+                "metric": "auc",
+                "systems": {"a": y * 1.0, "b": y * 2.0},
+                "labels": L.with_gold(dict.fromkeys(L.items.tolist(), 1)),
+            },
+            InvalidPredictions,
+            "one class",
+        ),
+    ],
+    ids=[
+        "single",
+        "array",
+        "metric",
+        "prevalence",
+        "target",
+        "items",
+        "level",
+        "draws",
+        "classes for auc",
+        "infinite",
+        "not probabilities",
+        "no threshold",
+        "nothing in common",
+        "one class",
+    ],
+)
+def test_bad_input_gets_one_sentence(change, error, match):
+    call = bad(change)
+    with pytest.raises(error, match=match) as caught:
+        tu.compare(call.pop("systems"), call.pop("labels"), **call)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_constant_score_is_said_and_worth_one_half():
+    labels, truth, rng = crowd(80)
+    cmp = tu.compare(
+        {"a": truth + rng.normal(size=80), "flat": np.zeros(80)}, labels, metric="auc", noise="dawid-skene", **FAST
+    )
+    assert cmp["flat"].mean == 0.5
+    assert any("flat" in sentence for sentence in cmp.warnings)
+
+
+def test_a_system_that_is_not_there():
+    labels, truth, _ = crowd(40)
+    cmp = tu.compare({"alpha": truth, "beta": 1 - truth}, labels, noise="dawid-skene", **FAST)
+    with pytest.raises(InvalidParameter, match="there is no system 'alpa'"):
+        cmp.difference("alpa", "beta")
+    with pytest.raises(KeyError):
+        dict(cmp)["gamma"]

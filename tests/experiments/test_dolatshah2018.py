@@ -1,0 +1,96 @@
+"""A fast part of the reproduction of Dolatshah et al. (2018), advice 1."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the experiments are not installed
+
+from experiments.dolatshah2018 import figures, runs, sets  # noqa: E402
+from experiments.dolatshah2018.__main__ import FOLDER, main  # noqa: E402
+from experiments.su2024.report import checks, expected  # noqa: E402
+
+FIGURES = ["figure4", "figure7", "figure8", "figure9", "figure10"]
+
+
+def test_each_figure_of_advice_1_is_a_command_with_expectations():
+    assert set(FIGURES) <= set(figures.FIGURES)
+    for name in FIGURES:
+        entry = expected(FOLDER)[name]
+        assert entry["where"].startswith("Figure")
+        assert entry["tolerance_is"]
+        assert {**entry["values"], **entry["limits"]}
+
+
+def test_equation_15_at_values_worked_out_by_hand():
+    # β = 0.1: ab = −0.09/0.64; variance 0.140625 + 0.16
+    assert figures.equation_15(1000, 0.1, 0.8) == pytest.approx(1.959964 * np.sqrt(0.300625 / 1000), rel=1e-6)
+    assert figures.equation_15(100, 0.0, 0.5) == pytest.approx(1.959964 * 0.05, rel=1e-6)
+
+
+def test_errors_shrink_with_the_sample_for_tars_only():
+    small, large = (runs.gaussian_runs(6, n=n) for n in (100, 1000))
+    ratio = small.half_width[0, 0] / large.half_width[0, 0]
+    assert ratio == pytest.approx(np.sqrt(10), rel=0.1)
+    dirty = large.errors[:, 1, 0]
+    assert dirty.mean() < -0.04  # accuracy 0.69 looks like 0.61 at noise 0.2
+    assert abs(large.errors[:, 0, 0].mean()) < 0.03
+
+
+def test_the_population_of_the_gaussian_set_is_that_of_many_items():
+    part = sets.gaussian(20_000, 0.2, np.random.default_rng(0))
+    on_items = np.mean(part.truth == part.predictions)
+    assert part.population["accuracy"] == pytest.approx(on_items, abs=0.015)
+    assert part.population["accuracy"] <= 0.6916  # Φ(1/2), the best there is
+
+
+def test_a_command_prints_the_comparison(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(figures, "_half_width", lambda n, beta, n_sets: figures.equation_15(n, beta, 0.8))
+    assert main(["figure4", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "all.json")]) == 0
+    shown = capsys.readouterr().out
+    assert "times smaller" in shown
+    assert "4 of 4 agree" in shown
+    assert (tmp_path / "figure4.png").stat().st_size > 5000
+    with pytest.raises(SystemExit):
+        main(["figure99"])
+
+
+def test_half_widths_are_measured():
+    assert figures._half_width(1000, 0.2, 3) == pytest.approx(figures.equation_15(1000, 0.2, 0.8), rel=0.03)
+
+
+def test_figure_10_without_the_data_is_skipped_with_a_sentence(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRUEUP_DATA", str(tmp_path / "nowhere"))
+    sets._table.cache_clear()
+    with pytest.raises(FileNotFoundError, match="TRUEUP_DATA"):
+        sets.real_set("heart", 0.2, np.random.default_rng(0))
+
+
+@pytest.mark.data
+def test_real_sets_have_the_sizes_of_the_paper(data_folder):
+    sizes = {name: len(sets._table(name)[1]) for name in sets.REAL_SETS}
+    assert sizes == {"heart": 270, "cancer": 683, "diabetes": 768}  # 16 of 699 cancers lack a value
+    outcome = runs.real_runs("heart", 4)
+    assert outcome.mae[0, 0] < outcome.mae[1, 0]  # TARS is nearer than labels taken for true
+
+
+@pytest.mark.data
+def test_restaurants_have_their_crowd(data_folder):
+    pytest.importorskip("polars")
+    labels, truth, features = sets.restaurant()
+    assert (labels.n_items, int(truth.sum()), features.shape) == (2004, 102, (2004, 5))
+    one = runs._one_vote(labels, np.random.default_rng(0))
+    assert one.n_votes == 2004
+    np.testing.assert_array_equal(one.items, labels.items)
+
+
+@pytest.mark.slow
+def test_figure_7_agrees():
+    _, ours = figures.figure7(None, quick=False)
+    assert not [c.label for c in checks("figure7", ours, FOLDER) if not (c.ok or c.differs)]

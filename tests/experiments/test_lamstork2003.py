@@ -1,0 +1,92 @@
+"""The reproduction of Lam and Stork (2003): formulas by hand, bounds on real pairs of digits and on CIFAR-10H."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the experiments are not installed
+
+from experiments.lamstork2003 import bounds  # noqa: E402
+from experiments.lamstork2003.__main__ import PARTS, main  # noqa: E402
+from experiments.lamstork2003.arithmetic import ARITHMETIC  # noqa: E402
+from experiments.lamstork2003.report import checks, comparison, expected  # noqa: E402
+
+
+def wrong(name: str, ours: dict[str, float]) -> list[str]:
+    """What is not as expected.json says, in words."""
+    compared = checks(name, ours)
+    assert compared, "nothing was compared"
+    return [f"{c.label}: ours {c.ours}, asked {c.paper} {c.rule}" for c in compared if not (c.ok or c.differs)]
+
+
+def test_each_part_has_its_expectations():
+    assert set(expected()) == set(PARTS)
+    for name, entry in expected().items():
+        assert entry["where"], name
+        assert entry["tolerance_is"], name
+        assert entry["limits"], name
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_formulas_give_what_was_worked_out_by_hand(name):
+    text, ours = ARITHMETIC[name](quick=True)
+    assert not wrong(name, ours)
+    assert set(expected()[name]["limits"]) <= set(ours)
+    assert "agree" in comparison(name, ours)
+    assert "ε" in text or "P(ω₁)" in text
+
+
+def test_a_pair_knows_its_rates():
+    pair = bounds.Pair((1, 2), n=100, wrong=10, mislabeled=4, both=3)
+    assert (pair.error, pair.mislabeling, pair.apparent) == (0.1, 0.04, 0.08)
+    assert pair.bounds == pytest.approx((0.04 / 0.92, 0.12))
+    assert pair.holds_any
+    assert pair.missed_items < 0
+    apart = bounds.Pair((1, 2), n=100, wrong=10, mislabeled=4, both=0)
+    assert apart.missed_items == pytest.approx(100 * (0.1 / 0.92 - 0.1))
+    assert apart.p_negative == pytest.approx(90 * 89 * 88 * 87 / (100 * 99 * 98 * 97))
+
+
+@pytest.mark.data
+def test_bounds_hold_on_pairs_of_digits(data_folder):
+    if not (data_folder / "uci").is_dir():
+        pytest.skip("the data folder has no uci")
+    text, ours = bounds.table3(quick=True)
+    assert not wrong("table3", ours)
+    assert ours["gaussian: pairs with a labeler's error"] == 18
+    assert ours["gaussian: e in [(A − ε)/(1 − 2ε), A + ε], of 45"] == 40  # what the README explains
+    # Errors do come together, which is what the lower bound supposes.
+    assert ours["gaussian: joint errors, all pairs"] > 3 * ours["gaussian: joint errors if independent"]
+    assert "8 and 9" in text
+
+
+@pytest.mark.data
+def test_bounds_hold_for_five_networks_and_one_human_vote(data_folder):
+    pytest.importorskip("pyarrow")
+    if not (data_folder / "cifar10h").is_dir():
+        pytest.skip("the data folder has no cifar10h")
+    _, ours = bounds.cifar10h(quick=True)
+    assert not wrong("cifar10h", ours)
+
+
+def test_a_command_saves_its_figure_and_prints_the_comparison(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert main(["figure1", "curves", "figure2", "--quick", "--out", str(tmp_path)]) == 0
+    assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in ("figure1", "figure2", "curves"))
+    assert "e = 0.1, ε = 0.05" in capsys.readouterr().out
+
+
+def test_missing_data_are_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TRUEUP_DATA", str(tmp_path / "nowhere"))
+    assert main(["table3"]) == 0
+    assert "skipped: the data folder must exist" in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["table99"])
+    assert "table99" in capsys.readouterr().err

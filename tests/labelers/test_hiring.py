@@ -1,0 +1,114 @@
+"""The cheapest set against all sets, one by one."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.exceptions import InvalidParameter
+from trueup.labelers import cheapest_set, expected_width, hiring, mutual_information, symmetric_matrix
+
+
+def cheapest_by_hand(matrices, prices, reaches):
+    """The least price of a set that reaches the target, by trying all."""
+    sets = [s for r in range(1, len(prices) + 1) for s in itertools.combinations(range(len(prices)), r)]
+    return min(sum(prices[t] for t in s) for s in sets if reaches(matrices[list(s)]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_information_is_bought_at_the_least_price(seed, share):
+    rng = np.random.default_rng(seed)
+    matrices = rng.dirichlet(np.ones(3), size=(6, 2)) if seed % 2 else symmetric_matrix(rng.uniform(0.05, 0.45, 6), 2)
+    prices = rng.integers(1, 8, 6).astype(float)
+    target = share * float(mutual_information(matrices))
+    found = cheapest_set(matrices, prices, information=target)
+    expected = cheapest_by_hand(matrices, prices, lambda m: float(mutual_information(m)) >= target)
+    assert found.exact
+    assert found.price == pytest.approx(expected)
+    assert float(found.information) >= target - 1e-9
+
+
+def test_width_is_bought_at_the_least_price():
+    rng = np.random.default_rng(0)
+    matrices, prices = symmetric_matrix(rng.uniform(0.05, 0.45, 6), 2), rng.integers(1, 8, 6).astype(float)
+    target = 1.15 * expected_width(matrices, n_items=500, model_error=0.1)
+    found = cheapest_set(matrices, prices, width=target, n_items=500, model_error=0.1)
+    expected = cheapest_by_hand(
+        matrices, prices, lambda m: expected_width(m, n_items=500, model_error=0.1) <= target * (1 + 1e-9)
+    )
+    assert found.exact
+    assert found.price == pytest.approx(expected)
+    hired = matrices[list(found.labelers)]
+    assert found.width == pytest.approx(expected_width(hired, n_items=500, model_error=0.1))
+    assert found.width <= target
+
+
+def test_a_greedy_search_reaches_the_target_and_says_so(monkeypatch):
+    rng = np.random.default_rng(1)
+    matrices, prices = symmetric_matrix(rng.uniform(0.05, 0.45, 9), 2), rng.uniform(1, 5, 9)
+    target = 0.8 * float(mutual_information(matrices))
+    exact = cheapest_set(matrices, prices, information=target)
+    monkeypatch.setattr(hiring, "_MOST_SETS", 1)
+    greedy = cheapest_set(matrices, prices, information=target)
+    assert (exact.exact, greedy.exact) == (True, False)
+    assert float(greedy.information) >= target
+    assert exact.price <= greedy.price <= 1.2 * exact.price
+
+
+def test_forty_labelers_are_no_problem():
+    rng = np.random.default_rng(2)
+    errors, prices = rng.uniform(0.2, 0.45, 40), rng.uniform(1, 3, 40)
+    found = cheapest_set(symmetric_matrix(errors, 2), prices, information=0.6)
+    assert not found.exact
+    assert float(found.information) >= 0.6
+    assert len(found.labelers) < 40
+
+
+def test_kinds_of_labelers_can_be_hired_several_times():
+    kinds = {"expert": symmetric_matrix(0.02, 2), "crowd": symmetric_matrix(0.2, 2)}
+    found = cheapest_set(tu.noise.Confusion(kinds), {"expert": 20, "crowd": 1}, information=0.8, copies=10)
+    needed = tu.labelers.equivalent_labelers(expert_error=tu.labelers.equivalent_error(0.8), labeler_error=0.2)
+    assert found.labelers == ("crowd",) * needed
+    assert found.price == needed > 2
+    cheap = cheapest_set(tu.noise.Confusion(kinds), {"expert": 2, "crowd": 1}, information=0.8, copies=10)
+    assert cheap.labelers == ("expert",)
+
+
+def test_dependent_labelers_can_be_hired():
+    data = tu.simulate.dependent(n_items=300, n_labelers=5, random_state=0)
+    noise = tu.noise.Subtypes(n_subtypes=2).fit(data.labels)
+    target = 0.9 * float(mutual_information(noise))
+    found = cheapest_set(noise, 1.0, information=target)
+    sizes = [
+        len(s)
+        for r in range(1, 6)
+        for s in itertools.combinations(range(5), r)
+        if float(mutual_information(noise, labelers=list(s))) >= target
+    ]
+    assert len(found.labelers) == min(sizes)
+    assert found.to_frame().shape == (min(sizes), 2)
+
+
+@pytest.mark.parametrize(
+    ("prices", "options", "message"),
+    [
+        ([1, 1], {}, "information or width must be given, got neither"),
+        ([1, 1], {"information": 0.1, "width": 0.1}, "got both"),
+        ([1, -1], {"information": 0.1}, "prices must be positive"),
+        ([1, 1, 1], {"information": 0.1}, "one for each of 2 labelers"),
+        ({0: 1.0}, {"information": 0.1}, "must name every labeler"),
+        ([1, 1], {"information": 0.99}, "cannot be reached"),
+        ([1, 1], {"information": 0.0}, "information must be"),
+        ([1, 1], {"width": 0.1}, "needs n_items and model_error"),
+        ([1, 1], {"width": 0.1, "n_items": 10, "model_error": 0.6}, "error must be below 0.5"),
+        ([1, 1], {"width": 0.001, "n_items": 10, "model_error": 0.1}, "cannot be reached"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+def test_bad_offers_are_one_sentence(prices, options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        cheapest_set(symmetric_matrix([0.1, 0.2], 2), prices, **options)

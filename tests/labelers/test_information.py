@@ -1,0 +1,207 @@
+"""Mutual information against the paper's values, brute force, and what must hold of any channel."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.exceptions import InvalidParameter, NotFitted
+from trueup.labelers import mutual_information, symmetric_matrix
+from trueup.labelers import outcomes as outcomes_module
+from trueup.labelers.channel import channel_of
+from trueup.labelers.information import information_of
+
+
+def brute_force(weights, state_class, matrices):
+    """I(Z; Y) in bits, one outcome after the other."""
+    n_labelers, n_states, n_answers = matrices.shape
+    prior = weights @ state_class
+    total = 0.0
+    for z in itertools.product(range(n_answers), repeat=n_labelers):
+        joint = np.zeros(len(prior))
+        for s in range(n_states):
+            chance = weights[s] * np.prod([matrices[t, s, a] for t, a in enumerate(z)])
+            joint += chance * state_class[s]
+        for y, p in enumerate(joint):
+            if p > 0:
+                total += p * np.log2(p / (joint.sum() * prior[y]))
+    return total
+
+
+def random_matrices(rng, *shape):
+    return rng.dirichlet(np.ones(shape[-1]), size=shape[:-1])
+
+
+@pytest.mark.parametrize(("error", "bits"), [(0.10, 0.512), (0.05, 0.690), (0.02, 0.832), (0.01, 0.891)])
+def test_one_labeler_gives_the_values_of_su_2024_figure_8(error, bits):
+    found = mutual_information(error=error, prior=[0.6, 0.4])
+    assert round(float(found), 3) == bits
+    assert (found.exact, found.error, found.bits) == (True, 0.0, float(found))
+
+
+@pytest.mark.parametrize(("n_classes", "n_answers", "n_labelers"), [(2, 2, 6), (3, 3, 4), (3, 4, 3), (2, 5, 3)])
+def test_any_channel_equals_brute_force(n_classes, n_answers, n_labelers):
+    """Asymmetric matrices, several classes, abstentions as one more symbol."""
+    rng = np.random.default_rng(n_classes + 10 * n_answers)
+    matrices, prior = random_matrices(rng, n_labelers, n_classes, n_answers), rng.dirichlet(np.ones(n_classes))
+    found = mutual_information(matrices, prior=prior)
+    assert found.exact
+    assert float(found) == pytest.approx(brute_force(prior, np.eye(n_classes), matrices), abs=1e-12)
+
+
+def test_equal_labelers_are_counted_and_not_told_apart():
+    rng = np.random.default_rng(1)
+    two = random_matrices(rng, 2, 3, 3)
+    mixed = two[[0, 1, 0, 0, 1]]
+    expected = brute_force(np.full(3, 1 / 3), np.eye(3), mixed)
+    assert float(mutual_information(mixed)) == pytest.approx(expected, abs=1e-12)
+    assert float(mutual_information(two[0], n_labelers=4)) == pytest.approx(
+        brute_force(np.full(3, 1 / 3), np.eye(3), two[[0] * 4]), abs=1e-12
+    )
+
+
+def test_broadcast_channel_of_many_labelers_is_quick_and_complete():
+    prior = [0.9, 0.1]
+    everything = -sum(p * np.log2(p) for p in prior)
+    assert float(mutual_information(error=0.3, n_labelers=2000, prior=prior)) == pytest.approx(everything, abs=1e-9)
+    assert float(mutual_information(error=0.5, n_labelers=2000, prior=prior)) == pytest.approx(0, abs=1e-9)
+    assert mutual_information(error=0.0, prior=prior).share == pytest.approx(1)
+
+
+def dependent_model(n_labelers=4):
+    data = tu.simulate.dependent(n_items=300, n_labelers=n_labelers, random_state=0)
+    return data, tu.noise.Subtypes(n_subtypes=2).fit(data.labels)
+
+
+def test_dependent_labelers_equal_brute_force_and_are_worth_less():
+    _, noise = dependent_model()
+    found = float(mutual_information(noise))
+    assert found == pytest.approx(
+        brute_force(noise.state_prior_, noise.state_class_, noise.state_confusion_), abs=1e-12
+    )
+    independent = mutual_information(noise.confusion_, prior=noise.prior_)
+    assert found < 0.9 * float(independent)
+
+
+def test_merging_is_as_close_as_it_says(monkeypatch):
+    rng = np.random.default_rng(2)
+    channel = channel_of(error=rng.uniform(0.05, 0.48, 16), prior=[0.7, 0.3])
+    exact = information_of(channel, outcomes_module.list_outcomes(channel))
+    assert exact.exact
+    monkeypatch.setattr(outcomes_module, "_BINS", 64)
+    merged = information_of(channel, outcomes_module.list_outcomes(channel, max_outcomes=1000))
+    assert merged.method == "merging"
+    assert 0 < exact.bits - merged.bits <= merged.error < 0.01
+    monkeypatch.undo()
+    fine = mutual_information(error=rng.uniform(0.3, 0.48, 60), prior=[0.7, 0.3])
+    assert (fine.method, fine.exact) == ("merging", False)
+    assert fine.error < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_monte_carlo_is_as_close_as_its_error_says(seed):
+    rng = np.random.default_rng(seed)
+    matrices, prior = random_matrices(rng, 5, 3, 4), rng.dirichlet(np.ones(3))
+    exact = mutual_information(matrices, prior=prior)
+    drawn = mutual_information(matrices, prior=prior, max_outcomes=10, n_draws=20_000, random_state=seed)
+    assert (drawn.method, drawn.exact) == ("monte-carlo", False)
+    assert 0 < drawn.error < 0.01
+    assert abs(drawn.bits - exact.bits) < 3.3 * drawn.error
+    again = mutual_information(matrices, prior=prior, max_outcomes=10, n_draws=20_000, random_state=seed)
+    assert again == drawn
+
+
+def test_monte_carlo_error_is_the_spread_of_repetitions():
+    matrices = random_matrices(np.random.default_rng(5), 4, 3, 3)
+    found = [mutual_information(matrices, max_outcomes=1, n_draws=500, random_state=s) for s in range(200)]
+    spread = np.std([f.bits for f in found], ddof=1)
+    assert np.mean([f.error for f in found]) == pytest.approx(spread, rel=0.2)  # four deviations of a spread of 200
+    mean_error = np.mean([f.bits for f in found]) - float(mutual_information(matrices))
+    assert abs(mean_error) < 3.3 * spread / np.sqrt(200)
+
+
+def test_dependent_labelers_by_monte_carlo():
+    _, noise = dependent_model(6)
+    exact, drawn = mutual_information(noise), mutual_information(noise, max_outcomes=1)
+    assert drawn.method == "monte-carlo"
+    assert abs(exact.bits - drawn.bits) < 3.3 * drawn.error
+
+
+def test_order_and_names_do_not_matter():
+    rng = np.random.default_rng(3)
+    matrices, prior = random_matrices(rng, 4, 3, 3), rng.dirichlet(np.ones(3))
+    one = float(mutual_information(matrices, prior=prior))
+    assert float(mutual_information(matrices[[2, 0, 3, 1]], prior=prior)) == pytest.approx(one, abs=1e-12)
+    turned = [2, 0, 1]
+    swapped = matrices[:, turned][:, :, turned]
+    assert float(mutual_information(swapped, prior=prior[turned])) == pytest.approx(one, abs=1e-12)
+
+
+def test_more_votes_never_tell_less_and_never_more_than_their_sum():
+    rng = np.random.default_rng(4)
+    matrices, prior = random_matrices(rng, 5, 2, 2), [0.3, 0.7]
+    parts = [float(mutual_information(matrices[:k], prior=prior)) for k in range(1, 6)]
+    assert np.all(np.diff(parts) >= -1e-12)
+    singles = [float(mutual_information(m, prior=prior)) for m in matrices]
+    assert parts[-1] <= sum(singles) + 1e-12
+
+
+def test_every_noise_model_has_a_channel():
+    data = tu.simulate.dawid_skene(n_items=150, n_labelers=4, accuracy=0.8, random_state=0)
+    told = {}
+    for name in ("majority", "one-coin", "dawid-skene", "glad", "difficulty"):
+        told[name] = float(mutual_information(tu.noise.fit(data.labels, name)))
+        assert 0 < told[name] < 1, name
+    truth = float(mutual_information(data.parameters["confusion"], prior=data.parameters["prior"]))
+    assert told["dawid-skene"] == pytest.approx(truth, abs=0.1)
+    known = tu.noise.Difficulty(difficulty={0: 0.0}, fallibility={"a": 0.2, "b": 0.4}, prior=[0.5, 0.5])
+    assert float(mutual_information(known)) == pytest.approx(float(mutual_information(error=[0.1, 0.2])))
+    with pytest.raises(InvalidParameter, match=r"noise.best_"):
+        mutual_information(tu.noise.fit(data.labels, "auto", models=[tu.noise.OneCoin()]))
+
+
+def test_labelers_can_be_named_and_average_ones_asked_for():
+    noise = tu.noise.Confusion({"ann": symmetric_matrix(0.1, 2), "bob": symmetric_matrix(0.3, 2)})
+    assert float(mutual_information(noise, labelers=["ann"])) == pytest.approx(float(mutual_information(error=0.1)))
+    assert float(mutual_information(noise, n_labelers=3)) == pytest.approx(
+        float(mutual_information(error=0.2, n_labelers=3))
+    )
+    with pytest.raises(InvalidParameter, match="did you mean 'bob'"):
+        mutual_information(noise, labelers=["bobb"])
+
+
+def test_repr_says_what_it_is():
+    assert repr(mutual_information(error=0.1)) == "Information(0.5310 of 1.0000 bits)"
+    drawn = mutual_information(error=0.1, prior=[0.2, 0.3, 0.5], max_outcomes=1, n_draws=100)
+    assert "(monte-carlo)" in repr(drawn)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "noise or error must be given, got neither"),
+        ({"noise": np.eye(2), "error": 0.1}, "got both"),
+        ({"error": 1.2}, r"error must be a probability in \[0, 1\]"),
+        ({"error": "x"}, "error must be a probability"),
+        ({"error": 0.1, "prior": [0.5, 0.6]}, "prior must sum to 1"),
+        ({"error": 0.1, "prior": [1.0]}, "at least two classes"),
+        ({"error": [0.1, 0.2], "n_labelers": 5}, "the number of errors"),
+        ({"error": 0.1, "n_labelers": 0}, "n_labelers must be an integer of at least 1"),
+        ({"noise": [[0.9, 0.2], [0.1, 0.9]]}, "must sum to 1"),
+        ({"noise": [0.5, 0.5]}, "matrices of one shape"),
+        ({"noise": tu.noise.Confusion(np.eye(2)), "prior": [0.5, 0.5]}, "brings its own prior"),
+        ({"error": 0.1, "labelers": [0], "n_labelers": 2}, "got both"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+def test_bad_input_is_one_sentence(options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        mutual_information(options.pop("noise", None), **options)
+
+
+def test_an_unfitted_model_is_refused():
+    with pytest.raises(NotFitted, match="call fit"):
+        mutual_information(tu.noise.DawidSkene())

@@ -1,0 +1,107 @@
+"""What one more vote tells, on a fresh item and on each item."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.exceptions import InvalidParameter
+from trueup.labelers import marginal_value, mutual_information, symmetric_matrix
+from trueup.labelers.outcomes import entropy
+
+
+def test_gains_add_up_to_the_information():
+    found = marginal_value(error=0.2, prior=[0.7, 0.3], max_votes=6)
+    assert found.per_item is None
+    assert found.gains.sum() == pytest.approx(float(mutual_information(error=0.2, n_labelers=6, prior=[0.7, 0.3])))
+    assert np.all(np.diff(found.gains) < 0)
+    assert found.to_frame().shape == (6, 3)
+
+
+def data_and_noise(kind="dawid-skene"):
+    data = tu.simulate.dawid_skene(n_items=60, n_classes=3, n_labelers=4, votes_per_item=3, random_state=0)
+    return data.labels, tu.noise.fit(data.labels, kind)
+
+
+def expected_fall(posterior, matrix):
+    """Expected fall of the entropy by hand, answer by answer."""
+    left = 0.0
+    for a in range(matrix.shape[1]):
+        joint = posterior * matrix[:, a]
+        if joint.sum() > 0:
+            left += joint.sum() * float(entropy(joint / joint.sum()))
+    return float(entropy(posterior)) - left
+
+
+@pytest.mark.parametrize("labeler", [None, 2])
+def test_each_item_has_its_expected_fall_of_entropy(labeler):
+    labels, noise = data_and_noise()
+    found = marginal_value(noise, labels, labeler=labeler)
+    matrix = noise.pooled_ if labeler is None else noise.confusion_[labeler]
+    expected = [expected_fall(p, matrix) for p in noise.posterior(labels)]
+    assert found.per_item == pytest.approx(expected, abs=1e-12)
+    assert found.to_frame().shape == (60, 2)
+
+
+def test_a_vetted_item_has_nothing_left_to_tell():
+    labels, _ = data_and_noise()
+    labels = labels.with_gold({labels.items[3].item(): labels.classes[0].item()})
+    for noise in (tu.noise.DawidSkene().fit(labels), tu.noise.Subtypes(n_subtypes=2).fit(labels)):
+        gains = marginal_value(noise, labels, max_votes=1).per_item
+        assert gains[3] == 0
+        assert (np.delete(gains, 3) > 0).any()
+
+
+def test_dependent_labelers_tell_less_and_less():
+    data = tu.simulate.dependent(n_items=400, n_labelers=5, random_state=1)
+    noise = tu.noise.Subtypes(n_subtypes=2).fit(data.labels)
+    together = marginal_value(noise, data.labels, max_votes=4)
+    apart = marginal_value(noise.pooled_.reshape(2, 2, 2).mean(axis=1), prior=[0.5, 0.5], max_votes=4)
+    assert together.gains[3] / together.gains[0] < apart.gains[3] / apart.gains[0]
+    # By hand: the posterior of the states, each with its classes.
+    states = np.exp(noise.state_log_likelihood(data.labels)) * noise.state_prior_
+    states /= states.sum(axis=1, keepdims=True)
+    joint = np.einsum("is,sy,sa->iya", states, noise.state_class_, noise.pooled_)
+    expected = [float(entropy(j.sum(axis=1)) + entropy(j.sum(axis=0)) - entropy(j.ravel())) for j in joint]
+    assert together.per_item == pytest.approx(expected, abs=1e-10)
+
+
+def test_what_is_expected_is_what_happens_on_average():
+    """Draw the next vote of labeler 2 many times from the model itself, and see by how much entropy falls."""
+    rng = np.random.default_rng(0)
+    noise = tu.noise.Confusion(symmetric_matrix([0.1, 0.3, 0.2], 2), prior=[0.6, 0.4])
+    labels = tu.Labels.from_matrix([[0, 1], [1, 1], [0, 0]], classes=[0, 1])
+    two = tu.noise.Confusion(symmetric_matrix([0.1, 0.3], 2), prior=[0.6, 0.4])
+    expected = marginal_value(two, labels, labeler=1, max_votes=1).per_item
+    posterior = two.posterior(labels)
+    matrix = noise.confusion_[1]
+    n = 20_000
+    for i, p in enumerate(posterior):
+        truth = (rng.random(n) < p[1]).astype(int)
+        answer = (rng.random(n) < matrix[truth, 1]).astype(int)
+        after = p * matrix[:, answer].T
+        falls = float(entropy(p)) - entropy(after / after.sum(axis=1, keepdims=True))
+        assert abs(falls.mean() - expected[i]) < 3.3 * falls.std() / np.sqrt(n)
+
+
+def test_item_models_use_the_average_matrix_of_a_class():
+    labels, noise = data_and_noise("glad")
+    found = marginal_value(noise, labels, max_votes=2)
+    assert found.per_item.shape == (60,)
+    assert ((found.per_item >= 0) & (found.per_item < np.log2(3))).all()
+
+
+def test_plot_returns_its_axes():
+    pytest.importorskip("matplotlib")
+    ax = marginal_value(error=0.2, max_votes=3).plot()
+    assert ax.get_xlabel() == "vote on an item"
+    assert marginal_value(error=0.2, max_votes=3).plot(ax=ax) is ax
+
+
+def test_labels_need_a_model():
+    labels, noise = data_and_noise()
+    with pytest.raises(InvalidParameter, match="fitted noise model"):
+        marginal_value(labels=labels, error=0.1, prior=[0.2, 0.3, 0.5])
+    with pytest.raises(InvalidParameter, match="knows no labeler"):
+        marginal_value(noise, labels, labeler="nobody")

@@ -1,0 +1,35 @@
+"""Figures 6–8 of Su (2024): the printed values, and what must hold of the surfaces."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the experiments are not installed
+
+from experiments.su2024.__main__ import main  # noqa: E402
+from experiments.su2024.information import INFORMATION_FIGURES  # noqa: E402
+from experiments.su2024.report import checks, expected  # noqa: E402
+
+
+@pytest.mark.parametrize("name", list(INFORMATION_FIGURES))
+def test_a_figure_agrees_with_the_paper(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    text, ours = INFORMATION_FIGURES[name](tmp_path, quick=True)
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    found = checks(name, ours)
+    entry = expected()[name]
+    assert {c.label for c in found} == {*entry["values"], *entry["limits"]}
+    assert not [f"{c.label}: {c.ours}" for c in found if not c.ok]
+    assert "T = " in text
+
+
+def test_the_command_prints_the_comparison(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert main(["figure8", "--quick", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "0.8320" in shown  # the paper's
+    assert "12 of 12 agree" in shown

@@ -1,0 +1,332 @@
+"""Metrics of scores on drawn truths: against scikit-learn row by row, brute force, and bootstrap lists."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.metrics import (
+    _score_groups,
+    auc,
+    auc_draws,
+    auc_ovo,
+    auc_ovr,
+    average_precision,
+    ndcg,
+    partial_auc,
+    precision_at_k,
+    recall_at_k,
+)
+
+N_DRAWS, N_ITEMS = 8, 40
+SCORES = {
+    "distinct": lambda rng: rng.normal(size=N_ITEMS),
+    "tied": lambda rng: rng.integers(0, 5, N_ITEMS).astype(float),
+    "constant": lambda rng: np.full(N_ITEMS, 0.3),
+}
+# ours, scikit-learn's (y, scores, sample_weight)
+BINARY = {
+    "auc": (auc, lambda y, s, w: sk.roc_auc_score(y, s, sample_weight=w)),
+    "partial_auc 0.1": (
+        lambda t, s, w=None: partial_auc(t, s, w, max_fpr=0.1),
+        lambda y, s, w: sk.roc_auc_score(y, s, sample_weight=w, max_fpr=0.1),
+    ),
+    "partial_auc 0.5": (
+        lambda t, s, w=None: partial_auc(t, s, w, max_fpr=0.5),
+        lambda y, s, w: sk.roc_auc_score(y, s, sample_weight=w, max_fpr=0.5),
+    ),
+    "partial_auc 1": (
+        lambda t, s, w=None: partial_auc(t, s, w, max_fpr=1),
+        lambda y, s, w: sk.roc_auc_score(y, s, sample_weight=w, max_fpr=1),
+    ),
+    "average_precision": (average_precision, lambda y, s, w: sk.average_precision_score(y, s, sample_weight=w)),
+}
+WEIGHTED = {
+    **{name: ours for name, (ours, _) in BINARY.items()},
+    "precision_at_k": lambda t, s, w=None: precision_at_k(t, s, w, k=7),
+    "recall_at_k": lambda t, s, w=None: recall_at_k(t, s, w, k=7),
+    "ndcg": ndcg,
+    "ndcg_at_k": lambda t, s, w=None: ndcg(t, s, w, k=7),
+}
+
+
+def draws_of_truth(rng, n_draws=N_DRAWS, n_items=N_ITEMS, chance=0.3):
+    truths = rng.random((n_draws, n_items)) < chance
+    truths[:, 0], truths[:, 1] = True, False  # both classes occur
+    return truths
+
+
+@pytest.mark.parametrize("kind", list(SCORES))
+@pytest.mark.parametrize("name", list(BINARY))
+def test_as_scikit_learn_row_by_row(name, kind):
+    ours, theirs = BINARY[name]
+    rng = np.random.default_rng(1)
+    truths, scores = draws_of_truth(rng), SCORES[kind](rng)
+    expected = [theirs(y, scores, None) for y in truths]
+    np.testing.assert_allclose(ours(truths, scores), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(SCORES))
+@pytest.mark.parametrize("name", list(BINARY))
+def test_weights_as_scikit_learn(name, kind):
+    ours, theirs = BINARY[name]
+    rng = np.random.default_rng(2)
+    truths, scores = draws_of_truth(rng), SCORES[kind](rng)
+    weights = rng.exponential(size=truths.shape)
+    weights[:, 5:8] = 0.0
+    expected = [theirs(y, scores, w) for y, w in zip(truths, weights, strict=True)]
+    np.testing.assert_allclose(ours(truths, scores, weights), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [None, 1, 7, N_ITEMS])
+@pytest.mark.parametrize("kind", list(SCORES))
+def test_ndcg_as_scikit_learn(kind, k):
+    rng = np.random.default_rng(3)
+    truths, scores = draws_of_truth(rng), SCORES[kind](rng)
+    expected = [sk.ndcg_score(y[None].astype(float), scores[None], k=k) for y in truths]
+    np.testing.assert_allclose(ndcg(truths, scores, k=k), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(SCORES))
+@pytest.mark.parametrize("name", list(WEIGHTED))
+def test_whole_weights_are_a_list_with_repeats(name, kind):
+    function = WEIGHTED[name]
+    rng = np.random.default_rng(4)
+    truths, scores = draws_of_truth(rng), SCORES[kind](rng)
+    counts = rng.multinomial(N_ITEMS, np.full(N_ITEMS, 1 / N_ITEMS), size=N_DRAWS)
+    repeated = [function(np.repeat(y, c)[None], np.repeat(scores, c))[0] for y, c in zip(truths, counts, strict=True)]
+    assert np.isfinite(repeated).sum() > N_DRAWS // 2
+    np.testing.assert_allclose(function(truths, scores, counts), repeated, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(WEIGHTED))
+def test_unit_weights_change_nothing(name):
+    rng = np.random.default_rng(5)
+    truths, scores = draws_of_truth(rng), SCORES["tied"](rng)
+    plain = WEIGHTED[name](truths, scores)
+    for weights in (np.ones(truths.shape), np.full(truths.shape, 3.7), np.ones(N_ITEMS)):
+        np.testing.assert_allclose(WEIGHTED[name](truths, scores, weights), plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(WEIGHTED))
+def test_order_of_items_and_scale_of_scores_do_not_matter(name):
+    rng = np.random.default_rng(6)
+    truths, scores = draws_of_truth(rng), SCORES["tied"](rng)
+    weights, moved = rng.exponential(size=truths.shape), rng.permutation(N_ITEMS)
+    for w in (None, weights):
+        plain = WEIGHTED[name](truths, scores, w)
+        other = WEIGHTED[name](truths[:, moved], np.exp(scores[moved]) - 5, None if w is None else w[:, moved])
+        np.testing.assert_allclose(other, plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(WEIGHTED))
+def test_blocks_do_not_matter(name, monkeypatch):
+    rng = np.random.default_rng(7)
+    truths, scores = draws_of_truth(rng), SCORES["tied"](rng)
+    weights = rng.exponential(size=truths.shape)
+    whole = [WEIGHTED[name](truths, scores, w) for w in (None, weights)]
+    monkeypatch.setattr(_score_groups, "_BLOCK", 3 * N_ITEMS + 1)
+    parts = [WEIGHTED[name](truths, scores, w) for w in (None, weights)]
+    np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-15)
+
+
+def pairs_ordered_right(truth, scores):
+    positive, negative = scores[truth == 1], scores[truth == 0]
+    wins = [1.0 if p > m else 0.5 if p == m else 0.0 for p in positive for m in negative]
+    return np.mean(wins) if wins else np.nan
+
+
+def test_auc_by_pairs_of_all_truths_of_six_items():
+    scores = np.array([0.2, 0.2, 0.7, 0.1, 0.7, 0.7])
+    truths = np.array(list(itertools.product([0, 1], repeat=6)))
+    expected = [pairs_ordered_right(truth, scores) for truth in truths]
+    assert np.isnan(expected).sum() == 2
+    np.testing.assert_allclose(auc(truths, scores), expected, atol=1e-15)
+    np.testing.assert_allclose(auc(truths, scores, np.ones(truths.shape)), expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_ties_at_the_boundary_are_the_mean_over_all_orders(k):
+    scores = np.array([0.5, 0.9, 0.5, 0.5, 0.1])
+    truths = np.array(list(itertools.product([0, 1], repeat=5)))[1:]
+    hits = []
+    for order in itertools.permutations(range(5)):
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order)):
+            hits.append(truths[:, list(order[:k])].sum(axis=1))
+    mean_hits = np.mean(hits, axis=0)
+    np.testing.assert_allclose(precision_at_k(truths, scores, k=k), mean_hits / k, atol=1e-14)
+    np.testing.assert_allclose(recall_at_k(truths, scores, k=k), mean_hits / truths.sum(axis=1), atol=1e-14)
+
+
+def test_undefined_is_nan():
+    one_class = np.array([[1, 1, 1], [0, 0, 0]])
+    scores = [0.1, 0.2, 0.3]
+    for function in (auc, lambda t, s, w=None: partial_auc(t, s, w, max_fpr=0.2)):
+        assert np.isnan(function(one_class, scores)).all()
+        assert np.isnan(function(one_class, scores, np.full(one_class.shape, 0.1))).all()
+    for function in (average_precision, ndcg, lambda t, s, w=None: recall_at_k(t, s, w, k=2)):
+        for weights in (None, np.full(one_class.shape, 0.1)):
+            values = function(one_class, scores, weights)
+            assert np.isfinite(values[0])
+            assert np.isnan(values[1])
+    assert precision_at_k(one_class, scores, k=2).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", list(WEIGHTED))
+def test_weight_that_is_all_on_one_class_is_undefined_or_extreme(name):
+    value = WEIGHTED[name]([[1, 0] * 20], np.arange(N_ITEMS), np.array([[0.1, 0.0] * 20]))[0]
+    assert np.isnan(value) if "auc" in name else value == pytest.approx(1.0) or name == "recall_at_k"
+
+
+@pytest.mark.parametrize("name", list(WEIGHTED))
+def test_no_draws(name):
+    assert WEIGHTED[name](np.zeros((0, N_ITEMS), bool), np.arange(N_ITEMS)).shape == (0,)
+
+
+def test_large_lists_are_exact():
+    rng = np.random.default_rng(8)
+    scores = rng.integers(0, 1000, 30_000).astype(float)
+    truth = rng.random((2, 30_000)) < 0.01
+    np.testing.assert_allclose(auc(truth, scores), [sk.roc_auc_score(y, scores) for y in truth], rtol=1e-14)
+
+
+# ------------------------------------------------------------------ drawn truths
+
+
+def test_drawn_truths_have_the_exact_distribution():
+    """Four items: the mean over all 16 truths with two classes; 20,000 draws, five standard errors."""
+    chance, scores = np.array([0.2, 0.6, 0.5, 0.9]), np.array([[0.1, 0.3, 0.2, 0.3], [4.0, 3.0, 2.0, 1.0]])
+    truths = np.array(list(itertools.product([0, 1], repeat=4)))
+    probability = np.where(truths == 1, chance, 1 - chance).prod(axis=1)
+    draws = auc_draws(chance, scores, 20_000, random_state=0)
+    undefined = probability[[0, -1]].sum()
+    assert abs(np.isnan(draws[:, 0]).mean() - undefined) < 5 * np.sqrt(undefined * (1 - undefined) / 20_000)
+    for s in range(2):
+        values = np.array([pairs_ordered_right(truth, scores[s]) for truth in truths])
+        exact = np.nansum(values * probability) / (1 - undefined)
+        sample = draws[:, s][~np.isnan(draws[:, s])]
+        assert abs(sample.mean() - exact) < 5 * sample.std() / np.sqrt(len(sample))
+
+
+def test_drawn_truths_are_shared_by_systems_and_repeatable(monkeypatch):
+    rng = np.random.default_rng(9)
+    chance, scores = rng.random(50), rng.random((3, 50))
+    scores[2] = -scores[0]
+    draws = auc_draws(chance, scores, 30, random_state=5)
+    np.testing.assert_allclose(draws[:, 0] + draws[:, 2], 1, atol=1e-14)
+    monkeypatch.setattr(_score_groups, "_BLOCK", 120)
+    np.testing.assert_array_equal(auc_draws(chance, scores, 30, random_state=5), draws)
+    np.testing.assert_array_equal(auc_draws(chance, scores[1], 30, random_state=5)[:, 0], draws[:, 1])
+
+
+def test_certain_items_are_certain():
+    draws = auc_draws([0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.5], 500, random_state=1)
+    assert np.unique(draws).tolist() == [0.75]
+
+
+# ------------------------------------------------------------------ more classes
+
+
+def class_data(seed, n_classes=4, tied=False):
+    rng = np.random.default_rng(seed)
+    probabilities = rng.dirichlet(np.ones(n_classes), N_ITEMS)
+    if tied:
+        probabilities = np.round(probabilities * 5 + 0.2)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+    truths = rng.integers(0, n_classes, (N_DRAWS, N_ITEMS))
+    truths[:, :n_classes] = np.arange(n_classes)  # all classes occur, else scikit-learn refuses
+    return truths, probabilities, rng
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("n_classes", [3, 5])
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_ovr_as_scikit_learn(n_classes, average, tied):
+    truths, probabilities, rng = class_data(10, n_classes, tied)
+    weights = rng.exponential(size=truths.shape)
+    kwargs = {"multi_class": "ovr", "average": average}
+    expected = [sk.roc_auc_score(y, probabilities, **kwargs) for y in truths]
+    np.testing.assert_allclose(auc_ovr(truths, probabilities, average=average), expected, atol=1e-12)
+    expected = [
+        sk.roc_auc_score(y, probabilities, sample_weight=w, **kwargs) for y, w in zip(truths, weights, strict=True)
+    ]
+    np.testing.assert_allclose(auc_ovr(truths, probabilities, weights, average=average), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_hand_till_as_scikit_learn(n_classes, tied):
+    truths, probabilities, rng = class_data(11, n_classes, tied)
+    expected = [sk.roc_auc_score(y, probabilities, multi_class="ovo") for y in truths]
+    np.testing.assert_allclose(auc_ovo(truths, probabilities), expected, atol=1e-12)
+    counts = rng.multinomial(N_ITEMS, np.full(N_ITEMS, 1 / N_ITEMS), size=N_DRAWS)
+    repeated = [
+        auc_ovo(np.repeat(y, c)[None], np.repeat(probabilities, c, axis=0))[0]
+        for y, c in zip(truths, counts, strict=True)
+    ]
+    np.testing.assert_allclose(auc_ovo(truths, probabilities, counts), repeated, atol=1e-12)
+
+
+def test_two_classes_are_the_auc():
+    truths, probabilities, _ = class_data(12, 2)
+    plain = auc(truths == 1, probabilities[:, 1])
+    np.testing.assert_allclose(auc_ovo(truths, probabilities), plain, atol=1e-12)
+    np.testing.assert_allclose(auc_ovr(truths, probabilities), plain, atol=1e-12)
+
+
+def test_classes_that_do_not_occur_are_left_out():
+    truths, probabilities, _ = class_data(13, 3)
+    two = np.where(truths == 2, 1, truths)
+    assert np.isfinite(auc_ovr(two, probabilities)).all()
+    pair = np.array([[auc(two == 0, probabilities[:, 0])[0], auc(two == 1, probabilities[:, 1])[0]]])
+    np.testing.assert_allclose(auc_ovo(two, probabilities)[0], pair.mean(), atol=1e-12)
+    np.testing.assert_allclose(auc_ovr(two, probabilities)[0], pair.mean(), atol=1e-12)
+    assert np.isnan(auc_ovo(np.zeros_like(two), probabilities)).all()
+    assert np.isnan(auc_ovr(np.zeros_like(two), probabilities)).all()
+
+
+def test_names_of_classes_do_not_matter():
+    truths, probabilities, _ = class_data(14, 4)
+    renamed = np.array([2, 0, 3, 1])
+    for function in (auc_ovo, auc_ovr):
+        other = function(renamed[truths], probabilities[:, np.argsort(renamed)])
+        np.testing.assert_allclose(other, function(truths, probabilities), atol=1e-12)
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: auc([[0, 2]], [1, 2]), InvalidParameter, "1 for positive items"),
+        (lambda: auc([[[0]]], [1]), InvalidParameter, "shape (draws, items)"),
+        (lambda: auc([[0, 1]], [1, 2, 3]), InvalidPredictions, "one for each of 2 items"),
+        (lambda: auc([[0, 1]], [1, np.nan]), InvalidPredictions, "must be finite"),
+        (lambda: auc([[0, 1]], ["a", "b"]), InvalidPredictions, "must be numbers"),
+        (lambda: auc([[0, 1]], [1, 2], [[1, -1]]), InvalidParameter, "not negative"),
+        (lambda: auc([[0, 1]], [1, 2], [[1, 1, 1]]), InvalidParameter, "weights must have the shape"),
+        (lambda: partial_auc([[0, 1]], [1, 2], max_fpr=0), InvalidParameter, "max_fpr"),
+        (lambda: partial_auc([[0, 1]], [1, 2], max_fpr=1.5), InvalidParameter, "max_fpr"),
+        (lambda: precision_at_k([[0, 1]], [1, 2], k=3), InvalidParameter, "at most the number of items, 2"),
+        (lambda: recall_at_k([[0, 1]], [1, 2], k=0), InvalidParameter, "k must be"),
+        (lambda: ndcg([[0, 1]], [1, 2], k=9), InvalidParameter, "at most the number of items, 2"),
+        (lambda: auc_draws([0.5, 2], [1, 2], 10), InvalidParameter, "in [0, 1]"),
+        (lambda: auc_draws([0.5, 0.5], [1, 2, 3], 10), InvalidPredictions, "shape (systems, 2)"),
+        (lambda: auc_ovr([[0, 1]], [0.5, 0.5]), InvalidPredictions, "shape (items, classes)"),
+        (lambda: auc_ovr([[0, 2]], [[0.5, 0.5]] * 2), InvalidParameter, "between 0 and 1"),
+        (lambda: auc_ovr([[0, 1]], [[0.5, 0.5]] * 3), InvalidPredictions, "one row for each of 2 items"),
+        (lambda: auc_ovo([[0, 1]], [[0.5, 0.9]] * 2), InvalidPredictions, "sum to 1"),
+        (lambda: auc_ovo([[0.5, 1]], [[0.5, 0.5]] * 2), InvalidParameter, "class codes"),
+        (lambda: auc_ovr([[0, 1]], [[0.5, 0.5]] * 2, average="mean"), InvalidParameter, "average must be one of"),
+    ],
+)
+def test_bad_input_is_one_sentence(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,257 @@
+"""The log-linear prior of items against exact sums and quadrature."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, log_softmax, logsumexp
+from scipy.stats import kstest, norm
+
+from trueup import Labels, noise, simulate
+from trueup.estimators.truth_draws import draw_truths
+from trueup.exceptions import InvalidParameter
+from trueup.noise.item_prior import LogLinearPrior
+
+VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
+GRID = np.linspace(-8, 8, 81)
+
+
+@pytest.fixture(params=["scipy", "numba"])
+def engine(request, monkeypatch):
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
+    return request.param
+
+
+def features_of(x, n_classes):
+    """An intercept for each class but the first, and x for the last class."""
+    features = np.zeros((len(x), n_classes, n_classes))
+    for y in range(1, n_classes):
+        features[:, y, y - 1] = 1.0
+    features[:, -1, n_classes - 1] = x
+    return features
+
+
+def grid_of(features, scale):
+    """All coefficients of a grid with their log prior, and log P(class) of items at each; two features."""
+    w = np.array(list(product(GRID, GRID)))
+    log_prior = norm.logpdf(w, scale=scale).sum(axis=1)
+    return w, log_prior, log_softmax(np.einsum("icf,wf->wic", features, w), axis=2)
+
+
+def test_coefficients_given_the_truth_have_the_exact_posterior():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=12)
+    truth = (rng.random(12) < 0.5).astype(int)
+    features, scale = features_of(x, 2), np.array([1.5, 1.0])
+    prior = LogLinearPrior(features, scale)
+    state, drawn = prior.start(), []
+    for _ in range(3000):
+        state = prior.redraw(state, truth, rng)
+        drawn.append(state.coefficients)
+    w, log_prior, log_p = grid_of(features, scale)
+    weight = log_prior + log_p[:, np.arange(12), truth].sum(axis=1)
+    weight = np.exp(weight - logsumexp(weight))
+    mean = weight @ w
+    sd = np.sqrt(weight @ (w - mean) ** 2)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), mean, atol=4.5 * sd.max() / np.sqrt(2000))
+    np.testing.assert_allclose(np.std(drawn, axis=0), sd, rtol=0.08)
+
+
+def test_coefficients_given_votes_of_known_noise_have_the_exact_posterior():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=30)
+    log_likelihood = np.log(rng.dirichlet([0.5, 0.5], size=30))
+    features, scale = features_of(x, 2), np.array([1.5, 1.0])
+    drawn = LogLinearPrior(features, scale).draws_given_votes(log_likelihood, 4000, rng)
+    w, log_prior, log_p = grid_of(features, scale)
+    weight = log_prior + logsumexp(log_likelihood + log_p, axis=2).sum(axis=1)
+    weight = np.exp(weight - logsumexp(weight))
+    mean = weight @ w
+    sd = np.sqrt(weight @ (w - mean) ** 2)
+    assert drawn.effective > 1000
+    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(drawn.effective))
+    np.testing.assert_allclose(drawn.coefficients.std(axis=0), sd, rtol=0.08)
+
+
+def test_many_items_take_the_normal_law(monkeypatch):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=3000)
+    truth = rng.random(3000) < 1 / (1 + np.exp(-x))
+    vote = truth ^ (rng.random(3000) < 0.2)
+    log_likelihood = np.log(np.where(vote[:, None] == [False, True], 0.8, 0.2))
+    prior = LogLinearPrior(features_of(x, 2), [2.0, 2.0])
+    weighted = prior.draws_given_votes(log_likelihood, 500, np.random.default_rng(3))
+    monkeypatch.setattr("trueup.noise.item_prior._MOST_EVALUATIONS", 0)
+    plain = prior.draws_given_votes(log_likelihood, 2000, np.random.default_rng(4))
+    assert np.isfinite(weighted.effective)
+    assert plain.effective == np.inf
+    sd = weighted.coefficients.std(axis=0)
+    np.testing.assert_allclose(
+        plain.coefficients.mean(axis=0), weighted.coefficients.mean(axis=0), atol=0.25 * sd.max()
+    )
+    np.testing.assert_allclose(plain.coefficients.std(axis=0), sd, rtol=0.15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_mode_is_where_the_gradient_vanishes_and_rows_are_grouped(n_classes):
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 3, size=200).astype(float)
+    truth = rng.integers(0, n_classes, size=200)
+    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
+    assert len(prior._rows) == 3
+    apart = LogLinearPrior(features_of(x + 1e-9 * rng.random(200), n_classes), np.full(n_classes, 2.0))
+    assert len(apart._rows) == 200
+    found = [p._mode(p._counts(truth), np.zeros(n_classes))[0] for p in (prior, apart)]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3)
+    counts = prior._counts(truth)
+    for k in range(n_classes):
+        step = np.eye(n_classes)[k] * 1e-4
+        slope = prior._log_posterior(counts, found[0] + step) - prior._log_posterior(counts, found[0] - step)
+        assert abs(slope / 2e-4) < 0.1
+    np.testing.assert_allclose(prior.probabilities(found[0]), apart.probabilities(found[1]), atol=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_missing_information_is_that_of_a_numerical_derivative(n_classes):
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=15)
+    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
+    log_likelihood = rng.normal(size=(15, n_classes))
+    w = 0.3 * rng.normal(size=n_classes)
+    responsibility = prior._responsibilities(log_likelihood, w)
+    total = np.ones(15)
+    observed = prior._information(np.exp(prior._log_rows(w)), total) - prior._missing_information(responsibility)
+    step, eye = 1e-3, np.eye(n_classes)
+    numeric = np.empty((n_classes, n_classes))
+    for i, j in product(range(n_classes), repeat=2):
+        corners = [
+            prior._marginal(log_likelihood, w + step * (a * eye[i] + b * eye[j])) * a * b
+            for a in (1, -1)
+            for b in (1, -1)
+        ]
+        numeric[i, j] = -sum(corners) / (4 * step**2)
+    np.testing.assert_allclose(observed, numeric, rtol=1e-3, atol=1e-3)
+
+
+def log_dirichlet_multinomial(counts, base):
+    return float(
+        gammaln(base.sum()) - gammaln(base.sum() + counts.sum()) + (gammaln(base + counts) - gammaln(base)).sum()
+    )
+
+
+def exact_truths(votes, features, scale, *, gold=None, diagonal=3.0):
+    """P(truth) of every assignment under Dawid–Skene with the prior, coefficients and matrices summed out."""
+    _, log_prior, log_p = grid_of(features, scale)
+    n = len(votes)
+    truths = [
+        t for t in product((0, 1), repeat=n) if gold is None or all(g in (-1, y) for g, y in zip(gold, t, strict=True))
+    ]
+    logs = []
+    for truth in map(np.array, truths):
+        total = logsumexp(log_prior + log_p[:, np.arange(n), truth].sum(axis=1))
+        for y in (0, 1):
+            base = np.where(np.arange(2) == y, diagonal, 1.0)
+            for said in votes.T:
+                counts = np.array([((said == a) & (truth == y)).sum() for a in (0, 1)])
+                total += log_dirichlet_multinomial(counts, base)
+        logs.append(total)
+    p = np.exp(np.array(logs) - logsumexp(logs))
+    return np.einsum("t,ti->i", p, np.array(truths, dtype=float)), np.array(truths), p
+
+
+@pytest.mark.parametrize("gold", [None, np.array([-1, 0, -1, -1])], ids=["no gold", "gold"])
+def test_the_chain_draws_truth_matrices_and_coefficients_exactly(engine, gold):
+    x = np.array([-1.0, 0.5, 1.0, -0.3])
+    features, scale = features_of(x, 2), np.array([1.5, 1.5])
+    labels = Labels.from_matrix(VOTES)
+    if gold is not None:
+        labels = labels.with_gold({1: 0})
+    n_draws, tolerance = (1000, 0.1) if engine == "scipy" else (16_000, 0.03)
+    draws = noise.sample(
+        labels,
+        "dawid-skene",
+        item_prior=LogLinearPrior(features, scale),
+        n_chains=2,
+        n_warmup=202,
+        n_draws=n_draws,
+        random_state=1,
+        warn=False,
+    )
+    expected, truths, p = exact_truths(VOTES, features, scale, gold=gold)
+    np.testing.assert_allclose(draws.posterior[:, 1], expected, atol=tolerance)
+    sums = np.bincount(truths.sum(axis=1), p, 5)
+    drawn = np.bincount(draws.truths.sum(axis=1), minlength=5) / len(draws.truths)
+    np.testing.assert_allclose(drawn, sums, atol=0.08)  # a thousand kept truths
+
+
+@pytest.mark.filterwarnings("ignore:2 of 82 items have no votes")
+def test_subtypes_without_extra_clusters_take_the_prior_too():
+    # One labeler who is never contradicted: the prior decides where he is silent.
+    x = np.concatenate([np.full(40, -2.0), np.full(40, 2.0), np.array([-2.0, 2.0])])
+    votes = np.concatenate([np.zeros((40, 3)), np.ones((40, 3)), np.full((2, 3), -1)]).astype(int)
+    labels = Labels.from_matrix(votes, missing=-1, classes=[0, 1])
+    draws = noise.sample(
+        labels,
+        "subtypes",
+        item_prior=LogLinearPrior(features_of(x, 2), [2.0, 2.0]),
+        n_chains=2,
+        n_warmup=100,
+        n_draws=400,
+        random_state=0,
+        warn=False,
+    )
+    assert draws.posterior[-2, 1] < 0.1
+    assert draws.posterior[-1, 1] > 0.9
+
+
+def test_ten_copies_of_a_feature_say_no_more_than_one():
+    sim = simulate.dawid_skene(n_items=300, n_labelers=4, random_state=3)
+    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    x = np.where(sim.truth == 1, 1.0, -1.0) * np.where(np.random.default_rng(0).random(300) < 0.7, 1, -1)
+
+    def posterior(n_copies):
+        features = np.zeros((300, 2, 1 + n_copies))
+        features[:, 1, 0] = 1.0
+        features[:, 1, 1:] = x[:, None]
+        prior = LogLinearPrior(features, np.r_[2.5, np.full(n_copies, 3.0 / np.sqrt(n_copies))])
+        return draw_truths(sim.labels, known, item_prior=prior, random_state=0).posterior
+
+    np.testing.assert_allclose(posterior(1), posterior(10), atol=0.02)
+
+
+def test_draws_of_known_noise_follow_the_posterior_and_gold():
+    sim = simulate.dawid_skene(n_items=50, n_labelers=3, n_classes=3, random_state=4)
+    labels = sim.labels.with_gold({sim.labels.items[7]: sim.labels.classes[2]})
+    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    draws = draw_truths(labels, known, n_draws=4000, random_state=0)
+    shares = np.stack([(draws.truths == y).mean(axis=0) for y in range(3)], axis=1)
+    np.testing.assert_allclose(shares, known.posterior(labels), atol=4.5 * 0.5 / np.sqrt(4000))
+    assert (draws.truths[:, 7] == 2).all()
+
+
+def test_draws_are_independent_from_row_to_row():
+    sim = simulate.dawid_skene(n_items=400, n_labelers=2, random_state=5)
+    known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+    draws = draw_truths(sim.labels, known, n_draws=600, random_state=1)
+    totals = (draws.truths == 1).sum(axis=1).astype(float)
+    p = known.posterior(sim.labels)[:, 1]
+    standard = (totals - p.sum()) / np.sqrt((p * (1 - p)).sum())
+    assert kstest(standard + np.random.default_rng(0).normal(0, 0.05, 600), "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(standard[1:], standard[:-1])[0, 1]) < 4.5 / np.sqrt(600)
+
+
+@pytest.mark.parametrize(
+    ("features", "scale", "match"),
+    [
+        (np.zeros((3, 2)), [1.0], "items × classes × features"),
+        (np.full((3, 2, 1), np.nan), [1.0], "finite"),
+        (np.zeros((3, 2, 1)), [0.0], "positive number"),
+        (np.zeros((3, 2, 1)), [1.0, 1.0], "positive number"),
+    ],
+    ids=["shape", "nan", "zero scale", "too many scales"],
+)
+def test_bad_features_are_refused(features, scale, match):
+    with pytest.raises(InvalidParameter, match=match):
+        LogLinearPrior(features, scale)

@@ -1,0 +1,173 @@
+"""Confusion matrices behind noisy labels: exact recovery, invariances, uncertainty, and what cannot be recovered."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trueup import rates
+from trueup.exceptions import InvalidParameter
+
+
+def drawn_problem(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    own = 0.6 * np.eye(n_classes) + 0.4 * rng.dirichlet(np.ones(n_classes), n_classes)
+    confusion = rng.dirichlet(np.ones(n_classes), n_classes)
+    return confusion, own, rng.dirichlet(np.full(n_classes, 3.0))
+
+
+@given(n_classes=st.integers(2, 6), seed=st.integers(0, 10_000))
+def test_recovery_undoes_the_noise(n_classes, seed):
+    confusion, own, prior = drawn_problem(n_classes, seed)
+    joint = rates.joint_distribution(confusion=confusion, labeler=own, prior=prior)
+    assert joint.sum() == pytest.approx(1)
+    found = rates.recover_confusion(joint=joint, labeler=own)
+    np.testing.assert_allclose(found.confusion, confusion, atol=1e-7)
+    np.testing.assert_allclose(found.prior, prior, atol=1e-9)
+    assert not found.truncated
+    assert found.error == pytest.approx(1 - prior @ np.diag(confusion))
+    assert found.raw_error == pytest.approx(found.error)
+
+
+def test_joint_distribution_is_that_of_enumeration():
+    confusion, own, prior = drawn_problem(3, 4)
+    joint = rates.joint_distribution(confusion=confusion, labeler=own, prior=prior)
+    for z, p in np.ndindex(3, 3):
+        assert joint[z, p] == pytest.approx(sum(prior[y] * own[y, z] * confusion[y, p] for y in range(3)))
+
+
+def test_even_errors_give_the_scalar_formula():
+    for n_classes in (2, 4):
+        even = np.full((n_classes, n_classes), 0.2 / (n_classes - 1))
+        np.fill_diagonal(even, 0.8)
+        confusion, _, prior = drawn_problem(n_classes, 1)
+        joint = rates.joint_distribution(confusion=confusion, labeler=even, prior=prior)
+        scalar = rates.true_error(apparent=1 - np.trace(joint), mislabeling=0.2, n_classes=n_classes)
+        matrix = rates.recover_confusion(joint=joint, labeler=even, n=500)
+        assert matrix.error == pytest.approx(scalar.value)
+        plain = rates.true_error(apparent=1 - np.trace(joint), mislabeling=0.2, n=500, n_classes=n_classes)
+        assert matrix.error_std == pytest.approx(plain.std, rel=0.01)
+
+
+def test_precision_and_recall_are_those_of_the_truth():
+    confusion, own, prior = np.array([[0.95, 0.05], [0.2, 0.8]]), np.array([[0.97, 0.03], [0.1, 0.9]]), [0.7, 0.3]
+    joint = rates.joint_distribution(confusion=confusion, labeler=own, prior=prior)
+    found = rates.recover_confusion(joint=joint, labeler=own)
+    assert found.metric("recall") == pytest.approx(0.8)
+    assert found.metric("precision") == pytest.approx(0.24 / (0.24 + 0.035))
+    assert found.metric("recall:0") == pytest.approx(0.95)
+
+
+def test_order_of_classes_does_not_matter():
+    confusion, own, prior = drawn_problem(4, 2)
+    joint = rates.joint_distribution(confusion=confusion, labeler=own, prior=prior) + 0.01 * np.eye(4)
+    order = np.array([2, 0, 3, 1])
+    here = rates.recover_confusion(joint=joint, labeler=own)
+    there = rates.recover_confusion(joint=joint[np.ix_(order, order)], labeler=own[np.ix_(order, order)])
+    np.testing.assert_allclose(there.confusion, here.confusion[np.ix_(order, order)], atol=1e-12)
+    assert there.error == pytest.approx(here.error)
+
+
+def test_standard_error_is_that_of_simulation():
+    confusion, own, prior = drawn_problem(3, 3)
+    joint = rates.joint_distribution(confusion=confusion, labeler=own, prior=prior)
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(2000, joint.ravel(), 4000).reshape(-1, 3, 3)
+    checked = np.stack([rng.multinomial(400, row, 4000) for row in own], axis=1)
+    many = rates.recover_confusion(joint=counts, labeler=checked)
+    one = rates.recover_confusion(joint=joint, labeler=own, n=2000, n_checked=400)
+    assert one.error_std == pytest.approx(np.std(many.raw_error), rel=0.05)
+    assert many.raw_error.mean() == pytest.approx(one.error, abs=4 * one.error_std / np.sqrt(4000) + 0.002)
+    assert one.error_std > rates.recover_confusion(joint=joint, labeler=own, n=2000).error_std
+
+
+def test_estimates_carry_the_uncertainty_of_checked_labels():
+    joint, checked = [[430, 60], [80, 430]], [[45, 5], [5, 45]]
+    found = rates.recover_confusion(joint=joint, labeler=checked)
+    known = rates.recover_confusion(joint=joint, labeler=np.divide(checked, 50))
+    precise, wide = known.estimate("precision"), found.estimate("precision")
+    assert wide.std > precise.std > 0
+    assert precise.interval()[0] < known.metric("precision") < precise.interval()[1]
+    assert found.estimate("recall:0").name == "recall:0"
+    again = rates.recover_confusion(joint=joint, labeler=checked).estimate("precision")
+    assert again.mean == wide.mean
+    low, high = found.error_interval()
+    assert 0 <= low < found.error < high <= 1
+    assert found.error_interval(method="bootstrap") == pytest.approx((low, high), abs=0.03)
+    assert "95% interval" in repr(found)
+
+
+def test_many_matrices_give_what_one_gives():
+    owns = np.stack([drawn_problem(3, seed)[1] for seed in range(4)])
+    joint = np.diag([40.0, 30.0, 20.0]) + 5
+    many = rates.recover_confusion(joint=joint, labeler=owns)
+    assert many.confusion.shape == (4, 3, 3)
+    for k in range(4):
+        one = rates.recover_confusion(joint=joint, labeler=owns[k])
+        assert many.error[k] == pytest.approx(one.error)
+        assert many.error_std[k] == pytest.approx(one.error_std)
+        assert [end[k] for end in many.error_interval()] == pytest.approx(one.error_interval())
+    assert "4," in repr(many)
+
+
+def test_negative_cells_are_reported_and_truncated():
+    found = rates.recover_confusion(joint=[[50, 0], [0, 50]], labeler=[[0.9, 0.1], [0.1, 0.9]])
+    assert found.truncated is True
+    assert found.raw.min() < 0
+    assert found.raw_error == pytest.approx(-0.125)
+    assert found.error == 0
+    assert found.confusion.tolist() == [[1, 0], [0, 1]]
+    assert "truncated" in repr(found)
+    low, high = found.error_interval()
+    assert low == 0 <= high
+
+
+def test_perfect_counts_are_not_certain():
+    found = rates.recover_confusion(joint=[[50, 0], [0, 50]], labeler=[[20, 0], [0, 20]])
+    assert found.error == 0
+    assert found.error_std > 0.005
+    assert found.error_interval()[1] > 0.01
+    known = rates.recover_confusion(joint=[[50, 0], [0, 50]], labeler=np.eye(2))
+    assert known.error_interval()[1] > 0.005
+
+
+def test_a_class_that_does_not_occur_has_no_row():
+    found = rates.recover_confusion(joint=[[0.9, 0.1], [0.0, 0.0]], labeler=[[1, 0], [0, 1]])
+    assert np.isnan(found.confusion[1]).all()
+    assert found.confusion[0].tolist() == pytest.approx([0.9, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("labeler", "complaint"),
+    [
+        ([[0.7, 0.3], [0.7, 0.3]], "for the labeler: classes 0 and 1 get the same labels"),
+        ([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]], "singular one for labeler 1: .*cannot be identified"),
+        ([[0.9, 0.1], [0.0, 0.0]], "got none for class 1"),
+        ([[0.9, 0.1, 0.0]], r"shape \(..., classes, classes\)"),
+        ([[0.9, -0.1], [0.1, 0.9]], "counts or probabilities"),
+        (np.eye(3), "the same classes, got 2 and 3"),
+    ],
+    ids=["guessing", "which-labeler", "zero-row", "shape", "negative", "classes"],
+)
+def test_what_cannot_be_inverted_is_refused_and_named(labeler, complaint):
+    with pytest.raises(InvalidParameter, match=complaint):
+        rates.recover_confusion(joint=[[40, 10], [10, 40]], labeler=labeler)
+
+
+def test_labelers_are_called_by_name():
+    owns = [np.eye(3), [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.35, 0.3, 0.35]]]
+    with pytest.raises(InvalidParameter, match="labeler 'ben': its rows are linearly dependent"):
+        rates.recover_confusion(joint=np.ones((3, 3)), labeler=owns, labelers=["ann", "ben"])
+
+
+def test_sizes_are_checked():
+    shares, own = [[0.4, 0.1], [0.1, 0.4]], [[0.9, 0.1], [0.1, 0.9]]
+    with pytest.raises(InvalidParameter, match="some items"):
+        rates.recover_confusion(joint=np.zeros((2, 2)), labeler=own)
+    with pytest.raises(InvalidParameter, match="n must be the number of items"):
+        rates.recover_confusion(joint=[[40, 10], [10, 40]], labeler=own, n=50)
+    with pytest.raises(InvalidParameter, match="n_checked must be at least 1 and is for shares only"):
+        rates.recover_confusion(joint=shares, labeler=[[9, 1], [1, 9]], n_checked=10)
+    with pytest.raises(InvalidParameter, match="needs one matrix and its n"):
+        rates.recover_confusion(joint=shares, labeler=own).estimate("precision")
+    assert np.isnan(rates.recover_confusion(joint=shares, labeler=own).error_interval()).all()

@@ -1,0 +1,219 @@
+"""True and apparent error: exact identities, enumeration, and what is said where the estimate is negative."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from trueup import rates
+from trueup.exceptions import InvalidParameter
+from trueup.posteriors import wilson
+
+below_half = st.floats(0.0, 0.49)
+shares = st.floats(0.0, 1.0)
+
+
+def by_enumeration(error, mislabeling, n_classes):
+    """P(ŷ ≠ z) with the truth 0 and errors spread evenly over the other classes."""
+    wrong = (n_classes - 1) or 1
+    total = 0.0
+    for z, p in itertools.product(range(n_classes), repeat=2):
+        chance_z = 1 - mislabeling if z == 0 else mislabeling / wrong
+        chance_p = 1 - error if p == 0 else error / wrong
+        total += chance_z * chance_p * (z != p)
+    return total
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("error", [0.0, 0.07, 0.9])
+def test_apparent_error_is_that_of_enumeration(error, n_classes):
+    ours = rates.apparent_error(error=error, mislabeling=0.2, n_classes=n_classes)
+    assert ours == pytest.approx(by_enumeration(error, 0.2, n_classes), abs=1e-12)
+
+
+@given(error=shares, mislabeling=below_half, n_classes=st.integers(2, 12))
+def test_true_error_undoes_apparent_error(error, mislabeling, n_classes):
+    apparent = rates.apparent_error(error=error, mislabeling=mislabeling, n_classes=n_classes)
+    found = rates.true_error(apparent=apparent, mislabeling=mislabeling, n_classes=n_classes)
+    assert found.value == pytest.approx(error, abs=1e-12 / (1 - 2 * mislabeling))
+
+
+@given(error=shares, mislabeling=below_half)
+def test_rule_of_thumb_says_too_little_by_twice_the_mislabeling(error, mislabeling):
+    apparent = rates.apparent_error(error=error, mislabeling=mislabeling)
+    rule = rates.rule_of_thumb(apparent=apparent, mislabeling=mislabeling)
+    assert rule == pytest.approx(error * (1 - 2 * mislabeling), abs=1e-12)
+
+
+def test_estimate_is_unbiased_and_its_standard_error_is_right():
+    # Exactly, over all counts: Â is a share of n = 40, ε is known.
+    n, error, mislabeling = 40, 0.1, 0.15
+    apparent = rates.apparent_error(error=error, mislabeling=mislabeling)
+    counts = np.arange(n + 1)
+    weight = stats.binom.pmf(counts, n, apparent)
+    raw = rates.true_error(apparent=counts / n, mislabeling=mislabeling, n=n).raw
+    assert weight @ raw == pytest.approx(error)
+    variance = weight @ (raw - error) ** 2
+    assert variance == pytest.approx(apparent * (1 - apparent) / (n * (1 - 2 * mislabeling) ** 2))
+    assert rates.true_error(apparent=apparent, mislabeling=mislabeling, n=n).std ** 2 == pytest.approx(variance)
+
+
+def test_standard_error_carries_the_uncertainty_of_mislabeling():
+    found = rates.true_error(apparent=0.2, mislabeling=0.1, n=400, n_checked=250)
+    rng = np.random.default_rng(0)
+    a, eps = rng.binomial(400, 0.2, 400_000) / 400, rng.binomial(250, 0.1, 400_000) / 250
+    assert found.std == pytest.approx(np.std((a - eps) / (1 - 2 * eps)), rel=0.01)
+    assert found.std > rates.true_error(apparent=0.2, mislabeling=0.1, n=400).std
+
+
+def test_known_mislabeling_gives_wilsons_interval_of_the_apparent_error_mapped():
+    low, high = rates.true_error(apparent=0.2, mislabeling=0.1, n=150).interval(0.9)
+    ends = [(end - 0.1) / 0.8 for end in wilson(30, 150, 0.9)]
+    assert [low, high] == pytest.approx(ends, abs=1e-8)
+
+
+def test_delta_and_fieller_are_their_formulas():
+    found = rates.true_error(apparent=0.2, mislabeling=0.1, n=400, n_checked=250)
+    assert found.interval(0.95, "delta") == pytest.approx((0.125 - 1.959964 * found.std, 0.125 + 1.959964 * found.std))
+    for end in found.interval(0.95, "fieller"):
+        gap = (0.2 - 0.1 - end * 0.8) ** 2
+        assert gap == pytest.approx(1.959964**2 * (0.16 / 400 + (1 - 2 * end) ** 2 * 0.09 / 250), rel=1e-5)
+
+
+def test_score_ends_are_where_a_brute_force_test_stops_rejecting():
+    found = rates.true_error(apparent=0.15, mislabeling=0.04, n=100, n_checked=50)
+    grid = np.linspace(1e-6, 0.5 - 1e-6, 200_001)
+
+    def statistic(e):
+        a = e + grid * (1 - 2 * e)
+        likelihood = stats.binom.logpmf(15, 100, a) + stats.binom.logpmf(2, 50, grid)
+        best = np.argmax(likelihood)
+        variance = a[best] * (1 - a[best]) / 100 + (1 - 2 * e) ** 2 * grid[best] * (1 - grid[best]) / 50
+        return (0.15 - 0.04 - e * 0.92) / np.sqrt(variance)
+
+    low, high = found.interval(0.95, "score")
+    assert statistic(low) == pytest.approx(1.959964, abs=1e-3)
+    assert statistic(high) == pytest.approx(-1.959964, abs=1e-3)
+
+
+def test_bootstrap_percentiles_are_those_of_draws():
+    found = rates.true_error(apparent=0.2, mislabeling=0.06, n=150, n_checked=50, n_classes=4)
+    rng = np.random.default_rng(1)
+    a, eps = rng.beta(30.5, 120.5, 1_000_000), rng.beta(3.5, 47.5, 1_000_000)
+    drawn = (a - eps) / (1 - 4 / 3 * eps)
+    assert found.interval(0.9, "bootstrap") == pytest.approx(np.quantile(drawn, [0.05, 0.95]), abs=5e-4)
+    assert found.prob_negative == pytest.approx((drawn < 0).mean(), abs=5e-4)
+    posterior = found.estimate()
+    kept = drawn[(drawn >= 0) & (drawn <= 1)]
+    assert posterior.mean == pytest.approx(kept.mean(), abs=3e-4)
+    assert posterior.std == pytest.approx(kept.std(), rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["score", "fieller", "delta", "bootstrap"])
+def test_arrays_give_what_numbers_give(method):
+    apparent, mislabeling = np.array([[0.02], [0.2], [0.5]]), np.array([0.0, 0.05, 0.3])
+    many = rates.true_error(apparent=apparent, mislabeling=mislabeling, n=300, n_checked=50)
+    low, high = many.interval(method=method)
+    assert low.shape == high.shape == many.value.shape == many.std.shape == many.truncated.shape == (3, 3)
+    assert (low <= many.value + 1e-9).all()
+    assert (many.value <= high + 1e-9).all()
+    for i, j in np.ndindex(3, 3):
+        one = rates.true_error(apparent=apparent[i, 0], mislabeling=mislabeling[j], n=300, n_checked=50)
+        assert isinstance(one.value, float)
+        assert isinstance(one.interval(method=method)[0], float)
+        assert one.interval(method=method) == pytest.approx((low[i, j], high[i, j]), abs=1e-8)
+        assert one.prob_negative == pytest.approx(many.prob_negative[i, j])
+        assert one.value == pytest.approx(many.value[i, j])
+
+
+@pytest.mark.parametrize("method", ["score", "fieller", "delta", "bootstrap"])
+def test_counts_of_zero_leave_uncertainty(method):
+    none = rates.true_error(apparent=0.0, mislabeling=0.0, n=100, n_checked=50)
+    low, high = none.interval(method=method)
+    assert low == 0
+    assert 0.01 < high < 0.1
+    assert none.std > 0
+    checked = rates.true_error(apparent=0.1, mislabeling=0.0, n=1000, n_checked=50).interval(method=method)
+    known = rates.true_error(apparent=0.1, mislabeling=0.0, n=1000).interval(method=method)
+    assert checked[0] < known[0] - 0.005
+
+
+def test_more_data_narrow_the_interval():
+    widths = [
+        np.subtract(*rates.true_error(apparent=0.2, mislabeling=0.1, n=n, n_checked=m).interval()[::-1])
+        for n, m in [(100, 50), (1000, 50), (1000, 500), (1000, None)]
+    ]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_a_negative_estimate_is_reported_with_its_truncation_and_its_probability():
+    found = rates.true_error(apparent=0.03, mislabeling=0.05, n=200)
+    assert found.raw == pytest.approx(-0.02 / 0.9)
+    assert found.value == found.mean == float(found) == 0
+    assert found.truncated is True
+    assert found.prob_negative == pytest.approx(stats.beta.cdf(0.05, 6.5, 194.5))
+    assert found.interval()[0] == 0 < found.interval()[1]
+    assert "raw -0.0222, truncated" in repr(found)
+    assert len(found.notes) == 1
+    hopeless = rates.true_error(apparent=0.01, mislabeling=0.05, n=5000, n_checked=5000)
+    assert hopeless.prob_negative > 0.999
+    assert hopeless.interval() == (0.0, 0.0)
+    assert "err together" in hopeless.notes[1]
+    assert not rates.true_error(apparent=0.12, mislabeling=0.05, n=1000).notes
+
+
+def test_without_n_there_is_no_interval():
+    found = rates.true_error(apparent=0.12, mislabeling=0.05)
+    assert found.value == pytest.approx(0.07 / 0.9)
+    assert np.isnan([*found.interval(), found.std, found.prob_negative]).all()
+    assert "no interval" in repr(found)
+    assert "no interval" in repr(found.estimate())
+
+
+def test_estimate_can_be_plotted_and_knows_its_probabilities():
+    found = rates.true_error(apparent=0.12, mislabeling=0.05, n=1000, n_checked=200).estimate()
+    assert found.prob_above(0.05) > 0.8
+    assert 0 <= found.interval()[0] < found.interval()[1] <= 1
+
+
+def test_guessing_labels_are_refused_and_named():
+    with pytest.raises(InvalidParameter, match=r"below 0.5 for 2 classes, got 0.5: .*cannot be identified"):
+        rates.true_error(apparent=0.3, mislabeling=0.5)
+    with pytest.raises(InvalidParameter, match=r"got 0\.6 from labeler 2"):
+        rates.true_error(apparent=0.3, mislabeling=[0.1, 0.2, 0.6])
+    assert rates.true_error(apparent=0.7, mislabeling=0.6, n_classes=4).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"apparent": 1.2}, "apparent must be a rate"),
+        ({"apparent": "a"}, "apparent must be a rate"),
+        ({"apparent": float("nan")}, "apparent must be a rate"),
+        ({"mislabeling": -0.1}, "mislabeling must be a rate"),
+        ({"n": 0}, "n must be at least 1"),
+        ({"n_checked": 0}, "n_checked must be at least 1"),
+        ({"n_classes": 1}, "n_classes must be an integer of at least 2"),
+    ],
+    ids=["above-one", "text", "nan", "negative", "no-items", "none-checked", "one-class"],
+)
+def test_what_makes_no_sense_is_refused(given, complaint):
+    with pytest.raises(InvalidParameter, match=complaint):
+        rates.true_error(**{"apparent": 0.1, "mislabeling": 0.05, **given})
+
+
+def test_options_are_checked():
+    found = rates.true_error(apparent=0.1, mislabeling=0.05, n=10)
+    with pytest.raises(InvalidParameter, match="method must be one of"):
+        found.interval(method="wald")
+    with pytest.raises(InvalidParameter, match="level"):
+        found.interval(95)
+    many = rates.true_error(apparent=[0.1, 0.2], mislabeling=0.05, n=10)
+    with pytest.raises(InvalidParameter, match="for one rate"):
+        many.estimate()
+    with pytest.raises(TypeError, match="not a number"):
+        float(many)
+    assert repr(many) == "TrueError(2 rates, 0 truncated)"
