@@ -46,7 +46,7 @@ def twins(rng: np.random.Generator, truth: Codes) -> tuple[Floats, Floats]:
 
 def null(quick: bool) -> Section:
     """How often two systems of one quality are told apart, by trueup and by a paired test on majority labels."""
-    n_runs = 20 if quick else 300
+    n_runs = 20 if quick else 100
     rows, numbers = [], {}
     for metric in ("accuracy", "auc"):
         for noise in ("dawid-skene", "subtypes"):
@@ -81,7 +81,7 @@ def null(quick: bool) -> Section:
 
 def auc(quick: bool) -> Section:
     """Coverage of the posterior of the AUC on these items, where labelers err independently."""
-    n_runs = 20 if quick else 300
+    n_runs = 20 if quick else 100
     rows, numbers = [], {}
     for noise in ("dawid-skene", "subtypes"):
         tally, dirty = Tally(), []

@@ -9,11 +9,13 @@ import pytest
 import trueup
 
 TOP_LEVEL = [
+    "ActiveTest",
     "Comparison",
     "Evaluation",
     "Labels",
     "Predictions",
     "__version__",
+    "active",
     "auc",
     "compare",
     "estimators",

@@ -30,6 +30,7 @@ LEVELS = {
     "_systems": 1,
     "_alignment": 1,
     "predictions": 1,
+    "_systems_given": 2,
     "io": 2,
     "noise": 2,
     "posteriors": 2,
@@ -72,6 +73,7 @@ EXTRA_EDGES: set[tuple[str, str]] = {
     ("_compare", "comparison"),
     ("_auc", "_compare"),
     ("_auc", "_doors"),
+    ("_auc", "_outputs"),
 }
 # Edges to a lower level that are not allowed: a metric and an answer know no votes and no files.
 FORBIDDEN_EDGES = {
@@ -89,6 +91,7 @@ ALLOWED_IN = {
     "noise/_numba": {"numba", "llvmlite"},
     "metrics/_numba": {"numba", "llvmlite"},
     "estimators/noise_removal.py": {"sklearn"},
+    "active/learned.py": {"sklearn"},
     "training/": {"sklearn"},
     "training/torch.py": {"torch"},
     "cleaning/": {"sklearn"},

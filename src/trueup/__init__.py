@@ -5,6 +5,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `write_labels`: the data
 - `evaluate`: how good a classifier is, with an interval
 - `compare`, `auc`: which of several systems is better, and how sure that is
+- `ActiveTest`: which items an expert should vet, and what follows from her answers
 - `trueup.rates`: true error from apparent error
 - `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget
 - `trueup.noise`: who can be trusted
@@ -17,10 +18,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueup import estimators, exceptions, labelers, metrics, noise, posteriors, rates, simulate
+    from trueup import active, estimators, exceptions, labelers, metrics, noise, posteriors, rates, simulate
     from trueup._auc import auc
     from trueup._compare import compare
     from trueup._evaluate import evaluate
+    from trueup.active import ActiveTest
     from trueup.comparison import Comparison
     from trueup.evaluation import Evaluation
     from trueup.io import read_gold, read_labels, read_predictions, write_labels
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActiveTest",
     "Comparison",
     "Evaluation",
     "Labels",
     "Predictions",
     "__version__",
+    "active",
     "auc",
     "compare",
     "estimators",
@@ -55,6 +59,7 @@ __all__ = [
 ]
 
 _HOME_OF = {
+    "ActiveTest": "trueup.active",
     "Comparison": "trueup.comparison",
     "Evaluation": "trueup.evaluation",
     "Labels": "trueup.labels",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, Literal
 
@@ -9,14 +10,15 @@ import numpy as np
 
 from trueup._compare import judge
 from trueup._doors import positive_code
+from trueup._outputs import check_outputs, prepared, used_by
+from trueup._systems_given import as_systems
 from trueup._validation import RandomState, as_generator, check_choice
 from trueup.estimators.views import ViewResult, bootstrap_view, deterministic, probabilistic, subjectivist
-from trueup.exceptions import InvalidLabels, InvalidPredictions
+from trueup.exceptions import InvalidLabels, InvalidPredictions, TrueupWarning
 from trueup.labels import Labels
-from trueup.metrics import check_scores
+from trueup.metrics import get_score_metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.predictions import as_scores
 
 __all__ = ["auc"]
 
@@ -46,7 +48,8 @@ def auc(
     Parameters
     ----------
     scores : array, mapping or Predictions
-        In the order of ``labels.items``, by item, or `Predictions` with scores (two classes) or probabilities.
+        In the order of ``labels.items``, by item, or `Predictions` with scores (two classes) or probabilities; of
+        every item.
     labels : Labels
     view : {"bayes", "deterministic", "subjectivist", "probabilistic"}
         "bayes": the posterior of the AUC from draws of the truth under `noise`. The others are those of Urkullu et al.
@@ -60,6 +63,11 @@ def auc(
     Returns
     -------
     Estimate
+
+    Warns
+    -----
+    TrueupWarning
+        What `compare` has in its warnings; scores that are all the same.
 
     Examples
     --------
@@ -85,28 +93,38 @@ def auc(
             random_state=random_state,
             progress=progress,
             least_systems=1,
+            missing="error",
             **sampling,
         )
         _one(judged.aligned.n_systems)
+        for sentence in judged.warnings:
+            warnings.warn(sentence, TrueupWarning, stacklevel=2)
         return DrawnEstimate(judged.values[:, 0], bounds=(0.0, 1.0), name="auc")
     if labels.n_classes != 2:
         raise InvalidLabels(
             f'the view {view!r} is for two classes, got {labels.n_classes}; use view="bayes", which averages over '
             "classes"
         )
-    aligned = as_scores(scores, labels).align(labels)
+    aligned = as_systems(scores, labels, of_scores=True, positive=positive, least=1).align(labels)
     _one(aligned.n_systems)
-    if aligned.scores is None:
-        raise InvalidPredictions(
-            "auc needs scores, got classes only; pass an array of scores or Predictions.from_scores"
-        )
-    check_scores(aligned.scores[0])
     code = positive_code(positive, labels, aligned)
-    values = aligned.scores if aligned.positive in (None, code) else -aligned.scores
+    metric = get_score_metric("auc", 2)
+    assert metric is not None
+    aligned = prepared(aligned, metric, 2, code)
+    used_by(metric, aligned)
+    for sentence in check_outputs(aligned, metric):
+        warnings.warn(sentence, TrueupWarning, stacklevel=2)
+    values = aligned.scores
+    assert values is not None
     rng = as_generator(random_state)
     # Only the majority needs chance, for its ties.
     chance = {"random_state": rng} if view == "deterministic" else {}
     value = _VALUE_OF[view](labels, values, positive=code, **chance).values[0]
+    if np.isnan(value):
+        raise InvalidLabels(
+            f"the view {view!r} of the truth knows one class only, got no two items that differ in it; add items or "
+            "votes of the other class"
+        )
     draws = bootstrap_view(labels, values, view=view, positive=code, n_draws=min(n_draws, 400), random_state=rng)[0]
     # The draws tell the spread; the middle is the value that the view defines.
     return DrawnEstimate(np.clip(draws + value - np.nanmean(draws), 0.0, 1.0), bounds=(0.0, 1.0), name="auc")

@@ -12,23 +12,25 @@ import numpy.typing as npt
 
 from trueup import _findings
 from trueup._doors import NoiseChoice, choose_noise, positive_code
-from trueup._outputs import AnyMetric, check_outputs, given, used_by, with_probabilities
-from trueup._validation import RandomState, as_generator, check_choice, check_level, preview
+from trueup._outputs import AnyMetric, check_outputs, given, prepared, used_by
+from trueup._systems_given import are_in_votes, as_systems, only
+from trueup._validation import RandomState, as_generator, check_choice, check_level
 from trueup.comparison import Comparison
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth_draws import TruthDraws, draw_truths
-from trueup.exceptions import InvalidParameter, InvalidPredictions, TrueupWarning
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.labels import Labels
-from trueup.metrics import FunctionMetric, ScoreMetric, as_metric, get_score_metric
+from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
 from trueup.noise import NoiseModel
-from trueup.predictions import AlignedPredictions, Predictions, as_predictions, as_scores
+from trueup.predictions import AlignedPredictions
 
 __all__ = ["JudgedSystems", "compare", "judge"]
 
 Target = Literal["sample", "population"]
 Codes = npt.NDArray[np.integer[Any]]
 _FUNCTION_DRAWS = 400
+_SAMPLING = ("n_chains", "n_warmup", "n_extra", "diagonal")
 
 
 def compare(
@@ -58,8 +60,9 @@ def compare(
     Parameters
     ----------
     systems : mapping or Predictions
-        ``{name: predictions}``, with what `evaluate` takes for each; for metrics of scores also arrays of scores.
-        ``labels.as_systems()`` for the labelers themselves.
+        ``{name: predictions}``, with what `evaluate` takes for each; for metrics of scores also arrays of scores. Or
+        a frame with the columns item, system, and prediction or score. ``labels.as_systems()`` for the labelers
+        themselves; a labeler whose votes are in `labels` is judged with them, any other as a system.
     labels : Labels
         The votes; gold items have their known truth in every draw.
     metric : str or callable
@@ -72,7 +75,8 @@ def compare(
     level : float
         Of the intervals and groups that are shown.
     positive : class, optional
-        The positive class of two; by default that of the scores, or the second.
+        The positive class of two; by default that of the scores, or the second. Arrays of scores that name no class
+        speak for it; scores that name the other one are turned around.
     items : {"common", "own"}, optional
         Judge all systems on the items that all have predicted, or each on its own; by default "common", and "own" for
         labelers. Whatever is left out is said in `Comparison.warnings`.
@@ -85,7 +89,7 @@ def compare(
     progress : callable, optional
         Called with the share of the work done.
     **sampling
-        For `trueup.noise.sample`: n_chains, n_warmup.
+        For `trueup.noise.sample`: n_chains, n_warmup, n_extra, diagonal.
 
     Examples
     --------
@@ -159,26 +163,39 @@ def judge(
     random_state: RandomState,
     progress: Callable[[float], None] | None,
     least_systems: int,
+    missing: Literal["error", "ignore"] = "ignore",
     **sampling: Any,
 ) -> JudgedSystems:
     """Align, draw the truth, measure; what `compare` and `auc` share."""
     check_choice(target, ("sample", "population"), name="target")
+    for option in sampling:
+        check_choice(option, _SAMPLING, name="an option of sampling")
+    if not isinstance(labels, Labels):
+        raise InvalidLabels(
+            f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, and "
+            "pass the systems first"
+        )
     rng = as_generator(random_state)
     measured = _metric(metric, labels, positive)
-    predictions = _predictions(systems, labels, measured, least_systems)
-    aligned = predictions.align(labels, missing="ignore", unknown=unknown, unknown_class=unknown_class)
-    aligned = with_probabilities(aligned, measured, labels.n_classes)
+    predictions = as_systems(
+        systems, labels, of_scores=isinstance(measured, ScoreMetric), positive=positive, least=least_systems
+    )
+    aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
+    code = positive_code(positive, labels, aligned)
+    if isinstance(measured, Metric):
+        measured = _metric(metric, labels, labels.classes.tolist()[code])
+    aligned = prepared(aligned, measured, labels.n_classes, code)
     used = used_by(measured, aligned)
     own = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
     found = check_outputs(aligned, measured)
     judged, some = _restricted(aligned, used, common=own == "common")
     found += some
-    code = positive_code(positive, labels, aligned)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)  # what fits would say is in the findings, in one place
         choice = choose_noise(noise, labels)
-        # Labelers as systems are in the votes already.
-        prior = None if predictions.are_labelers else system_prior(judged, labels.n_classes, used=used)
+        # Labelers as systems are in the votes already, unless these are the votes of others.
+        outside = ~are_in_votes(aligned, labels)
+        prior = system_prior(only(judged, outside), labels.n_classes, used=used) if outside.any() else None
         truth = draw_truths(
             labels, choice.model, item_prior=prior, n_draws=n_draws, random_state=rng, progress=progress, **sampling
         )
@@ -197,9 +214,9 @@ def judge(
     if choice.caveat:
         found.append(choice.caveat)
     found += [*votes, *truth.notes, *_undefined(values, aligned, measured)]
-    if not predictions.are_labelers and judged.codes is not None and judged.n_systems <= 50:
-        for name, codes in zip(judged.systems.tolist(), judged.codes, strict=True):
-            found += _findings.copies(labels, codes, name=f"System {name!r}")
+    if judged.codes is not None and judged.n_systems <= 50:
+        for k in np.flatnonzero(outside):
+            found += _findings.copies(labels, judged.codes[k], name=f"System {judged.systems.tolist()[k]!r}")
     return JudgedSystems(
         judged, measured, choice, values, truth, int(given(judged, used).any(axis=0).sum()), tuple(found)
     )
@@ -223,20 +240,6 @@ def _metric(metric: str | Callable[..., float], labels: Labels, positive: Hashab
             f"systems cannot be ranked by {named.name!r}, which is neither good nor bad; name another"
         )
     return named
-
-
-def _predictions(systems: Any, labels: Labels, metric: AnyMetric, least: int) -> Predictions:
-    convert = as_scores if isinstance(metric, ScoreMetric) else as_predictions
-    predictions = convert(systems, labels)
-    if predictions.n_systems < least:
-        raise InvalidPredictions(
-            f"compare needs at least {least} systems, got {predictions.n_systems}; pass {{name: predictions, …}}, or "
-            "use evaluate for one"
-        )
-    names = predictions.systems.tolist()
-    if len(set(names)) < len(names):
-        raise InvalidPredictions(f"systems must have different names, got {preview(names, most=10)}; rename them")
-    return predictions
 
 
 def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tuple[AlignedPredictions, list[str]]:
@@ -280,17 +283,25 @@ def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tup
 
 
 def _undefined(values: npt.NDArray[np.float64], aligned: AlignedPredictions, metric: AnyMetric) -> list[str]:
-    shares = [float(np.isnan(column).mean()) for column in values.T]
-    most = max(shares)
-    if not most:
-        return []
-    name = aligned.systems.tolist()[shares.index(most)]
-    if most == 1:
+    shares = np.isnan(values).mean(axis=0)
+    names = aligned.systems.tolist()
+    never = np.flatnonzero(shares == 1)
+    why = "only one class occurs in the truth or in its predictions"
+    if isinstance(metric, FunctionMetric):
+        why += ", or the function fails: try it by hand"
+    if len(never) == len(names):
         raise InvalidPredictions(
-            f"{metric.name} is undefined for system {name!r} on every drawn truth; most likely only one class occurs "
-            "in the truth or in its predictions: add items or votes of another class"
+            f"{metric.name} is undefined for system {names[0]!r} on every drawn truth, and so for all; most likely "
+            f"{why}: add items or votes of another class"
         )
-    return [
-        f"{metric.name} is undefined for system {name!r} on {most:.1%} of the drawn truths (one class only); "
-        "these count as its worst."
-    ]
+    found = []
+    if len(never):
+        some = f"system {names[never[0]]!r}" + (f" and {len(never) - 1:,} more" if len(never) > 1 else "")
+        found.append(f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}.")
+    most = int(np.where(shares < 1, shares, -1).argmax())
+    if 0 < shares[most] < 1:
+        found.append(
+            f"{metric.name} is undefined for system {names[most]!r} on {shares[most]:.1%} of the drawn truths (one "
+            "class only); mean and interval are of the others, and in probabilities these count as its worst."
+        )
+    return found

@@ -18,15 +18,38 @@ from trueup.metrics import FunctionMetric, Metric, ScoreMetric, check_scores, ge
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.predictions import AlignedPredictions
 
-__all__ = ["AnyMetric", "ScoreEstimates", "check_outputs", "given", "used_by", "with_probabilities"]
+__all__ = ["AnyMetric", "ScoreEstimates", "check_outputs", "given", "prepared", "used_by"]
 
 AnyMetric = Metric | ScoreMetric | FunctionMetric
 
 
-def with_probabilities(aligned: AlignedPredictions, metric: AnyMetric, n_classes: int) -> AlignedPredictions:
+def prepared(aligned: AlignedPredictions, metric: AnyMetric, n_classes: int, positive: int) -> AlignedPredictions:
+    """The outputs as a metric wants them: scores that grow with the positive class, and probabilities from scores."""
+    if not isinstance(metric, ScoreMetric):
+        return aligned
+    if metric.needs == "probabilities":
+        return _with_probabilities(aligned, n_classes)
+    return _speaking_for(aligned, n_classes, positive)
+
+
+def _speaking_for(aligned: AlignedPredictions, n_classes: int, positive: int) -> AlignedPredictions:
+    """Scores of the positive class: turned around where they are of the other one, or its probability."""
+    if aligned.probabilities is not None and (aligned.scores is None or aligned.positive != positive):
+        return replace(aligned, scores=aligned.probabilities[:, :, positive].copy(), positive=positive)
+    if aligned.scores is None or aligned.positive == positive:
+        return aligned
+    if n_classes == 2:
+        return replace(aligned, scores=-aligned.scores, positive=positive)
+    raise InvalidPredictions(
+        f"scores must speak for the positive class of more than two, got {n_classes} classes and scores of "
+        f"{'no class in particular' if aligned.positive is None else 'another class'}; pass positive= to compare or "
+        "Predictions.from_scores, or class probabilities"
+    )
+
+
+def _with_probabilities(aligned: AlignedPredictions, n_classes: int) -> AlignedPredictions:
     """Scores of two classes that lie between 0 and 1 serve as probabilities where these are needed."""
-    needed = isinstance(metric, ScoreMetric) and metric.needs == "probabilities" and aligned.probabilities is None
-    if not needed or n_classes != 2 or aligned.scores is None or aligned.positive is None:
+    if aligned.probabilities is not None or n_classes != 2 or aligned.scores is None or aligned.positive is None:
         return aligned
     if not (np.nanmin(aligned.scores) >= 0 and np.nanmax(aligned.scores) <= 1):
         return aligned
@@ -102,7 +125,7 @@ class ScoreEstimates:
             return False
         if self.noise is None:
             raise InvalidParameter(f'{name!r} is a metric of scores and needs method="bayes"; or use trueup.auc')
-        aligned = with_probabilities(self.aligned, metric, self.labels.n_classes)
+        aligned = prepared(self.aligned, metric, self.labels.n_classes, self.positive)
         used_by(metric, aligned)
         check_outputs(aligned, metric)
         return True
@@ -113,7 +136,7 @@ class ScoreEstimates:
             return None
         metric = get_score_metric(name, self.labels.n_classes)
         assert metric is not None
-        aligned = with_probabilities(self.aligned, metric, self.labels.n_classes)
+        aligned = prepared(self.aligned, metric, self.labels.n_classes, self.positive)
         used = used_by(metric, aligned)
         rng = np.random.default_rng(self.seed)
         if used not in self._truths:

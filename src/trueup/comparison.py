@@ -13,7 +13,7 @@ import numpy.typing as npt
 from trueup._encoding import Vocabulary
 from trueup._frames import make_frame
 from trueup._optional import require
-from trueup._validation import check_level, did_you_mean, preview
+from trueup._validation import check_level, did_you_mean, kind_hint, preview
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -95,6 +95,9 @@ class Comparison(Mapping[Any, Estimate]):
     def __getitem__(self, system: Any) -> Estimate:
         return DrawnEstimate(self.draws[:, self._at(system)], bounds=self.bounds, name=str(system))
 
+    def __contains__(self, system: object) -> bool:
+        return system in self._places
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.ranking)
 
@@ -102,11 +105,15 @@ class Comparison(Mapping[Any, Estimate]):
         return len(self.systems)
 
     def _at(self, system: Any) -> int:
-        names = self.systems.tolist()
-        if system not in names:
-            hint = did_you_mean(system, names[:1000])
+        if system not in self._places:
+            hint = kind_hint(system, self.systems, what="systems")
+            hint = hint or did_you_mean(system, self.systems[:1000].tolist())
             raise InvalidParameter(f"there is no system {system!r}, got {preview(self.systems, most=10)}{hint}")
-        return int(names.index(system))
+        return self._places[system]
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {name: k for k, name in enumerate(self.systems.tolist())}
 
     # ------------------------------------------------------------------ all systems
 
@@ -133,7 +140,8 @@ class Comparison(Mapping[Any, Estimate]):
     @property
     def ranking(self) -> list[Any]:
         """The systems from the best to the worst, by posterior mean."""
-        return [self.systems[k : k + 1].tolist()[0] for k in self._order]
+        names = self.systems.tolist()
+        return [names[k] for k in self._order]
 
     @property
     def best(self) -> Any:
@@ -143,9 +151,9 @@ class Comparison(Mapping[Any, Estimate]):
     @cached_property
     def prob_best(self) -> dict[Any, float]:
         """P(system is the best), shared out among equals; in the order of the ranking."""
-        top = self._gains == self._gains.max(axis=1, keepdims=True)
+        top = self._gains == self._top[:, None]
         share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
-        return {self.ranking[r]: float(share[k]) for r, k in enumerate(self._order)}
+        return {name: float(share[k]) for name, k in zip(self.ranking, self._order, strict=True)}
 
     @cached_property
     def rank_probabilities(self) -> Floats:
@@ -187,7 +195,12 @@ class Comparison(Mapping[Any, Estimate]):
 
     def told_apart(self, a: Any, b: Any, level: float | None = None) -> bool:
         """Whether the interval of the difference leaves out zero."""
-        low, high = self.difference(a, b).interval(self.level if level is None else check_level(level))
+        wanted = self.level if level is None else check_level(level)
+        apart = self.draws[:, self._at(a)] - self.draws[:, self._at(b)]
+        # An interval on one side of zero holds that share of the draws. Most pairs fail that, and counting is quick.
+        if not np.isnan(apart).any() and max((apart > 0).mean(), (apart < 0).mean()) < wanted:
+            return False
+        low, high = self.difference(a, b).interval(wanted)
         return bool(low > 0 or high < 0)
 
     @property
@@ -201,6 +214,10 @@ class Comparison(Mapping[Any, Estimate]):
         reach = 0
         for first in range(len(ranking)):
             last = first + 1
+            if reach == len(ranking):
+                break
+            if last <= reach and self.told_apart(ranking[first], ranking[reach]):
+                continue  # it cannot reach further than the run before it: no need to look at each
             while last < len(ranking) and not self.told_apart(ranking[first], ranking[last]):
                 last += 1
             if last > reach:  # a run within the run before it says nothing new
@@ -215,12 +232,14 @@ class Comparison(Mapping[Any, Estimate]):
 
     def regret_of(self, system: Any) -> float:
         """How much of the metric is lost, on average, by picking this system instead of the truly best one."""
-        gains = np.where(np.isinf(self._gains), np.nan, self._gains)
-        defined = ~np.isnan(gains[:, self._at(system)])
-        if not defined.any():
-            return float("nan")
-        top = np.nanmax(gains[defined], axis=1)
-        return float((top - gains[defined, self._at(system)]).mean())
+        gains = self._gains[:, self._at(system)]
+        defined = np.isfinite(gains)
+        return float((self._top[defined] - gains[defined]).mean()) if defined.any() else float("nan")
+
+    @cached_property
+    def _top(self) -> Floats:
+        """The gain of the best system on each draw."""
+        return np.asarray(self._gains.max(axis=1))
 
     def disagreement(self, a: Any, b: Any) -> Disagreement:
         """Where two systems predict different classes, and who is right there."""

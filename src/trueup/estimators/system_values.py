@@ -29,6 +29,7 @@ def system_values(
     positive: int,
     target: Target,
     random_state: np.random.Generator,
+    weights: npt.NDArray[np.float32] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Floats:
     """The values of a metric, shape (n_draws, n_systems); all systems see the same draws.
@@ -40,16 +41,19 @@ def system_values(
     ----------
     truths : integer array of shape (n_draws, n_items)
     aligned : AlignedPredictions
+    weights : array of shape (n_draws, n_items), optional
+        What each item counts for in each draw; by default that of the target.
     """
     n_draws, n_items = truths.shape
     values = np.empty((n_draws, aligned.n_systems))
-    rows = max(1, _BLOCK // max(n_items, 1))
+    # Of each draw the items are held, and of metrics of counts a table of classes for each system.
+    rows = max(1, _BLOCK // max(n_items, aligned.n_systems * len(classes) ** 2))
     for first in range(0, n_draws, rows):
         block = truths[first : first + rows]
-        weights = None
-        if target == "population":
-            weights = random_state.standard_exponential(block.shape, dtype=np.float32)
-        values[first : first + rows] = _values(block, aligned, metric, classes, positive, weights)
+        mass = None if weights is None else weights[first : first + rows]
+        if mass is None and target == "population":
+            mass = random_state.standard_exponential(block.shape, dtype=np.float32)
+        values[first : first + rows] = _values(block, aligned, metric, classes, positive, mass)
         if progress is not None:
             progress(min(1.0, (first + rows) / n_draws))
     return values

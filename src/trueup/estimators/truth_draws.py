@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from trueup._validation import RandomState, as_generator, check_integer
 from trueup.labels import Labels
-from trueup.noise import NoiseModel
+from trueup.noise import NoiseModel, SoftTruth
 from trueup.noise.gibbs import PosteriorDraws, sample
 from trueup.noise.item_prior import LogLinearPrior
 
@@ -134,13 +134,20 @@ def _known(
             posterior = np.asarray(softmax(log_likelihood + np.log(noise.prior_), axis=1))
         _draw_into(truths, posterior, rng)
         return TruthDraws(truths, posterior)
+    lattice = np.eye(labels.n_classes)
+    if isinstance(noise, SoftTruth):
+        # A system knows how ambiguous an item is, as labelers do: what it says tells the state, not only the class.
+        lattice = noise.lattice_
+        item_prior = item_prior.over_states(lattice)
+        with np.errstate(divide="ignore"):  # a gold item is in one state
+            log_likelihood = np.log(noise.state_posterior(labels))
     each = _DRAWS_A_COEFFICIENT if labels.n_items >= _MANY_ITEMS else 1
     drawn = item_prior.draws_given_votes(log_likelihood, -(-n_draws // each), rng)
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-    mean = np.zeros(likelihood.shape)
+    mean = np.zeros((labels.n_items, labels.n_classes))
     for k, coefficients in enumerate(drawn.coefficients):
         joint = likelihood * np.maximum(item_prior.probabilities(coefficients), 1e-300)
-        joint /= joint.sum(axis=1, keepdims=True)
+        joint = (joint / joint.sum(axis=1, keepdims=True)) @ lattice
         mean += joint
         _draw_into(truths[k * each : (k + 1) * each], joint, rng)
         if progress is not None:

@@ -17,6 +17,7 @@ from scipy.special import log_expit, logsumexp
 
 from trueup._validation import preview
 from trueup.exceptions import InvalidParameter
+from trueup.noise.convergence import effective_draws
 
 __all__ = ["CoefficientDraws", "CoefficientState", "LogLinearPrior"]
 
@@ -27,6 +28,13 @@ _NEWTON_STEPS = 30
 _SETTLED = 1e-3  # rise of the log-posterior in a step
 _PROPOSAL_FREEDOM = 6.0  # degrees of freedom of the proposal: heavier tails than any posterior here
 _MOST_EVALUATIONS = 40_000_000  # item-classes × candidates that importance weights may cost
+_CANDIDATES = 4000
+_BLOCK = 4_000_000  # numbers held at once
+_ENOUGH = 0.25  # effective draws over draws, below which candidates are walked on from
+_WALKERS = 100
+_LEAST_STEPS = 8  # of each walker that are kept
+_SETTLING = 20  # steps of each walker that are thrown away
+_WALK_SPREAD = 1.2  # of the normal law of the walk over that of the mode: posteriors here have a long side
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,17 @@ class LogLinearPrior:
             self._row_of, self._rows = inverse.ravel().astype(np.int64), table[first]
         # Features relative to the first class: one class less to compute with.
         self._rows = np.ascontiguousarray(self._rows - self._rows[:, :1])
+
+    def over_states(self, lattice: Floats) -> LogLinearPrior:
+        """The prior of states that are mixtures of classes: a state has the features of its classes, mixed alike.
+
+        Parameters
+        ----------
+        lattice : array of shape (n_states, n_classes)
+            P(class | state).
+        """
+        rows = self._rows if self._row_of is None else self._rows[self._row_of]
+        return LogLinearPrior(np.matmul(lattice, rows), self.precision**-0.5)
 
     # ------------------------------------------------------------------ given the truth
 
@@ -176,7 +195,8 @@ class LogLinearPrior:
         """Draws of the coefficients with the truth of all items summed out.
 
         Candidates come from a Student law around the mode and are kept in proportion to posterior over proposal. Where
-        that would cost too much there are so many items that the normal law around the mode is the posterior.
+        few of them are any good, short chains go on from these. Where all that would cost too much there are so many
+        items that the normal law around the mode is the posterior.
 
         Parameters
         ----------
@@ -184,19 +204,91 @@ class LogLinearPrior:
             Log p(votes | class); -inf where the class is known to be another.
         """
         mode, factor = self._marginal_mode(log_likelihood)
-        n_candidates = min(4 * n_draws, 4000)
-        if log_likelihood.size * n_candidates > _MOST_EVALUATIONS:
+        if log_likelihood.size * _CANDIDATES > _MOST_EVALUATIONS:
             normal = rng.standard_normal((self.n_features, n_draws))
             return CoefficientDraws(mode + solve_triangular(factor, normal, lower=True, trans="T").T, np.inf)
         nu = _PROPOSAL_FREEDOM
-        tail = np.sqrt(nu / rng.chisquare(nu, n_candidates))
-        standard = rng.standard_normal((self.n_features, n_candidates)) * tail
-        candidates = mode + solve_triangular(factor, standard, lower=True, trans="T").T
-        log_proposal = -0.5 * (nu + self.n_features) * np.log1p((standard**2).sum(axis=0) / nu)
-        log_weight = np.array([self._marginal(log_likelihood, w) for w in candidates]) - log_proposal
+        tail = np.sqrt(nu / rng.chisquare(nu, _CANDIDATES))
+        standard = (rng.standard_normal((self.n_features, _CANDIDATES)) * tail).T
+        log_proposal = -0.5 * (nu + self.n_features) * np.log1p((standard**2).sum(axis=1) / nu)
+        log_weight = self._log_target(log_likelihood, standard, mode, factor) - log_proposal
         weight = np.exp(log_weight - logsumexp(log_weight))
-        chosen = rng.choice(n_candidates, size=n_draws, p=weight)
-        return CoefficientDraws(candidates[chosen], float(1 / (weight**2).sum()))
+        effective = float(1 / (weight**2).sum())
+        if effective < _ENOUGH * n_draws:
+            start = standard[rng.choice(_CANDIDATES, size=_WALKERS, p=weight)]
+            standard, effective = self._walk(log_likelihood, start, mode, factor, n_draws, rng)
+        else:
+            standard = standard[rng.choice(_CANDIDATES, size=n_draws, p=weight)]
+        return CoefficientDraws(mode + solve_triangular(factor, standard.T, lower=True, trans="T").T, effective)
+
+    def _walk(
+        self,
+        log_likelihood: Floats,
+        start: Floats,
+        mode: Floats,
+        factor: Floats,
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> tuple[Floats, float]:
+        """Draws by many short chains of elliptical slices, and how many independent ones they are worth.
+
+        In tens of dimensions next to no candidate is a good one. A slice along an ellipse of the normal law around the
+        mode needs no tuning and is exact however far the posterior is from that law (Murray, Adams and MacKay 2010;
+        Nishihara, Murray and Adams 2014).
+        """
+        at = start
+        n_steps = max(_LEAST_STEPS, -(-n_draws // len(at)))
+        kept, heights = np.empty((n_steps, *at.shape)), np.empty((n_steps, len(at)))
+
+        def excess(points: Floats) -> tuple[Floats, Floats]:
+            height = self._log_target(log_likelihood, points, mode, factor)
+            return height, height + 0.5 * (points**2).sum(axis=1) / _WALK_SPREAD**2
+
+        height, value = excess(at)
+        for step in range(-_SETTLING, n_steps):
+            across = _WALK_SPREAD * rng.standard_normal(at.shape)
+            level = value - rng.standard_exponential(len(at))
+            angle = rng.uniform(0, 2 * np.pi, len(at))
+            low, high = angle - 2 * np.pi, angle.copy()
+            moving = np.arange(len(at))
+            new = at.copy()
+            while len(moving):
+                turn = angle[moving, None]
+                points = at[moving] * np.cos(turn) + across[moving] * np.sin(turn)
+                heights_there, values = excess(points)
+                done = values > level[moving]
+                arrived = moving[done]
+                new[arrived], height[arrived], value[arrived] = points[done], heights_there[done], values[done]
+                moving = moving[~done]
+                below = angle[moving] < 0
+                low[moving] = np.where(below, angle[moving], low[moving])
+                high[moving] = np.where(below, high[moving], angle[moving])
+                angle[moving] = rng.uniform(low[moving], high[moving])
+            at = new
+            if step >= 0:
+                kept[step], heights[step] = at, height
+        return kept.reshape(-1, self.n_features)[-n_draws:], effective_draws(heights.T)
+
+    def _log_target(self, log_likelihood: Floats, standard: Floats, mode: Floats, factor: Floats) -> Floats:
+        """The log-posterior of many coefficients (n, n_features), given in units of the normal law around the mode."""
+        found = mode + solve_triangular(factor, standard.T, lower=True, trans="T").T
+        rows = max(1, _BLOCK // log_likelihood.size)
+        return np.concatenate(
+            [self._marginals(log_likelihood, found[k : k + rows]) for k in range(0, len(found), rows)]
+        )
+
+    def _marginals(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
+        """Log-posteriors of many coefficients, shape (n, n_features), with the truth summed out."""
+        if self.n_classes > 2:
+            return np.array([self._marginal(log_likelihood, w) for w in coefficients])
+        odds = coefficients @ self._rows[:, 1].T
+        of_items = odds if self._row_of is None else odds[:, self._row_of]
+        none = np.logaddexp(0.0, odds)
+        total = (
+            none.sum(axis=1) if self._row_of is None else none @ np.bincount(self._row_of, minlength=len(self._rows))
+        )
+        fit = np.logaddexp(log_likelihood[:, 0], log_likelihood[:, 1] + of_items).sum(axis=1) - total
+        return np.asarray(fit - 0.5 * coefficients**2 @ self.precision)
 
     def _marginal(self, log_likelihood: Floats, coefficients: Floats) -> float:
         log_prior = self._log_rows(coefficients)

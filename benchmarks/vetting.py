@@ -1,0 +1,43 @@
+"""What answers of an expert are worth: active testing beside random vetting, PPI++, importance sampling and LURE.
+
+Run ``python -m benchmarks.vetting [section ...] [--quick] [--repetitions n] [--json out.json]``; without names all
+sections are run. Sections: crowd (50 truths for a labeler of a crowd), judge (a mean from a noisy judge), cifar (100
+truths for the error of a network), needed (answers for a half-width), sampling (beside OASIS and LURE), speed (a
+million items). ``--repetitions`` is for each pool; every section has its own default. TRUEUP_PEERS names a Python that
+has ppi-python, which is left out without it. Real data are found through TRUEUP_DATA. Truth answers what is asked, and
+measures; nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from benchmarks._coverage_tally import Section
+from benchmarks._sections import run_sections
+from benchmarks._vetting_crowd import crowd, needed
+from benchmarks._vetting_known import cifar, judge, speed
+from benchmarks._vetting_sampling import sampling
+
+SECTIONS: dict[str, Callable[..., Section]] = {
+    "crowd": crowd,
+    "judge": judge,
+    "cifar": cifar,
+    "needed": needed,
+    "sampling": sampling,
+    "speed": speed,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the sections that are named, or all."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--repetitions", type=int)
+    own, rest = parser.parse_known_args(arguments)
+    sections = {name: partial(run, repetitions=own.repetitions) for name, run in SECTIONS.items()}
+    run_sections("python -m benchmarks.vetting", "What answers of an expert are worth.", sections, rest)
+
+
+if __name__ == "__main__":
+    main()

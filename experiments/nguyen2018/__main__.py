@@ -1,0 +1,57 @@
+"""Run ``python -m experiments.nguyen2018 figure5``, or ``… all [--quick] [--out folder]``.
+
+Each command prints what the paper says beside ours. Seeds are fixed. ``--out`` also draws the figures as PNG (needs
+``pip install 'trueup[plot]'``). The digits come with scikit-learn, so no data has to be fetched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.nguyen2018.figures import FIGURES, N_RUNS, QUICK_RUNS
+from experiments.nguyen2018.report import checks, comparison
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The commands; the status is 1 if a number disagrees with the paper's and expected.json does not say why."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.nguyen2018", description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(FIGURES)}; by default all", metavar="what")
+    parser.add_argument("--out", type=Path, help="folder of the drawn figures")
+    parser.add_argument("--quick", action="store_true", help="few data sets; nothing is judged")
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--runs", type=int, help=f"data sets; {N_RUNS} by default, {QUICK_RUNS} if quick")
+    options = parser.parse_args(arguments)
+    n_runs = options.runs or (QUICK_RUNS if options.quick else N_RUNS)
+    if n_runs < 1:
+        parser.error(f"--runs must be at least 1, got {options.runs}")
+    unknown = sorted(set(options.what) - {*FIGURES, "all"})
+    if unknown:
+        parser.error(f"unknown {', '.join(unknown)}; there are {', '.join(FIGURES)} and all")
+    wanted = [name for name in options.what if name != "all"] or list(FIGURES)
+    if options.out is not None:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+    measured, wrong = {}, []
+    for name in wanted:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        started = time.monotonic()
+        text, measured[name] = FIGURES[name](options.out, n_runs=n_runs)
+        took = time.monotonic() - started
+        told = comparison(name, measured[name])
+        print(f"\n{'═' * 100}\n{name}  ({took:.0f} s)\n\n{text}\n\n{told}", flush=True)
+        wrong += [f"{name}: {c.label}" for c in checks(name, measured[name]) if not (c.ok or c.differs)]
+    if options.json:
+        options.json.write_text(json.dumps(measured, indent=1), encoding="utf-8")
+    if wrong:
+        print("\nOutside the tolerance:", *wrong, sep="\n  ")
+    return 1 if wrong and not options.quick else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

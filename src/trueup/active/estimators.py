@@ -1,0 +1,253 @@
+"""How a metric is estimated after some vettings: by name, from the pool and the progress to draws for every system."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._doors import choose_noise
+from trueup.active.learned import learned_probabilities
+from trueup.active.log import Progress
+from trueup.active.pool import Pool
+from trueup.active.rectified import (
+    draw_rectified,
+    known_classes,
+    recalibration_of,
+    used_by_metric,
+    weighted_answers,
+)
+from trueup.active.weights import effective_number
+from trueup.estimators.system_features import system_prior
+from trueup.estimators.system_values import system_counts, system_values
+from trueup.estimators.truth_draws import draw_truths
+from trueup.exceptions import InvalidParameter, TrueupWarning
+from trueup.metrics import Metric
+from trueup.noise import NoiseModel
+from trueup.predictions import AlignedPredictions
+
+__all__ = ["ESTIMATORS", "Estimated", "check_estimator", "estimate_by"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """The metric of every system, shape (n_draws, n_systems); and sentences a user should read.
+
+    A single row is a number without a spread.
+    """
+
+    values: Floats
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What an estimator is given."""
+
+    pool: Pool
+    progress: Progress
+    noise: str | NoiseModel
+    target: str
+    n_draws: int
+    rng: np.random.Generator
+
+
+def _rectified(request: Request) -> Estimated:
+    pool, progress = request.pool, request.progress
+    answers = weighted_answers(pool, progress)
+    notes = []
+    if not answers.by_chance:
+        notes.append(
+            "Most answers are on items that were not drawn by chance: the interval has no warrant; ask with a strategy "
+            'that draws, such as "propensity" or "random".'
+        )
+    elif len(answers.positions) < 10:
+        notes.append(f"{len(answers.positions)} answers correct the model so far: the interval rests on it.")
+    model = recalibration_of(pool, used_by_metric(pool))
+    truths = draw_rectified(model, pool, progress, n_draws=request.n_draws, rng=request.rng)
+    return Estimated(_values(request, truths), tuple(notes))
+
+
+def _bayes(request: Request) -> Estimated:
+    pool = request.pool
+    labels = pool.labels.with_gold(_vetted(request)) if request.progress.vetted.any() else pool.labels
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)
+        choice = choose_noise(request.noise, labels)
+        draws = draw_truths(
+            labels,
+            choice.model,
+            item_prior=system_prior(pool.aligned, pool.n_classes, used=used_by_metric(pool)),
+            n_draws=request.n_draws,
+            random_state=request.rng,
+        )
+    notes = ("The noise model is believed: nothing corrects it where labelers err together.", *draws.notes)
+    return Estimated(_values(request, draws.truths), notes)
+
+
+def _learned(request: Request) -> Estimated:
+    pool, progress = request.pool, request.progress
+    check_estimator("learned", pool)
+    assert pool.aligned.scores is not None
+    known = known_classes(pool, progress)
+    columns = []
+    for system, scores in enumerate(pool.aligned.scores):
+        p = learned_probabilities(
+            pool.noisy == pool.positive, scores, known >= 0, known == pool.positive, categories=pool.categories
+        )
+        drawn = request.rng.random((min(request.n_draws, 400), pool.n_items)) < p
+        truths = np.where(drawn, pool.positive, 1 - pool.positive)
+        columns.append(_values(request, truths)[:, system])
+    notes = ("The learned estimator takes the vetted items for a random sample, and its probabilities for known.",)
+    return Estimated(np.stack(columns, axis=1), notes)
+
+
+def _naive(request: Request) -> Estimated:
+    known = known_classes(request.pool, request.progress)
+    truth = np.where(known >= 0, known, request.pool.noisy)
+    return Estimated(_values(request, truth[None]), ("The noisy labels are taken for true where nobody looked.",))
+
+
+def _vetted_only(request: Request) -> Estimated:
+    pool = request.pool
+    answers = weighted_answers(pool, request.progress)
+    n = len(answers.positions)
+    if n < 2:
+        raise InvalidParameter(f'estimator="vetted-only" needs some answers, got {n}; tell some first')
+    notes = () if answers.by_chance else ("The items were not drawn by chance: the interval has no warrant.",)
+    mine = _part(pool.aligned, answers.positions)
+    if isinstance(pool.metric, Metric) and pool.categories is None:
+        assert mine.codes is not None
+        weights = answers.weights * (effective_number(answers.weights) / answers.weights.sum())
+        counts = system_counts(
+            answers.truth[None], mine.codes, pool.n_classes, weights=weights[None].astype(np.float32)
+        )
+        return Estimated(_dirichlet_values(counts[0], pool.metric, request), notes)
+    weights = request.rng.standard_exponential((request.n_draws, n)) * answers.weights
+    truths = np.broadcast_to(answers.truth, weights.shape)
+    return Estimated(_values(request, truths, answers.positions, weights.astype(np.float32)), notes)
+
+
+def _dirichlet_values(counts: Floats, metric: Metric, request: Request) -> Floats:
+    """Draws given counts (n_systems, C, C), half an item right and half a wrong one added: Jeffreys' posterior."""
+    n_classes = counts.shape[1]
+    made_up = np.full((n_classes, n_classes), 0.5 / (n_classes * (n_classes - 1)))
+    made_up[np.diag_indices(n_classes)] = 0.5 / n_classes
+    gamma = request.rng.standard_gamma(counts + made_up, size=(request.n_draws, *counts.shape))
+    return metric(gamma)
+
+
+def _values(
+    request: Request,
+    truths: Codes,
+    positions: npt.NDArray[np.int64] | None = None,
+    weights: npt.NDArray[np.float32] | None = None,
+) -> Floats:
+    """The metric of every system on every draw; with categories, the mean over those where it is defined."""
+    pool = request.pool
+    at = np.arange(pool.n_items) if positions is None else positions
+    groups = [np.arange(len(at))]
+    if pool.categories is not None:
+        order = np.argsort(pool.categories[at], kind="stable")
+        edges = np.searchsorted(pool.categories[at][order], np.arange(pool.n_categories + 1))
+        groups = [order[a:b] for a, b in pairwise(edges) if b > a]
+    parts = [
+        system_values(
+            truths[:, group],
+            _part(pool.aligned, at[group]),
+            pool.metric,
+            classes=pool.labels.classes,
+            positive=pool.positive,
+            target="population" if request.target == "population" else "sample",
+            random_state=request.rng,
+            weights=None if weights is None else weights[:, group],
+        )
+        for group in groups
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no category defines is nan
+        return np.asarray(np.nanmean(parts, axis=0))
+
+
+def _part(aligned: AlignedPredictions, positions: npt.NDArray[np.int64]) -> AlignedPredictions:
+    """The outputs for some items."""
+    return replace(
+        aligned,
+        codes=None if aligned.codes is None else aligned.codes[:, positions],
+        scores=None if aligned.scores is None else aligned.scores[:, positions],
+        probabilities=None if aligned.probabilities is None else aligned.probabilities[:, positions],
+    )
+
+
+def _vetted(request: Request) -> dict[object, object]:
+    labels = request.pool.labels
+    at = np.flatnonzero(request.progress.vetted)
+    classes = labels.classes[request.progress.truth[at]].tolist()
+    return dict(zip(labels.items[at].tolist(), classes, strict=True))
+
+
+ESTIMATORS: dict[str, Callable[[Request], Estimated]] = {
+    "rectified": _rectified,
+    "bayes": _bayes,
+    "learned": _learned,
+    "naive": _naive,
+    "vetted-only": _vetted_only,
+}
+
+
+def check_estimator(name: str, pool: Pool) -> None:
+    """Refuse an estimator that cannot work on the pool, before anyone is paid to look at it."""
+    if name != "learned" or (pool.n_classes == 2 and pool.aligned.scores is not None):
+        return
+    outputs = "no scores" if pool.aligned.scores is None else "scores"
+    raise InvalidParameter(
+        f'estimator="learned" is for two classes and systems that give scores, got {pool.n_classes} classes and '
+        f'{outputs}; use "rectified"'
+    )
+
+
+def estimate_by(
+    name: str,
+    pool: Pool,
+    progress: Progress,
+    *,
+    noise: str | NoiseModel,
+    target: str,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Estimated:
+    """The metric of every system by the estimator of this name; where every item is known, the metric itself."""
+    request = Request(pool, progress, noise, target, n_draws, rng)
+    known = known_classes(pool, progress)
+    if target == "sample" and known.min() >= 0:
+        return Estimated(np.repeat(_values(request, known[None]), n_draws, axis=0))
+    found = ESTIMATORS[name](request)
+    return Estimated(found.values, (*found.notes, *_caveats(request, found.notes)))
+
+
+def _caveats(request: Request, notes: tuple[str, ...]) -> list[str]:
+    """What of the way the answers came in makes an estimate less sure than it looks."""
+    progress, found = request.progress, []
+    chosen = progress.vetted & (progress.draw > 0) & np.isnan(progress.propensity)
+    if chosen.any() and not any("no warrant" in note for note in notes):
+        found.append(
+            f"{int(chosen.sum())} items were chosen and not drawn by chance: an interval that rests on them has no "
+            "warrant."
+        )
+    told = progress.vetted & (progress.draw == 0)
+    if told.any():
+        found.append(
+            f"{int(told.sum())} items were told without being asked: their chance to be drawn is unknown, so they "
+            "count for themselves and correct nothing else."
+        )
+    if progress.passed.any():
+        n_passed = int(progress.passed.sum())
+        found.append(f"{n_passed} items were passed: if these are the hard ones, the estimate is too good.")
+    return found

@@ -1,0 +1,178 @@
+"""The estimate after some vettings: truths drawn from the recalibrated model, the vetted ones as they are.
+
+The model's probabilities for the items nobody vetted are corrected by those somebody did (`recalibration`), each
+counted by the inverse of its chance to be asked (`weights`). Truths are drawn from the corrected model, so any metric
+of any number of systems, and any difference, comes from the same draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from trueup.active.log import Progress
+from trueup.active.pool import Pool
+from trueup.active.recalibration import Recalibration, recalibrate
+from trueup.active.weights import effective_number, lure_weights
+from trueup.estimators.system_features import Used, main_features, principal_features
+from trueup.metrics import ScoreMetric
+
+__all__ = [
+    "Weighted",
+    "draw_rectified",
+    "known_classes",
+    "recalibrated_probabilities",
+    "recalibration_of",
+    "used_by_metric",
+    "weighted_answers",
+]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+
+_LEAST_PROBABILITY = 0.01  # the votes are never believed more than this
+_SLOPE_SCALE = 0.7
+_LEAST_SLOPE_SCALE = 1.5
+_INTERCEPT_SCALE = 1.0
+_SYSTEM_SCALES: dict[Used, float] = {"classes": 2.5, "scores": 1.5, "probabilities": 1.5}
+_MOST_SYSTEMS = 6
+_LOST = 3.0  # vetted items that learning the correction costs
+_LEAST_WEIGHT = 0.02
+_BLOCK = 1_000_000  # numbers held at once
+_FEW = 10  # answers by chance below which others count too
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """The vetted items that teach the correction.
+
+    Attributes
+    ----------
+    positions, truth : integer arrays of shape (n,)
+    weights : array of shape (n,)
+        Mean one.
+    by_chance : bool
+        Whether each was drawn with a known probability; if not, no interval is valid.
+    """
+
+    positions: npt.NDArray[np.int64]
+    truth: Codes
+    weights: Floats
+    by_chance: bool
+
+
+def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
+    """Who counts for how much.
+
+    Items told without being asked by chance are known, and nothing else: they stand for no other items. Only where
+    hardly any were drawn by chance all answers count alike, and the interval has no warrant.
+    """
+    vetted = progress.vetted & (pool.labels.gold_codes < 0)
+    drawn = np.flatnonzero(vetted & ~np.isnan(progress.propensity))
+    others = int((vetted & np.isnan(progress.propensity)).sum())
+    if len(drawn) < _FEW and others > len(drawn):
+        positions = np.flatnonzero(progress.vetted)
+        return Weighted(positions, progress.truth[positions], np.ones(len(positions)), False)
+    by_chance = ~np.isnan(progress.propensity)
+    place = np.zeros(pool.n_items)
+    place[by_chance] = rankdata(progress.draw[by_chance])
+    # Items that were told without a draw are not among those that the drawn ones stand for.
+    n_pool = int((pool.labels.gold_codes < 0).sum()) - others
+    weights = lure_weights(progress.propensity[drawn], place[drawn], n_pool)
+    # The last draws can have weights below zero; a likelihood has no use for them.
+    weights = np.maximum(weights, _LEAST_WEIGHT)
+    return Weighted(drawn, progress.truth[drawn], weights / max(weights.mean(), 1e-12) if len(drawn) else weights, True)
+
+
+def recalibration_of(pool: Pool, used: Used) -> Recalibration:
+    """The features by which the model's probabilities can be corrected."""
+    n_classes = pool.n_classes
+    offset = np.log(np.maximum(pool.prior, _LEAST_PROBABILITY))
+    centred = (offset - offset.mean(axis=1, keepdims=True))[None]
+    centred = centred - centred.mean(axis=1, keepdims=True)  # what items have in common is the intercepts'
+    spread = max(float(centred.std()), 1e-6)
+    intercepts = np.broadcast_to(np.eye(n_classes)[1:, None, :], (n_classes - 1, pool.n_items, n_classes))
+    blocks = [centred / spread, intercepts]
+    # Where the votes hardly move the model, its slope must be free to be steep.
+    scales = [max(_SLOPE_SCALE * spread, _LEAST_SLOPE_SCALE), _INTERCEPT_SCALE]
+    few = pool.n_systems <= _MOST_SYSTEMS
+    for kind in _outputs_used(pool, used):
+        blocks.append((main_features if few else principal_features)(pool.aligned, n_classes, kind))
+        scales.append(_SYSTEM_SCALES[kind])
+    features = np.concatenate(blocks)
+    scale = np.repeat(scales, [len(block) for block in blocks]).astype(float)
+    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale)
+
+
+def _outputs_used(pool: Pool, used: Used) -> list[Used]:
+    """What the metric looks at, and the richest of what else the systems give: a sure system is right more often."""
+    if used != "classes":
+        return [used]
+    if pool.aligned.probabilities is not None:
+        return ["classes", "probabilities"]
+    if pool.aligned.scores is not None and pool.aligned.positive is not None:
+        return ["classes", "scores"]
+    return ["classes"]
+
+
+def recalibrated_probabilities(model: Recalibration, pool: Pool, progress: Progress) -> Floats:
+    """Current P(class) of each item at the mode of the correction; vetted items are certain."""
+    answers = weighted_answers(pool, progress)
+    mode = recalibrate(model, answers.positions, answers.truth, _tempered(answers.weights), n_draws=0).mode
+    return _with_known(model.probabilities(mode), pool, progress)
+
+
+def draw_rectified(
+    model: Recalibration, pool: Pool, progress: Progress, *, n_draws: int, rng: np.random.Generator
+) -> Codes:
+    """Truths of all items, shape (n_draws, n_items), given the answers so far."""
+    answers = weighted_answers(pool, progress)
+    n_draws = int(np.clip(200_000_000 // max(pool.n_items, 1), 50, n_draws))
+    each = 1 if pool.n_items <= 20_000 else 4
+    n_coefficients = -(-n_draws // each)
+    found = recalibrate(
+        model, answers.positions, answers.truth, _tempered(answers.weights), n_draws=n_coefficients, rng=rng
+    )
+    known = known_classes(pool, progress)
+    at = np.flatnonzero(known >= 0)
+    truths = np.empty((n_coefficients * each, pool.n_items), dtype=np.int16)
+    block = max(1, _BLOCK // model.offset.size)
+    for first in range(0, n_coefficients, block):
+        upto = np.repeat(model.cumulative(found.draws[first : first + block]), each, axis=0)
+        rows = truths[first * each : first * each + len(upto)]
+        rows[:] = (rng.random(rows.shape)[:, :, None] >= upto).sum(axis=2)
+    truths[:, at] = known[at]
+    return truths[:n_draws]
+
+
+def used_by_metric(pool: Pool) -> Used:
+    """What of the outputs the metric looks at."""
+    if not isinstance(pool.metric, ScoreMetric):
+        return "classes"
+    kind: Literal["scores", "probabilities"] = pool.metric.needs
+    return kind
+
+
+def _tempered(weights: Floats) -> Floats:
+    """Weights that add up to the items they are worth, less what the correction costs: intervals of few items."""
+    n = effective_number(weights)
+    return (
+        np.asarray(weights * (max(n - _LOST, 0.5 * n) / max(float(weights.sum()), 1e-12))) if len(weights) else weights
+    )
+
+
+def known_classes(pool: Pool, progress: Progress) -> npt.NDArray[np.int64]:
+    """The class of each item as the expert or the gold says, -1 where unknown."""
+    return np.where(progress.truth >= 0, progress.truth, pool.labels.gold_codes).astype(np.int64)
+
+
+def _with_known(probabilities: Floats, pool: Pool, progress: Progress) -> Floats:
+    known = known_classes(pool, progress)
+    at = np.flatnonzero(known >= 0)
+    probabilities[at] = 0.0
+    probabilities[at, known[at]] = 1.0
+    return probabilities

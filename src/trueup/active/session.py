@@ -1,0 +1,399 @@
+"""`ActiveTest`: ask which items to vet, tell the answers, get the estimate. Pure: no files, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._validation import (
+    RandomState,
+    check_choice,
+    check_integer,
+    check_level,
+    check_number,
+    preview,
+)
+from trueup.active.batch import Asked, Batch, draw_in_turn
+from trueup.active.estimators import ESTIMATORS, Estimated, check_estimator, estimate_by
+from trueup.active.history import plot_history
+from trueup.active.log import Event, Names, Progress, events_from_json, fold, session_from_json, session_to_json, told
+from trueup.active.pool import State
+from trueup.active.rectified import recalibrated_probabilities, recalibration_of, used_by_metric
+from trueup.active.setup import make_pool, seed_of
+from trueup.active.strategies import STRATEGIES, get_strategy
+from trueup.exceptions import InvalidParameter
+from trueup.labels import Labels
+from trueup.noise import NoiseModel
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
+
+__all__ = ["ActiveTest"]
+
+
+class ActiveTest:
+    """The fewest expert answers for the truest number.
+
+    Ask which items to vet, tell what the expert found, and get an estimate whose interval holds although the items were
+    chosen. The state is a function of the log: `replay` gives the same session bit for bit.
+
+    Parameters
+    ----------
+    predictions : array, mapping or Predictions
+        Of one system or of several, as in `trueup.compare`.
+    labels : Labels
+        The noisy votes. Gold items are known from the start and are not asked.
+    metric : str or callable
+        As in `trueup.compare`.
+    strategy : str
+        "propensity" and "random" draw by chance, with "stratified" (by category) and "separate" (to tell systems
+        apart); "uncertainty", "meec", "meec-paper" and "most-confident-mistake" take the highest score and so allow no
+        valid interval.
+    estimator : str
+        "rectified" (default): the noise model corrected by the answers, each weighted by the inverse of its chance.
+        "bayes": the noise model with the answers as gold. "learned": Nguyen et al. (2018). "naive", "vetted-only".
+    noise : str or NoiseModel
+        What the votes say before anyone looked.
+    categories : mapping or sequence, optional
+        The category of each item; the metric is then the mean over categories.
+    budget : int, optional
+        Answers that can be paid for.
+    half_width : float, optional
+        Stop once half of the interval, of every system, is at most this wide.
+    prob_better : float, optional
+        Stop once the better of two systems is better with this probability.
+    target : {"sample", "population"}
+        The metric on the items of the pool, or on the distribution they came from.
+    level : float
+    positive : class, optional
+    random_state : int, Generator or None
+    **options
+        For the strategy, e.g. ``floor=0.5``.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.baseline(n_items=300, random_state=0)
+    >>> test = tu.ActiveTest(sim.predictions, sim.labels, metric="accuracy", random_state=0)
+    >>> test.tell({item: int(sim.truth[item]) for item in test.ask(30)})
+    >>> low, high = test.estimate().interval(0.95)
+    >>> bool(low < sim.accuracy < high), test.n_vetted
+    (True, 30)
+    """
+
+    def __init__(
+        self,
+        predictions: Any,
+        labels: Labels,
+        *,
+        metric: Any = "accuracy",
+        strategy: str = "propensity",
+        estimator: str = "rectified",
+        noise: str | NoiseModel = "soft-truth",
+        categories: Any = None,
+        budget: int | None = None,
+        half_width: float | None = None,
+        prob_better: float | None = None,
+        target: Literal["sample", "population"] = "sample",
+        level: float = 0.95,
+        positive: Hashable | None = None,
+        random_state: RandomState = 0,
+        **options: Any,
+    ) -> None:
+        check_choice(strategy, tuple(STRATEGIES), name="strategy")
+        check_choice(estimator, tuple(ESTIMATORS), name="estimator")
+        check_choice(target, ("sample", "population"), name="target")
+        self.level = check_level(level)
+        self.strategy, self.estimator, self.target = strategy, estimator, target
+        self.noise, self.options = noise, dict(options)
+        self._strategy = get_strategy(strategy, **options)
+        self.pool = make_pool(predictions, labels, metric, noise, categories, positive)
+        check_estimator(estimator, self.pool)
+        n_open = int((labels.gold_codes < 0).sum())
+        if budget is not None and check_integer(budget, name="budget", low=1) > n_open:
+            raise InvalidParameter(f"budget must be at most the {n_open} items that can be vetted, got {budget}")
+        self.budget = None if budget is None else int(budget)
+        self.positive = positive
+        self.half_width = None if half_width is None else check_number(half_width, name="half_width", low=0.0)
+        self.prob_better = (
+            None if prob_better is None else check_number(prob_better, name="prob_better", low=0.5, high=1)
+        )
+        if prob_better is not None and self.pool.n_systems < 2:
+            raise InvalidParameter("prob_better needs two systems, got one; pass {name: predictions, …}")
+        self.seed = seed_of(random_state)
+        self._events: list[Event] = []
+        self._names = Names(labels.items.tolist(), labels.classes.tolist())
+        self._model = recalibration_of(self.pool, used_by_metric(self.pool))
+        self._cache: dict[str, Any] = {}
+
+    # ------------------------------------------------------------------ ask and tell
+
+    def ask(self, n: int = 1) -> Batch:
+        """The next items to vet. They wait for an answer, and are not asked again before it."""
+        check_integer(n, name="n", low=1)
+        state = self.state
+        n = min(n, int(state.available.sum()))
+        if self.budget is not None:
+            n = min(n, max(self.budget - self.n_vetted - int(self.progress.waiting.sum()), 0))
+        if n == 0:
+            return Batch([])
+        scores = self._strategy.scores(state)
+        chosen: list[int]
+        chances: list[float | None]
+        if self._strategy.is_random:
+            rng = np.random.default_rng([self.seed, len(self._events)])
+            chosen, chances = draw_in_turn(self._strategy.propensities(state), n, rng)
+        else:
+            order = np.lexsort((np.arange(len(scores)), -np.where(state.available, scores, -np.inf)))
+            chosen, chances = order[:n].tolist(), [None] * n
+        names = self.pool.labels.items[chosen].tolist()
+        reasons = self._strategy.reasons(state, chosen)
+        details = [
+            Asked(name, float(scores[k]), why, chance)
+            for name, k, why, chance in zip(names, chosen, reasons, chances, strict=True)
+        ]
+        self._events += [Event("ask", one.item, propensity=one.propensity) for one in details]
+        self._cache.clear()
+        return Batch(details)
+
+    def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
+        """What the expert found: a mapping from item to its true class.
+
+        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only.
+
+        Parameters
+        ----------
+        who : str, optional
+            The expert.
+        correct : bool
+            Allow answers that differ from earlier ones.
+        """
+        progress = self.progress
+        known = np.where(progress.vetted, progress.truth, self.pool.labels.gold_codes)
+        self._events += told(truths, self._names, self._events, known, progress.propensity, who=who, correct=correct)
+        self._cache.clear()
+
+    def skip(self, items: Iterable[Any], *, who: str | None = None) -> None:
+        """The expert passes on these items; they are not asked again. What is known of an item stays known."""
+        if isinstance(items, str) or not isinstance(items, Iterable):
+            raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
+        at = [self._names.position(item) for item in items]
+        known = self.state.vetted
+        self._events += [Event("pass", self._names.items[k], who=who) for k in at if not known[k]]
+        self._cache.clear()
+
+    # ------------------------------------------------------------------ where it stands
+
+    @property
+    def log(self) -> tuple[Event, ...]:
+        """Everything that was asked, told, passed and corrected."""
+        return tuple(self._events)
+
+    @property
+    def progress(self) -> Progress:
+        """The answers so far."""
+        if "progress" not in self._cache:
+            self._cache["progress"] = fold(self._events, self._names)
+        found: Progress = self._cache["progress"]
+        return found
+
+    @property
+    def n_vetted(self) -> int:
+        """Number of answers."""
+        return self.progress.n_tells
+
+    @property
+    def waiting(self) -> list[Any]:
+        """Items asked and not yet answered."""
+        return list(self.pool.labels.items[self.progress.waiting].tolist())
+
+    @property
+    def state(self) -> State:
+        """What the strategy sees."""
+        if "state" not in self._cache:
+            progress = self.progress
+            vetted = progress.vetted | (self.pool.labels.gold_codes >= 0)
+            p = recalibrated_probabilities(self._model, self.pool, progress)
+            self._cache["state"] = State(self.pool, p, vetted, ~(vetted | progress.waiting | progress.passed))
+        found: State = self._cache["state"]
+        return found
+
+    @property
+    def finished(self) -> str | None:
+        """Why the session can stop, in one sentence; None while it should go on."""
+        if not self.state.available.any():
+            return "Every item is vetted, waiting or passed."
+        if self.budget is not None and self.n_vetted >= self.budget:
+            return f"The budget of {self.budget} answers is spent."
+        if self.half_width is not None and self.n_vetted >= 10:
+            ends = [self.estimate(system).interval(self.level) for system in self._systems]
+            half = float(np.max([(high - low) / 2 for low, high in ends]))
+            if half <= self.half_width:
+                return f"Half of the interval is {half:.4f} wide, at most {self.half_width:g}."
+        if self.prob_better is not None and self.n_vetted >= 10:
+            a, b = self.ranking[:2]
+            chance = self.prob_order(a, b)
+            if chance >= self.prob_better:
+                return f"{a!r} is better than {b!r} with probability {chance:.3f}, at least {self.prob_better:g}."
+        return None
+
+    # ------------------------------------------------------------------ the answer
+
+    def _estimated(self) -> Estimated:
+        if "estimated" not in self._cache:
+            self._cache["estimated"] = estimate_by(
+                self.estimator,
+                self.pool,
+                self.progress,
+                noise=self.noise,
+                target=self.target,
+                n_draws=1000,
+                rng=np.random.default_rng([self.seed, len(self._events), 1]),
+            )
+        found: Estimated = self._cache["estimated"]
+        return found
+
+    def estimate(self, system: Any = None) -> Estimate:
+        """The metric of a system; of the only one by default, of the first of several."""
+        return self._as_estimate(self._estimated().values[:, self._at(system)], self.pool.metric.bounds, "")
+
+    def difference(self, a: Any, b: Any) -> Estimate:
+        """The metric of system a minus that of b, on the same draws."""
+        values = self._estimated().values
+        low, high = self.pool.metric.bounds
+        apart = values[:, self._at(a)] - values[:, self._at(b)]
+        return self._as_estimate(apart, (low - high, high - low), f"{a} minus {b}")
+
+    def _as_estimate(self, values: npt.NDArray[np.float64], bounds: tuple[float, float], name: str) -> Estimate:
+        named = f"{self.pool.metric.name} {name}".strip()
+        if len(values) == 1:
+            return PointEstimate(float(values[0]), bounds=bounds, name=named)
+        return DrawnEstimate(values, bounds=bounds, name=named)
+
+    def prob_order(self, a: Any, b: Any) -> float:
+        """P(a is better than b), ties counted half."""
+        apart = self._estimated().values[:, self._at(a)] - self._estimated().values[:, self._at(b)]
+        apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
+        if self.pool.metric.higher_is_better is False:
+            apart = -apart
+        return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The systems from the best to the worst, by the mean of the estimate."""
+        mean = np.array([self.estimate(system).mean for system in self._systems])
+        sign = 1.0 if self.pool.metric.higher_is_better is False else -1.0
+        return [self._systems[k] for k in np.argsort(sign * mean, kind="stable")]
+
+    @property
+    def misranking(self) -> float:
+        """The expected share of pairs of systems that the ranking has in the wrong order."""
+        ranking = self.ranking
+        pairs = [(a, b) for i, a in enumerate(ranking) for b in ranking[i + 1 :]]
+        return float(np.mean([1 - self.prob_order(a, b) for a, b in pairs])) if pairs else 0.0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before trusting the estimate."""
+        return self._estimated().notes
+
+    def history(self, *, every: int = 10) -> list[dict[str, float]]:
+        """The estimate after each `every` answers: n, mean, low and high."""
+        check_integer(every, name="every", low=1)
+        rows, seen = [], set()
+        for k, event in enumerate(self._events):
+            if event.kind != "tell" or event.item in seen:
+                continue
+            seen.add(event.item)
+            if len(seen) % every == 0:
+                now = self._copy(self._events[: k + 1]).estimate()
+                low, high = now.interval(self.level)
+                rows.append({"n": float(len(seen)), "mean": now.mean, "low": low, "high": high})
+        return rows
+
+    def plot(self, ax: Any = None, *, every: int = 10) -> Any:
+        """The estimate and its interval as answers came in; returns the Axes."""
+        return plot_history(self.history(every=every), ax, metric=self.pool.metric.name, level=self.level)
+
+    def _at(self, system: Any) -> int:
+        if system is None:
+            return 0
+        if system not in self._systems:
+            raise InvalidParameter(f"there is no system {system!r}, got {preview(self._systems, most=10)}")
+        return self._systems.index(system)
+
+    @property
+    def _systems(self) -> list[Any]:
+        return list(self.pool.aligned.systems.tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"ActiveTest({self.pool.metric.name}, {self.strategy}, {self.estimator}; {self.n_vetted} of "
+            f"{self.pool.n_items:,} items vetted)"
+        )
+
+    # ------------------------------------------------------------------ out and in
+
+    def _copy(self, events: Sequence[Event]) -> ActiveTest:
+        """The same session after other events; nothing is fitted again."""
+        other = object.__new__(ActiveTest)
+        other.__dict__.update(self.__dict__)
+        other._events, other._cache = list(events), {}
+        fold(other._events, other._names)  # what cannot be replayed is refused at once
+        return other
+
+    def restart(self, *, random_state: RandomState = None) -> ActiveTest:
+        """The same pool and fitted noise with an empty log and another seed: a fresh session at no cost.
+
+        Parameters
+        ----------
+        random_state : int, Generator or None
+            With that of this session the first question is the same.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> sim = tu.simulate.baseline(n_items=50, random_state=0)
+        >>> test = tu.ActiveTest(sim.predictions, sim.labels, strategy="random", random_state=0)
+        >>> first = test.ask(3)
+        >>> again = test.restart(random_state=0)
+        >>> len(again.log), list(again.ask(3)) == list(first)
+        (0, True)
+        """
+        other = self._copy([])
+        other.seed = seed_of(random_state)
+        return other
+
+    def replay(self, log: Iterable[Event] | str) -> ActiveTest:
+        """The session as it would be after a log: of events, or of JSON as `to_json` gives it."""
+        if not isinstance(log, str):
+            return self._copy(list(log))
+        is_session = not log.lstrip().startswith("[")
+        return self._copy(session_from_json(log)[2] if is_session else events_from_json(log))
+
+    def to_json(self) -> str:
+        """Settings and log as JSON text. A metric or noise that is not named by a string is to be passed again."""
+        settings = {
+            "metric": self.pool.metric.name,
+            "strategy": self.strategy,
+            "estimator": self.estimator,
+            "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
+            "categories": self.pool.categories,
+            "target": self.target,
+            "level": self.level,
+            "budget": self.budget,
+            "half_width": self.half_width,
+            "prob_better": self.prob_better,
+            "positive": self.positive,
+            "random_state": self.seed,
+        }
+        return session_to_json(settings, self.options, self._events)
+
+    @classmethod
+    def from_json(cls, text: str, predictions: Any, labels: Labels, **changed: Any) -> ActiveTest:
+        """The session of `to_json`, on the same predictions and labels; settings can be changed."""
+        settings, options, events = session_from_json(text)
+        if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
+            options = {}  # those of another strategy
+        return cls(predictions, labels, **{**settings, **options, **changed}).replay(events)

@@ -1,0 +1,196 @@
+"""Expected precision@k and average precision, and the expected change: against all truths of a few items."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import roots_legendre
+
+from trueup.active.expected import (
+    RankedList,
+    average_precision_slopes,
+    expected_average_precision,
+    expected_change,
+    expected_precision_at_k,
+    paper_change,
+    precision_at_k_slopes,
+    precision_sum,
+)
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.metrics import average_precision, precision_at_k
+
+
+def some_list(seed, *, n=8, tied=False, n_vetted=3):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    p[rng.permutation(n)[:n_vetted]] = rng.integers(0, 2, n_vetted)
+    scores = rng.integers(0, 4, n).astype(float) if tied else rng.normal(size=n)
+    return p, scores
+
+
+def all_truths(p):
+    """Every truth of the items, shape (2^n, n), and its probability."""
+    truths = np.array(list(itertools.product([0, 1], repeat=len(p))))
+    return truths, np.where(truths, p, 1 - p).prod(axis=1)
+
+
+def mean_ap(p, scores, n_positives=None):
+    truths, chances = all_truths(p)
+    values = average_precision(truths, scores)
+    if n_positives is not None:  # the same sum over another denominator
+        values = np.nan_to_num(values) * truths.sum(axis=1) / n_positives
+    defined = ~np.isnan(values)
+    return chances[defined] @ values[defined] / chances[defined].sum()
+
+
+LISTS = [(seed, tied) for seed in range(4) for tied in (False, True)]
+
+
+@pytest.mark.parametrize(("seed", "tied"), LISTS)
+def test_precision_at_k_is_the_mean_over_all_truths(seed, tied):
+    p, scores = some_list(seed, tied=tied)
+    truths, chances = all_truths(p)
+    for k in (1, 3, 8):
+        expected = chances @ precision_at_k(truths, scores, k=k)
+        assert expected_precision_at_k(p, scores, k=k) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("seed", "tied"), LISTS)
+@pytest.mark.parametrize("n_positives", [None, 5.0])
+def test_average_precision_is_the_mean_over_all_truths(seed, tied, n_positives):
+    p, scores = some_list(seed, tied=tied)
+    found = expected_average_precision(p, scores, n_positives=n_positives)
+    assert found == pytest.approx(mean_ap(p, scores, n_positives), abs=1e-10)
+
+
+def test_average_precision_without_vetted_items_is_that_given_a_positive():
+    p = np.full(5, 0.05)  # four draws in five have no positive at all
+    scores = np.arange(5.0)
+    assert expected_average_precision(p, scores) == pytest.approx(mean_ap(p, scores), abs=1e-10)
+
+
+def test_the_formula_of_the_papers_readme():
+    p, scores = some_list(0)
+    sorted_p = p[np.argsort(-scores)]
+    written_out = sum(q / k * (1 + sorted_p[: k - 1].sum()) for k, q in enumerate(sorted_p, 1))
+    assert expected_average_precision(p, scores, n_positives=3) == pytest.approx(written_out / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.9])  # few and many expected positives: two rules of integration
+def test_long_lists_against_exact_integration_of_the_polynomial(share):
+    rng = np.random.default_rng(3)
+    n = 600
+    p = rng.random(n) * share
+    p[:20] = rng.integers(0, 2, 20)
+    scores = rng.normal(size=n) + 2 * p
+    ranked = RankedList.of(scores)
+    nodes, weights = roots_legendre(n // 2 + 1)  # exact for the degree of the integrand
+    exact = 0.0
+    for t, weight in zip((1 + nodes) / 2, weights / 2, strict=True):
+        base = 1 - p + p * t
+        exact += weight * np.exp(np.log(base).sum()) / t * precision_sum(p * t / base, ranked)
+    exact /= 1 - np.prod(1 - p)
+    assert expected_average_precision(p, scores) == pytest.approx(exact, abs=1e-9)
+
+
+def test_second_order_is_near_and_the_plain_ratio_is_farther():
+    p, scores = some_list(1, n=60, n_vetted=10)
+    exact = expected_average_precision(p, scores)
+    second = expected_average_precision(p, scores, method="second-order")
+    ratio = precision_sum(p, RankedList.of(scores)) / p.sum()
+    assert abs(second - exact) < 5e-4
+    assert abs(second - exact) < abs(ratio - exact) / 5
+
+
+def test_no_positive_possible_is_undefined():
+    assert np.isnan(expected_average_precision([0.0, 0.0], [1, 2]))
+
+
+@pytest.mark.parametrize(("seed", "tied"), LISTS)
+def test_expected_change_of_average_precision_by_enumeration(seed, tied):
+    p, scores = some_list(seed, tied=tied, n_vetted=2)
+    n_positives = 4.0
+    now = mean_ap(p, scores, n_positives)
+    changes = []
+    for j in range(len(p)):
+        forced = [mean_ap(np.where(np.arange(len(p)) == j, z, p), scores, n_positives) for z in (0, 1)]
+        changes.append((1 - p[j]) * abs(forced[0] - now) + p[j] * abs(forced[1] - now))
+    found = expected_change(p, average_precision_slopes(p, scores, n_positives=n_positives))
+    assert found == pytest.approx(changes, abs=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_expected_change_of_precision_at_k_by_enumeration(tied):
+    p, scores = some_list(5, tied=tied, n_vetted=2)
+    now = expected_precision_at_k(p, scores, k=3)
+    changes = []
+    for j in range(len(p)):
+        forced = [expected_precision_at_k(np.where(np.arange(len(p)) == j, z, p), scores, k=3) for z in (0, 1)]
+        changes.append((1 - p[j]) * abs(forced[0] - now) + p[j] * abs(forced[1] - now))
+    assert expected_change(p, precision_at_k_slopes(scores, k=3)) == pytest.approx(changes, abs=1e-12)
+
+
+def test_equation_11_in_the_top_and_nothing_below():
+    p, scores = np.array([0.2, 0.5, 0.9]), np.array([1.0, 3.0, 2.0])
+    found = expected_change(p, precision_at_k_slopes(scores, k=2))
+    assert found == pytest.approx([0.0, 2 / 2 * 0.5 * 0.5, 2 / 2 * 0.9 * 0.1])
+
+
+def test_slopes_with_unknown_positives_are_the_derivative_of_the_ratio():
+    p, scores = some_list(2, tied=True, n_vetted=0)
+    ranked, step = RankedList.of(scores), 1e-6
+    numerical = []
+    for j in range(len(p)):
+        up, down = (np.where(np.arange(len(p)) == j, p + sign * step, p) for sign in (1, -1))
+        ratios = [precision_sum(q, ranked) / q.sum() for q in (up, down)]
+        numerical.append((ratios[0] - ratios[1]) / (2 * step))
+    assert average_precision_slopes(p, scores) == pytest.approx(numerical, abs=1e-8)
+
+
+def test_equation_12_as_printed():
+    p = np.array([0.5, 1.0, 0.4, 0.3])
+    scores = np.array([4.0, 3.0, 2.0, 1.0])
+    vetted = np.array([False, True, False, False])
+    # r is the share of unvetted items above, of the place: 0/1, -, 1/3, 2/4
+    expected = [0.0, 0.0, 1 / 3 * 0.4 * 0.6 / 2.0, 2 / 4 * 0.3 * 0.7 / 2.0]
+    assert paper_change(p, scores, vetted, n_positives=2.0) == pytest.approx(expected)
+    assert paper_change(p, scores, vetted) == pytest.approx(np.array(expected) * 2.0 / p.sum())
+
+
+def test_equation_12_is_not_the_expected_change():
+    p, scores = np.full(4, 0.5), np.array([4.0, 3.0, 2.0, 1.0])
+    exact = expected_change(p, average_precision_slopes(p, scores, n_positives=2.0))
+    printed = paper_change(p, scores, np.zeros(4, dtype=bool), n_positives=2.0)
+    assert exact.argmax() == 0  # the first item matters most
+    assert printed[0] == 0
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_order_of_the_items_does_not_matter(tied):
+    p, scores = some_list(7, n=30, tied=tied)
+    vetted = (p == 0) | (p == 1)
+    move = np.random.default_rng(0).permutation(30)
+    assert expected_average_precision(p[move], scores[move]) == pytest.approx(expected_average_precision(p, scores))
+    assert average_precision_slopes(p[move], scores[move]) == pytest.approx(average_precision_slopes(p, scores)[move])
+    assert paper_change(p[move], scores[move], vetted[move]) == pytest.approx(paper_change(p, scores, vetted)[move])
+    assert precision_at_k_slopes(scores[move], k=7) == pytest.approx(precision_at_k_slopes(scores, k=7)[move])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: expected_precision_at_k([0.5, 0.5], [1, 2], k=3), InvalidParameter, "at most the number of items"),
+        (lambda: expected_precision_at_k([0.5, 1.5], [1, 2], k=1), InvalidParameter, "probabilities must be"),
+        (lambda: expected_precision_at_k([0.5], [1, 2], k=1), InvalidPredictions, "scores must be one for each"),
+        (lambda: expected_average_precision([0.5], [np.nan]), InvalidPredictions, "finite"),
+        (lambda: expected_average_precision([0.5], [1], n_positives=0), InvalidParameter, "n_positives"),
+        (lambda: expected_average_precision([0.5], [1], method="guess"), InvalidParameter, "method must be one of"),
+        (lambda: paper_change([0.5], [1], [True, False]), InvalidParameter, "vetted must be"),
+    ],
+    ids=["k", "probability", "length", "nan", "positives", "method", "vetted"],
+)
+def test_bad_input(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

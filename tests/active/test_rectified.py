@@ -1,0 +1,174 @@
+"""Weights of drawn items by enumeration; the rectified estimate where the answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import trueup as tu
+from trueup.active import effective_number, lure_weights
+from trueup.active.recalibration import Recalibration, recalibrate
+from trueup.active.rectified import weighted_answers
+
+VALUES = np.array([0.0, 1.0, 4.0, -2.0, 7.0])
+WANTED = np.array([0.4, 0.25, 0.2, 0.1, 0.05])
+
+
+def world(seed, n=200, n_classes=2, together=0.0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n)
+    right = rng.random((n, 5)) < 0.8
+    right[rng.random(n) < together] = False
+    votes = np.where(right, truth[:, None], (truth[:, None] + 1) % n_classes)
+    predictions = np.where(rng.random(n) < 0.8, truth, (truth + 1) % n_classes)
+    return truth, tu.Labels.from_matrix(votes), predictions
+
+
+@pytest.mark.parametrize("n_drawn", [1, 2, 3, 4, 5])
+def test_lure_is_unbiased_over_all_sequences(n_drawn):
+    """Every sequence of draws of five items, with the chance of each: the mean is that of the pool."""
+    total = expected = 0.0
+    for order in permutations(range(5), n_drawn):
+        left, chances = WANTED.copy(), []
+        for k in order:
+            chances.append(left[k] / left.sum())
+            left[k] = 0.0
+        p = float(np.prod(chances))
+        weights = lure_weights(chances, np.arange(1, n_drawn + 1), 5)
+        total += p
+        expected += p * float(np.mean(weights * VALUES[list(order)]))
+    assert total == pytest.approx(1.0)
+    assert expected == pytest.approx(VALUES.mean())
+
+
+def test_lure_weights_of_the_whole_pool_are_one():
+    left, chances = WANTED.copy(), []
+    for k in (3, 0, 4, 1, 2):
+        chances.append(left[k] / left.sum())
+        left[k] = 0.0
+    np.testing.assert_allclose(lure_weights(chances, [1, 2, 3, 4, 5], 5), 1.0)
+
+
+def test_effective_number():
+    assert effective_number([2.0, 2.0, 2.0]) == pytest.approx(3.0)
+    assert effective_number([1.0, 0.0]) == pytest.approx(1.0)
+    assert effective_number([]) == 0.0
+
+
+def test_items_told_first_leave_even_draws_even():
+    """Most of the pool is told without a draw; items drawn evenly from the rest still count alike."""
+    truth, labels, predictions = world(0)
+    test = tu.ActiveTest(predictions, labels, strategy="random")
+    test.tell({item: int(truth[item]) for item in range(150)})
+    test.tell({item: int(truth[item]) for item in test.ask(30)})
+    answers = weighted_answers(test.pool, test.progress)
+    assert answers.by_chance
+    assert len(answers.positions) == 30
+    np.testing.assert_allclose(answers.weights, 1.0)
+
+
+def test_items_chosen_before_the_draws_do_not_move_their_places():
+    truth, labels, predictions = world(0)
+    chosen = tu.ActiveTest(predictions, labels, strategy="uncertainty")
+    chosen.tell({item: int(truth[item]) for item in chosen.ask(150)})
+    test = tu.ActiveTest.from_json(chosen.to_json(), predictions, labels, strategy="random")
+    test.tell({item: int(truth[item]) for item in test.ask(30)})
+    np.testing.assert_allclose(weighted_answers(test.pool, test.progress).weights, 1.0)
+    assert any("no warrant" in sentence for sentence in test.warnings)
+
+
+def test_weights_are_those_of_the_log():
+    """The formula, item by item from the chances in the log: of all of a batch but one that was passed."""
+    truth, labels, predictions = world(1)
+    test = tu.ActiveTest(predictions, labels, strategy="propensity", floor=0.2)
+    asked = list(test.ask(40))
+    test.skip(asked[:1])
+    test.tell({item: int(truth[item]) for item in asked[1:]})
+    by_hand = {}
+    for m, event in enumerate((event for event in test.log if event.kind == "ask"), start=1):
+        by_hand[event.item] = 1 + (200 - 40) / (200 - m) * (1 / ((200 - m + 1) * event.propensity) - 1)
+    expected = np.array([by_hand[item] for item in sorted(asked[1:])])
+    answers = weighted_answers(test.pool, test.progress)
+    assert answers.positions.tolist() == sorted(asked[1:])
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(answers.weights, expected / expected.mean())
+
+
+def test_cumulative_chances_are_those_of_the_model():
+    rng = np.random.default_rng(0)
+    model = Recalibration(rng.normal(size=(7, 3)), rng.normal(size=(7, 3, 2)), np.ones(2))
+    draws = rng.normal(size=(4, 2))
+    expected = [np.cumsum(model.probabilities(one), axis=1)[:, :-1] for one in draws]
+    np.testing.assert_allclose(model.cumulative(draws), expected)
+
+
+def test_vetted_only_is_jeffreys_for_accuracy():
+    truth, labels, predictions = world(2)
+    test = tu.ActiveTest(predictions, labels, strategy="random", estimator="vetted-only")
+    asked = list(test.ask(40))
+    test.tell({item: int(truth[item]) for item in asked})
+    right = int((truth[asked] == predictions[asked]).sum())
+    exact = stats.beta(right + 0.5, 40 - right + 0.5)
+    estimate = test.estimate()
+    assert estimate.mean == pytest.approx(exact.mean(), abs=4 * exact.std() / np.sqrt(1000))
+    np.testing.assert_allclose(estimate.interval(0.95, kind="equal"), exact.interval(0.95), atol=0.02)
+    assert stats.kstest(estimate.draws(1000, random_state=0), exact.cdf).pvalue > 1e-3
+
+
+def test_the_correction_matches_the_vetted_sums():
+    """With a wide prior the corrected model expects of the vetted items what was found: that is the rectification."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((60, 2, 2))
+    x[:, 1, 0], x[:, 1, 1] = 1.0, rng.integers(2, size=60)
+    truth = rng.integers(2, size=60)
+    model = Recalibration(np.log(np.full((60, 2), [0.9, 0.1])), x, np.full(2, 1e3))
+    weights = rng.uniform(0.5, 1.5, size=60)
+    found = recalibrate(model, np.arange(60), truth, weights, n_draws=0)
+    p = model.probabilities(found.mode)
+    expected = np.einsum("n,nc,ncf->f", weights, p, x)
+    np.testing.assert_allclose(expected, weights @ x[np.arange(60), truth], atol=1e-3)
+
+
+def test_draws_of_the_correction_agree_with_a_grid():
+    rng = np.random.default_rng(1)
+    x = np.zeros((25, 2, 1))
+    x[:, 1, 0] = 1.0
+    truth = (rng.random(25) < 0.3).astype(int)
+    model = Recalibration(np.log(np.full((25, 2), 0.5)), x, np.array([1.0]))
+    draws = recalibrate(model, np.arange(25), truth, np.ones(25), n_draws=4000, rng=rng).draws[:, 0]
+    grid = np.linspace(-5, 5, 4001)
+    log_height = truth.sum() * grid - 25 * np.logaddexp(0, grid) - grid**2 / 2
+    p = np.exp(log_height - log_height.max())
+    p /= p.sum()
+    mean = p @ grid
+    std = np.sqrt(p @ (grid - mean) ** 2)
+    assert draws.mean() == pytest.approx(mean, abs=6 * std / np.sqrt(2000))
+    assert draws.std() == pytest.approx(std, rel=0.08)
+
+
+def test_a_wrong_crowd_is_corrected():
+    """All labelers err together on a fifth of the items: the estimate leaves the model and goes to the truth."""
+    truth, labels, predictions = world(3, n=1000, together=0.2)
+    test = tu.ActiveTest(predictions, labels, strategy="random", random_state=0)
+    before = test.estimate().mean
+    test.tell({item: int(truth[item]) for item in test.ask(300)})
+    true = float((truth == predictions).mean())
+    assert abs(before - true) > 0.05
+    assert abs(test.estimate().mean - true) < 0.025
+
+
+def test_order_of_the_items_does_not_matter():
+    truth, labels, predictions = world(4)
+    test = tu.ActiveTest(predictions, labels, strategy="propensity")
+    test.tell({item: int(truth[item]) for item in test.ask(40)})
+    turned = np.arange(200)[::-1]
+    other = replace(
+        test.progress,
+        **{name: getattr(test.progress, name)[turned] for name in ("truth", "waiting", "passed", "propensity", "draw")},
+    )
+    mine, theirs = weighted_answers(test.pool, test.progress), weighted_answers(test.pool, other)
+    np.testing.assert_allclose(mine.weights, theirs.weights[::-1])

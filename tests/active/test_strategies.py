@@ -1,0 +1,521 @@
+"""Influence by brute force, and what every strategy promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+import trueup as tu
+from trueup.active.expected import average_precision_slopes, expected_change, paper_change
+from trueup.active.influence import expected_counts, influence
+from trueup.active.pool import Pool, State
+from trueup.active.strategies import STRATEGIES, Propensity, get_strategy, list_strategies
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.metrics import FunctionMetric, ScoreMetric, get_metric, get_score_metric
+
+N = 24
+COUNTS = ["accuracy", "error", "precision", "recall", "f1", "f2", "specificity", "balanced_accuracy", "mcc", "kappa"]
+SCORES = ["precision@5", "recall@5", "average_precision", "auc", "ndcg", "ndcg@7", "partial_auc@0.3"]
+TABLES = ["log_loss", "brier", "auc_ovr"]
+RANDOM = ["random", "stratified", "propensity", "separate"]
+
+
+def metric_of(name, n_classes=2):
+    return get_score_metric(name, n_classes) or get_metric(name, range(n_classes))
+
+
+def some_state(name, seed=0, *, n=N, n_classes=2, n_systems=1, tied=False, categories=None, n_vetted=4):
+    """A pool of random outputs and probabilities, some items vetted and some not available."""
+    rng = np.random.default_rng(seed)
+    labels = tu.Labels.from_matrix(rng.integers(0, n_classes, (n, 1)), classes=list(range(n_classes)))
+    systems = {}
+    for k in range(n_systems):
+        said = rng.dirichlet(np.ones(n_classes), n)
+        if tied:
+            said = np.round(said * 3 + 1)
+            said /= said.sum(axis=1, keepdims=True)
+        systems[f"system {k}"] = tu.Predictions.from_probabilities(said, classes=list(range(n_classes)))
+    aligned = tu.Predictions.stack(systems).align(labels)
+    if aligned.scores is None:
+        aligned = replace(aligned, scores=aligned.probabilities[:, :, -1].copy(), positive=n_classes - 1)
+    p = rng.dirichlet(np.ones(n_classes), n)
+    vetted = np.zeros(n, dtype=bool)
+    vetted[rng.permutation(n)[:n_vetted]] = True
+    p[vetted] = np.eye(n_classes)[rng.integers(0, n_classes, n_vetted)]
+    available = ~vetted & (rng.random(n) < 0.9)
+    metric = metric_of(name, n_classes) if isinstance(name, str) else name
+    pool = Pool(labels, aligned, metric, n_classes - 1, p, p.argmax(axis=1), categories)
+    return State(pool, p, vetted, available)
+
+
+def plug_in(pool, p, system=0):
+    """The metric of expected counts, or of a list in which every item stands once for each class, weighted."""
+    metric = pool.metric
+    if not isinstance(metric, ScoreMetric):
+        return float(metric(expected_counts(p, pool.aligned.codes[system])))
+    n, n_classes = p.shape
+    truth, weights = np.repeat(np.arange(n_classes), n)[None], p.T.reshape(1, -1)
+    outputs = pool.aligned.scores if metric.needs == "scores" else pool.aligned.probabilities
+    outputs = np.concatenate([outputs[system]] * n_classes)
+    return metric.evaluate(truth, outputs, positive=pool.positive, weights=weights).item()
+
+
+def slopes_by_force(value, p, step=1e-5):
+    """What moving each item a little towards each class does, for each unit of the way; shape (n_items, n_classes)."""
+    found = np.empty(p.shape)
+    for j in range(len(p)):
+        for c in range(p.shape[1]):
+            # Forwards, since a certain item can go nowhere else; twice, so that the error is of second order.
+            near, far = p.copy(), p.copy()
+            near[j] += step * (np.eye(p.shape[1])[c] - p[j])
+            far[j] += 2 * step * (np.eye(p.shape[1])[c] - p[j])
+            found[j, c] = (4 * value(near) - value(far) - 3 * value(p)) / (2 * step)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- influence
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", COUNTS)
+def test_influence_on_count_metrics_by_force(name, n_classes):
+    state = some_state(name, n_classes=n_classes)
+    found = influence(state.pool, state.probabilities)
+    assert found.value == pytest.approx(plug_in(state.pool, state.probabilities))
+    forced = slopes_by_force(lambda p: plug_in(state.pool, p), state.probabilities)
+    assert found.effects == pytest.approx(forced, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "error", "precision", "precision@5", "brier", "log_loss"])
+def test_influence_on_what_is_linear_is_exactly_the_forced_change(name):
+    state = some_state(name, seed=1)
+    p, pool = state.probabilities, state.pool
+    top = np.argsort(-pool.aligned.scores[0])[:5]
+
+    def value(table):  # the k of a weighted list is a share of its rows, so the weighted list will not do
+        return table[top, 1].mean() if name == "precision@5" else plug_in(pool, table)
+
+    found = influence(pool, p)
+    assert found.value == pytest.approx(value(p))
+    for j in range(N):
+        for c in range(2):
+            forced = p.copy()
+            forced[j] = np.eye(2)[c]
+            assert found.effects[j, c] == pytest.approx(value(forced) - value(p), abs=1e-7)
+
+
+def ratio_value(name, pool, system=0):
+    """The quotient of expected sums that the formulas of these metrics are derivatives of, by loops over pairs."""
+    s = pool.aligned.scores[system]
+
+    def average_precision(p):
+        return expected_sum(p) / p.sum()
+
+    def expected_sum(p):
+        total = 0.0
+        for k in range(len(p)):
+            above = [i for i in range(len(p)) if s[i] >= s[k]]
+            total += p[k] * (1 + sum(p[i] for i in above if i != k)) / len(above)
+        return total
+
+    def auc(p):
+        pairs = [(i, j) for i in range(len(p)) for j in range(len(p)) if i != j]
+        wins = {(i, j): (s[i] > s[j]) + 0.5 * (s[i] == s[j]) for i, j in pairs}
+        return sum(p[i] * (1 - p[j]) * wins[i, j] for i, j in pairs) / sum(p[i] * (1 - p[j]) for i, j in pairs)
+
+    def recall_at_5(p):
+        return p[np.argsort(-s)[:5]].sum() / p.sum()
+
+    def ndcg(p, k=None):
+        discounts = 1 / np.log2(np.arange(len(p)) + 2) * (np.arange(len(p)) < (k or len(p)))
+        best = np.interp(p.sum(), np.arange(len(p) + 1), np.append(0, np.cumsum(discounts)))
+        return p[np.argsort(-s)] @ discounts / best
+
+    value = {
+        "average_precision": average_precision,
+        "auc": auc,
+        "recall@5": recall_at_5,
+        "ndcg": ndcg,
+        "ndcg@7": lambda p: ndcg(p, 7),
+    }[name]
+    return lambda table: value(table[:, pool.positive])
+
+
+@pytest.mark.parametrize(
+    ("name", "tied"),
+    [(name, False) for name in ("average_precision", "auc", "recall@5", "ndcg", "ndcg@7")]
+    + [("average_precision", True), ("auc", True)],
+)
+def test_influence_on_rankings_by_force(name, tied):
+    state = some_state(name, seed=2, n=12, tied=tied, n_vetted=2)
+    found = influence(state.pool, state.probabilities)
+    value = ratio_value(name, state.pool)
+    assert found.value == pytest.approx(value(state.probabilities))
+    assert found.effects == pytest.approx(slopes_by_force(value, state.probabilities), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["partial_auc@0.3", "auc_ovr", "auc_ovo"])
+def test_influence_on_other_rankings_is_near_that_of_weighted_lists(name):
+    state = some_state(name, seed=3, n=100, n_vetted=20, n_classes=2 if name.startswith("partial") else 3)
+    found = influence(state.pool, state.probabilities)
+    forced = slopes_by_force(lambda p: plug_in(state.pool, p), state.probabilities)
+    assert np.corrcoef(found.effects.ravel(), forced.ravel())[0, 1] > 0.95
+    assert found.value == pytest.approx(plug_in(state.pool, state.probabilities), abs=0.02)
+
+
+def test_influence_on_any_function_is_near_that_on_the_same_metric_of_counts():
+    mine = FunctionMetric(lambda y, p: f1_score(y, p), name="my_f1", bounds=(0.0, 1.0))
+    of_function = some_state(mine, seed=4, n=400)
+    of_counts = some_state("f1", seed=4, n=400)
+    found = influence(of_function.pool, of_function.probabilities)
+    expected = influence(of_counts.pool, of_counts.probabilities)
+    assert found.value == pytest.approx(expected.value, abs=0.005)
+    assert found.effects == pytest.approx(expected.effects, rel=0.02, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [*COUNTS, *SCORES, *TABLES, "calibration_error", "auc_ovo"])
+def test_effects_are_zero_on_average_and_on_vetted_items(name):
+    state = some_state(name, seed=5)
+    found = influence(state.pool, state.probabilities)
+    p = state.probabilities
+    assert np.isfinite(found.effects).all()
+    assert (p * found.effects).sum(axis=1) == pytest.approx(np.zeros(N), abs=1e-12)
+    assert found.expected_change(p)[state.vetted] == pytest.approx(0, abs=1e-12)
+    assert found.variance(p)[state.vetted] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["f1", "average_precision", "precision@3"])
+def test_categories_are_lists_of_their_own(name):
+    categories = np.arange(N) % 3
+    state = some_state(name, seed=6, categories=categories)
+    found = influence(state.pool, state.probabilities)
+    values = []
+    for c in range(3):
+        at = np.flatnonzero(categories == c)
+        part = replace(
+            state.pool,
+            labels=state.pool.labels.select(items=state.pool.labels.items[at].tolist()),
+            aligned=replace(
+                state.pool.aligned, codes=state.pool.aligned.codes[:, at], scores=state.pool.aligned.scores[:, at]
+            ),
+            categories=None,
+        )
+        alone = influence(part, state.probabilities[at])
+        assert found.effects[at] == pytest.approx(alone.effects / 3, abs=1e-12)
+        values.append(alone.value)
+    assert found.value == pytest.approx(np.mean(values))
+
+
+def test_a_class_that_hardly_occurs_does_not_swamp_the_others():
+    state = some_state("balanced_accuracy", n_classes=3, n=50, n_vetted=0)
+    p = state.probabilities.copy()
+    p[:, 2] = 0.0
+    p[0, 2] = 1e-9
+    p /= p.sum(axis=1, keepdims=True)
+    found = influence(state.pool, p)
+    assert np.abs(found.effects).max() <= 1.0
+    assert np.sqrt(found.variance(p))[0] < np.sqrt(found.variance(p)).max()
+
+
+def test_an_item_without_a_prediction_moves_nothing():
+    state = some_state("f1")
+    codes = state.pool.aligned.codes.copy()
+    codes[0, 3] = -1
+    pool = replace(state.pool, aligned=replace(state.pool.aligned, codes=codes))
+    assert not influence(pool, state.probabilities).effects[3].any()
+
+
+# ---------------------------------------------------------------------------------------------------- strategies
+
+CASES = [
+    (strategy, metric)
+    for strategy in list_strategies()
+    for metric in ("accuracy", "f1", "precision@5", "average_precision", "auc")
+    if strategy != "meec-paper" or metric in ("precision@5", "average_precision")
+]
+
+
+def test_all_strategies_of_the_design_are_there():
+    assert list_strategies() == sorted(STRATEGIES)
+    assert set(STRATEGIES) == {*RANDOM, "most-confident-mistake", "meec", "meec-paper", "uncertainty"}
+    assert [name for name in STRATEGIES if STRATEGIES[name].is_random] == [n for n in STRATEGIES if n in RANDOM]
+
+
+@pytest.mark.parametrize(("name", "metric"), CASES)
+def test_scores_are_finite_and_nothing_unavailable_is_offered(name, metric):
+    state = some_state(metric, seed=7, n_systems=2, categories=np.arange(N) % 3)
+    strategy = get_strategy(name)
+    scores = strategy.scores(state)
+    assert scores.shape == (N,)
+    assert np.isfinite(scores).all()
+    assert (scores >= 0).all()
+    assert not scores[~state.available].any()
+    assert scores[state.available].any()
+    closed = replace(state, available=np.zeros(N, dtype=bool))
+    assert not strategy.scores(closed).any()
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "precision@5", "average_precision", "auc", "brier"])
+@pytest.mark.parametrize("name", RANDOM)
+def test_propensities_sum_to_one(name, metric):
+    state = some_state(metric, seed=8, n_systems=2, categories=np.arange(N) % 3)
+    chances = get_strategy(name).propensities(state)
+    assert chances.sum() == pytest.approx(1.0, abs=1e-12)
+    assert not chances[~state.available].any()
+    assert (chances[state.available] > 0).all()
+
+
+@pytest.mark.parametrize("floor", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("name", ["propensity", "separate"])
+def test_no_chance_is_below_the_floor(name, floor):
+    state = some_state("precision@5", seed=9, n_systems=2)
+    chances = get_strategy(name, floor=floor).propensities(state)
+    least = chances[state.available].min()
+    assert least >= floor / state.available.sum() * (1 - 1e-12)
+    assert least == pytest.approx(floor / state.available.sum())  # items below the top five matter for nothing
+
+
+def test_chances_are_even_where_nothing_is_uncertain():
+    state = some_state("accuracy")
+    certain = replace(state, probabilities=np.eye(2)[state.probabilities.argmax(axis=1)])
+    chances = get_strategy("propensity").propensities(certain)
+    assert chances[state.available] == pytest.approx(1 / state.available.sum())
+
+
+def test_propensity_minimises_the_variance_of_an_inverse_propensity_sum():
+    state = some_state("f1", seed=10, n=200)
+    deviations = np.sqrt(influence(state.pool, state.probabilities).variance(state.probabilities))[state.available]
+
+    def variance(chances):
+        return (deviations**2 / chances).sum()
+
+    found = [variance(get_strategy("propensity", floor=f).propensities(state)[state.available]) for f in (1e-9, 0.5, 1)]
+    best = deviations.sum() ** 2  # Cauchy and Schwarz
+    assert found[0] == pytest.approx(best, rel=1e-4)
+    assert found[0] < found[1] < found[2]
+
+
+def test_stratified_draws_categories_evenly():
+    categories = np.array([0] * 20 + [1] * 3 + [2])
+    state = replace(some_state("accuracy", categories=categories), available=np.arange(N) != 23)
+    chances = get_strategy("stratified").propensities(state)
+    assert np.bincount(categories, chances) == pytest.approx([0.5, 0.5, 0.0])
+    assert chances[20:23] == pytest.approx(0.5 / 3)
+    without = replace(state, pool=replace(state.pool, categories=None))
+    assert get_strategy("stratified").propensities(without) == pytest.approx(get_strategy("random").propensities(state))
+
+
+def test_meec_is_the_formula_of_each_metric():
+    p = some_state("accuracy", seed=11).probabilities[:, 1]
+    for name, expected in (
+        ("accuracy", lambda scores: 2 / N * p * (1 - p)),
+        ("precision@5", lambda scores: 2 / 5 * p * (1 - p) * (scores >= np.sort(scores)[-5])),
+        ("average_precision", lambda scores: expected_change(p, average_precision_slopes(p, scores, n_positives=9))),
+    ):
+        state = some_state(name, seed=11)
+        everything = replace(state, available=np.ones(N, dtype=bool))
+        options = {"n_positives": 9} if name == "average_precision" else {}
+        found = get_strategy("meec", **options).scores(everything)
+        assert found == pytest.approx(expected(state.pool.aligned.scores[0]), abs=1e-9), name
+
+
+def test_meec_paper_is_equations_11_and_12():
+    state = some_state("average_precision", seed=12)
+    p, scores = state.probabilities[:, 1], state.pool.aligned.scores[0]
+    found = get_strategy("meec-paper", n_positives=9.0).scores(state)
+    assert found == pytest.approx(np.where(state.available, paper_change(p, scores, state.vetted, n_positives=9.0), 0))
+    state = some_state("precision@5", seed=12)
+    assert get_strategy("meec-paper").scores(state) == pytest.approx(get_strategy("meec").scores(state))
+    with pytest.raises(InvalidParameter, match="meec-paper"):
+        get_strategy("meec-paper").scores(some_state("accuracy"))
+
+
+def test_meec_is_the_mean_over_systems_and_positives_can_be_given_by_category():
+    both = some_state("average_precision", seed=13, n_systems=2, categories=np.arange(N) % 2)
+    strategy = get_strategy("meec", n_positives=[3, 8])
+    alone = []
+    for k in range(2):
+        aligned = replace(
+            both.pool.aligned, systems=both.pool.aligned.systems[k : k + 1], scores=both.pool.aligned.scores[k : k + 1]
+        )
+        alone.append(strategy.scores(replace(both, pool=replace(both.pool, aligned=aligned))))
+    assert strategy.scores(both) == pytest.approx((alone[0] + alone[1]) / 2)
+    tripled = get_strategy("meec", n_positives=[9, 24]).scores(both)
+    assert strategy.scores(both) == pytest.approx(3 * tripled)
+
+
+def test_most_confident_mistake_goes_down_the_list_of_negatives():
+    state = some_state("average_precision", seed=14)
+    scores = get_strategy("most-confident-mistake").scores(state)
+    negative = (state.probabilities[:, 1] < 0.5) & state.available
+    expected = sorted(np.flatnonzero(negative), key=lambda j: -state.pool.aligned.scores[0, j])
+    assert np.argsort(-scores)[: negative.sum()].tolist() == expected
+    assert scores[negative].min() > scores[state.available & ~negative].max()
+
+
+def test_most_confident_mistake_of_classes():
+    state = some_state("accuracy", seed=15, n_classes=3)
+    scores = get_strategy("most-confident-mistake").scores(state)
+    said, sure = state.pool.aligned.codes[0], state.pool.aligned.probabilities[0].max(axis=1)
+    wrong = (said != state.probabilities.argmax(axis=1)) & state.available
+    assert np.argsort(-scores)[: wrong.sum()].tolist() == sorted(np.flatnonzero(wrong), key=lambda j: -sure[j])
+    hard = replace(
+        state, pool=replace(state.pool, aligned=replace(state.pool.aligned, probabilities=None, scores=None))
+    )
+    found = get_strategy("most-confident-mistake").scores(hard)
+    doubted = 1 - state.probabilities[np.arange(N), said]
+    assert np.argsort(-found)[: wrong.sum()].tolist() == sorted(np.flatnonzero(wrong), key=lambda j: -doubted[j])
+
+
+def test_most_confident_mistake_of_scores_is_sure_at_both_ends():
+    state = some_state("accuracy", seed=16)
+    aligned = replace(state.pool.aligned, probabilities=None)
+    scores = get_strategy("most-confident-mistake").scores(replace(state, pool=replace(state.pool, aligned=aligned)))
+    said = aligned.codes[0]
+    wrong = (said != state.probabilities.argmax(axis=1)) & state.available
+    for c, sign in ((1, 1), (0, -1)):
+        group = np.flatnonzero(wrong & (said == c))
+        assert np.argsort(scores[group]).tolist() == np.argsort(sign * aligned.scores[0, group]).tolist()
+
+
+def test_uncertainty_is_the_entropy():
+    state = some_state("accuracy", n_classes=3)
+    p = state.probabilities
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.nansum(p * np.log(p), axis=1)
+    assert get_strategy("uncertainty").scores(state) == pytest.approx(np.where(state.available, entropy, 0.0))
+
+
+def test_separate_looks_where_two_systems_differ():
+    state = some_state("accuracy", seed=17, n_systems=3)
+    same = state.pool.aligned.codes[0] == state.pool.aligned.codes[2]
+    chances = get_strategy("separate", systems=("system 0", "system 2"), floor=0.2).propensities(state)
+    differ = ~same & state.available & (state.probabilities.min(axis=1) > 0)
+    even = 0.2 / state.available.sum()
+    assert chances[same & state.available] == pytest.approx(even, rel=1e-6)
+    assert (chances[differ] > even).all()
+
+
+@pytest.mark.parametrize(("metric", "sign"), [("accuracy", 1), ("error", -1)])
+def test_separate_takes_the_two_best(metric, sign):
+    state = some_state(metric, seed=18, n_systems=4)
+    values = [sign * plug_in(state.pool, state.probabilities, system=k) for k in range(4)]
+    first, second = np.argsort(values)[::-1][:2]
+    named = get_strategy("separate", systems=(f"system {first}", f"system {second}"))
+    assert get_strategy("separate").propensities(state) == pytest.approx(named.propensities(state))
+
+
+@pytest.mark.parametrize(("name", "metric"), CASES)
+def test_order_and_names_do_not_matter(name, metric):
+    state = some_state(metric, seed=19, n_systems=2, tied=True, categories=np.arange(N) % 3)
+    move = np.random.default_rng(0).permutation(N)
+    rename = np.array([2, 0, 1])
+    pool, aligned = state.pool, state.pool.aligned
+    labels = tu.Labels.from_matrix(np.full((N, 1), "no"), classes=["no", "yes"], items=[f"x{j}" for j in move])
+    moved = State(
+        Pool(
+            labels,
+            replace(
+                aligned,
+                systems=np.array(["p", "q"]),
+                codes=aligned.codes[:, move],
+                scores=aligned.scores[:, move],
+                probabilities=aligned.probabilities[:, move],
+            ),
+            pool.metric,
+            pool.positive,
+            pool.prior[move],
+            pool.noisy[move],
+            rename[pool.categories[move]],
+        ),
+        state.probabilities[move],
+        state.vetted[move],
+        state.available[move],
+    )
+    strategy = get_strategy(name)
+    assert strategy.scores(moved) == pytest.approx(strategy.scores(state)[move], rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_systems", [1, 2])
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_each_strategy_says_why_in_one_sentence(name, n_systems):
+    state = some_state("average_precision", seed=20, n_systems=max(n_systems, 2 if name == "separate" else 1))
+    strategy = get_strategy(name)
+    positions = np.argsort(-strategy.scores(state))[:3].tolist()
+    sentences = strategy.reasons(state, positions)
+    assert sentences == [strategy.why(state, at) for at in positions]
+    assert strategy.reasons(state, []) == []
+    for sentence in sentences:
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
+        assert ". " not in sentence
+        assert "nan" not in sentence
+
+
+def test_strategies_are_values():
+    assert get_strategy("propensity", floor=0.25) == Propensity(floor=0.25)
+    assert get_strategy("most_confident_mistake").name == "most-confident-mistake"
+    strategy = get_strategy("meec")
+    assert get_strategy(strategy) is strategy
+
+
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in RANDOM])
+def test_what_is_not_random_has_no_chances(name):
+    with pytest.raises(InvalidParameter, match="not random"):
+        get_strategy(name).propensities(some_state("average_precision"))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: get_strategy("rondom"), "did you mean 'random'"),
+        (lambda: get_strategy("meec", floor=0.5), "no option 'floor'"),
+        (lambda: get_strategy("propensity", floor=0), "above 0"),
+        (lambda: get_strategy("propensity", floor=1.5), "floor must be a number"),
+        (lambda: get_strategy(get_strategy("random"), floor=1), "options already"),
+        (lambda: get_strategy("random").why(some_state("accuracy"), N), "position"),
+        (lambda: get_strategy("separate").propensities(some_state("accuracy")), "two systems"),
+        (
+            lambda: get_strategy("separate", systems=("a", "b")).scores(some_state("accuracy", n_systems=2)),
+            "names of two systems",
+        ),
+        (lambda: get_strategy("meec", n_positives=[1, 2]).scores(some_state("average_precision")), "n_positives"),
+        (lambda: get_strategy("meec").scores(some_state("precision@99")), "at most the number of items"),
+        (
+            lambda: get_strategy("random").propensities(
+                replace(some_state("accuracy"), available=np.zeros(N, dtype=bool))
+            ),
+            "no item is left",
+        ),
+        (lambda: influence(some_state("accuracy").pool, np.ones((N, 3))), "probabilities must have the shape"),
+        (lambda: influence(some_state("accuracy").pool, np.ones((N, 2)), system=1), "position below 1"),
+    ],
+    ids=[
+        "name",
+        "option",
+        "no floor",
+        "high floor",
+        "options twice",
+        "position",
+        "one system",
+        "unknown system",
+        "positives",
+        "k",
+        "all closed",
+        "shape",
+        "system",
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(InvalidParameter, match=words):
+        call()
+
+
+def test_a_metric_of_scores_needs_scores():
+    state = some_state("auc")
+    pool = replace(state.pool, aligned=replace(state.pool.aligned, scores=None))
+    with pytest.raises(InvalidPredictions, match="auc needs scores"):
+        get_strategy("meec").scores(replace(state, pool=pool))

@@ -1,0 +1,193 @@
+"""Parts of the experiments of Nguyen et al. (2018): the data, the estimators against the session's own, the command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trueup as tu
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the experiments are not installed
+
+from experiments.nguyen2018 import __main__ as command  # noqa: E402
+from experiments.nguyen2018 import figures, runs  # noqa: E402
+from experiments.nguyen2018.report import checks, expected  # noqa: E402
+from experiments.nguyen2018.settings import (  # noqa: E402
+    CLOSE,
+    TAG_IF_ABSENT,
+    TAG_IF_PRESENT,
+    K,
+    Tagging,
+    close_pair,
+    noisy_tags,
+    pooled,
+    simulated,
+    strips,
+)
+
+
+def small(seed: int = 0, *, gap: float = 0.0) -> Tagging:
+    return simulated(seed, gap=gap, n_images=600, n_tags=6)
+
+
+def session(tagging: Tagging, estimator: str, strategy: str = "stratified") -> tu.ActiveTest:
+    scores = tagging.scores if len(tagging.scores) > 1 else tagging.scores["a"]
+    return tu.ActiveTest(
+        scores,
+        tagging.labels,
+        metric=f"precision@{K}",
+        categories=tagging.tags.tolist(),
+        strategy=strategy,
+        estimator=estimator,
+        noise="majority",
+    )
+
+
+# ---------------------------------------------------------------------- the data
+
+
+def test_tags_have_the_rates_of_nus_wide():
+    rng = np.random.default_rng(0)
+    truth = rng.random(100_000) < 0.5
+    tags = noisy_tags(truth, rng)
+    for fits, rate in ((True, TAG_IF_PRESENT), (False, TAG_IF_ABSENT)):
+        n = (truth == fits).sum()
+        assert abs(tags[truth == fits].mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / n)
+
+
+def test_precision_on_the_pool_is_that_on_all_images():
+    rng = np.random.default_rng(1)
+    truth = rng.random((300, 4)) < 0.3
+    scores = {name: truth + rng.normal(size=truth.shape) for name in ("a", "b")}
+    pool = pooled(truth, scores, rng)
+    for name, values in scores.items():
+        first = np.argsort(-values, axis=0)[:K]
+        brute = np.take_along_axis(truth, first, axis=0).mean(axis=0)
+        assert pool.precision(pool.truth, name) == pytest.approx(brute)
+    assert pool.n_pairs < truth.size
+
+
+def test_simulated_precision_is_about_the_papers():
+    found = [simulated(seed).precision(simulated(seed).truth, "a").mean() for seed in range(4)]
+    assert 0.15 < np.mean(found) < 0.28
+    assert simulated(0).n_pairs == 81 * K
+
+
+def test_strips_have_several_tags_each():
+    data = strips(0, n_strips=200)
+    assert len(np.unique(data.tags)) == 30
+    assert 0.5 < data.precision(data.truth, "a").mean() < 1
+    np.testing.assert_array_equal(data.truth, strips(0, n_strips=200).truth)
+
+
+def test_close_pairs_are_close():
+    low, high = CLOSE["simulated"]
+    pair = close_pair("simulated", 0)
+    assert low <= pair.gap <= high
+    assert list(pair.scores) == ["a", "b"]
+
+
+# ---------------------------------------------------------------------- the estimators
+
+
+@pytest.mark.parametrize("estimator", ["naive", "learned"])
+def test_estimates_of_tags_have_the_mean_of_the_session(estimator):
+    data = small()
+    test = session(data, estimator)
+    test.tell({pair: int(data.truth[pair]) for pair in test.ask(100)})
+    said, _ = runs.estimates(data, test, "a")
+    whole = test.estimate()
+    error = 0.0 if estimator == "naive" else 5 * whole.std / np.sqrt(400)
+    assert whole.mean == pytest.approx(said[estimator].mean(), abs=1e-9 + error)
+
+
+def test_rectified_estimates_are_near_the_sessions():
+    data = small()
+    test = session(data, "rectified", "propensity")
+    test.tell({pair: int(data.truth[pair]) for pair in test.ask(100)})
+    said, _ = runs.estimates(data, test, "a")
+    # Ours is at the mode of the correction and the session's is the mean over its posterior.
+    assert abs(test.estimate().mean - said["rectified"].mean()) < test.estimate().std
+
+
+def test_vetted_only_is_unbiased_and_whole_at_the_end():
+    data = small()
+    true = data.precision(data.truth, "a")
+    assert runs.vetted_only(data, np.ones(data.n_pairs, dtype=bool), "a") == pytest.approx(true)
+    rng = np.random.default_rng(0)
+    found = [runs.vetted_only(data, rng.random(data.n_pairs) < 0.5, "a").mean() for _ in range(300)]
+    assert abs(np.mean(found) - true.mean()) < 4 * np.std(found) / np.sqrt(300)
+    assert np.isnan(runs.vetted_only(data, np.zeros(data.n_pairs, dtype=bool), "a")).all()
+
+
+@pytest.mark.parametrize("strategy", list(runs.STRATEGIES))
+def test_all_estimators_end_at_the_truth(strategy):
+    walk = runs.walk(small(gap=0.5), strategy)
+    for name in runs.ESTIMATORS:
+        assert walk.said[name].shape == (2, len(runs.SHARES), 6)
+        assert walk.said[name][:, -1] == pytest.approx(walk.true)
+        assert walk.errors(name)[-1] == pytest.approx(0, abs=1e-12)
+    assert walk.stale[0] == pytest.approx(walk.said["learned"][0, 0])
+
+
+def test_learned_beats_naive_on_missing_tags():
+    walk = runs.walk(simulated(0), "random")  # six tags are too few to tell: the error of each is some 0.03 either way
+    assert walk.errors("learned")[5] < 0.75 * walk.errors("naive")[5]
+
+
+# ---------------------------------------------------------------------- figures and the command
+
+
+def made_up(wrong: float, n: int = 50) -> tuple[runs.Walk, ...]:
+    """Walks of two systems with a gap of 0.01, of which a share `wrong` is estimated with the wrong sign."""
+    shape = (2, len(runs.SHARES), 3)
+    found = []
+    for k in range(n):
+        said = np.full(shape, 0.2)
+        said[0] += -0.01 if k < wrong * n else 0.01
+        true = np.stack([np.full(3, 0.21), np.full(3, 0.2)])
+        found.append(runs.Walk(dict.fromkeys(runs.ESTIMATORS, said), true, said[0], np.array([[0.1, 0.3]] * 3)))
+    return tuple(found)
+
+
+def test_everything_expected_is_measured_and_can_fail(monkeypatch):
+    for module_name in ("single_walks", "pair_walks"):
+        monkeypatch.setattr(figures, module_name, lambda which, strategy, n: made_up(0.2, n))
+    for name, figure in figures.FIGURES.items():
+        _, ours = figure(None, n_runs=10)
+        entry = expected()[name]
+        assert set(entry["values"]) | set(entry["limits"]) <= set(ours)
+        assert entry["where"]
+        assert entry["tolerance_is"]
+    _, ours = figures.figure8(None, n_runs=10)
+    assert ours["strips: learned + meec, misranked at 50%"] == pytest.approx(0.2)
+    verdicts = {c.label: c.ok for c in checks("figure8", ours)}
+    assert verdicts["simulated: vetted-only + random, misranked at 50%"]
+    assert not verdicts["simulated: learned + separate, misranked at 50%"]
+
+
+def test_an_undecided_ranking_counts_half(monkeypatch):
+    even = runs.Walk({"naive": np.full((2, 11, 3), 0.2)}, np.array([[0.3] * 3, [0.2] * 3]), np.zeros(1), np.zeros(1))
+    monkeypatch.setattr(figures, "pair_walks", lambda which, strategy, n: (even,))
+    assert figures._gaps("strips", "random", "naive", 1)[1] == pytest.approx(np.full(11, 0.5))
+
+
+def test_the_command_prints_and_draws(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    for module_name in ("single_walks", "pair_walks"):
+        monkeypatch.setattr(figures, module_name, lambda which, strategy, n: made_up(0.0, n))
+    assert command.main(["figure8", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "all.json")]) == 0
+    shown = capsys.readouterr().out
+    assert "learned + meec" in shown
+    assert (tmp_path / "figure8.png").stat().st_size > 10_000
+    assert (tmp_path / "all.json").exists()
+
+
+def test_unknown_names_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["figure7"])
+    assert "figure8" in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""A small part of the experiment of Urkullu et al. (2019), and that it can be interrupted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.estimators.views import deterministic, probabilistic
+from trueup.metrics import auc, auc_draws, concordance_many
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the experiments are not installed
+
+from experiments.urkullu2019 import __main__ as command  # noqa: E402
+from experiments.urkullu2019 import store  # noqa: E402
+from experiments.urkullu2019.figures import FIGURES, box_plots  # noqa: E402
+from experiments.urkullu2019.report import checks, expected  # noqa: E402
+from experiments.urkullu2019.results import Results, gaps  # noqa: E402
+from experiments.urkullu2019.runs import (  # noqa: E402
+    Run,
+    centred_ranks,
+    expected_auc,
+    majority_for_each,
+    one_run,
+    swap_error,
+)
+from experiments.urkullu2019.settings import FULL, LEVELS, QUICK, REFERENCE, VIEWS, Design  # noqa: E402
+from experiments.urkullu2019.verdicts import Verdict, verdicts  # noqa: E402
+
+TINY = Design(cases=("average", "good"), levels=(5, 15), n_items=150, n_classifiers=8)
+
+
+def made_up(swap_errors: dict[str, float], *, supervised: float = 0.09, n_runs: int = 40) -> Results:
+    """Runs of the full design in which each view has one mean everywhere, with a deviation of 0.01."""
+    rng = np.random.default_rng(0)
+    design = Design()
+    means = np.array([swap_errors[view] for view in VIEWS])
+    errors = means + 0.01 * rng.standard_normal((n_runs, *design.shape))
+    reference = supervised + 0.001 * rng.standard_normal(n_runs)
+    return Results(design, errors, reference, reference)
+
+
+# ---------------------------------------------------------------------- the building blocks
+
+
+def test_expected_auc_is_the_sum_over_pairs():
+    rng = np.random.default_rng(1)
+    scores = rng.integers(0, 6, (4, 25)).astype(float)  # with ties
+    positive = rng.random(25)
+    above = (scores[:, :, None] > scores[:, None]) + 0.5 * (scores[:, :, None] == scores[:, None])
+    pair = positive[:, None] * (1 - positive)
+    np.fill_diagonal(pair, 0.0)
+    brute = (above * pair).sum(axis=(1, 2)) / pair.sum()
+    assert expected_auc(centred_ranks(scores), positive) == pytest.approx(brute, abs=1e-12)
+
+
+def test_expected_auc_is_the_mean_over_drawn_truths():
+    rng = np.random.default_rng(2)
+    positive = rng.random(300)
+    scores = positive + rng.normal(size=(5, 300))
+    draws = auc_draws(positive, scores, 4000, random_state=0)
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    # A mean of quotients is the quotient of means up to terms of the order 1/n_items².
+    assert (np.abs(draws.mean(axis=0) - expected_auc(centred_ranks(scores), positive)) < 4 * error + 1e-4).all()
+
+
+def test_expected_auc_of_a_known_truth_is_the_auc():
+    data = tu.simulate.urkullu(n_items=80, n_classifiers=4, random_state=0)
+    ours = expected_auc(centred_ranks(data.scores), data.truth.astype(float))
+    assert ours == pytest.approx([auc(data.truth, row)[0] for row in data.scores], abs=1e-12)
+
+
+def test_majority_is_that_of_the_library_but_for_ties():
+    data = tu.simulate.urkullu(n_items=400, n_classifiers=6, labels_per_item=4, random_state=0)
+    truths = majority_for_each(data.labels, 6, np.random.default_rng(0))
+    counts = data.labels.answer_counts
+    clear = counts[:, 0] != counts[:, 1]
+    assert (truths[:, clear] == (counts[clear, 1] > counts[clear, 0])).all()
+    assert 0.4 < truths[:, ~clear].mean() < 0.6
+    assert (truths[0] != truths[1]).any()
+    untied = data.labels.select(items=data.labels.items[clear])
+    same = majority_for_each(untied, 6, np.random.default_rng(1))
+    scores = data.scores[:, clear]
+    assert expected_auc(centred_ranks(scores), same) == pytest.approx(deterministic(untied, scores).values, abs=1e-12)
+
+
+def test_swap_error_counts_wrong_pairs_and_half_of_ties():
+    assert swap_error([1, 2, 3], [10, 20, 30]) == 0
+    assert swap_error([3, 2, 1], [10, 20, 30]) == 1
+    assert swap_error([1, 3, 2], [10, 20, 30]) == pytest.approx(1 / 3)
+    assert swap_error([1, 1, 2], [10, 20, 30]) == pytest.approx(1 / 6)
+
+
+def test_configurations_of_a_run_share_the_truth():
+    shared = [
+        tu.simulate.urkullu(
+            n_items=60, n_classifiers=1, labels_per_item=n, labels_per_labeler=m, case=case, random_state=5
+        )
+        for n, m, case in ((3, 45, "bad"), (45, 3, "good"))
+    ]
+    assert (shared[0].parameters["probability"] == shared[1].parameters["probability"]).all()
+    assert (shared[0].truth == shared[1].truth).all()
+
+
+# ---------------------------------------------------------------------- the statistics
+
+
+def test_supervised_reference_is_near_the_papers():
+    swap_errors = [one_run(REFERENCE, run).supervised for run in range(40)]
+    # The standard error of a quartile of 40 runs is 0.0021, the paper's own 0.0013.
+    assert np.quantile(swap_errors, [0.25, 0.5, 0.75]) == pytest.approx([0.0806, 0.0873, 0.0930], abs=0.008)
+
+
+def test_probabilities_rank_better_than_majorities():
+    worse = []
+    for run in range(6):
+        data = tu.simulate.urkullu(random_state=run)
+        true = concordance_many(data.scores, data.parameters["probability"])
+        of_votes = swap_error(probabilistic(data.labels, data.scores).values, true)
+        of_majority = swap_error(deterministic(data.labels, data.scores, random_state=run).values, true)
+        worse.append(of_majority - of_votes)
+    assert np.mean(worse) > 2 * np.std(worse, ddof=1) / np.sqrt(len(worse))
+
+
+# ---------------------------------------------------------------------- interrupted runs
+
+
+def test_resumed_runs_are_those_of_one_go(tmp_path, monkeypatch):
+    whole = store.complete(TINY, 3, tmp_path / "whole.npz")
+    assert whole.missing == []
+    made = []
+
+    def interrupted(design: Design, run: int) -> object:
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(run)
+        return one_run(design, run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "one_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.complete(TINY, 3, tmp_path / "part.npz")
+    kept = store.load(tmp_path / "part.npz", TINY, 3)
+    assert kept.missing == [2]
+    monkeypatch.setattr(store, "one_run", lambda design, run: made.append(run) or one_run(design, run))
+    resumed = store.complete(TINY, 3, tmp_path / "part.npz")
+    assert made == [0, 1, 2]
+    np.testing.assert_array_equal(resumed.swap_errors, whole.swap_errors)
+    np.testing.assert_array_equal(resumed.supervised, whole.supervised)
+
+
+def test_runs_of_another_design_are_not_taken(tmp_path):
+    stored = store.Stored.empty(TINY, 2)
+    stored.put(0, Run(np.zeros(TINY.shape), 0.1, 0, 1.0))
+    stored.save(tmp_path / "runs.npz")
+    assert store.load(tmp_path / "runs.npz", TINY, 3).missing == [1, 2]
+    assert store.load(tmp_path / "runs.npz", TINY, 1).missing == []
+    assert store.load(tmp_path / "runs.npz", replace(TINY, seed=1), 2).missing == [0, 1]
+    assert list(tmp_path.iterdir()) == [tmp_path / "runs.npz"]
+
+
+# ---------------------------------------------------------------------- verdicts and the command
+
+
+def test_a_verdict_is_judged_by_its_gap():
+    words = [Verdict("bad", "claim", "ours", gap).holds for gap in (-1.0, 0.0, 2.9, 3.1)]
+    assert words == ["yes", "yes", "within error", "NO"]
+
+
+def test_gaps_are_in_errors_of_two_experiments():
+    values = np.random.default_rng(0).normal(0.3, 0.1, (400, 1))
+    error = values.std(ddof=1) / 20 * np.sqrt(2)
+    assert gaps(values, 0.25)[0] == pytest.approx((values.mean() - 0.25) / error)
+
+
+def test_verdicts_can_fail():
+    good = {"DGT": 0.2, "SGT": 0.085, "PGT": 0.04, "bayes": 0.04, "DGT once": 0.1}
+    _, gap = verdicts(made_up(good))
+    assert gap["all: PGT is best on average"] < -3
+    assert gap["outstanding: PGT beats the supervised, always"] < -3
+    assert gap["outstanding: DGT beats the supervised, with 27 or more: always"] > 3
+    assert gap["extreme: PGT has low quality only"] > 3
+    assert gap["average: PGT ranges from middle to high quality"] > 3  # it never comes near the middle
+    assert gap["average: SGT beats the supervised, with 15 or more: in 61.11%"] > 0  # here always
+    _, gap = verdicts(made_up({**good, "PGT": 0.3}))
+    assert gap["all: PGT is best on average"] > 3
+    assert gap["all: DGT matches PGT in no configuration"] > 3
+
+
+def test_everything_expected_is_measured():
+    results = made_up(dict.fromkeys(VIEWS, 0.1))
+    for name, (_, ours) in command.sections(results):
+        entry = expected()[name]
+        assert set(entry["values"]) | set(entry.get("limits", {})) <= set(ours)
+        assert len(checks(name, ours)) == len(entry["values"]) + len(entry.get("limits", {}))
+        assert entry["where"]
+        assert entry["tolerance_is"]
+    assert set(expected()["verdicts"]["limits"]) == set(verdicts(results)[1])
+
+
+def test_full_plan_is_the_papers():
+    assert (FULL.n_runs, FULL.design.shape[:3], LEVELS) == (100, (5, 6, 6), (3, 5, 9, 15, 27, 45))
+    assert (FULL.design.n_items, FULL.design.n_classifiers) == (1000, 100)
+
+
+def test_the_command_prints_tables_and_saves_figures(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    small = replace(
+        QUICK, design=replace(QUICK.design, n_items=60, n_classifiers=6, levels=(15, 45)), n_runs=2, n_reference=5
+    )
+    monkeypatch.setattr(command, "QUICK", small)
+    drawn = []
+
+    def first_only(results: Results, case: str, out: Path) -> Path:
+        drawn.append(case)
+        return box_plots(results, case, out) if len(drawn) == 1 else out
+
+    monkeypatch.setattr(command, "box_plots", first_only)  # each takes a second
+    assert command.main(["--quick", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "0.0873" in shown
+    assert "PGT less DGT" in shown
+    assert "bad: PGT ranges from low to high quality" in shown
+    assert drawn == list(FIGURES)
+    assert list(FIGURES.values()) == [f"figure{k}" for k in range(11, 16)]
+    assert (tmp_path / "figure11.png").stat().st_size > 10_000
+
+
+def test_one_run_is_too_few(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--runs", "1"])
+    assert "at least 2" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Do the intervals of an active test hold the truth, although the items were chosen and the votes can be wrong?
+
+40 of 400 items are vetted. Four worlds: the noise model is right and items are drawn evenly; the crowd errs together on
+one item in five, which no model of the votes alone can see, with even and with uneven draws; and a crowd that is right
+with uneven draws. A right interval holds fewer than `fewest(n)` truths with probability 0.005.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trueup as tu
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package
+
+from coverage_runs import Cases, fewest
+
+N_ITEMS, N_VETTED, N_VOTES = 400, 40, 5
+WORLDS = {
+    "right-even": (0.0, "random"),
+    "wrong-even": (0.2, "random"),
+    "right-uneven": (0.0, "propensity"),
+    "wrong-uneven": (0.2, "propensity"),
+}
+
+
+def world(seed, together):
+    """Truth, votes and predictions; on a share of the items every labeler votes for the wrong class."""
+    rng = np.random.default_rng([seed, 77])
+    truth = rng.integers(2, size=N_ITEMS)
+    right = rng.random((N_ITEMS, N_VOTES)) < 0.8
+    right[rng.random(N_ITEMS) < together] = False
+    votes = np.where(right, truth[:, None], 1 - truth[:, None])
+    predictions = np.where(rng.random(N_ITEMS) < rng.uniform(0.65, 0.95), truth, 1 - truth)
+    return truth, tu.Labels.from_matrix(votes), predictions
+
+
+@cache
+def cases(name, n_runs, estimator="rectified"):
+    together, strategy = WORLDS[name]
+    found = Cases()
+    for seed in range(n_runs):
+        truth, labels, predictions = world(seed, together)
+        test = tu.ActiveTest(predictions, labels, strategy=strategy, estimator=estimator, random_state=seed)
+        test.tell({item: int(truth[item]) for item in test.ask(N_VETTED)})
+        found.add(float((truth == predictions).mean()), test.estimate())
+    return found
+
+
+@pytest.mark.parametrize("name", ["right-even", "wrong-uneven"])
+def test_few_intervals_hold_the_truth(name):
+    found = cases(name, 30)
+    assert found.hits() >= fewest(30), name
+    # An interval that holds everything would pass too: it must be no wider than 40 items drawn evenly would give.
+    assert np.mean(np.array(found.high) - found.low) < 2 * 1.96 * np.sqrt(0.16 / N_VETTED)
+
+
+def test_believing_the_crowd_would_be_found():
+    """The same measure fails the estimator that believes votes which are wrong together."""
+    assert cases("wrong-even", 4, "bayes").hits() < fewest(4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_intervals_hold_the_truth(name):
+    found = cases(name, 300)
+    assert found.hits() >= fewest(300), (name, found.coverage())
+    assert found.coverage() >= 0.92
