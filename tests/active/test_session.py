@@ -510,3 +510,22 @@ def test_equal_names_are_written_as_the_labels_write_them(world):
     test.tell({np.int64(3): np.int64(1), 4.0: True})
     assert [(type(event.item), type(event.truth)) for event in test.log] == [(int, int)] * 2
     same(test, test.replay(test.to_json()))
+
+
+def test_one_category_is_that_of_a_session_of_its_own_when_all_is_vetted():
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 2, 60)
+    votes = np.where(rng.random((60, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
+    labels = tu.Labels.from_matrix(votes, classes=[0, 1])
+    predictions = np.where(rng.random(60) < 0.7, truth, 1 - truth)
+    names = np.where(np.arange(60) % 3 == 0, "cats", "dogs").tolist()
+    test = tu.ActiveTest(predictions, labels, categories=names, strategy="random")
+    test.tell({k: int(y) for k, y in enumerate(truth)})
+    by_name = {name: (predictions == truth)[np.array(names) == name].mean() for name in ("cats", "dogs")}
+    for name, value in by_name.items():
+        assert test.estimate(category=name).mean == pytest.approx(value)
+    assert test.estimate().mean == pytest.approx(np.mean(list(by_name.values())))
+    again = tu.ActiveTest.from_json(test.to_json(), predictions, labels)
+    assert again.estimate(category="cats").mean == pytest.approx(by_name["cats"])
+    with pytest.raises(InvalidParameter, match="there is no category 'cows'"):
+        test.estimate(category="cows")

@@ -57,6 +57,7 @@ class Request:
     target: str
     n_draws: int
     rng: np.random.Generator
+    category: int | None = None  # one only, in place of the mean over all
 
 
 def _rectified(request: Request) -> Estimated:
@@ -157,7 +158,10 @@ def _values(
     if pool.categories is not None:
         order = np.argsort(pool.categories[at], kind="stable")
         edges = np.searchsorted(pool.categories[at][order], np.arange(pool.n_categories + 1))
-        groups = [order[a:b] for a, b in pairwise(edges) if b > a]
+        groups = [order[a:b] for a, b in pairwise(edges)]
+        groups = [g for k, g in enumerate(groups) if len(g) and request.category in (None, k)]
+        if not groups:
+            return np.full((len(truths), pool.n_systems), np.nan)
     parts = [
         system_values(
             truths[:, group],
@@ -222,9 +226,10 @@ def estimate_by(
     target: str,
     n_draws: int,
     rng: np.random.Generator,
+    category: int | None = None,
 ) -> Estimated:
     """The metric of every system by the estimator of this name; where every item is known, the metric itself."""
-    request = Request(pool, progress, noise, target, n_draws, rng)
+    request = Request(pool, progress, noise, target, n_draws, rng, category)
     known = known_classes(pool, progress)
     if target == "sample" and known.min() >= 0:
         return Estimated(np.repeat(_values(request, known[None]), n_draws, axis=0))

@@ -37,6 +37,8 @@ class Pool:
         The most probable class given the votes.
     categories : integer array of shape (n_items,), optional
         The category of each item, if the metric is the mean over categories.
+    category_names : tuple
+        Their names, in the order of the codes.
     """
 
     labels: Labels
@@ -46,6 +48,7 @@ class Pool:
     prior: Floats = field(repr=False)
     noisy: Codes = field(repr=False)
     categories: Codes | None = field(default=None, repr=False)
+    category_names: tuple[Any, ...] = ()
 
     @property
     def n_items(self) -> int:

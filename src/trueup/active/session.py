@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from trueup.active.history import plot_history
 from trueup.active.log import Event, Names, Progress, events_from_json, fold, session_from_json, session_to_json, told
 from trueup.active.pool import State
 from trueup.active.rectified import recalibrated_probabilities, recalibration_of, used_by_metric
-from trueup.active.setup import make_pool, seed_of
+from trueup.active.setup import category_code, category_list, make_pool, seed_of
 from trueup.active.strategies import STRATEGIES, get_strategy
 from trueup.exceptions import InvalidParameter
 from trueup.labels import Labels
@@ -35,8 +35,7 @@ __all__ = ["ActiveTest"]
 class ActiveTest:
     """The fewest expert answers for the truest number.
 
-    Ask which items to vet, tell what the expert found, and get an estimate whose interval holds although the items were
-    chosen. The state is a function of the log: `replay` gives the same session bit for bit.
+    Ask which items to vet, tell the answers, and get an estimate whose interval holds although the items were chosen.
 
     Parameters
     ----------
@@ -240,9 +239,10 @@ class ActiveTest:
 
     # ------------------------------------------------------------------ the answer
 
-    def _estimated(self) -> Estimated:
-        if "estimated" not in self._cache:
-            self._cache["estimated"] = estimate_by(
+    def _estimated(self, category: int | None = None) -> Estimated:
+        key = f"estimated {category}"
+        if key not in self._cache:
+            self._cache[key] = estimate_by(
                 self.estimator,
                 self.pool,
                 self.progress,
@@ -250,13 +250,14 @@ class ActiveTest:
                 target=self.target,
                 n_draws=1000,
                 rng=np.random.default_rng([self.seed, len(self._events), 1]),
+                category=category,
             )
-        found: Estimated = self._cache["estimated"]
-        return found
+        return cast(Estimated, self._cache[key])
 
-    def estimate(self, system: Any = None) -> Estimate:
-        """The metric of a system; of the only one by default, of the first of several."""
-        return self._as_estimate(self._estimated().values[:, self._at(system)], self.pool.metric.bounds, "")
+    def estimate(self, system: Any = None, *, category: Any = None) -> Estimate:
+        """The metric of a system, by default the first; the mean over categories, or that of one."""
+        code = None if category is None else category_code(self.pool, category)
+        return self._as_estimate(self._estimated(code).values[:, self._at(system)], self.pool.metric.bounds, "")
 
     def difference(self, a: Any, b: Any) -> Estimate:
         """The metric of system a minus that of b, on the same draws."""
@@ -379,7 +380,7 @@ class ActiveTest:
             "strategy": self.strategy,
             "estimator": self.estimator,
             "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
-            "categories": self.pool.categories,
+            "categories": category_list(self.pool),
             "target": self.target,
             "level": self.level,
             "budget": self.budget,

@@ -47,14 +47,14 @@ def make_pool(
     if not given(aligned, used).all():
         raise InvalidPredictions("every item of the pool needs a prediction; select the others with labels.select")
     check_outputs(aligned, measured)
-    groups = _categories(categories, labels)
+    groups, group_names = _categories(categories, labels)
     _check_length(measured, labels, groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)
         model = choose_noise(noise, labels, drawn=False).model
     assert isinstance(model, NoiseModel)
     prior = model.posterior(labels)
-    return Pool(labels, aligned, measured, code, prior, prior.argmax(axis=1), groups)
+    return Pool(labels, aligned, measured, code, prior, prior.argmax(axis=1), groups, group_names)
 
 
 def _check_length(metric: AnyMetric, labels: Labels, categories: npt.NDArray[np.int64] | None) -> None:
@@ -66,9 +66,9 @@ def _check_length(metric: AnyMetric, labels: Labels, categories: npt.NDArray[np.
             raise InvalidParameter(f"{metric.name} needs lists of at least {k} items, got one of {shortest}")
 
 
-def _categories(categories: Any, labels: Labels) -> npt.NDArray[np.int64] | None:
+def _categories(categories: Any, labels: Labels) -> tuple[npt.NDArray[np.int64] | None, tuple[Any, ...]]:
     if categories is None:
-        return None
+        return None, ()
     if isinstance(categories, Mapping):
         missing = [item for item in labels.items.tolist() if item not in categories]
         if missing:
@@ -78,7 +78,19 @@ def _categories(categories: Any, labels: Labels) -> npt.NDArray[np.int64] | None
     if len(names) != labels.n_items:
         raise InvalidParameter(f"categories must be one for each of {labels.n_items} items, got {len(names)}")
     order = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    return np.array([order[name] for name in names], dtype=np.int64)
+    return np.array([order[name] for name in names], dtype=np.int64), tuple(order)
+
+
+def category_code(pool: Pool, name: Any) -> int:
+    """The code of a category."""
+    if name not in pool.category_names:
+        raise InvalidParameter(f"there is no category {name!r}, got {preview(list(pool.category_names), most=10)}")
+    return pool.category_names.index(name)
+
+
+def category_list(pool: Pool) -> list[Any] | None:
+    """The category of each item, by name."""
+    return None if pool.categories is None else [pool.category_names[k] for k in pool.categories.tolist()]
 
 
 def seed_of(random_state: RandomState) -> int:
