@@ -7,14 +7,12 @@ Each command prints what the paper says beside ours. Seeds are fixed. ``--out`` 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments._command import run_and_judge
 from experiments.dolatshah2018.figures import FIGURES
-from experiments.su2024.report import checks, comparison
 
 FOLDER = Path(__file__).parent
 
@@ -35,24 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import matplotlib as mpl
 
         mpl.use("Agg")
-    measured, wrong = {}, []
-    for name in wanted:
-        print(f"{name} …", file=sys.stderr, flush=True)
-        started = time.monotonic()
-        try:
-            text, measured[name] = FIGURES[name](options.out, quick=options.quick)
-        except FileNotFoundError as error:
-            print(f"\n{'═' * 100}\n{name} was skipped: {error}", flush=True)
-            continue
-        took = time.monotonic() - started
-        told = comparison(name, measured[name], FOLDER)
-        print(f"\n{'═' * 100}\n{name}  ({took:.0f} s)\n\n{text}\n\n{told}", flush=True)
-        wrong += [f"{name}: {c.label}" for c in checks(name, measured[name], FOLDER) if not (c.ok or c.differs)]
-    if options.json:
-        options.json.write_text(json.dumps(measured, indent=1), encoding="utf-8")
-    if wrong:
-        print("\nOutside the tolerance:", *wrong, sep="\n  ")
-    return 1 if wrong and not options.quick else 0
+    return run_and_judge(
+        wanted,
+        lambda name: FIGURES[name](options.out, quick=options.quick),
+        folder=FOLDER,
+        quick=options.quick,
+        json_file=options.json,
+    )
 
 
 if __name__ == "__main__":

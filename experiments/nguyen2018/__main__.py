@@ -7,14 +7,13 @@ Each command prints what the paper says beside ours. Seeds are fixed. ``--out`` 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments._command import run_and_judge
 from experiments.nguyen2018.figures import FIGURES, N_RUNS, QUICK_RUNS
-from experiments.nguyen2018.report import checks, comparison
+from experiments.nguyen2018.report import FOLDER
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,20 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import matplotlib as mpl
 
         mpl.use("Agg")
-    measured, wrong = {}, []
-    for name in wanted:
-        print(f"{name} …", file=sys.stderr, flush=True)
-        started = time.monotonic()
-        text, measured[name] = FIGURES[name](options.out, n_runs=n_runs)
-        took = time.monotonic() - started
-        told = comparison(name, measured[name])
-        print(f"\n{'═' * 100}\n{name}  ({took:.0f} s)\n\n{text}\n\n{told}", flush=True)
-        wrong += [f"{name}: {c.label}" for c in checks(name, measured[name]) if not (c.ok or c.differs)]
-    if options.json:
-        options.json.write_text(json.dumps(measured, indent=1), encoding="utf-8")
-    if wrong:
-        print("\nOutside the tolerance:", *wrong, sep="\n  ")
-    return 1 if wrong and not options.quick else 0
+    return run_and_judge(
+        wanted,
+        lambda name: FIGURES[name](options.out, n_runs=n_runs),
+        folder=FOLDER,
+        quick=options.quick,
+        json_file=options.json,
+    )
 
 
 if __name__ == "__main__":

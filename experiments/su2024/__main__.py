@@ -7,15 +7,14 @@ need matplotlib (``pip install 'trueup[plot]'``) and are saved as PNG.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments._command import run_and_judge
 from experiments.su2024.figures import FIGURES
 from experiments.su2024.information import INFORMATION_FIGURES
-from experiments.su2024.report import FOLDER, checks, comparison
+from experiments.su2024.report import FOLDER
 from experiments.su2024.tables import TABLES, Answer
 
 
@@ -39,19 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     options = parser.parse_args(arguments)
     wanted = names if "all" in options.what else options.what
-    measured, wrong = {}, []
-    for name in wanted:
-        print(f"{name} …", file=sys.stderr, flush=True)
-        started = time.monotonic()
-        text, measured[name] = run(name, out=options.out, quick=options.quick)
-        took = time.monotonic() - started
-        print(f"\n{'═' * 100}\n{name}  ({took:.0f} s)\n\n{text}\n\n{comparison(name, measured[name])}", flush=True)
-        wrong += [f"{name}: {c.label}" for c in checks(name, measured[name]) if not (c.ok or c.differs)]
-        if options.json:
-            options.json.write_text(json.dumps(measured, indent=1), encoding="utf-8")
-    if wrong:
-        print("\nOutside the tolerance:", *wrong, sep="\n  ")
-    return 1 if wrong and not options.quick else 0
+    return run_and_judge(
+        wanted,
+        lambda name: run(name, out=options.out, quick=options.quick),
+        folder=FOLDER,
+        quick=options.quick,
+        json_file=options.json,
+    )
 
 
 if __name__ == "__main__":

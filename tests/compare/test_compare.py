@@ -337,7 +337,7 @@ def bad(change):
         (
             lambda L, y: {"metric": "auc", "systems": {"a": y + 0.1, "b": np.where(y, np.inf, 0.0)}},
             InvalidPredictions,
-            "b",
+            "system 'b': scores must be finite",
         ),
         (
             lambda L, y: {"metric": "log_loss", "systems": {"a": y * 7.0, "b": y * 3.0}},

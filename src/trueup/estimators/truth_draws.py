@@ -27,6 +27,7 @@ Codes = npt.NDArray[np.integer[Any]]
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
 _DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
 _MANY_ITEMS = 20_000
+_SWEEPS_A_DRAW = 3  # of a chain for each truth that is kept: neighbours are much alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ def draw_truths(
         item_prior=item_prior,
         n_chains=n_chains,
         n_warmup=sampling.pop("n_warmup", 500),
-        n_draws=max(4, -(-n_draws // n_chains)),
+        n_draws=max(4, _SWEEPS_A_DRAW * -(-n_draws // n_chains)),
         random_state=rng,
         progress=progress,
         warn=False,
