@@ -2,7 +2,8 @@
 
 Run ``python -m benchmarks.compare [section ...] [--quick] [--json out.json]``; without names all sections are run.
 Sections: null (two systems that differ by nothing), auc (coverage of the posterior of the AUC), cifar (five networks,
-one human vote an image), real (pairs of real labelers as systems), many (a hundred checkpoints).
+one human vote an image), real (pairs of real labelers as systems), many (a hundred checkpoints), several (up to 20
+systems that share their errors), soft (ambiguous items).
 Simulations are seeded; real data are found through TRUEUP_DATA. Truth is used for measuring only.
 """
 
@@ -122,12 +123,18 @@ def cifar(quick: bool) -> Section:
                         f"{cmp[name].mean:.4f}", f"{low:.4f} to {high:.4f}", f"{cmp.prob_best[name]:.3f}",
                     ]
                 )  # fmt: skip
+            wrong = float((cmp.truth.posterior.argmax(axis=1) != truth).mean())
             numbers[f"{repetition}, {noise}"] = {
+                "truths wrong": wrong,
                 "ranking right": cmp.ranking == right,
                 "prob_best": cmp.prob_best[right[0]],
                 "agreement ranks right": sorted(agreement, key=lambda name: -agreement[name]) == right,
             }
-            say(f"  draw {repetition}, {noise}: {cmp.ranking == right}, {cmp.prob_best[right[0]]:.3f}")
+            say(
+                say(
+                    f"  draw {repetition}, {noise}: right {cmp.ranking == right}, {cmp.prob_best[right[0]]:.3f}, wrong {wrong:.4f}"
+                )
+            )
     head = ["draw", "noise", "network", "accuracy", "agrees with the vote", "estimate", "95% interval", "prob_best"]
     good = sum(n["ranking right"] for n in numbers.values())
     plain = sum(n["agreement ranks right"] for n in numbers.values())
@@ -247,12 +254,72 @@ def many(quick: bool) -> Section:
     )
 
 
+def several(quick: bool) -> Section:
+    """Do intervals of differences hold with more systems, which share their errors? Known noise, these items."""
+    n_runs = 5 if quick else 40
+    rows, numbers = [], {}
+    for n_systems in (2, 5, 8, 20):
+        for metric in ("accuracy", "auc"):
+            tally, single = Tally(), Tally()
+            rng = np.random.default_rng(SEED + 3)
+            for run in tracked(range(n_runs), f"several, {n_systems}, {metric}"):
+                sim = tu.simulate.dawid_skene(n_items=400, n_labelers=8, votes_per_item=4, random_state=rng)
+                known = tu.noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])
+                shared = 1.5 * sim.truth + 0.8 * rng.normal(size=400)
+                blur = np.where(np.arange(n_systems) % 2, 0.6, 1.0)
+                scores = {k: shared + blur[k] * rng.normal(size=400) for k in range(n_systems)}
+                systems = scores if metric == "auc" else {k: (s > 0.75).astype(int) for k, s in scores.items()}
+                cmp = tu.compare(
+                    systems, sim.labels, metric=metric, noise=known, target="sample", n_draws=400, random_state=run
+                )
+                truth = sim.truth[None]
+                true = [
+                    float(tu.metrics.auc(truth, s)[0] if metric == "auc" else (s == sim.truth).mean())
+                    for s in systems.values()
+                ]
+                single.add(true[0], cmp[0])
+                for k in range(n_systems - 1):
+                    tally.add(true[k] - true[k + 1], cmp.difference(k, k + 1))
+            rows.append(
+                [str(n_systems), metric, share(tally), share(single), f"{tally.width:.3f}", f"{single.bias:+.4f}"]
+            )
+            numbers[f"{n_systems}, {metric}"] = {"difference": tally.numbers(), "single": single.numbers()}
+    head = ["systems", "metric", "differences hold %", "one system holds %", "width", "mean error of one"]
+    return Section(
+        f"Systems that share their errors, known noise, 400 items, {n_runs} runs (cases of a run share a truth)\n\n"
+        + as_text(head, rows, left=(0, 1)),
+        numbers,
+    )
+
+
+def soft(quick: bool) -> Section:
+    """The AUC where items are ambiguous (Urkullu's simulator): what hard-class models make of it."""
+    n_runs = 2 if quick else 10
+    noises = ("soft-truth", "dawid-skene", "subtypes")
+    found = {noise: Tally() for noise in noises}
+    for seed in tracked(range(n_runs), "soft"):
+        sim = tu.simulate.urkullu(n_items=400, n_classifiers=2, labels_per_item=9, case="good", random_state=seed)
+        true = float(tu.metrics.auc(sim.truth[None], sim.scores[0])[0])
+        for noise in noises:
+            found[noise].add(true, tu.auc(sim.scores[0], sim.labels, noise=noise, random_state=seed))
+    rows = [[noise, f"{t.bias:+.3f}", share(t), f"{t.width:.3f}"] for noise, t in found.items()]
+    text = (
+        f"AUC with the drawn class, 400 items of Urkullu's simulator, good labelers, 9 votes an item, {n_runs} runs\n\n"
+    )
+    return Section(
+        text + as_text(["noise", "mean error", "95% interval holds %", "width"], rows),
+        {noise: t.numbers() for noise, t in found.items()},
+    )
+
+
 SECTIONS: dict[str, Callable[[bool], Section]] = {
     "null": null,
     "auc": auc,
     "cifar": cifar,
     "real": real,
     "many": many,
+    "several": several,
+    "soft": soft,
 }
 
 

@@ -129,6 +129,7 @@ def test_json_of_a_function_asks_for_it_again(world):
 def test_a_generator_is_turned_into_a_seed(world):
     test = world.test(random_state=np.random.default_rng(5))
     world.answer(test, 5)
+    assert isinstance(test.seed, int)
     same(test, tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels))
 
 
