@@ -130,11 +130,8 @@ def cifar(quick: bool) -> Section:
                 "prob_best": cmp.prob_best[right[0]],
                 "agreement ranks right": sorted(agreement, key=lambda name: -agreement[name]) == right,
             }
-            say(
-                say(
-                    f"  draw {repetition}, {noise}: right {cmp.ranking == right}, {cmp.prob_best[right[0]]:.3f}, wrong {wrong:.4f}"
-                )
-            )
+            shown = f"{cmp.ranking == right}, {cmp.prob_best[right[0]]:.3f}, truths wrong {wrong:.4f}"
+            say(f"  draw {repetition}, {noise}: {shown}")
     head = ["draw", "noise", "network", "accuracy", "agrees with the vote", "estimate", "95% interval", "prob_best"]
     good = sum(n["ranking right"] for n in numbers.values())
     plain = sum(n["agreement ranks right"] for n in numbers.values())
