@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._doors import choose_noise
+from trueup.active.design_based import check_design_based, draw_design_based
 from trueup.active.learned import learned_probabilities
 from trueup.active.log import Progress
 from trueup.active.pool import Pool
+from trueup.active.recalibration import Recalibration
 from trueup.active.rectified import (
     draw_rectified,
     known_classes,
+    recalibrated_probabilities,
     recalibration_of,
     used_by_metric,
     weighted_answers,
@@ -28,12 +31,14 @@ from trueup.estimators.truth_draws import draw_truths
 from trueup.exceptions import InvalidParameter, TrueupWarning
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.predictions import AlignedPredictions
 
-__all__ = ["ESTIMATORS", "Estimated", "check_estimator", "estimate_by"]
+__all__ = ["ESTIMATORS", "Estimated", "as_estimate", "believed", "check_estimator", "estimate_by"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
+_NO_WARRANT = "The items were not drawn by chance: the interval has no warrant."
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,13 @@ class Estimated:
 
     values: Floats
     notes: tuple[str, ...] = ()
+
+
+def as_estimate(values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
+    """One number without a spread, or draws of a distribution."""
+    if len(values) == 1:
+        return PointEstimate(float(values[0]), bounds=bounds, name=name)
+    return DrawnEstimate(values, bounds=bounds, name=name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +105,35 @@ def _bayes(request: Request) -> Estimated:
     return Estimated(_values(request, draws.truths), notes)
 
 
+def learned_of_systems(pool: Pool, progress: Progress) -> list[Floats]:
+    """P(positive) of every item as each system's scores teach it, by equation 13 of Nguyen et al. (2018)."""
+    assert pool.aligned.scores is not None
+    known = known_classes(pool, progress)
+    noisy = pool.noisy == pool.positive
+    return [
+        learned_probabilities(noisy, scores, known >= 0, known == pool.positive, categories=pool.categories)
+        for scores in pool.aligned.scores
+    ]
+
+
+def believed(name: str, model: Recalibration, pool: Pool, progress: Progress) -> Floats:
+    """P(class) of every item as a strategy sees it: what the estimator of this name believes, if it has beliefs.
+
+    With several systems the learned estimator believes something else for each; the strategy sees the mean.
+    """
+    if name != "learned":
+        return recalibrated_probabilities(model, pool, progress)
+    positive = np.mean(learned_of_systems(pool, progress), axis=0)
+    table = np.empty((pool.n_items, 2))
+    table[:, pool.positive], table[:, 1 - pool.positive] = positive, 1 - positive
+    return table
+
+
 def _learned(request: Request) -> Estimated:
     pool, progress = request.pool, request.progress
     check_estimator("learned", pool)
-    assert pool.aligned.scores is not None
-    known = known_classes(pool, progress)
     columns = []
-    for system, scores in enumerate(pool.aligned.scores):
-        p = learned_probabilities(
-            pool.noisy == pool.positive, scores, known >= 0, known == pool.positive, categories=pool.categories
-        )
+    for system, p in enumerate(learned_of_systems(pool, progress)):
         drawn = request.rng.random((min(request.n_draws, 400), pool.n_items)) < p
         truths = np.where(drawn, pool.positive, 1 - pool.positive)
         columns.append(_values(request, truths)[:, system])
@@ -122,7 +153,7 @@ def _vetted_only(request: Request) -> Estimated:
     n = len(answers.positions)
     if n < 2:
         raise InvalidParameter(f'estimator="vetted-only" needs some answers, got {n}; tell some first')
-    notes = () if answers.by_chance else ("The items were not drawn by chance: the interval has no warrant.",)
+    notes = () if answers.by_chance else (_NO_WARRANT,)
     mine = _part(pool.aligned, answers.positions)
     if isinstance(pool.metric, Metric) and pool.categories is None:
         assert mine.codes is not None
@@ -134,6 +165,26 @@ def _vetted_only(request: Request) -> Estimated:
     weights = request.rng.standard_exponential((request.n_draws, n)) * answers.weights
     truths = np.broadcast_to(answers.truth, weights.shape)
     return Estimated(_values(request, truths, answers.positions, weights.astype(np.float32)), notes)
+
+
+def _ppi(request: Request) -> Estimated:
+    return _design_based(request, tuned=True)
+
+
+def _lure(request: Request) -> Estimated:
+    return _design_based(request, tuned=False)
+
+
+def _design_based(request: Request, *, tuned: bool) -> Estimated:
+    values, by_chance = draw_design_based(
+        request.pool,
+        request.progress,
+        tuned=tuned,
+        target=request.target,
+        n_draws=request.n_draws,
+        rng=request.rng,
+    )
+    return Estimated(values, () if by_chance else (_NO_WARRANT,))
 
 
 def _dirichlet_values(counts: Floats, metric: Metric, request: Request) -> Floats:
@@ -203,11 +254,15 @@ ESTIMATORS: dict[str, Callable[[Request], Estimated]] = {
     "learned": _learned,
     "naive": _naive,
     "vetted-only": _vetted_only,
+    "ppi++": _ppi,
+    "lure": _lure,
 }
 
 
 def check_estimator(name: str, pool: Pool) -> None:
     """Refuse an estimator that cannot work on the pool, before anyone is paid to look at it."""
+    if name in ("ppi++", "lure"):
+        check_design_based(name, pool)
     if name != "learned" or (pool.n_classes == 2 and pool.aligned.scores is not None):
         return
     outputs = "no scores" if pool.aligned.scores is None else "scores"

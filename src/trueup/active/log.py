@@ -145,7 +145,6 @@ def told(
     """
     if not isinstance(truths, Mapping):
         raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
-    said = {(event.item, event.truth, event.who) for event in events}
     found = []
     for item, truth in truths.items():
         at, code = names.position(item), names.code(truth, item)
@@ -157,18 +156,36 @@ def told(
         chance = None if np.isnan(propensity[at]) else float(propensity[at])
         kind: Kind = "tell" if before in (-1, code) else "correct"
         event = Event(kind, names.items[at], names.classes[code], who, chance)
-        if before != code or (who is not None and (event.item, event.truth, who) not in said):
+        if before != code or (who is not None and not _said(event, events)):
             found.append(event)  # else nothing is new, and nobody new says it
     return found
 
 
-def fold(events: Iterable[Event], names: Names) -> Progress:
-    """The state after the events, from item and class names to positions and codes."""
+def _said(event: Event, events: Iterable[Event]) -> bool:
+    return any((e.item, e.truth, e.who) == (event.item, event.truth, event.who) for e in events)
+
+
+def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None) -> Progress:
+    """The state after the events, from item and class names to positions and codes.
+
+    Parameters
+    ----------
+    since : Progress, optional
+        Where earlier events had led: folding a log in parts is folding it at once.
+    """
     n = len(names.items)
-    truth, draw = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    waiting, passed = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    propensity = np.full(n, np.nan)
-    n_tells = n_draws = 0
+    if since is None:
+        since = Progress(
+            np.full(n, -1, dtype=np.int64),
+            np.zeros(n, dtype=bool),
+            np.zeros(n, dtype=bool),
+            np.full(n, np.nan),
+            np.zeros(n, dtype=np.int64),
+            0,
+        )
+    truth, draw, propensity = since.truth.copy(), since.draw.copy(), since.propensity.copy()
+    waiting, passed = since.waiting.copy(), since.passed.copy()
+    n_tells, n_draws = since.n_tells, int(draw.max(initial=0))
     for event in events:
         _check(event, names)
         at = names.positions[event.item]

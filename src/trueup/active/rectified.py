@@ -24,6 +24,7 @@ from trueup.metrics import ScoreMetric
 __all__ = [
     "Weighted",
     "draw_rectified",
+    "drawn_items",
     "known_classes",
     "recalibrated_probabilities",
     "recalibration_of",
@@ -71,21 +72,28 @@ def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
     Items told without being asked by chance are known, and nothing else: they stand for no other items. Only where
     hardly any were drawn by chance all answers count alike, and the interval has no warrant.
     """
-    vetted = progress.vetted & (pool.labels.gold_codes < 0)
-    drawn = np.flatnonzero(vetted & ~np.isnan(progress.propensity))
-    others = int((vetted & np.isnan(progress.propensity)).sum())
+    drawn, weights, n_pool = drawn_items(pool, progress)
+    others = pool.n_items - int((pool.labels.gold_codes >= 0).sum()) - n_pool
     if len(drawn) < _FEW and others > len(drawn):
         positions = np.flatnonzero(progress.vetted)
         return Weighted(positions, progress.truth[positions], np.ones(len(positions)), False)
-    by_chance = ~np.isnan(progress.propensity)
-    place = np.zeros(pool.n_items)
-    place[by_chance] = rankdata(progress.draw[by_chance])
-    # Items that were told without a draw are not among those that the drawn ones stand for.
-    n_pool = int((pool.labels.gold_codes < 0).sum()) - others
-    weights = lure_weights(progress.propensity[drawn], place[drawn], n_pool)
     # The last draws can have weights below zero; a likelihood has no use for them.
     weights = np.maximum(weights, _LEAST_WEIGHT)
     return Weighted(drawn, progress.truth[drawn], weights / max(weights.mean(), 1e-12) if len(drawn) else weights, True)
+
+
+def drawn_items(pool: Pool, progress: Progress) -> tuple[npt.NDArray[np.int64], Floats, int]:
+    """The vetted items that were drawn by chance, their LURE weights, and how many items they stand for.
+
+    Items that are gold, or were told without a draw, are not among these.
+    """
+    vetted = progress.vetted & (pool.labels.gold_codes < 0)
+    by_chance = ~np.isnan(progress.propensity)
+    drawn = np.flatnonzero(vetted & by_chance)
+    n_pool = int((pool.labels.gold_codes < 0).sum()) - int((vetted & ~by_chance).sum())
+    place = np.zeros(pool.n_items)
+    place[by_chance] = rankdata(progress.draw[by_chance])
+    return drawn, lure_weights(progress.propensity[drawn], place[drawn], n_pool), n_pool
 
 
 def recalibration_of(pool: Pool, used: Used) -> Recalibration:

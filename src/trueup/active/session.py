@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from trueup._validation import (
     RandomState,
@@ -17,17 +16,18 @@ from trueup._validation import (
     preview,
 )
 from trueup.active.batch import Asked, Batch, draw_in_turn
-from trueup.active.estimators import ESTIMATORS, Estimated, check_estimator, estimate_by
+from trueup.active.estimators import ESTIMATORS, Estimated, as_estimate, believed, check_estimator, estimate_by
 from trueup.active.history import plot_history
 from trueup.active.log import Event, Names, Progress, events_from_json, fold, session_from_json, session_to_json, told
+from trueup.active.order import misranking, prob_order
 from trueup.active.pool import State
-from trueup.active.rectified import recalibrated_probabilities, recalibration_of, used_by_metric
+from trueup.active.rectified import recalibration_of, used_by_metric
 from trueup.active.setup import category_code, category_list, make_pool, seed_of
 from trueup.active.strategies import STRATEGIES, get_strategy
 from trueup.exceptions import InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
-from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
+from trueup.posteriors import Estimate
 
 __all__ = ["ActiveTest"]
 
@@ -51,7 +51,8 @@ class ActiveTest:
         valid interval.
     estimator : str
         "rectified" (default): the noise model corrected by the answers, each weighted by the inverse of its chance.
-        "bayes": the noise model with the answers as gold. "learned": Nguyen et al. (2018). "naive", "vetted-only".
+        "bayes": the noise model with the answers as gold. "learned": Nguyen et al. (2018), whose probabilities the
+        strategy then sees too. "ppi++" and "lure": as published, for metrics of counts. "naive", "vetted-only".
     noise : str or NoiseModel
         What the votes say before anyone looked.
     categories : mapping or sequence, optional
@@ -123,6 +124,7 @@ class ActiveTest:
         self.seed = seed_of(random_state)
         self._events: list[Event] = []
         self._names = Names(labels.items.tolist(), labels.classes.tolist())
+        self._folded = 0, fold([], self._names)
         self._model = recalibration_of(self.pool, used_by_metric(self.pool))
         self._cache: dict[str, Any] = {}
 
@@ -192,10 +194,11 @@ class ActiveTest:
     @property
     def progress(self) -> Progress:
         """The answers so far."""
-        if "progress" not in self._cache:
-            self._cache["progress"] = fold(self._events, self._names)
-        found: Progress = self._cache["progress"]
-        return found
+        n_folded, so_far = self._folded
+        if n_folded < len(self._events):  # only what is new: a long session stays quick
+            so_far = fold(self._events[n_folded:], self._names, since=so_far)
+            self._folded = len(self._events), so_far
+        return so_far
 
     @property
     def n_vetted(self) -> int:
@@ -213,7 +216,7 @@ class ActiveTest:
         if "state" not in self._cache:
             progress = self.progress
             vetted = progress.vetted | (self.pool.labels.gold_codes >= 0)
-            p = recalibrated_probabilities(self._model, self.pool, progress)
+            p = believed(self.estimator, self._model, self.pool, progress)
             self._cache["state"] = State(self.pool, p, vetted, ~(vetted | progress.waiting | progress.passed))
         found: State = self._cache["state"]
         return found
@@ -257,42 +260,33 @@ class ActiveTest:
     def estimate(self, system: Any = None, *, category: Any = None) -> Estimate:
         """The metric of a system, by default the first; the mean over categories, or that of one."""
         code = None if category is None else category_code(self.pool, category)
-        return self._as_estimate(self._estimated(code).values[:, self._at(system)], self.pool.metric.bounds, "")
+        metric = self.pool.metric
+        return as_estimate(self._estimated(code).values[:, self._at(system)], metric.bounds, metric.name)
 
     def difference(self, a: Any, b: Any) -> Estimate:
         """The metric of system a minus that of b, on the same draws."""
         values = self._estimated().values
         low, high = self.pool.metric.bounds
         apart = values[:, self._at(a)] - values[:, self._at(b)]
-        return self._as_estimate(apart, (low - high, high - low), f"{a} minus {b}")
-
-    def _as_estimate(self, values: npt.NDArray[np.float64], bounds: tuple[float, float], name: str) -> Estimate:
-        named = f"{self.pool.metric.name} {name}".strip()
-        if len(values) == 1:
-            return PointEstimate(float(values[0]), bounds=bounds, name=named)
-        return DrawnEstimate(values, bounds=bounds, name=named)
+        return as_estimate(apart, (low - high, high - low), f"{self.pool.metric.name} {a} minus {b}")
 
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""
-        apart = self._estimated().values[:, self._at(a)] - self._estimated().values[:, self._at(b)]
-        apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
-        if self.pool.metric.higher_is_better is False:
-            apart = -apart
-        return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
+        values = self._estimated().values
+        return prob_order(values[:, self._at(a)], values[:, self._at(b)], higher_is_better=self._higher_is_better)
 
     @property
     def ranking(self) -> list[Any]:
         """The systems from the best to the worst, by the mean of the estimate."""
         mean = np.array([self.estimate(system).mean for system in self._systems])
-        sign = 1.0 if self.pool.metric.higher_is_better is False else -1.0
+        sign = -1.0 if self._higher_is_better else 1.0
         return [self._systems[k] for k in np.argsort(sign * mean, kind="stable")]
 
     @property
     def misranking(self) -> float:
         """The expected share of pairs of systems that the ranking has in the wrong order."""
-        ranking = self.ranking
-        pairs = [(a, b) for i, a in enumerate(ranking) for b in ranking[i + 1 :]]
-        return float(np.mean([1 - self.prob_order(a, b) for a, b in pairs])) if pairs else 0.0
+        order = [self._at(system) for system in self.ranking]
+        return misranking(self._estimated().values, order, higher_is_better=self._higher_is_better)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -325,6 +319,10 @@ class ActiveTest:
         return self._systems.index(system)
 
     @property
+    def _higher_is_better(self) -> bool:
+        return self.pool.metric.higher_is_better is not False
+
+    @property
     def _systems(self) -> list[Any]:
         return list(self.pool.aligned.systems.tolist())
 
@@ -341,7 +339,7 @@ class ActiveTest:
         other = object.__new__(ActiveTest)
         other.__dict__.update(self.__dict__)
         other._events, other._cache = list(events), {}
-        fold(other._events, other._names)  # what cannot be replayed is refused at once
+        other._folded = len(other._events), fold(other._events, other._names)  # what cannot be replayed is refused
         return other
 
     def restart(self, *, random_state: RandomState = None) -> ActiveTest:

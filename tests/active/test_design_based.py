@@ -1,0 +1,164 @@
+"""LURE and PPI++ of a session: by enumeration, beside a second implementation, and their intervals by simulation."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from benchmarks._vetting_rivals import Sample, ppi_plus_plus
+from scipy import stats
+
+import trueup as tu
+from trueup.active import Event
+from trueup.exceptions import InvalidParameter
+
+
+def world(seed, n=300, together=0.0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n)
+    right = rng.random((n, 3)) < 0.75
+    right[rng.random(n) < together] = False
+    labels = tu.Labels.from_matrix(np.where(right, truth[:, None], 1 - truth[:, None]))
+    predictions = np.where(rng.random(n) < 0.8, truth, 1 - truth)
+    return truth, labels, predictions
+
+
+def vetted(test, truth, n):
+    test.tell({item: int(truth[item]) for item in test.ask(n)})
+    return test
+
+
+def test_lure_is_unbiased_over_all_sequences_of_draws():
+    """Six items, every ordered pair of draws with its chance: the mean of the estimates is the true accuracy."""
+    truth, labels, predictions = world(0, n=6)
+    chances = np.array([0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
+    base = tu.ActiveTest(predictions, labels, estimator="lure", noise="majority", strategy="random")
+    exact, total = 0.0, 0.0
+    for first, second in permutations(range(6), 2):
+        one, two = chances[first], chances[second] / (1 - chances[first])
+        weights = [1 + (6 - 2) / (6 - m) * (1 / ((6 - m + 1) * q) - 1) for m, q in ((1, one), (2, two))]
+        right = [float(predictions[k] == truth[k]) for k in (first, second)]
+        by_hand = np.dot(weights, right) / 2
+        log = []
+        for k, q in ((first, float(one)), (second, float(two))):
+            log += [Event("ask", k, propensity=q), Event("tell", k, int(truth[k]), propensity=q)]
+        counts_add_up = np.dot(weights, [1, 1]) / 2
+        found = base.replay(log)._estimated().values
+        # The metric is the ratio of weighted counts; what is without bias is the count.
+        assert np.median(found) == pytest.approx(min(by_hand / counts_add_up, 1.0), abs=0.06)
+        exact += one * two * by_hand
+        total += one * two
+    assert total == pytest.approx(1.0)
+    assert exact == pytest.approx(np.mean(predictions == truth))
+
+
+def test_ppi_is_that_of_a_second_implementation_on_even_draws():
+    truth, labels, predictions = world(1, n=2000)
+    test = tu.ActiveTest(predictions, labels, estimator="ppi++", noise="dawid-skene", strategy="random")
+    vetted(test, truth, 200)
+    agree = test.pool.prior[np.arange(2000), predictions]
+    at = test.progress.vetted
+    sample = Sample((predictions == truth)[at].astype(float), agree[at], agree[~at])
+    mean, (low, high) = ppi_plus_plus(sample)
+    mine = test.estimate()
+    half = (mine.interval(0.95)[1] - mine.interval(0.95)[0]) / 2
+    assert mine.mean == pytest.approx(mean, abs=0.004)
+    # Theirs is of an endless population: its model part is uncertain, and its vetted items are not known.
+    assert half == pytest.approx((high - low) / 2 * np.sqrt(0.9), rel=0.1)
+
+
+def test_lure_with_even_draws_is_the_share_among_the_vetted():
+    truth, labels, predictions = world(2)
+    test = vetted(tu.ActiveTest(predictions, labels, estimator="lure", strategy="random"), truth, 60)
+    at = test.progress.vetted
+    right = (predictions == truth)[at]
+    error = np.sqrt(right.var(ddof=1) / 60 * (1 - 60 / 300))
+    low, high = test.estimate().interval(0.95)
+    assert test.estimate().mean == pytest.approx(right.mean(), abs=4 * error / np.sqrt(1000))
+    assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 59) * error, rel=0.1)
+
+
+def test_gold_and_told_items_count_for_themselves():
+    truth, labels, predictions = world(3, n=100)
+    labels = labels.with_gold({k: int(truth[k]) for k in range(40)})
+    test = tu.ActiveTest(predictions, labels, estimator="lure", strategy="random")
+    test.tell({k: int(truth[k]) for k in range(40, 80)})
+    vetted(test, truth, 10)
+    right = predictions == truth
+    drawn = ~np.isnan(test.progress.propensity)
+    assert drawn[:80].sum() == 0
+    expected = (right[:80].sum() + 20 * right[drawn].mean()) / 100
+    assert test.estimate().median == pytest.approx(expected, abs=0.01)
+    assert any("told without being asked" in sentence for sentence in test.warnings)
+
+
+@pytest.mark.parametrize("estimator", ["ppi++", "lure"])
+@pytest.mark.parametrize("strategy", ["random", "propensity"])
+def test_intervals_hold_though_the_crowd_errs_together(estimator, strategy):
+    held, n = 0, 100
+    for seed in range(n):
+        truth, labels, predictions = world(100 + seed, together=0.2)
+        test = tu.ActiveTest(
+            predictions, labels, estimator=estimator, strategy=strategy, noise="majority", random_state=seed
+        )
+        low, high = vetted(test, truth, 60).estimate().interval(0.95)
+        held += low <= np.mean(predictions == truth) <= high
+    assert held >= stats.binom.ppf(0.002, n, 0.93)
+
+
+def test_a_useful_model_narrows_ppi_and_leaves_lure():
+    widths = {"ppi++": [], "lure": []}
+    for estimator, found in widths.items():
+        for seed in range(10):
+            truth, labels, predictions = world(seed, n=600)
+            test = tu.ActiveTest(predictions, labels, estimator=estimator, strategy="random", random_state=seed)
+            low, high = vetted(test, truth, 60).estimate().interval(0.95)
+            found.append(high - low)
+    assert np.mean(widths["ppi++"]) < 0.9 * np.mean(widths["lure"])
+
+
+def test_too_few_answers_are_one_sentence():
+    truth, labels, predictions = world(0)
+    test = vetted(tu.ActiveTest(predictions, labels, estimator="lure", strategy="random"), truth, 1)
+    with pytest.raises(InvalidParameter, match="at least 2 answers are needed for this estimator, got 1"):
+        test.estimate()
+
+
+def test_a_difference_uses_the_same_items_for_both():
+    """Two systems that agree on nearly all items: their difference is much surer than either."""
+    truth, labels, predictions = world(4, n=1000)
+    other = predictions.copy()
+    other[:20] = 1 - other[:20]
+    test = tu.ActiveTest({"a": predictions, "b": other}, labels, estimator="lure", strategy="random")
+    vetted(test, truth, 200)
+    assert test.difference("a", "b").std < 0.5 * test.estimate("a").std
+
+
+def test_what_the_learned_estimator_believes_is_what_the_strategy_sees():
+    rng = np.random.default_rng(0)
+    truth, labels, _ = world(5)
+    scores = truth + rng.normal(size=len(truth))
+    learned = tu.ActiveTest(scores, labels, metric="auc", estimator="learned", strategy="uncertainty")
+    other = tu.ActiveTest(scores, labels, metric="auc", estimator="rectified", strategy="uncertainty")
+    some = {k: int(truth[k]) for k in range(40)}
+    learned.tell(some)
+    other.tell(some)
+    from trueup.active import learned_probabilities
+
+    expected = learned_probabilities(learned.pool.noisy, scores, learned.progress.vetted, learned.progress.truth == 1)
+    np.testing.assert_allclose(learned.state.probabilities[:, 1], expected)
+    assert np.abs(learned.state.probabilities - other.state.probabilities).max() > 0.05
+
+
+def test_folding_in_parts_is_folding_at_once():
+    truth, labels, predictions = world(6)
+    test = tu.ActiveTest(predictions, labels, strategy="propensity")
+    for _ in range(5):
+        asked = list(test.ask(6))
+        test.tell({item: int(truth[item]) for item in asked[1:]}, who="ann")
+        test.skip(asked[:1])
+        test.tell({asked[1]: int(1 - truth[asked[1]])}, who="bob", correct=True)
+    again = test.replay(test.log)
+    for name in ("truth", "waiting", "passed", "propensity", "draw", "n_tells"):
+        np.testing.assert_array_equal(getattr(test.progress, name), getattr(again.progress, name))
