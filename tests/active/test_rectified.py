@@ -100,7 +100,7 @@ def test_weights_are_those_of_the_log():
 
 def test_cumulative_chances_are_those_of_the_model():
     rng = np.random.default_rng(0)
-    model = Recalibration(rng.normal(size=(7, 3)), rng.normal(size=(7, 3, 2)), np.ones(2))
+    model = Recalibration(rng.normal(size=(7, 3)), rng.normal(size=(7, 3, 2)), np.ones(2), np.ones(7))
     draws = rng.normal(size=(4, 2))
     expected = [np.cumsum(model.probabilities(one), axis=1)[:, :-1] for one in draws]
     np.testing.assert_allclose(model.cumulative(draws), expected)
@@ -125,7 +125,7 @@ def test_the_correction_matches_the_vetted_sums():
     x = np.zeros((60, 2, 2))
     x[:, 1, 0], x[:, 1, 1] = 1.0, rng.integers(2, size=60)
     truth = rng.integers(2, size=60)
-    model = Recalibration(np.log(np.full((60, 2), [0.9, 0.1])), x, np.full(2, 1e3))
+    model = Recalibration(np.log(np.full((60, 2), [0.9, 0.1])), x, np.full(2, 1e3), np.ones(60))
     weights = rng.uniform(0.5, 1.5, size=60)
     found = recalibrate(model, np.arange(60), truth, weights, n_draws=0)
     p = model.probabilities(found.mode)
@@ -138,7 +138,7 @@ def test_draws_of_the_correction_agree_with_a_grid():
     x = np.zeros((25, 2, 1))
     x[:, 1, 0] = 1.0
     truth = (rng.random(25) < 0.3).astype(int)
-    model = Recalibration(np.log(np.full((25, 2), 0.5)), x, np.array([1.0]))
+    model = Recalibration(np.log(np.full((25, 2), 0.5)), x, np.array([1.0]), np.ones(25))
     draws = recalibrate(model, np.arange(25), truth, np.ones(25), n_draws=4000, rng=rng).draws[:, 0]
     grid = np.linspace(-5, 5, 4001)
     log_height = truth.sum() * grid - 25 * np.logaddexp(0, grid) - grid**2 / 2

@@ -274,8 +274,21 @@ def test_no_chance_is_below_the_floor(name, floor):
     state = some_state("precision@5", seed=9, n_systems=2)
     chances = get_strategy(name, floor=floor).propensities(state)
     least = chances[state.available].min()
-    assert least >= floor / state.available.sum() * (1 - 1e-12)
-    assert least == pytest.approx(floor / state.available.sum())  # items below the top five matter for nothing
+    # Items below the top five matter for nothing: only the even tenth of the floor reaches them.
+    assert least == pytest.approx(0.1 * floor / state.available.sum())
+    assert get_strategy(name, floor=floor).propensities(some_state("accuracy", seed=9, n_systems=2)).max() < 1
+
+
+@pytest.mark.parametrize("floor", [0.1, 0.5])
+def test_the_floor_of_accuracy_is_even_and_that_of_precision_is_what_was_found(floor):
+    even = some_state("accuracy", seed=9)
+    chances = get_strategy("propensity", floor=floor).propensities(even)[even.available]
+    assert chances.min() >= floor / even.available.sum() * (1 - 1e-9)
+    state = some_state("precision", seed=9)
+    chances = get_strategy("propensity", floor=floor).propensities(state)
+    found = (state.pool.aligned.codes[0] == state.pool.positive) & state.available
+    assert chances[~found & state.available] == pytest.approx(0.1 * floor / state.available.sum())
+    assert chances[found].min() >= 0.9 * floor / found.sum() * (1 - 1e-9)
 
 
 def test_chances_are_even_where_nothing_is_uncertain():
@@ -394,7 +407,7 @@ def test_separate_looks_where_two_systems_differ():
     same = state.pool.aligned.codes[0] == state.pool.aligned.codes[2]
     chances = get_strategy("separate", systems=("system 0", "system 2"), floor=0.2).propensities(state)
     differ = ~same & state.available & (state.probabilities.min(axis=1) > 0)
-    even = 0.2 / state.available.sum()
+    even = 0.1 * 0.2 / state.available.sum()
     assert chances[same & state.available] == pytest.approx(even, rel=1e-6)
     assert (chances[differ] > even).all()
 

@@ -26,7 +26,7 @@ from trueup.estimators.system_values import outputs_of
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric
 
-__all__ = ["Influence", "count_slopes", "expected_counts", "influence", "lists_of"]
+__all__ = ["Influence", "count_slopes", "expected_counts", "influence", "lists_of", "root_mean_square"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer[Any]]
@@ -57,6 +57,10 @@ class Influence:
     def variance(self, probabilities: Floats) -> Floats:
         """The variance of the change, shape (n_items,)."""
         return np.asarray(np.einsum("nc,nc,nc->n", probabilities, self.effects, self.effects))
+
+    def reach(self) -> Floats:
+        """How far the answer can move the metric, whatever is believed of it: shape (n_items,)."""
+        return np.asarray(np.ptp(self.effects, axis=1))
 
     def minus(self, other: Influence) -> Influence:
         """That on the difference of two systems."""
@@ -123,6 +127,13 @@ def influence(
         np.clip(effects, -width, width, out=effects)
     defined = [value for value in values if not np.isnan(value)]
     return Influence(float(np.mean(defined)) if defined else np.nan, effects)
+
+
+def root_mean_square(of_systems: Sequence[Floats]) -> Floats:
+    """Of several systems one number for each item, shape (n_items,)."""
+    if len(of_systems) == 1:
+        return of_systems[0]
+    return np.asarray(np.sqrt(np.mean(np.square(of_systems), axis=0)))
 
 
 def expected_counts(probabilities: Floats, codes: Codes) -> Floats:

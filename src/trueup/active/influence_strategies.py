@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from trueup._validation import check_number, preview
 from trueup.active.expected import expected_change, paper_change, precision_at_k_slopes
-from trueup.active.influence import Influence, influence, lists_of
+from trueup.active.influence import Influence, influence, lists_of, root_mean_square
 from trueup.active.pool import State
 from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out
 from trueup.exceptions import InvalidParameter
@@ -26,6 +26,7 @@ from trueup.metrics import ScoreMetric
 __all__ = ["ExpectedChange", "PaperExpectedChange", "Propensity", "Separate"]
 
 Floats = npt.NDArray[np.float64]
+_EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
 NumberOfPositives = float | Sequence[float] | None
 
 
@@ -100,18 +101,19 @@ class PaperExpectedChange(ExpectedChange):
 
 @dataclass(frozen=True)
 class Propensity(RandomStrategy):
-    r"""Draws in proportion to the standard deviation of an item's effect on the metric, with a floor of even draws.
+    r"""Draws in proportion to the standard deviation of an item's effect on the metric, with a floor.
 
-    .. math:: q_j = (1 - f) \frac{\sigma_j}{\sum_i \sigma_i} + \frac{f}{n}, \qquad
-        \sigma_j^2 = \sum_c p_{jc} \Delta_{jc}^2
+    .. math:: q_j = (1 - f) \frac{\sigma_j}{\sum_i \sigma_i} + f \Bigl(0.9 \frac{r_j}{\sum_i r_i} + \frac{0.1}{n}\Bigr),
+        \qquad \sigma_j^2 = \sum_c p_{jc} \Delta_{jc}^2, \quad r_j = \max_c \Delta_{jc} - \min_c \Delta_{jc}
 
-    over the n available items. With several systems :math:`\sigma_j^2` is the mean over them, which minimises the mean
-    of their variances.
+    over the n available items. The floor does not ask what is believed of an item, only how far its answer can move
+    the metric: for accuracy all alike, for precision only what the system found. With several systems
+    :math:`\sigma_j^2` and :math:`r_j^2` are means over them, which minimises the mean of their variances.
 
     Parameters
     ----------
     floor : float
-        The share f of even draws, above 0 and at most 1.
+        The share f of draws that do not look at what is believed, above 0 and at most 1.
     n_positives : float or one for each category, optional
         The number of positives if it is known, for average precision.
 
@@ -132,14 +134,19 @@ class Propensity(RandomStrategy):
 
     def propensities(self, state: State) -> Floats:
         """The chance of each item to be drawn next, shape (n_items,)."""
-        return share_out(np.sqrt(self._variances(state)), state.available, floor=self.floor)
+        found = self._effects(state)
+        # What is believed of an item may be wrong, so half the draws or so do not ask for it; but an item that cannot
+        # move the metric, such as one that a system does not find when precision is asked, is hardly worth an answer.
+        reach = root_mean_square([one.reach() for one in found])
+        even = share_out(reach, state.available, floor=_EVEN_OF_FLOOR)
+        wanted = share_out(_deviations(found, state), state.available)
+        return (1 - self.floor) * wanted + self.floor * even
 
-    def _variances(self, state: State) -> Floats:
-        found = _influences(state, self.n_positives)
-        return np.asarray(sum(one.variance(state.probabilities) for one in found) / len(found))
+    def _effects(self, state: State) -> list[Influence]:
+        return _influences(state, self.n_positives)
 
     def _reasons(self, state: State, positions: list[int]) -> list[str]:
-        deviations = np.sqrt(self._variances(state))
+        deviations = _deviations(self._effects(state), state)
         return [
             f"Drawn at random, items that matter more often: it is taken for {class_words(state, at)}, and the answer "
             f"moves {state.pool.metric.name} by about {deviations[at]:.2g}."
@@ -178,18 +185,16 @@ class Separate(Propensity):
             raise InvalidParameter(
                 f"systems must be the names of two systems, got {self.systems!r}; there are {preview(names, most=10)}"
             )
-        one, other = (
-            influence(pool, state.probabilities, system=names.index(name), n_positives=self.n_positives)
-            for name in self.systems
-        )
+        found = _influences(state, self.n_positives)
+        one, other = (found[names.index(name)] for name in self.systems)
         return (repr(self.systems[0]), repr(self.systems[1])), one.minus(other)
 
-    def _variances(self, state: State) -> Floats:
-        return self._pair(state)[1].variance(state.probabilities)
+    def _effects(self, state: State) -> list[Influence]:
+        return [self._pair(state)[1]]
 
     def _reasons(self, state: State, positions: list[int]) -> list[str]:
         (one, other), found = self._pair(state)
-        deviations = np.sqrt(found.variance(state.probabilities))
+        deviations = _deviations([found], state)
         return [
             f"Drawn at random, items that tell {one} from {other} more often: it is taken for "
             f"{class_words(state, at)}, and the answer moves the difference in {state.pool.metric.name} by about "
@@ -198,9 +203,18 @@ class Separate(Propensity):
         ]
 
 
+def _deviations(found: list[Influence], state: State) -> Floats:
+    """The standard deviation of what each answer does; of several systems the root of the mean square."""
+    return root_mean_square([np.sqrt(one.variance(state.probabilities)) for one in found])
+
+
 def _influences(state: State, n_positives: NumberOfPositives) -> list[Influence]:
-    """That of the items on each system."""
-    return [
-        influence(state.pool, state.probabilities, system=system, n_positives=n_positives)
-        for system in range(state.pool.n_systems)
-    ]
+    """That of the items on each system; worked out once for a state."""
+    key = ("influences", np.asarray(n_positives, dtype=float).tobytes())
+    if key not in state.memo:
+        state.memo[key] = [
+            influence(state.pool, state.probabilities, system=system, n_positives=n_positives)
+            for system in range(state.pool.n_systems)
+        ]
+    found: list[Influence] = state.memo[key]
+    return found

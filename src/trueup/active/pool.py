@@ -87,3 +87,4 @@ class State:
     probabilities: Floats = field(repr=False)
     vetted: npt.NDArray[np.bool_] = field(repr=False)
     available: npt.NDArray[np.bool_] = field(repr=False)
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # what was worked out from this state

@@ -39,11 +39,14 @@ class Recalibration:
     features : array of shape (n_items, n_classes, n_features)
     scale : array of shape (n_features,)
         Prior standard deviations.
+    importance : array of shape (n_items,)
+        What an answer on each item counts for beside its chance; less where the metric does not look at the item.
     """
 
     offset: Floats
     features: Floats
     scale: Floats
+    importance: Floats
 
     def probabilities(self, coefficients: Floats) -> Floats:
         """P(class) of each item, shape (n_items, n_classes)."""

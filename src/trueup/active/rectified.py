@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from trueup.active.influence import influence, root_mean_square
 from trueup.active.log import Progress
 from trueup.active.pool import Pool
 from trueup.active.recalibration import Recalibration, recalibrate
@@ -43,6 +44,8 @@ _SYSTEM_SCALES: dict[Used, float] = {"classes": 2.5, "scores": 1.5, "probabiliti
 _MOST_SYSTEMS = 6
 _LOST = 3.0  # vetted items that learning the correction costs
 _LEAST_WEIGHT = 0.02
+_NO_REACH = 1e-6  # of the farthest reach: an item that cannot move the metric
+_UNIMPORTANT = 0.05
 _BLOCK = 1_000_000  # numbers held at once
 _FEW = 10  # answers by chance below which others count too
 
@@ -113,7 +116,17 @@ def recalibration_of(pool: Pool, used: Used) -> Recalibration:
         scales.append(_SYSTEM_SCALES[kind])
     features = np.concatenate(blocks)
     scale = np.repeat(scales, [len(block) for block in blocks]).astype(float)
-    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale)
+    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale, _importance(pool))
+
+
+def _importance(pool: Pool) -> Floats:
+    """One for items whose class the metric looks at, and next to nothing for others.
+
+    How far an item moves it depends on what is not known yet; whether it does, on the systems' outputs alone.
+    """
+    found = [influence(pool, pool.prior, system=system).reach() for system in range(pool.n_systems)]
+    reach = root_mean_square(found)
+    return np.where(reach > _NO_REACH * reach.max(initial=0.0), 1.0, _UNIMPORTANT)
 
 
 def _outputs_used(pool: Pool, used: Used) -> list[Used]:
@@ -130,7 +143,7 @@ def _outputs_used(pool: Pool, used: Used) -> list[Used]:
 def recalibrated_probabilities(model: Recalibration, pool: Pool, progress: Progress) -> Floats:
     """Current P(class) of each item at the mode of the correction; vetted items are certain."""
     answers = weighted_answers(pool, progress)
-    mode = recalibrate(model, answers.positions, answers.truth, _tempered(answers.weights), n_draws=0).mode
+    mode = recalibrate(model, answers.positions, answers.truth, _tempered(answers, model), n_draws=0).mode
     return _with_known(model.probabilities(mode), pool, progress)
 
 
@@ -143,7 +156,7 @@ def draw_rectified(
     each = 1 if pool.n_items <= 20_000 else 4
     n_coefficients = -(-n_draws // each)
     found = recalibrate(
-        model, answers.positions, answers.truth, _tempered(answers.weights), n_draws=n_coefficients, rng=rng
+        model, answers.positions, answers.truth, _tempered(answers, model), n_draws=n_coefficients, rng=rng
     )
     known = known_classes(pool, progress)
     at = np.flatnonzero(known >= 0)
@@ -165,12 +178,15 @@ def used_by_metric(pool: Pool) -> Used:
     return kind
 
 
-def _tempered(weights: Floats) -> Floats:
-    """Weights that add up to the items they are worth, less what the correction costs: intervals of few items."""
+def _tempered(answers: Weighted, model: Recalibration) -> Floats:
+    """Weights that add up to the items they are worth, less what the correction costs: intervals of few items.
+
+    A scale that lets answers that were as good as known cost nothing (a "sandwich") is narrower, and holds too rarely
+    where crowds err together.
+    """
+    weights = answers.weights * model.importance[answers.positions]
     n = effective_number(weights)
-    return (
-        np.asarray(weights * (max(n - _LOST, 0.5 * n) / max(float(weights.sum()), 1e-12))) if len(weights) else weights
-    )
+    return np.asarray(weights * (max(n - _LOST, 0.5 * n) / max(float(weights.sum()), 1e-12)))
 
 
 def known_classes(pool: Pool, progress: Progress) -> npt.NDArray[np.int64]:

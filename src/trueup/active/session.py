@@ -142,9 +142,8 @@ class ActiveTest:
         scores = self._strategy.scores(state)
         chosen: list[int]
         chances: list[float | None]
-        if self._strategy.is_random:
-            rng = np.random.default_rng([self.seed, len(self._events)])
-            chosen, chances = draw_in_turn(self._strategy.propensities(state), n, rng)
+        if self._strategy.is_random:  # the score of an item is its chance
+            chosen, chances = draw_in_turn(scores, n, np.random.default_rng([self.seed, len(self._events)]))
         else:
             order = np.lexsort((np.arange(len(scores)), -np.where(state.available, scores, -np.inf)))
             chosen, chances = order[:n].tolist(), [None] * n
