@@ -161,11 +161,12 @@ class Separate(Propensity):
     Parameters
     ----------
     floor, n_positives
-        As for `Propensity`.
+        As for `Propensity`; the floor is 0.2 by default.
     systems : (name, name), optional
         The two systems; by default the two best as far as is known.
     """
 
+    floor: float = 0.2  # an order needs less caution than a number: it is the doubtful items that decide it
     systems: tuple[Hashable, Hashable] | None = None
     name: ClassVar[str] = "separate"
 

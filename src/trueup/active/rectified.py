@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from trueup.active.influence import influence, root_mean_square
+from trueup.active.influence import Influence, influence, root_mean_square
 from trueup.active.log import Progress
 from trueup.active.pool import Pool
 from trueup.active.recalibration import Recalibration, recalibrate
@@ -114,18 +114,37 @@ def recalibration_of(pool: Pool, used: Used) -> Recalibration:
     for kind in _outputs_used(pool, used):
         blocks.append((main_features if few else principal_features)(pool.aligned, n_classes, kind))
         scales.append(_SYSTEM_SCALES[kind])
+    effects = _effects(pool)
+    if few and used == "scores":
+        blocks.append(_metric_features(effects))
+        scales.append(_SYSTEM_SCALES[used])
     features = np.concatenate(blocks)
     scale = np.repeat(scales, [len(block) for block in blocks]).astype(float)
-    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale, _importance(pool))
+    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale, _importance(effects))
 
 
-def _importance(pool: Pool) -> Floats:
+def _effects(pool: Pool) -> list[Influence]:
+    """What each item could do to the metric of each system, as things stand before anyone looked."""
+    return [influence(pool, pool.prior, system=system) for system in range(pool.n_systems)]
+
+
+def _metric_features(effects: list[Influence]) -> Floats:
+    """One feature for each system: how the metric weighs the item, shape (n_systems, n_items, n_classes).
+
+    A list metric such as precision@k looks at some items and not at others. With its own weights as a feature, what it
+    sums up over the vetted items is what the corrected model expects.
+    """
+    features = np.stack([one.effects - one.effects.mean(axis=1, keepdims=True) for one in effects])
+    spread = features.std(axis=(1, 2), keepdims=True)
+    return np.asarray(np.divide(features, spread, out=np.zeros_like(features), where=spread > 0))
+
+
+def _importance(effects: list[Influence]) -> Floats:
     """One for items whose class the metric looks at, and next to nothing for others.
 
     How far an item moves it depends on what is not known yet; whether it does, on the systems' outputs alone.
     """
-    found = [influence(pool, pool.prior, system=system).reach() for system in range(pool.n_systems)]
-    reach = root_mean_square(found)
+    reach = root_mean_square([one.reach() for one in effects])
     return np.where(reach > _NO_REACH * reach.max(initial=0.0), 1.0, _UNIMPORTANT)
 
 
