@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Each folder has its own; pytest loads them as plugins, and must not look for examples in them as modules.
+collect_ignore_glob = ["*conftest.py"]
+
 ROOT = Path(__file__).parents[1]
 
 # Before anything imports matplotlib.

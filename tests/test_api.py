@@ -10,6 +10,7 @@ import trueup
 
 TOP_LEVEL = [
     "ActiveTest",
+    "CleaningAdvisor",
     "Comparison",
     "Evaluation",
     "Labels",
@@ -17,6 +18,7 @@ TOP_LEVEL = [
     "__version__",
     "active",
     "auc",
+    "cleaning",
     "compare",
     "estimators",
     "evaluate",
@@ -30,6 +32,7 @@ TOP_LEVEL = [
     "read_gold",
     "read_labels",
     "read_predictions",
+    "report",
     "simulate",
     "write_labels",
 ]

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import trueup
+from trueup import active, estimators
 from trueup.metrics import registry as metric_registry
 from trueup.noise import registry as noise_registry
 
@@ -150,6 +151,20 @@ def test_every_page_can_be_reached_from_the_index():
     linked = {(index.parent / t.partition("#")[0]).resolve() for t in LINK.findall(index.read_text(encoding="utf-8"))}
     pages = set((ROOT / "docs").rglob("*.md")) - {index}
     assert not {name_of(page) for page in pages - linked}
+
+
+def methods() -> list[str]:
+    """All that can be chosen by name: evaluation methods, noise models, and how items are vetted."""
+    kinds = (estimators.METHODS, estimators.LABELER_METHODS, estimators.VOTE_METHODS, active.STRATEGIES)
+    return sorted({*noise_registry._MODELS, *active.ESTIMATORS, *(name for kind in kinds for name in kind)})
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_method_is_explained(name):
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "how-it-works").glob("*.md")]
+    assert any(re.search(rf"`\"?{re.escape(name)}\"?`", page) for page in pages), (
+        f"no page of how-it-works has `{name}`"
+    )
 
 
 def public_modules() -> dict[str, types.ModuleType]:

@@ -6,9 +6,11 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `evaluate`: how good a classifier is, with an interval
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `ActiveTest`: which items an expert should vet, and what follows from her answers
+- `CleaningAdvisor`: which training label an oracle should fix next
 - `trueup.rates`: true error from apparent error
 - `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget
 - `trueup.noise`: who can be trusted
+- `trueup.report`: a page to show a colleague, from an evaluation or a comparison
 - `trueup.simulate`: data with a known truth
 """
 
@@ -18,11 +20,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueup import active, estimators, exceptions, labelers, metrics, noise, posteriors, rates, simulate
+    from trueup import (
+        active,
+        cleaning,
+        estimators,
+        exceptions,
+        labelers,
+        metrics,
+        noise,
+        posteriors,
+        rates,
+        report,
+        simulate,
+    )
     from trueup._auc import auc
     from trueup._compare import compare
     from trueup._evaluate import evaluate
     from trueup.active import ActiveTest
+    from trueup.cleaning import CleaningAdvisor
     from trueup.comparison import Comparison
     from trueup.evaluation import Evaluation
     from trueup.io import read_gold, read_labels, read_predictions, write_labels
@@ -34,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActiveTest",
+    "CleaningAdvisor",
     "Comparison",
     "Evaluation",
     "Labels",
@@ -41,6 +57,7 @@ __all__ = [
     "__version__",
     "active",
     "auc",
+    "cleaning",
     "compare",
     "estimators",
     "evaluate",
@@ -54,12 +71,14 @@ __all__ = [
     "read_gold",
     "read_labels",
     "read_predictions",
+    "report",
     "simulate",
     "write_labels",
 ]
 
 _HOME_OF = {
     "ActiveTest": "trueup.active",
+    "CleaningAdvisor": "trueup.cleaning",
     "Comparison": "trueup.comparison",
     "Evaluation": "trueup.evaluation",
     "Labels": "trueup.labels",

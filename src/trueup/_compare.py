@@ -131,6 +131,7 @@ def compare(
         warnings=judged.warnings,
         truth=judged.truth,
         codes=judged.aligned.codes,
+        labels=labels,
     )
 
 

@@ -159,6 +159,7 @@ def evaluate(
         independence=independence,
         solution=solution,
         problem=problem,
+        labels=labels,
         scores=_scores_for(code, aligned),
         positive=code,
         functions=functions,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from trueup._optional import require
 from trueup._validation import check_level, did_you_mean, kind_hint, preview
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidParameter
+from trueup.labels import Labels
 from trueup.posteriors import DrawnEstimate, Estimate
 
 __all__ = ["Comparison", "Disagreement"]
@@ -75,6 +78,8 @@ class Comparison(Mapping[Any, Estimate]):
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
     truth : TruthDraws
+    labels : Labels
+        The votes it rests on.
     """
 
     systems: Vocabulary
@@ -89,6 +94,7 @@ class Comparison(Mapping[Any, Estimate]):
     warnings: tuple[str, ...]
     truth: TruthDraws = field(repr=False)
     codes: npt.NDArray[np.int32] | None = field(repr=False)
+    labels: Labels = field(repr=False)
 
     # ------------------------------------------------------------------ one system
 
@@ -311,6 +317,15 @@ class Comparison(Mapping[Any, Estimate]):
             "warnings": list(self.warnings),
             "diagnostics": dict(self.truth.diagnostics),
         }
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this comparison as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports that evaluate each system as well.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report({}, comparison=self, title=title), path)
 
     def plot(self, ax: Any = None, *, most: int = 30) -> Any:
         """Mean and interval of each system, the best on top, with its probability to be the best; returns the Axes."""

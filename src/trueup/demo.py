@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from trueup._compare import compare
 from trueup._evaluate import evaluate
+from trueup.comparison import Comparison
+from trueup.estimators import majority
 from trueup.evaluation import Evaluation
 from trueup.labels import Labels
 from trueup.noise import EffectiveLabelers, effective_labelers
@@ -25,6 +28,8 @@ class Demo:
     labels : Labels
     effective : EffectiveLabelers
     evaluations : dict from classifier to Evaluation
+    comparison : Comparison
+        Of the two, by accuracy, on exactly these items.
     majority : dict from classifier to the accuracy that the majority of votes as truth would give
     truth : dict from classifier to the true accuracy
     """
@@ -32,6 +37,7 @@ class Demo:
     labels: Labels
     effective: EffectiveLabelers
     evaluations: dict[str, Evaluation]
+    comparison: Comparison
     majority: dict[str, float]
     truth: dict[str, float]
 
@@ -74,25 +80,37 @@ def crowd_on_digits(
 
 
 def run_demo(*, random_state: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
-    """Evaluate both classifiers from the crowd's votes alone, and only then look at the truth."""
+    """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth."""
     labels, truth, predictions = crowd_on_digits(random_state=random_state)
-    evaluations = {}
-    for name, predicted in predictions.items():
-        hear = None if progress is None else (lambda share, name=name: progress(name, share))
-        evaluations[name] = evaluate(
+
+    def told(step: str) -> Callable[[float], None] | None:
+        return None if progress is None else (lambda share: progress(step, share))
+
+    evaluations = {
+        name: evaluate(
             predicted,
             labels,
             metrics=["accuracy", "macro_f1", "balanced_accuracy"],
             n_warmup=300,
             n_draws=700,
             random_state=random_state,
-            progress=hear,
+            progress=told(f"evaluating {name}"),
         )
-    majority = {
-        name: evaluate(predicted, labels, method="majority", metrics=["accuracy"], check_dependence=False)[
-            "accuracy"
-        ].mean
         for name, predicted in predictions.items()
     }
+    comparison = compare(
+        predictions,
+        labels,
+        target="sample",
+        n_warmup=300,
+        n_draws=700,
+        check_dependence=False,  # the evaluations did it on the same votes
+        random_state=random_state,
+        progress=told("comparing the two"),
+    )
+    dirty = {}
+    for name, predicted in predictions.items():
+        counts = majority(labels, predicted, ties="split", random_state=random_state).counts.mean_counts
+        dirty[name] = float(np.trace(counts) / counts.sum())
     hidden = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
-    return Demo(labels, effective_labelers(labels), evaluations, majority, hidden)
+    return Demo(labels, effective_labelers(labels), evaluations, comparison, dirty, hidden)

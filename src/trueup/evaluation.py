@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from trueup.estimators import CountsPosterior, JointPoint, Problem, Solution
 from trueup.estimators.curves import Curve, CurveKind, performance_curve
 from trueup.estimators.sensitivity import Sensitivity, error_sensitivity
 from trueup.exceptions import InvalidParameter
+from trueup.labels import Labels
 from trueup.metrics import FunctionMetric, Metric, as_metric
 from trueup.noise.independence import IndependenceCheck
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
@@ -89,6 +92,34 @@ class ConfusionEstimate:
         columns = ("truth", "prediction", "mean", "low", "high")
         return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
 
+    def plot(self, ax: Any = None, *, most_numbers: int = 8) -> Any:
+        """A square a cell, darker with its share of the true class; returns the Axes.
+
+        With at most `most_numbers` classes the expected counts and their intervals are written in.
+        """
+        names, shares = [str(c) for c in self.classes.tolist()], self.conditional
+        if ax is None:
+            size = 2 + min(0.9 * len(names), 8)
+            _, ax = require("matplotlib.pyplot", purpose="ConfusionEstimate.plot()").subplots(
+                figsize=(size, size), layout="constrained"
+            )
+        ax.imshow(np.nan_to_num(shares), cmap="Blues", vmin=0, vmax=1)
+        if len(names) <= most_numbers:
+            intervals = self.intervals()
+            places = 3 if self.mean.sum() < 2 else 1  # shares, or counts
+            for y, p in np.ndindex(*shares.shape):
+                low, high = intervals[y, p]
+                words = f"{self.mean[y, p]:.{places}f}"
+                if np.isfinite(low):
+                    words += f"\n{low:.{places}f} to {high:.{places}f}"
+                color = "white" if shares[y, p] > 0.55 else "black"
+                ax.text(p, y, words, ha="center", va="center", fontsize="small", color=color)
+        turned = 45 if max(map(len, names)) * len(names) > 40 else 0
+        ax.set_xticks(range(len(names)), names, rotation=turned, ha="right" if turned else "center")
+        ax.set_yticks(range(len(names)), names)
+        ax.set(xlabel="prediction", ylabel="truth")
+        return ax
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, Estimate]):
@@ -110,6 +141,8 @@ class Evaluation(Mapping[str, Estimate]):
     independence : IndependenceCheck or None
     solution : Solution
         The method's own answer, with traces and diagnostics.
+    labels : Labels
+        The votes it rests on.
     """
 
     metrics: tuple[str, ...]
@@ -123,6 +156,7 @@ class Evaluation(Mapping[str, Estimate]):
     independence: IndependenceCheck | None
     solution: Solution = field(repr=False)
     problem: Problem = field(repr=False)
+    labels: Labels = field(repr=False)
     scores: npt.NDArray[np.float64] | None = field(repr=False)
     positive: int = field(repr=False)
     functions: Mapping[str, FunctionMetric] = field(repr=False)
@@ -234,6 +268,15 @@ class Evaluation(Mapping[str, Estimate]):
             rows.append((name, estimate.mean, estimate.median, estimate.std, low, high, estimate.undefined))
         columns = ("metric", "mean", "median", "std", "low", "high", "undefined")
         return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this system as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports on several systems or with settings.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report(self, title=title), path)
 
     def plot(self, ax: Any = None) -> Any:
         """Mean and interval of each metric; returns the Axes."""

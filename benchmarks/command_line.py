@@ -1,0 +1,103 @@
+"""How long the command line takes, as a user feels it: the program is started, and ends.
+
+Run ``python -m benchmarks.command_line [section ...] [--quick] [--json out.json]``; without names all sections are run.
+Sections: help, evaluate (8000 real votes, with and without a report), demo (with nothing compiled yet, and again).
+Times are of the clock on this machine, the best of a few.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks._coverage_real import graded_labelers, one_against_others
+from benchmarks._coverage_tally import Section, as_text
+from benchmarks._data import load_crowd
+from benchmarks._sections import run_sections
+from trueup import write_labels
+
+__all__ = ["main"]
+
+_SET = "crowd-snow-rte"
+_MOST_HELP, _MOST_EVALUATE, _MOST_DEMO = 0.6, 15.0, 60.0
+
+
+def _seconds(arguments: Sequence[str], *, folder: Path, times: int, environment: dict[str, str] | None = None) -> float:
+    """The shortest time that the installed program takes; it must succeed."""
+    program = Path(sys.executable).with_name("trueup")
+    found = []
+    for _ in range(times):
+        started = time.perf_counter()
+        subprocess.run(
+            [str(program), *arguments],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            env={**os.environ, **(environment or {})},
+        )
+        found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def _section(rows: list[tuple[str, float, float]]) -> Section:
+    table = as_text(
+        ["command", "asked, s", "measured, s"], [[name, f"{most:g}", f"{took:.2f}"] for name, most, took in rows]
+    )
+    return Section(table, {name: took for name, _, took in rows})
+
+
+def show_help(quick: bool) -> Section:
+    """``trueup --help`` on a warm disk."""
+    return _section([("trueup --help", _MOST_HELP, _seconds(["--help"], folder=Path.cwd(), times=2 if quick else 8))])
+
+
+def evaluate(quick: bool) -> Section:
+    """A labeler of a crowd graded by the votes of the others."""
+    labels, _ = load_crowd(_SET)
+    others, votes = one_against_others(labels, int(graded_labelers(_SET, labels)[0]))
+    times = 1 if quick else 3
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_labels(others, folder / "votes.csv")
+        lines = ["item,prediction", *(f"{item},{vote}" for item, vote in votes.items())]
+        (folder / "predictions.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        call = ["evaluate", "votes.csv", "predictions.csv", "--missing", "ignore", "--seed", "1"]
+        plain = _seconds(call, folder=folder, times=times)
+        reported = _seconds([*call, "--report", "report.html"], folder=folder, times=times)
+        return _section(
+            [
+                (f"trueup evaluate, {others.n_votes:,} votes", _MOST_EVALUATE, plain),
+                ("the same with --report", _MOST_EVALUATE, reported),
+            ]
+        )
+
+
+def demo(quick: bool) -> Section:
+    """``trueup demo`` after installation, when kernels are still to be compiled, and later."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "cache").mkdir()
+        fresh = {"NUMBA_CACHE_DIR": str(folder / "cache")}
+        rows = [
+            ("trueup demo, nothing compiled", _MOST_DEMO, _seconds(["demo"], folder=folder, times=1, environment=fresh))
+        ]
+        if not quick:
+            rows.append(
+                ("trueup demo, again", _MOST_DEMO, _seconds(["demo"], folder=folder, times=2, environment=fresh))
+            )
+        return _section(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the sections that are named, or all."""
+    sections = {"help": show_help, "evaluate": evaluate, "demo": demo}
+    run_sections("python -m benchmarks.command_line", "How long the command line takes.", sections, arguments)
+
+
+if __name__ == "__main__":
+    main()

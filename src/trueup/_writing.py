@@ -1,0 +1,129 @@
+"""Text to a file, all of it or nothing: a reader never sees half a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from os import PathLike, fspath
+from pathlib import Path
+
+from trueup.exceptions import InvalidFile, MissingFile, TrueupError
+
+__all__ = ["check_writable", "write_text_safely"]
+
+
+def check_writable(path: str | PathLike[str]) -> Path:
+    """Stop before long work whose result could not be written.
+
+    Parameters
+    ----------
+    path : path
+        The file to be. It is not made and not changed.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> check_writable("no/such/folder/report.html")
+    Traceback (most recent call last):
+    ...
+    trueup.exceptions.MissingFile: the folder of 'no/such/folder/report.html' does not exist, got 'no/such/folder'; \
+make it first
+    """
+    target, who = Path(path), repr(fspath(path))
+    try:
+        # A link is followed: the file it leads to is the one that is replaced.
+        target = Path(os.path.realpath(target))
+        if target.is_dir():
+            raise InvalidFile(f"{who} must be a file, got a folder; name a file in it")
+        if not target.parent.is_dir():
+            raise MissingFile(f"the folder of {who} does not exist, got {str(Path(path).parent)!r}; make it first")
+        may = os.access(target.parent, os.W_OK) and (not target.exists() or os.access(target, os.W_OK))
+    except TrueupError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{who} cannot be written, got {error!s:.100}; check its name") from error
+    if not may:
+        raise InvalidFile(f"{who} cannot be written, got no right to; check the folder and its rights")
+    return target
+
+
+def write_text_safely(path: str | PathLike[str], text: str) -> None:
+    """Write a UTF-8 text file in one step: a temporary file in the same folder, flushed to disk, then renamed.
+
+    Whatever happens on the way (an interrupt, a full disk, a crash), the path holds either the old content or the new.
+
+    Parameters
+    ----------
+    path : path
+        Where; an existing file is replaced and keeps its rights.
+    text : str
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text_safely(Path(folder) / "a.txt", "one")
+    ...     write_text_safely(Path(folder) / "a.txt", "two")
+    ...     (Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir()))
+    ('two', 1)
+    """
+    target = check_writable(path)
+    if target.exists() and not target.is_file():
+        # A device or a named pipe (/dev/stdout) is written to, not replaced.
+        _guarded_write(target, text, fspath(path))
+        return
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
+        temporary = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
+        temporary.replace(target)
+    except (OSError, ValueError) as error:
+        _forget(temporary)
+        raise InvalidFile(
+            f"{fspath(path)!r} cannot be written, got {error!s:.100}; check the folder, its rights and the disk"
+        ) from error
+    except BaseException:
+        _forget(temporary)
+        raise
+    _flush_folder(target.parent)
+
+
+def _guarded_write(target: Path, text: str, who: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8", newline="")
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{who!r} cannot be written, got {error!s:.100}; name a file") from error
+
+
+def _forget(temporary: Path | None) -> None:
+    if temporary is not None:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The rights a new file does not get; they can only be read by setting them."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the rename last through a power cut, where the system can do that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

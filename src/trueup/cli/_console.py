@@ -1,0 +1,247 @@
+r"""What is printed: results on standard output, everything else on standard error.
+
+Labels, names and paths come from files of strangers. They are never taken for markup, and what could steer a terminal
+(escape codes, line breaks) is shown as an escape such as ``\n``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from trueup.cli._codes import INTERRUPTED
+from trueup.cli._words import for_the_command_line
+from trueup.exceptions import TrueupWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "as_json",
+    "complain",
+    "interval",
+    "note",
+    "number",
+    "percent",
+    "plain_warnings",
+    "print_json",
+    "print_table",
+    "progress_bar",
+    "say",
+    "shown",
+]
+
+Column = str | tuple[str, str]
+_PIECE = 8192
+_WIDE = 10_000  # no line of a table is cut in a pipe
+
+
+def shown(value: object) -> str:
+    r"""A name as one line of harmless text: ``[red]`` and ``=cmd()`` as they are, a line break as ``\n``.
+
+    Examples
+    --------
+    >>> shown("a\nb"), shown("[red]"), shown(7), shown("\x1b[31m")
+    ('a\\nb', '[red]', '7', '\\x1b[31m')
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number for a table; a dash where there is none.
+
+    Examples
+    --------
+    >>> number(0.87654), number(None), number(float("nan"))
+    ('0.877', '–', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    """A share for a table.
+
+    Examples
+    --------
+    >>> percent(0.954), percent(0.9541, 1)
+    ('95%', '95.4%')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:.{digits}%}"
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """An interval for a table.
+
+    Examples
+    --------
+    >>> interval(0.8, 0.91)
+    '0.800 to 0.910'
+    """
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    class Piped(Console):
+        """A console that leaves a closed pipe to the program, which has an exit code of its own for it."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Piped(file=stream, markup=False, highlight=False, emoji=False, width=None if stream.isatty() else _WIDE)
+
+
+def say(text: str = "") -> None:
+    """Print a sentence of the result; on a terminal it is wrapped between words."""
+    from rich.text import Text
+
+    _console().print(Text("\n".join(shown(line) for line in text.split("\n"))))
+
+
+def note(text: str) -> None:
+    """Tell something on standard error that is not part of the result, e.g. where a file was written."""
+    from rich.text import Text
+
+    _console(stderr=True).print(Text(shown(text)))
+
+
+def complain(text: str, *, kind: Literal["error", "finding", "warning"] = "error") -> None:
+    """One line on standard error: ``error: …``, ``finding: …`` or ``warning: …``."""
+    from rich.text import Text
+
+    style = {"error": "bold red", "finding": "bold magenta", "warning": "yellow"}[kind]
+    _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(for_the_command_line(text))), soft_wrap=True)
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
+    """A table for people.
+
+    Parameters
+    ----------
+    columns : sequence
+        The headings, or pairs of heading and alignment; by default the first column is left and the others right.
+    rows : sequence of sequences
+        The cells, as text already (see `number`, `percent`, `interval`) or anything that `shown` makes text of.
+    title : str, optional
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=None if title is None else Text(shown(title), style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for k, column in enumerate(columns):
+        heading, justify = column if isinstance(column, tuple) else (column, "left" if k == 0 else "right")
+        table.add_column(Text(heading), justify=cast(Any, justify), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(shown(cell)) for cell in row))
+    _console().print(table)
+
+
+def as_json(value: Any) -> Any:
+    """What `json.dumps` takes: numpy numbers and arrays as plain ones, names as text where they are keys, NaN as null.
+
+    Examples
+    --------
+    >>> as_json({1: float("nan"), "a": (1, 2)})
+    {'1': None, 'a': [1, 2]}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): as_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output; with ``--json`` nothing else may go there."""
+    text = json.dumps(as_json(data), indent=2, allow_nan=False) + "\n"
+    # In pieces: with PYTHONUNBUFFERED one big write to a pipe whose reader has gone is cut off without an error.
+    for start in range(0, len(text), _PIECE):
+        sys.stdout.write(text[start : start + _PIECE])
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[float], None] | None]:
+    """A function to call with the share of the work done, or None where standard error is no terminal.
+
+    Inside, Ctrl-C ends the program at once with exit code 130. Compiled chains cannot be stopped, and the interpreter
+    would wait for their end. So no file must be written inside.
+
+    Examples
+    --------
+    >>> with progress_bar("evaluating") as hear:
+    ...     pass  # evaluate(..., progress=hear)
+    """
+    if not sys.stderr.isatty():
+        with _leaving_on_interrupt(lambda: None):
+            yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with (
+        Progress(*columns, console=_console(stderr=True), transient=True) as bar,
+        _leaving_on_interrupt(bar.stop),
+    ):
+        task = bar.add_task(shown(what), total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def _leaving_on_interrupt(tidy: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals belong to the main thread
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        tidy()
+        complain("interrupted; nothing was written")
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def plain_warnings(*, everything: bool = False) -> Iterator[None]:
+    """Show trueup's warnings as one line each on standard error, and others only if `everything` is wanted."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if str(message) not in seen:
+            seen.add(str(message))
+            complain(str(message), kind="warning")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default" if everything else "ignore")
+        warnings.simplefilter("always", TrueupWarning)
+        warnings.showwarning = show
+        yield

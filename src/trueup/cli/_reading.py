@@ -1,0 +1,207 @@
+"""From files to labels and predictions, and from names typed on a command line to those in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.cli._options import PredictionOptions, VoteOptions
+from trueup.exceptions import InvalidFile, InvalidParameter, InvalidPredictions
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from trueup.labels import Labels
+    from trueup.predictions import Predictions
+
+__all__ = [
+    "STANDARD_INPUT",
+    "about_files",
+    "check_one_stdin",
+    "class_named",
+    "item_named",
+    "key_and_value",
+    "one_system",
+    "read_systems",
+    "read_votes",
+]
+
+STANDARD_INPUT = "-"
+_SYSTEM = "system"  # the column that is found by itself
+
+
+def check_one_stdin(*paths: str | None) -> None:
+    """Standard input can be read once."""
+    if sum(path == STANDARD_INPUT for path in paths) > 1:
+        raise InvalidFile("standard input (-) can be one of the files, got it twice; write the other to a file")
+
+
+def read_votes(path: str, how: VoteOptions) -> Labels:
+    """The votes, with the gold if there is some.
+
+    Parameters
+    ----------
+    path : str
+        The file; "-" is standard input.
+    how : VoteOptions
+    """
+    from trueup.io import read_gold, read_labels
+
+    check_one_stdin(path, how.gold)
+    labels = read_labels(
+        path,
+        item=how.item,
+        labeler=how.labeler,
+        label=how.label,
+        missing=[_blank_as_none(value) for value in how.no_vote],
+        abstain=[_blank_as_none(value) for value in how.abstain],
+        duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+        file_format=_format_of(path, how.file_format),
+    )
+    if how.gold is None:
+        return labels
+    truths = read_gold(
+        how.gold,
+        item=how.item,
+        label=how.gold_column or how.label,
+        missing=[None, *how.no_vote],
+        labels=labels,
+        file_format=_format_of(how.gold, how.file_format),
+    )
+    return labels.with_gold(truths)
+
+
+def read_systems(
+    paths: str | Sequence[str], labels: Labels, how: PredictionOptions, *, item: str, file_format: str | None = None
+) -> Predictions:
+    """The predictions of one file, or of several files with a system each, named by the files.
+
+    Parameters
+    ----------
+    paths : str or sequence of str
+    labels : Labels
+        The votes they belong to; text in the files is read as the names these have.
+    how : PredictionOptions
+    item : str
+        The column of the items (`VoteOptions.item`).
+    file_format : str, optional
+        Of standard input.
+    """
+    from trueup.predictions import Predictions
+
+    files = [paths] if isinstance(paths, str) else list(paths)
+    check_one_stdin(*files)
+    if len(files) == 1:
+        return _read_file(files[0], labels, how, item, file_format)
+    found: dict[Hashable, Predictions] = {}
+    for path in files:
+        one = _read_file(path, labels, how, item, file_format)
+        stem = "standard input" if path == STANDARD_INPUT else Path(path).name.split(".")[0]
+        many = one.n_systems > 1
+        for name in one.systems.tolist():
+            key = f"{stem}: {name}" if many else stem
+            if key in found:
+                raise InvalidPredictions(
+                    f"each system needs a name of its own, got {key!r} twice; rename the file {path!r}, or put all "
+                    "systems in one file with a column 'system'"
+                )
+            found[key] = one[name]
+    return Predictions.stack(found)
+
+
+def one_system(predictions: Predictions, wanted: str | None) -> Predictions:
+    """The system of this name, or all if none is named."""
+    if wanted is None:
+        return predictions
+    return predictions[_named(wanted, predictions.systems.tolist(), "system", "systems")]
+
+
+def _read_file(path: str, labels: Labels, how: PredictionOptions, item: str, file_format: str | None) -> Predictions:
+    from trueup.io import read_predictions
+
+    known = _format_of(path, file_format)
+    probabilities = dict(key_and_value(text, option="--probability") for text in how.probability)
+    return read_predictions(
+        path,
+        item=item,
+        prediction=how.prediction,
+        score=how.score,
+        probabilities={class_named(labels, name): column for name, column in probabilities.items()},
+        system=how.system or (_SYSTEM if _has_column(path, _SYSTEM, known) else None),
+        positive=None if how.positive is None else class_named(labels, how.positive),
+        threshold=how.threshold,
+        labels=labels,
+        file_format=known,
+    )
+
+
+def _has_column(path: str, column: str, file_format: Any) -> bool:
+    """Whether a file has a column; standard input cannot be looked into and read again."""
+    from trueup._files import open_table
+
+    if path == STANDARD_INPUT:
+        return False
+    with open_table(path, file_format=file_format) as table:
+        return column in table.columns
+
+
+def _format_of(path: str, file_format: str | None) -> Any:
+    """The format of standard input as given; that of a file is told by its suffix."""
+    return file_format if path == STANDARD_INPUT else None
+
+
+def _blank_as_none(value: str) -> str | None:
+    return value or None
+
+
+def key_and_value(text: str, *, option: str) -> tuple[str, str]:
+    """The two sides of ``KEY=VALUE``, split at the last equals sign.
+
+    Examples
+    --------
+    >>> key_and_value("accuracy=0.9", option="--fail-below")
+    ('accuracy', '0.9')
+    """
+    key, equals, value = text.rpartition("=")
+    if not (key and equals and value):
+        raise InvalidParameter(f"{option} takes NAME=VALUE, got {text!r}; write e.g. {option} name=value")
+    return key, value
+
+
+def class_named(labels: Labels, text: str) -> Hashable:
+    """The class that a text on the command line means: ``1`` is the number if the labels are numbers."""
+    return _named(text, labels.classes.tolist(), "class", "classes")
+
+
+def item_named(labels: Labels, text: str) -> Hashable:
+    """The item that a text on the command line means."""
+    return _named(text, labels.items.tolist(), "item", "items")
+
+
+def _named(text: str, names: list[Any], what: str, plural: str) -> Hashable:
+    from trueup._validation import did_you_mean, preview
+
+    for name in names:
+        if str(name) == text:
+            return name  # type: ignore[no-any-return]
+    raise InvalidParameter(
+        f"there is no {what} {text!r}, got the {plural} {preview(names, most=10)}{did_you_mean(text, names[:1000])}"
+    )
+
+
+def about_files(**paths: str | Sequence[str] | None) -> dict[str, Any]:
+    """Name and SHA-256 of each file read, for reproduction: ``{"votes": {"file": …, "sha256": …}}``."""
+    import hashlib
+
+    def one(path: str) -> dict[str, str | None]:
+        if path == STANDARD_INPUT:
+            return {"file": "standard input", "sha256": None}
+        with Path(path).open("rb") as stream:
+            return {"file": path, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+    return {
+        role: one(given) if isinstance(given, str) else [one(path) for path in given]
+        for role, given in paths.items()
+        if given is not None
+    }

@@ -1,0 +1,249 @@
+"""A vetting session in memory: its files read, its test set up, names typed by people understood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.active import ActiveTest
+from trueup.cli._options import PredictionOptions, VoteOptions
+from trueup.cli._reading import class_named, read_systems, read_votes
+from trueup.cli._session_file import KnownFile, SessionFile
+from trueup.cli._tables import by_name, parse_pairs, plain_cell
+from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup.io import read_gold
+
+if TYPE_CHECKING:
+    from trueup.cli.vet import SessionOptions
+    from trueup.labels import Labels
+
+__all__ = ["Vetting", "begin", "resume"]
+
+_STOPPING = ("budget", "half_width", "prob_better")  # may be changed on the way
+
+
+@dataclass
+class Vetting:
+    """An open session.
+
+    Attributes
+    ----------
+    path : Path
+        Of the session file.
+    file : SessionFile
+        What it held when it was read.
+    labels : Labels
+    systems : list
+        The names of the systems under test.
+    test : ActiveTest
+    """
+
+    path: Path
+    file: SessionFile
+    labels: Labels
+    systems: list[Hashable]
+    test: ActiveTest
+    reasons: dict[Hashable, str] = field(default_factory=dict)
+
+    def save(self) -> None:
+        """Write the session file, whole or not at all."""
+        waiting = [[item, why] for item, why in self.waiting()]
+        replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting).save(self.path)
+
+    def ask(self, n: int) -> list[tuple[Hashable, str]]:
+        """New items to vet, and why."""
+        found = [(one.item, one.why) for one in self.test.ask(n).details]
+        self.reasons |= dict(found)
+        return found
+
+    def tell(self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool) -> int:
+        """Take answers; returns how many are new."""
+        before = self.test.n_vetted
+        try:
+            self.test.tell(answers, who=who, correct=correct)
+        except InvalidParameter as error:
+            raise InvalidParameter(str(error).replace("pass correct=True", "use --correct")) from error
+        return self.test.n_vetted - before
+
+    def waiting(self) -> list[tuple[Hashable, str]]:
+        """The items that wait for an answer, and why they were asked."""
+        return [(item, self.reasons.get(item, "")) for item in self.test.waiting]
+
+    def item(self, text: str) -> Hashable:
+        """The item that a text means."""
+        known = by_name(self.labels.items.tolist())
+        if text not in known:
+            raise InvalidParameter(f"there is no item {text!r} in the votes, got it; use the names that 'vet ask' gave")
+        return known[text]
+
+    def typed(self, texts: Iterable[str]) -> dict[Hashable, Hashable]:
+        """Answers written ITEM=CLASS, where both names may hold equals signs themselves."""
+        items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
+        found: dict[Hashable, Hashable] = {}
+        for text in texts:
+            cuts = [k for k, sign in enumerate(text) if sign == "="]
+            meant = [k for k in cuts if text[:k] in items and _class_meant(text[k + 1 :], classes) is not None]
+            if len(meant) != 1:
+                raise InvalidParameter(_what_is_wrong(text, cuts, len(meant), items, list(classes)))
+            item, truth = items[text[: meant[0]]], _class_meant(text[meant[0] + 1 :], classes)
+            if found.setdefault(item, truth) != truth:
+                raise InvalidParameter(f"an item has one truth, got two for {str(item)!r}; give one of them")
+        return found
+
+    def read(self, source: str, *, item: str, truth: str) -> dict[Hashable, Hashable]:
+        """Answers from a file; rows without one are left out."""
+        answers = read_gold(source, item=item, label=truth, missing=[None], labels=self.labels)
+        if not answers:
+            raise InvalidFile(f"{source!r} has no answers, got an empty column {truth!r}; fill it in and save the file")
+        items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
+        found = {}
+        for name, answer in answers.items():
+            meant = _class_meant(str(answer), classes)
+            found[plain_cell(name, items)] = answer if meant is None else meant
+        return found
+
+
+def _class_meant(text: str, classes: Mapping[str, Hashable]) -> Hashable | None:
+    """The class that a text means: as it is, without blanks around it, or in other case if that is clear.
+
+    A spreadsheet makes TRUE of true.
+    """
+    for written in (text, text.strip(), plain_cell(text, classes)):
+        if written in classes:
+            return classes[written]
+    alike = [name for name in classes if name.casefold() == text.strip().casefold()]
+    return classes[alike[0]] if len(alike) == 1 else None
+
+
+def _what_is_wrong(text: str, cuts: Sequence[int], n_meant: int, items: Mapping[str, Any], classes: list[str]) -> str:
+    from trueup._validation import preview
+
+    if not cuts:
+        return f"answers must be written ITEM=CLASS, got {text!r}; put the item before the class"
+    if n_meant:
+        return f"{text!r} can be read in several ways, got {n_meant} of them; give the answers with --from FILE"
+    named = next((text[:k] for k in reversed(cuts) if text[:k] in items), None)
+    if named is None:
+        return f"there is no item {text[: cuts[0]]!r} in the votes, got {text!r}; use the names that 'vet ask' gave"
+    return (
+        f"the truth of {named!r} must be one of the classes {preview(classes, most=10)}, got "
+        f"{text[len(named) + 1 :]!r}; use one of them"
+    )
+
+
+def begin(
+    session: Path,
+    votes: str,
+    predictions: Sequence[str],
+    settings: SessionOptions,
+    how: VoteOptions,
+    how_predicted: PredictionOptions,
+) -> Vetting:
+    """A new session on these files."""
+    roles = {"votes": votes, **({"gold": how.gold} if how.gold else {})}
+    roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
+    files = {role: KnownFile.of(Path(path), session) for role, path in roles.items()}
+    reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
+    labels = read_votes(votes, how)
+    systems = read_systems(list(predictions), labels, how_predicted, item=how.item)
+    _check_names(labels)
+    given = _given(settings)
+    if settings.categories is not None:
+        given["categories"] = _categories(settings.categories, labels, how.item)
+    if how_predicted.positive is not None:
+        given["positive"] = class_named(labels, how_predicted.positive)
+    options = parse_pairs(settings.option or [], option="--option")
+    test = ActiveTest(systems, labels, **given, **options)
+    file = SessionFile(files, reading, json.loads(test.to_json()))
+    return Vetting(session, file, labels, list(systems.systems.tolist()), test)
+
+
+def _check_names(labels: Labels) -> None:
+    """A session is JSON, which has text and numbers only."""
+    for what, names in (("item", labels.items.tolist()), ("class", labels.classes.tolist())):
+        odd = next((name for name in names if not isinstance(name, str | int | float)), None)
+        if odd is not None:
+            raise InvalidFile(
+                f"every {what} of a session must be text or a number, got {odd!r:.60}; write the names as text"
+            )
+
+
+def resume(
+    session: Path,
+    settings: SessionOptions | None = None,
+    how: VoteOptions | None = None,
+    how_predicted: PredictionOptions | None = None,
+    *,
+    votes: str | None = None,
+    predictions: Sequence[str] | None = None,
+) -> Vetting:
+    """A session as it was left; its files must be as they were.
+
+    What is said again about files and settings must be what was said first, but for the rules of stopping.
+    """
+    file = SessionFile.load(session)
+    found = {role: known.find(session) for role, known in file.files.items()}
+    _check_same_files(session, file, votes, list(predictions or []))
+    try:
+        stored = VoteOptions(**file.reading["votes"]), PredictionOptions(**file.reading["predictions"])
+    except (KeyError, TypeError) as error:
+        raise InvalidFile(f"{str(session)!r} is damaged, got no way to read its files; begin a new one") from error
+    for said, was in zip((how, how_predicted), stored, strict=True):
+        if said is not None and said not in (type(said)(), was):
+            raise InvalidParameter(
+                f"how files are read is fixed when a session begins, got other options for {str(session)!r}; begin a "
+                "new session"
+            )
+    read_as = replace(stored[0], gold=str(found["gold"])) if "gold" in found else stored[0]
+    labels = read_votes(str(found["votes"]), read_as)
+    paths = [str(found[role]) for role in file.files if role.startswith("predictions")]
+    systems = read_systems(paths, labels, stored[1], item=read_as.item)
+    changed = {} if settings is None else _changed(session, settings, file.test.get("settings", {}))
+    try:
+        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed)
+    except (TypeError, KeyError) as error:
+        raise InvalidFile(f"{str(session)!r} is damaged, got {error!s:.80}; begin a new session") from error
+    reasons = {item: why for item, why in file.reasons if isinstance(item, Hashable)}
+    return Vetting(session, file, labels, list(systems.systems.tolist()), test, reasons)
+
+
+def _check_same_files(session: Path, file: SessionFile, votes: str | None, predictions: Sequence[str]) -> None:
+    """Files that are named again must be those of the session."""
+    known = [one.sha256 for role, one in file.files.items() if role.startswith("predictions")]
+    named = [KnownFile.of(Path(path), session).sha256 for path in predictions]
+    same = not named or named == known
+    if votes is not None:
+        same = same and KnownFile.of(Path(votes), session).sha256 == file.files["votes"].sha256
+    if not same:
+        raise InvalidParameter(
+            f"the files of a session are fixed when it begins, got others for {str(session)!r}; leave them out, or "
+            "name a new session file"
+        )
+
+
+def _given(settings: SessionOptions) -> dict[str, Any]:
+    """What was said, as `ActiveTest` names it; categories and options of the strategy apart."""
+    named = {name: value for name, value in asdict(settings).items() if name not in ("categories", "option", "seed")}
+    given = {name: value for name, value in named.items() if value is not None}
+    return given if settings.seed is None else {**given, "random_state": settings.seed}
+
+
+def _changed(session: Path, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
+    given = _given(settings)
+    fixed = [name for name, value in given.items() if name not in _STOPPING and was.get(name) != value]
+    fixed += [name for name in ("categories", "option") if getattr(settings, name)]
+    if fixed:
+        flag = "--seed" if fixed[0] == "random_state" else "--" + fixed[0].replace("_", "-")
+        raise InvalidParameter(
+            f"{flag} is fixed when a session begins, got another for {str(session)!r}; begin a new session"
+        )
+    return {name: value for name, value in given.items() if name in _STOPPING}
+
+
+def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable]:
+    """The category of each item, as text; kept in the session file itself."""
+    found = read_gold(path, item=item, label="category", labels=labels)
+    return {name: str(category) for name, category in found.items()}

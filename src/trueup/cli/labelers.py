@@ -1,0 +1,185 @@
+"""`trueup labelers`: who can be trusted, who does not look, and do they err together?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup.cli._bundles import unbundled
+from trueup.cli._console import complain, interval, number, percent, print_json, print_table, progress_bar, say, shown
+from trueup.cli._exit import fail_on
+from trueup.cli._options import AsJson, FailIfDependent, Level, Noise, Seed, VoteOptions, VotesFile
+from trueup.cli._tables import Plot, silenced
+from trueup.cli._words import for_the_command_line
+
+if TYPE_CHECKING:
+    from trueup.labelers import LabelerRanking, RankedLabeler
+    from trueup.noise import EffectiveLabelers, IndependenceCheck
+
+__all__ = ["labelers"]
+
+_SPAMMER = 0.5  # more probably a spammer than not
+
+_KEYS: dict[str, Callable[[RankedLabeler], Any]] = {
+    "information": lambda row: -row.information.mean,
+    "accuracy": lambda row: -row.accuracy.mean,
+    "votes": lambda row: -row.votes,
+    "bias": lambda row: -abs(row.bias.mean),
+    "spam": lambda row: -row.spam_probability,
+    "name": lambda row: shown(row.labeler),
+}
+
+
+@unbundled
+def labelers(
+    votes: VotesFile,
+    how: VoteOptions,
+    noise: Noise = "dawid-skene",
+    sort: Annotated[str, typer.Option("--sort", help=f"Order of the rows: {', '.join(_KEYS)}.")] = "information",
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="N", min=1, show_default=False, help="Show the first N rows only.")
+    ] = None,
+    level: Level = 0.95,
+    spam_prior: Annotated[
+        float, typer.Option("--spam-prior", help="Share of labelers expected beforehand not to look at all.")
+    ] = 0.1,
+    fail_if_dependent: FailIfDependent = False,
+    fail_if_spam: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-if-spam",
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            show_default=False,
+            help="Exit with 1 if more than this share of the votes is by labelers who are more probably spammers "
+            "than not.",
+        ),
+    ] = None,
+    plot: Plot = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
+    from trueup._findings import about_votes
+    from trueup._validation import check_choice, check_level
+    from trueup.cli._reading import read_votes
+    from trueup.cli._tables import check_picture, save_plot
+    from trueup.labelers import rank
+    from trueup.noise import effective_labelers
+
+    check_choice(sort, tuple(_KEYS), name="--sort")
+    check_level(level, name="--level")
+    check_level(spam_prior, name="--spam-prior")
+    picture = None if plot is None else check_picture(plot)
+    labels = read_votes(votes, how)
+    with progress_bar("ranking labelers") as hear:
+        ranking = rank(
+            labels,
+            noise=noise,
+            by="accuracy" if sort == "accuracy" else "information",
+            level=level,
+            spam_prior=spam_prior,
+            random_state=seed,
+        )
+        if hear is not None:
+            hear(0.7)  # about; the sampler takes most of the time
+        warnings, independence = about_votes(labels, learned=True, drawn=False, check_dependence=True)
+        effective = None
+        if (labels.votes_per_item > 1).any():
+            with silenced():  # what it would warn of is among the warnings
+                effective = effective_labelers(labels, random_state=seed)
+    spam_votes = sum(row.votes for row in ranking if row.spam_probability > _SPAMMER)
+    spam_share = spam_votes / max(labels.n_votes, 1)
+    rows = sorted(ranking, key=_KEYS[sort])[:top]
+    if picture is not None:
+        save_plot(ranking.plot(), picture)
+    if as_json:
+        print_json(
+            {
+                "labelers": [_record(row, level) for row in rows],
+                "n_labelers": labels.n_labelers,
+                "n_votes": labels.n_votes,
+                "sort": sort,
+                "level": level,
+                "noise": noise,
+                "seed": seed,
+                "effective": None if effective is None else vars(effective),
+                "independence": None if independence is None else _independence(independence),
+                "spam_vote_share": spam_share,
+                "warnings": warnings,
+            }
+        )
+    else:
+        _print(ranking, rows, effective, independence, warnings, level=level, noise=noise)
+    dependent = independence is not None and independence.dependent
+    findings = (
+        [for_the_command_line(independence.sentence)]
+        if fail_if_dependent and independence is not None and dependent
+        else []
+    )
+    if fail_if_spam is not None and spam_share > fail_if_spam:
+        findings.append(
+            f"{spam_share:.1%} of the votes are by labelers who are more probably spammers than not, more than "
+            f"{fail_if_spam:.1%}"
+        )
+    fail_on(findings)
+
+
+def _print(
+    ranking: LabelerRanking,
+    rows: list[RankedLabeler],
+    effective: EffectiveLabelers | None,
+    independence: IndependenceCheck | None,
+    warnings: list[str],
+    *,
+    level: float,
+    noise: str,
+) -> None:
+    print_table(
+        ("labeler", "votes", "accuracy", f"{level:.0%} interval", "bits a vote", "bias", "spam", "rank"),
+        [
+            (
+                shown(row.labeler),
+                f"{row.votes:,}",
+                number(row.accuracy.mean),
+                interval(*row.accuracy.interval(level)),
+                number(row.information.mean),
+                f"{row.bias.mean:+.3f} {shown(row.bias_class)}",
+                percent(row.spam_probability),
+                "–".join(dict.fromkeys(map(str, row.rank))),
+            )
+            for row in rows
+        ],
+    )
+    if len(rows) < len(ranking):
+        say(f"… and {len(ranking) - len(rows):,} more.")
+    say("spam: the probability that no vote depends on the truth; bias: answered more often than true.")
+    if effective is not None:
+        say(effective.sentence)
+    if independence is not None:
+        say(for_the_command_line(independence.sentence))
+        if independence.dependent and noise != "subtypes":
+            say(
+                "What to do: run this again with --noise subtypes, and let an expert look at some items with "
+                "'trueup vet'."
+            )
+    for sentence in warnings:
+        if independence is None or sentence != independence.sentence:
+            complain(for_the_command_line(sentence), kind="warning")
+
+
+def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
+    found: dict[str, Any] = {"labeler": row.labeler, "votes": row.votes}
+    for name in ("accuracy", "information", "bias", "spam"):
+        estimate = getattr(row, name)
+        low, high = estimate.interval(level)
+        found[name] = {"mean": estimate.mean, "low": low, "high": high}
+    found |= {"bias_class": row.bias_class, "spam_probability": row.spam_probability, "rank": row.rank}
+    return found
+
+
+def _independence(found: IndependenceCheck) -> dict[str, Any]:
+    return {**vars(found), "dependent": found.dependent}

@@ -1,0 +1,321 @@
+"""`trueup rates`: from the rates that labels show to the rates that are true; numbers in, numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trueup.cli._console import interval, number, print_json, print_table, say
+from trueup.cli._exit import fail_on
+from trueup.cli._options import AsJson, Level, Seed
+from trueup.cli._tables import parse_matrix, parse_rate
+from trueup.exceptions import InvalidParameter
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="True error from apparent error, its bounds, break-even points, and what a label is worth; only rates are "
+    "needed, no votes. A rate is written 0.12, 12% or as a count, 120/1000.",
+    no_args_is_help=True,
+)
+
+Apparent = Annotated[
+    str, typer.Option(metavar="RATE", help="How often label and prediction differ; a count, 120/1000, gives -n too.")
+]
+Mislabeling = Annotated[
+    str, typer.Option(metavar="RATE", help="How often labels are wrong; a count, 5/100, gives --n-checked too.")
+]
+TrueRate = Annotated[str, typer.Option("--error", metavar="RATE", help="The true error rate, about.")]
+Classes = Annotated[int, typer.Option("--classes", metavar="C", help="Number of classes.")]
+Items = Annotated[
+    int | None, typer.Option("-n", "--n-items", metavar="N", show_default=False, help="Items that were counted.")
+]
+Checked = Annotated[
+    int | None,
+    typer.Option(
+        "--n-checked",
+        metavar="M",
+        show_default=False,
+        help="Labels that were checked to know how often they are wrong; without it that is taken as known.",
+    ),
+]
+Combine = Annotated[
+    str, typer.Option("--combine", help="How the labels of an item become one: majority, or optimistic (any right).")
+]
+
+
+@app.command("true-error")
+def true_error(
+    *,
+    apparent: Apparent,
+    mislabeling: Mislabeling,
+    n: Items = None,
+    n_checked: Checked = None,
+    classes: Classes = 2,
+    level: Level = 0.95,
+    method: Annotated[str, typer.Option("--method", help="Of the interval: score, bootstrap, fieller, delta.")] = (
+        "score"
+    ),
+    fail_above: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-above",
+            metavar="RATE",
+            show_default=False,
+            help="Exit with 1 if the true error is surely above, i.e. the whole interval is.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The true error rate, if labels and classifier err independently (Rogan-Gladen)."""
+    from trueup import rates
+
+    (a, counted), (eps, looked_at) = _rate(apparent, "--apparent"), _rate(mislabeling, "--mislabeling")
+    n, n_checked = _one(n, counted, "-n"), _one(n_checked, looked_at, "--n-checked")
+    if fail_above is not None and n is None:
+        raise InvalidParameter("--fail-above needs an interval, got no number of items; give -n")
+    found = rates.true_error(apparent=a, mislabeling=eps, n=n, n_checked=n_checked, n_classes=classes)
+    low, high = (float(end) for end in found.interval(level, method=method))  # type: ignore[arg-type]
+    least, most = rates.error_bounds(apparent=a, mislabeling=eps, n_classes=classes, dependence="any")
+    if as_json:
+        print_json(
+            {
+                "true_error": float(found),
+                "raw": found.raw,
+                "low": low,
+                "high": high,
+                "level": level,
+                "method": method,
+                "truncated": found.truncated,
+                "prob_negative": found.prob_negative,
+                "bounds": [least, most],
+                "apparent": a,
+                "mislabeling": eps,
+                "n": n,
+                "n_checked": n_checked,
+                "notes": list(found.notes),
+            }
+        )
+    else:
+        _table([("true error", float(found), (low, high))], level)
+        say(
+            f"That takes labels and classifier to err independently; without it these rates allow {float(least):.4f} "
+            f"to {float(most):.4f}."
+        )
+        if n is None:
+            say("There is no interval without the number of items: give -n, or a count such as --apparent 120/1000.")
+        _notes(found.notes)
+    if fail_above is not None and low > fail_above:
+        fail_on([f"the true error is surely above {fail_above:g}: it is between {low:.4f} and {high:.4f}"])
+
+
+@app.command("apparent-error")
+def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as_json: AsJson = False) -> None:
+    """How often labels and a classifier of a known error will differ, if both err independently."""
+    from trueup import rates
+
+    e, eps = _rate(error, "--error")[0], _rate(mislabeling, "--mislabeling")[0]
+    shown = float(rates.apparent_error(error=e, mislabeling=eps, n_classes=classes))
+    _answer({"apparent_error": shown, "error": e, "mislabeling": eps}, "apparent error", shown, as_json)
+
+
+@app.command()
+def bounds(
+    *,
+    apparent: Apparent,
+    mislabeling: Mislabeling,
+    classes: Classes = 2,
+    dependence: Annotated[
+        str, typer.Option("--dependence", help="non-negative: errors come together rather than not; or any.")
+    ] = "non-negative",
+    as_json: AsJson = False,
+) -> None:
+    """The least and the largest true error that the rates allow, if errors may come together."""
+    from trueup import rates
+
+    a, eps = _rate(apparent, "--apparent")[0], _rate(mislabeling, "--mislabeling")[0]
+    low, high = rates.error_bounds(apparent=a, mislabeling=eps, n_classes=classes, dependence=dependence)  # type: ignore[arg-type]
+    if as_json:
+        print_json({"low": low, "high": high, "dependence": dependence, "apparent": a, "mislabeling": eps})
+        return
+    print_table(("quantity", "bounds"), [("true error", interval(float(low), float(high), 4))])
+    say("These are bounds of the rates themselves; they carry no sampling error.")
+
+
+@app.command("break-even")
+def break_even(
+    *,
+    labeler: Annotated[str, typer.Option("--labeler", metavar="RATE", help="The labelers' precision and recall.")],
+    prevalence: Annotated[str, typer.Option("--prevalence", metavar="RATE", help="The share of positive items.")],
+    apparent: Annotated[
+        str | None,
+        typer.Option("--apparent", metavar="RATE", show_default=False, help="Precision and recall against labels."),
+    ] = None,
+    true: Annotated[
+        str | None,
+        typer.Option("--true", metavar="RATE", show_default=False, help="The true ones, to ask what labels show."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Precision where it equals recall: the true one from what labels show, or the other way round."""
+    from trueup import rates
+
+    if (apparent is None) == (true is None):
+        raise InvalidParameter("one of --apparent and --true is needed, got both or none; give the one you know")
+    own, share = _rate(labeler, "--labeler")[0], _rate(prevalence, "--prevalence")[0]
+    known: dict[str, Any] = {"labeler": own, "prevalence": share}
+    if apparent is not None:
+        a = _rate(apparent, "--apparent")[0]
+        r = float(rates.true_break_even(apparent=a, **known))
+        _answer({"true_break_even": r, "apparent": a, **known}, "true precision and recall", r, as_json)
+        if not 0 <= r <= 1 and not as_json:
+            say("! It is outside 0 to 1: the rates contradict each other, or were counted on few items.")
+        return
+    r = _rate(str(true), "--true")[0]
+    a = float(rates.apparent_break_even(break_even=r, **known))
+    _answer({"apparent_break_even": a, "true": r, **known}, "apparent precision and recall", a, as_json)
+
+
+@app.command()
+def confusion(
+    *,
+    joint: Annotated[
+        str,
+        typer.Option(
+            "--joint", metavar="MATRIX", help="Counts of label (rows) and prediction (columns): '520,60;80,340'."
+        ),
+    ],
+    labeler: Annotated[
+        str, typer.Option("--labeler", metavar="MATRIX", help="Checked labels: truth in rows, label in columns.")
+    ],
+    n: Items = None,
+    n_checked: Checked = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="Also this metric; may be given several times.")
+    ] = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """A classifier's confusion matrix behind labels that confuse classes in their own way."""
+    from trueup import rates
+
+    found = rates.recover_confusion(
+        joint=parse_matrix(joint, option="--joint"),
+        labeler=parse_matrix(labeler, option="--labeler"),
+        n=n,
+        n_checked=n_checked,
+    )
+    ends = tuple(float(end) for end in found.error_interval(level))
+    rows: list[tuple[str, float | None, tuple[float, float]]] = [("error", float(found.error), (ends[0], ends[1]))]
+    for name in metric or []:
+        estimate = found.estimate(name, random_state=seed)
+        rows.append((name, estimate.mean, estimate.interval(level)))
+    if as_json:
+        metrics = {name: {"mean": mean, "low": low, "high": high} for name, mean, (low, high) in rows}
+        print_json(
+            {
+                "confusion": found.confusion,
+                "prior": found.prior,
+                "metrics": metrics,
+                "level": level,
+                "truncated": found.truncated,
+            }
+        )
+        return
+    matrix = found.confusion
+    print_table(
+        ("truth", *(f"predicted {k}" for k in range(len(matrix)))),
+        [(str(k), *(number(float(cell)) for cell in row)) for k, row in enumerate(matrix)],
+        title="Of the items of each class, how they are predicted",
+    )
+    _table(rows, level)
+    if found.truncated:
+        say("! Cells were negative before truncation: by chance, or because errors are not independent.")
+
+
+@app.command()
+def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as_json: AsJson = False) -> None:
+    """How many noisy labels tell as much about the error rate as a perfect one."""
+    from trueup import rates
+
+    e, eps = _rate(error, "--error")[0], _rate(mislabeling, "--mislabeling")[0]
+    labels = float(rates.noisy_labels_per_perfect(error=e, mislabeling=eps, n_classes=classes))
+    shown = {"noisy_labels_per_perfect": labels, "error": e, "mislabeling": eps}
+    _answer(shown, "noisy labels for a perfect one", labels, as_json)
+
+
+@app.command()
+def policy(
+    *,
+    error: TrueRate,
+    mislabeling: Mislabeling,
+    labelers: Annotated[int, typer.Option("--labelers", metavar="K", help="Labelers there are.")],
+    items: Annotated[int, typer.Option("--items", metavar="N", help="Items that each of them is paid for.")] = 1,
+    combine: Combine = "majority",
+    as_json: AsJson = False,
+) -> None:
+    """Should labelers look at the same items, or each at others?"""
+    from trueup import rates
+
+    e, eps = _rate(error, "--error")[0], _rate(mislabeling, "--mislabeling")[0]
+    given: dict[str, Any] = {"mislabeling": eps, "n_labelers": labelers, "combine": combine}
+    found = rates.labeling_policy(error=e, n_items=items, **given)
+    boundary = float(rates.policy_boundary(**given)) if labelers > 1 else None
+    if as_json:
+        print_json(
+            {
+                "best": found.best,
+                "different_std": found.different_std,
+                "same_std": found.same_std,
+                "combined_mislabeling": found.combined_mislabeling,
+                "boundary": boundary,
+                "error": e,
+                "n_items": items,
+                **given,
+            }
+        )
+        return
+    print_table(
+        ("labelers look at", "standard error"),
+        [
+            ("different items", number(float(found.different_std), 4)),
+            ("the same items", number(float(found.same_std), 4)),
+        ],
+    )
+    say(f"Better: {found.best} items.")
+    if boundary is not None:
+        say(f"The same items are better only for a true error below {boundary:.4f}.")
+
+
+def _rate(text: str, option: str) -> tuple[float, int | None]:
+    return parse_rate(text, option=option)
+
+
+def _one(given: int | None, counted: int | None, option: str) -> int | None:
+    """The number of items from its option or from a count; they must not differ."""
+    if given is not None and counted is not None and given != counted:
+        raise InvalidParameter(f"{option} must be the number in the count, {counted}, got {given}; give one of them")
+    return counted if given is None else given
+
+
+def _table(rows: Sequence[tuple[str, float | None, tuple[float, float]]], level: float) -> None:
+    print_table(
+        ("quantity", "value", f"{level:.0%} interval"),
+        [(name, number(value, 4), interval(*ends, 4)) for name, value, ends in rows],
+    )
+
+
+def _answer(data: dict[str, Any], name: str, value: float, as_json: bool) -> None:
+    """One number."""
+    if as_json:
+        print_json(data)
+    else:
+        print_table(("quantity", "value"), [(name, number(value, 4))])
+
+
+def _notes(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        say(f"! {sentence}")

@@ -1,0 +1,349 @@
+"""`trueup vet`: active testing with a session file: ask which items to vet, tell the answers, see where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup.cli._bundles import unbundled
+from trueup.cli._console import complain, interval, note, number, print_json, print_table, say, shown
+from trueup.cli._exit import fail_on
+from trueup.cli._options import AsJson, PredictionOptions, VoteOptions
+from trueup.cli._session_file import locked
+from trueup.cli._tables import Plot, csv_text, safe_cell
+from trueup.cli._words import for_the_command_line
+from trueup.exceptions import InvalidFile, InvalidParameter
+
+if TYPE_CHECKING:
+    from trueup.active import ActiveTest
+    from trueup.cli._vetting import Vetting
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Let an expert look at the items that matter: ask which, tell what she found, see the estimate. Everything "
+    "is kept in one session file.",
+    no_args_is_help=True,
+)
+_TEST = "How to test (fixed when the session begins, but for the last three)"
+
+SessionPath = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file (JSON).")]
+Who = Annotated[str | None, typer.Option("--who", metavar="NAME", show_default=False, help="The expert, for the log.")]
+
+
+def _option(flag: str, metavar: str, text: str) -> Any:
+    return typer.Option(flag, metavar=metavar, show_default=False, help=text, rich_help_panel=_TEST)
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """The settings of a session; None where nothing was said."""
+
+    metric: Annotated[str | None, _option("--metric", "NAME", "What is measured; accuracy by default.")] = None
+    strategy: Annotated[
+        str | None,
+        _option(
+            "--strategy",
+            "NAME",
+            "propensity (the default), random, stratified, separate; or, without a valid interval, uncertainty, meec, "
+            "meec-paper, most-confident-mistake.",
+        ),
+    ] = None
+    estimator: Annotated[
+        str | None,
+        _option("--estimator", "NAME", "rectified (the default), vetted-only, bayes, learned, naive."),
+    ] = None
+    noise: Annotated[
+        str | None, _option("--noise", "NAME", "What the votes say before anyone looked; soft-truth by default.")
+    ] = None
+    categories: Annotated[
+        str | None,
+        _option(
+            "--categories", "FILE", "A category for each item (columns: item, category); the metric is their mean."
+        ),
+    ] = None
+    target: Annotated[str | None, _option("--target", "WHAT", "sample (the default) or population.")] = None
+    level: Annotated[float | None, _option("--level", "P", "Probability of the intervals; 0.95 by default.")] = None
+    option: Annotated[
+        list[str] | None, _option("--option", "NAME=VALUE", "An option of the strategy, e.g. floor=0.5.")
+    ] = None
+    seed: Annotated[int | None, _option("--seed", "N", "Seed of all chance; 0 by default.")] = None
+    budget: Annotated[int | None, _option("--budget", "N", "Answers that can be paid for.")] = None
+    half_width: Annotated[float | None, _option("--half-width", "W", "Stop once the interval is ± this.")] = None
+    prob_better: Annotated[
+        float | None, _option("--prob-better", "P", "Stop once the better of two systems is so surely better.")
+    ] = None
+
+
+@app.command()
+@unbundled
+def start(
+    session: SessionPath,
+    votes: Annotated[str, typer.Argument(metavar="VOTES", help="The votes: item, labeler, label.")],
+    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS...", help="The predictions.")],
+    settings: SessionOptions,
+    how: VoteOptions,
+    how_predicted: PredictionOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a session; 'vet ask' does the same if there is none yet."""
+    from trueup.cli._vetting import begin
+
+    with locked(session):
+        if session.exists():
+            raise InvalidFile(
+                f"{str(session)!r} must not exist yet, got a file; go on with 'trueup vet ask {session}', or name "
+                "another"
+            )
+        vetting = begin(session, votes, predictions, settings, how, how_predicted)
+        vetting.save()
+    if as_json:
+        print_json({"session": str(session), **_standing(vetting)})
+    else:
+        say(f"Began {session}: {vetting.test!r}.")
+
+
+@app.command()
+@unbundled
+def ask(
+    session: SessionPath,
+    settings: SessionOptions,
+    how: VoteOptions,
+    how_predicted: PredictionOptions,
+    votes: Annotated[
+        str | None, typer.Argument(metavar="[VOTES]", show_default=False, help="The votes, the first time.")
+    ] = None,
+    predictions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PREDICTIONS]...", show_default=False, help="The predictions, the first time."),
+    ] = None,
+    n: Annotated[int, typer.Option("-n", "--number", metavar="N", min=1, help="How many items.")] = 10,
+    again: Annotated[bool, typer.Option("--again", help="No new items: those that wait for an answer.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            show_default=False,
+            help="Also write them for a spreadsheet: csv with the columns item, truth (to be filled in) and why.",
+        ),
+    ] = None,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Do not say why: that tells what the votes say, which sways an expert.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --out if it is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Which items to vet next, and why. The first time it needs the files; later only the session."""
+    from trueup._writing import check_writable, write_text_safely
+    from trueup.cli._vetting import begin, resume
+
+    if out is not None:
+        check_writable(out)
+        if out.exists() and not force:
+            raise InvalidFile(
+                f"{str(out)!r} must not exist yet, since answers in it would be lost, got a file; name another, or use "
+                "--force"
+            )
+    with locked(session):
+        if session.exists():
+            vetting = resume(session, settings, how, how_predicted, votes=votes, predictions=predictions)
+        elif votes is None or not predictions:
+            raise InvalidParameter(
+                f"there is no session {str(session)!r} yet, got no files to begin one; use 'trueup vet ask {session} "
+                "VOTES PREDICTIONS'"
+            )
+        else:
+            vetting = begin(session, votes, predictions, settings, how, how_predicted)
+        asked = vetting.waiting() if again else vetting.ask(n)
+        vetting.save()
+    whys = [(item, "" if blind else why) for item, why in asked]
+    if out is not None:
+        rows = [(safe_cell(item), "", safe_cell(why)) for item, why in whys]
+        header = ("item", "truth") if blind else ("item", "truth", "why")
+        write_text_safely(out, csv_text(header, [row[: len(header)] for row in rows]))
+    if as_json:
+        items = [{"item": item, **({} if blind else {"why": why})} for item, why in asked]
+        print_json({"session": str(session), "items": items, **_standing(vetting)})
+        return
+    _print_asked(vetting, whys, session, out, blind=blind)
+
+
+def _print_asked(
+    vetting: Vetting, asked: Sequence[tuple[Hashable, str]], session: Path, out: Path | None, *, blind: bool
+) -> None:
+    if not asked:
+        n_waiting = len(vetting.test.waiting)
+        reason = "No item waits for an answer." if not n_waiting else "The items that wait use up the budget."
+        say(f"No item to ask. {vetting.test.finished or reason}")
+        return
+    if blind:
+        for item, _ in asked:
+            say(shown(item))
+    else:
+        print_table(("item", ("why", "left")), asked)
+    note(f"classes: {', '.join(shown(name) for name in vetting.labels.classes.tolist())}")
+    if out is None:
+        note(f"answer with: trueup vet tell {session} ITEM=CLASS …")
+    else:
+        note(f"wrote {out}; fill in its column 'truth', then: trueup vet tell {session} --from {out}")
+
+
+@app.command()
+def tell(
+    *,
+    session: SessionPath,
+    answers: Annotated[
+        list[str] | None, typer.Argument(metavar="[ITEM=CLASS]...", show_default=False, help="What the expert found.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            show_default=False,
+            help="Answers from a file with columns item and truth, such as 'vet ask --out' wrote; rows with an empty "
+            "truth are left open; - is standard input.",
+        ),
+    ] = None,
+    item: Annotated[str, typer.Option("--item", metavar="COLUMN", help="Column of the items.")] = "item",
+    truth: Annotated[str, typer.Option("--truth", metavar="COLUMN", help="Column of the answers.")] = "truth",
+    who: Who = None,
+    correct: Annotated[bool, typer.Option("--correct", help="Allow answers that differ from earlier ones.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what the expert found; all answers are checked before any is taken."""
+    from trueup.cli._vetting import resume
+
+    if (not answers) == (source is None):
+        raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
+    with locked(session):
+        vetting = resume(session)
+        found = vetting.typed(answers or []) if source is None else vetting.read(source, item=item, truth=truth)
+        new = vetting.tell(found, who=who, correct=correct)
+        vetting.save()
+    if as_json:
+        print_json({"session": str(session), "told": len(found), "new": new, **_standing(vetting)})
+    else:
+        say(f"Answers taken: {len(found)}, of which new: {new}.")
+        _print_standing(vetting)
+
+
+@app.command()
+def skip(
+    *,
+    session: SessionPath,
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Items the expert passes on.")],
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """The expert passes on these items; they are not asked again."""
+    from trueup.cli._vetting import resume
+
+    with locked(session):
+        vetting = resume(session)
+        vetting.test.skip([vetting.item(text) for text in items], who=who)
+        vetting.save()
+    if as_json:
+        print_json({"session": str(session), "skipped": items, **_standing(vetting)})
+    else:
+        say(f"Items skipped: {len(items)}; waiting for an answer: {len(vetting.test.waiting)}.")
+
+
+@app.command()
+def status(
+    *,
+    session: SessionPath,
+    history: Annotated[bool, typer.Option("--history", help="Also the estimate as answers came in.")] = False,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="A step of the history.")] = 10,
+    plot: Plot = None,
+    fail_unless_finished: Annotated[
+        bool, typer.Option("--fail-unless-finished", help="Exit with 1 while the session should go on.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The estimate and its interval, what to know before trusting it, and whether it is time to stop."""
+    from trueup.cli._tables import check_picture, save_plot
+    from trueup.cli._vetting import resume
+
+    picture = None if plot is None else check_picture(plot)
+    vetting = resume(session)
+    test = vetting.test
+    if picture is not None:
+        save_plot(test.plot(every=every), picture)
+    rows = test.history(every=every) if history else []
+    if as_json:
+        found = {"session": str(session), **_standing(vetting)}
+        print_json({**found, "history": rows} if history else found)
+    else:
+        _print_standing(vetting)
+        if history:
+            print_table(
+                ("answers", test.pool.metric.name, f"{test.level:.0%} interval"),
+                [(int(row["n"]), number(row["mean"]), interval(row["low"], row["high"])) for row in rows],
+            )
+    if fail_unless_finished and test.finished is None:
+        fail_on([f"the session is not finished after {test.n_vetted} answers"])
+
+
+def _standing(vetting: Vetting) -> dict[str, Any]:
+    """Where a session stands, for machines."""
+    test = vetting.test
+    estimates = {}
+    for name in vetting.systems:
+        estimate = test.estimate(name)
+        low, high = estimate.interval(test.level)
+        estimates[str(name)] = {"mean": estimate.mean, "low": low, "high": high}
+    found: dict[str, Any] = {
+        "metric": test.pool.metric.name,
+        "level": test.level,
+        "estimates": estimates,
+        "n_vetted": test.n_vetted,
+        "n_items": vetting.labels.n_items,
+        "waiting": test.waiting,
+        "finished": test.finished,
+        "warnings": test.warnings,
+        "classes": vetting.labels.classes,
+    }
+    if len(vetting.systems) > 1:
+        found["ranking"] = test.ranking
+    return found
+
+
+def _print_standing(vetting: Vetting) -> None:
+    test = vetting.test
+    rows = []
+    for name in test.ranking:
+        estimate = test.estimate(name)
+        rows.append((shown(name), number(estimate.mean), interval(*estimate.interval(test.level))))
+    print_table(("system", test.pool.metric.name, f"{test.level:.0%} interval"), rows)
+    waiting = test.waiting
+    say(
+        f"{test.n_vetted:,} of {vetting.labels.n_items:,} items vetted, {len(waiting):,} waiting for an answer"
+        + (
+            ": " + ", ".join(shown(item) for item in waiting[:5]) + (", …" if len(waiting) > 5 else "")
+            if waiting
+            else ""
+        )
+        + "."
+    )
+    _print_order(test, vetting.systems)
+    say(f"Finished: {test.finished}" if test.finished else "Not finished: 'trueup vet ask' has more items.")
+    for sentence in test.warnings:
+        complain(for_the_command_line(sentence), kind="warning")
+
+
+def _print_order(test: ActiveTest, systems: Sequence[Hashable]) -> None:
+    if len(systems) < 2:
+        return
+    best, second = test.ranking[:2]
+    apart = test.difference(best, second)
+    say(
+        f"{shown(best)} minus {shown(second)}: {apart.mean:.3f} ({interval(*apart.interval(test.level))}); "
+        f"better with probability {test.prob_order(best, second):.3f}."
+    )

@@ -1,0 +1,249 @@
+"""The pictures of a report, from its data: each is one inline SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueup.report._words import decimals, number, percent, plain, shorten, span
+from trueup.report.svg import Drawing, Scale, ticks
+
+__all__ = [
+    "answer_strip",
+    "confusion_map",
+    "curve_figure",
+    "density_figure",
+    "interval_figure",
+    "labeler_scatter",
+    "metric_groups",
+]
+
+_WIDTH = 340
+Row = Mapping[str, Any]
+
+
+def _domain(rows: Sequence[Row], bounds: Sequence[float | None] = (None, None)) -> tuple[float, float] | None:
+    """Ends that hold every number shown, with some air, within the bounds of the metric."""
+    keys = ("mean", "low", "high", "dirty")
+    values = [row[key] for row in rows for key in keys if row.get(key) is not None]
+    if not values:
+        return None
+    low, high = min(values), max(values)
+    air = max((high - low) * 0.08, 0.004 * max(abs(low), abs(high), 0.25))
+    low, high = low - air, high + air
+    if bounds[0] is not None:
+        low = max(low, bounds[0])
+    if bounds[1] is not None:
+        high = min(high, bounds[1])
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _interval(d: Drawing, scale: Scale, y: float, row: Row) -> None:
+    """A bar from low to high, a dot at the mean, a diamond where the majority vote would be."""
+    if row.get("low") is not None and row.get("high") is not None:
+        left, right = scale(row["low"]), scale(row["high"])
+        d.rect("bar", left, y - 5, max(right - left, 2), 10, rx=3)
+    if row.get("dirty") is not None:
+        d.diamond("dirty", scale(row["dirty"]), y, 5.5)
+    if row.get("mean") is not None:
+        d.circle("dot", scale(row["mean"]), y, 4)
+
+
+def answer_strip(metric: Row) -> str | None:
+    """The interval of the leading metric on the whole scale of it, and where the majority vote would be."""
+    low, high = metric["bounds"]
+    domain: tuple[float, float] | None = (low, high) if None not in (low, high) else _domain([metric])
+    if domain is None or metric["mean"] is None:
+        return None
+    d = Drawing(_WIDTH, 58, _spoken(metric))
+    scale = Scale(domain[0], domain[1], 8, _WIDTH - 8)
+    d.line("axis", 8, 22, _WIDTH - 8, 22)
+    _interval(d, scale, 22, metric)
+    for x, words in scale.ticks(5):
+        d.line("axis", x, 19, x, 25)
+        d.text("tick", x, 46, words, anchor="middle")
+    return d.render()
+
+
+def _spoken(row: Row) -> str:
+    """One interval as a sentence, the alternative to the picture."""
+    name = shorten(row.get("label") or row.get("system") or "")
+    words = f"{name}: mean {number(row['mean'], decimals(row['low'], row['high']))}"
+    if row["low"] is not None:
+        words += f", interval {span(row['low'], row['high'])}"
+    if row.get("dirty") is not None:
+        words += f", majority vote {number(row['dirty'], decimals(row['low'], row['high']))}"
+    return words
+
+
+def metric_groups(metrics: Sequence[Row]) -> list[list[Row]]:
+    """Metrics that can share an axis: those with the same bounds, and each without bounds on its own."""
+    groups: dict[Any, list[Row]] = {}
+    for k, metric in enumerate(metrics):
+        if metric["mean"] is None:
+            continue
+        bounds = tuple(metric["bounds"])
+        groups.setdefault(bounds if None not in bounds else k, []).append(metric)
+    return list(groups.values())
+
+
+def interval_figure(
+    rows: Sequence[Row], *, title: str, bounds: Sequence[float | None] = (None, None), zero: bool = False
+) -> str:
+    """One line a row: its name, its interval in words, and the bar; `zero` adds a line at no difference."""
+    shown = [row for row in rows if row["mean"] is not None]
+    domain = _domain([*shown, {"mean": 0.0}] if zero else shown, bounds)
+    if domain is None:
+        return Drawing(_WIDTH, 10, title).render()
+    step, bottom = 42, 42 * len(shown) + 6
+    d = Drawing(_WIDTH, bottom + 24, f"{title}. {'; '.join(_spoken(row) for row in shown[:12])}.")
+    scale = Scale(*domain, 8, _WIDTH - 8)
+    d.axis_below(scale, bottom, top=4)
+    if zero:
+        d.line("zero", scale(0.0), 4, scale(0.0), bottom)
+    for k, row in enumerate(shown):
+        y = 14 + k * step
+        words = span(row["low"], row["high"]) if row["low"] is not None else number(row["mean"])
+        d.text("name", 8, y, shorten(row.get("label") or row.get("system"), 26))
+        d.text("value", _WIDTH - 8, y, words, anchor="end")
+        d.line("axis", 8, y + 15, _WIDTH - 8, y + 15)
+        _interval(d, scale, y + 15, row)
+    return d.render()
+
+
+def density_figure(metric: Row) -> str | None:
+    """How probable each value is; the interval is filled."""
+    density = metric.get("density")
+    if not density:
+        return None
+    pairs = [(x, y) for x, y in zip(density["x"], density["y"], strict=True) if x is not None and y is not None]
+    if not pairs:
+        return None
+    width, base = 260, 112
+    words = f"Posterior density of {plain(metric['label'])}. {_spoken(metric)}."
+    d = Drawing(width, base + 24, words)
+    ends = _domain([{"mean": pairs[0][0], "low": pairs[-1][0], "dirty": metric["dirty"]}])
+    assert ends is not None
+    scale = Scale(*ends, 8, width - 8)
+    top = max(y for _, y in pairs) or 1.0
+    height = Scale(0.0, top, base, 10)
+    d.axis_below(scale, base, most=4)
+    low, high = metric["low"], metric["high"]
+
+    def inside(x: float) -> bool:
+        return low is not None and high is not None and low - 1e-12 <= x <= high + 1e-12
+
+    if density["kind"] == "bars":
+        room = (scale(pairs[-1][0]) - scale(pairs[0][0])) / max(len(pairs), 1)
+        for x, y in pairs:
+            wide = min(max(room * 0.7, 1.0), 6.0)
+            d.rect("in" if inside(x) else "out", scale(x) - wide / 2, height(y), wide, base - height(y))
+    else:
+        filled = [(x, y) for x, y in pairs if inside(x)]
+        if filled:
+            edge = [(filled[0][0], 0.0), *filled, (filled[-1][0], 0.0)]
+            d.path("fill", [(scale(x), height(y)) for x, y in edge], closed=True)
+        d.path("curve", [(scale(x), height(y)) for x, y in pairs])
+    d.line("axis", 8, base, width - 8, base)
+    if metric["dirty"] is not None:
+        d.line("dirty-line", scale(metric["dirty"]), 10, scale(metric["dirty"]), base)
+        d.diamond("dirty", scale(metric["dirty"]), base, 5)
+    d.circle("dot", scale(metric["mean"]), base, 4)
+    return d.render()
+
+
+def confusion_map(confusion: Row) -> str | None:
+    """A square a cell, darker with its share of the true class."""
+    mean, names = confusion["mean"], confusion["classes"]
+    if mean is None or len(names) > 40:
+        return None
+    n = len(names)
+    left, top = 74, 8
+    cell = (_WIDTH - left - 8) / n
+    room = 22 + 5 * max(len(shorten(name, 8)) for name in names)  # for names that are turned
+    words = f"Confusion matrix of {n} classes; rows are the truth, columns the prediction"
+    d = Drawing(_WIDTH, top + cell * n + room + 8, words)
+    for y in range(n):
+        total = sum(v or 0.0 for v in mean[y]) or 1.0
+        for p in range(n):
+            share = (mean[y][p] or 0.0) / total
+            kind = "right" if y == p else "wrong"
+            d.rect(kind, left + p * cell, top + y * cell, cell - 1, cell - 1, style=f"fill-opacity:{share**0.5:.3f}")
+    size = max(1, math.ceil(11 / cell))
+    for k in range(0, n, size):
+        middle = top + (k + 0.5) * cell
+        d.text("tick", left - 6, middle + 4, shorten(names[k], 10), anchor="end")
+        x = left + (k + 0.5) * cell
+        d.text("tick", x + 4, top + n * cell + 8, shorten(names[k], 8), anchor="end", turn=-60)
+    d.text("tick", left + n * cell / 2, top + n * cell + room, "prediction", anchor="middle")
+    d.text("tick", 12, top + n * cell / 2, "truth", anchor="middle", turn=-90)
+    return d.render()
+
+
+_AXES = {"roc": ("false-alarm rate", "recall"), "pr": ("recall", "precision")}
+
+
+def curve_figure(curve: Row) -> str:
+    """The mean curve and its band."""
+    x_name, y_name = _AXES[curve["kind"]]
+    kind = "ROC curve" if curve["kind"] == "roc" else "Precision–recall curve"
+    area = f", area {number(curve['area'], 3)}" if curve["area"] is not None else ""
+    d = Drawing(_WIDTH, 310, f"{kind} with its {percent(curve['level'])} band{area}")
+    across, up = Scale(0.0, 1.0, 44, _WIDTH - 10), Scale(0.0, 1.0, 264, 10)
+    d.axis_below(across, 264, top=10)
+    d.axis_left(up, 44, right=_WIDTH - 10)
+    points = [
+        point for point in zip(curve["x"], curve["y"], curve["low"], curve["high"], strict=True) if None not in point
+    ]
+    if curve["kind"] == "roc":
+        d.line("zero", across(0), up(0), across(1), up(1))
+        points = [(0.0, 0.0, 0.0, 0.0), *points, (1.0, 1.0, 1.0, 1.0)]
+    band = [(across(x), up(high)) for x, _, _, high in points]
+    band += [(across(x), up(low)) for x, _, low, _ in reversed(points)]
+    if band:
+        d.path("fill", band, closed=True)
+        d.path("curve", [(across(x), up(y)) for x, y, _, _ in points])
+    d.text("tick", (44 + _WIDTH - 10) / 2, 302, x_name, anchor="middle")
+    d.text("tick", 12, 137, y_name, anchor="middle", turn=-90)
+    return d.render()
+
+
+def labeler_scatter(rows: Sequence[Row]) -> str | None:
+    """Skill against volume, a dot a labeler; probable spammers are diamonds. None where volumes are equal."""
+    shown = [row for row in rows if row["accuracy"]["mean"] is not None and row["votes"] > 0]
+    if len({row["votes"] for row in shown}) < 2:  # equal volumes make no picture
+        return None
+    most, least = max(row["votes"] for row in shown), min(row["votes"] for row in shown)
+    d = Drawing(_WIDTH, 290, f"Accuracy and number of votes of {len(shown)} labelers")
+    lowest = min(row["accuracy"]["mean"] for row in shown)
+    up = Scale(math.floor(lowest * 10) / 10 if lowest < 1 else 0.9, 1.0, 244, 10)
+    d.axis_left(up, 44, right=_WIDTH - 10)
+    wide = most > 5 * least  # volumes of different size need a logarithmic axis
+    first, last = (math.log10(least) - 0.05, math.log10(most) + 0.05) if wide else (least - 1, most + 1)
+    across = Scale(first, last, 50, _WIDTH - 16)
+    for x, words in _powers(least, most) if wide else [(v, f"{v:,.0f}") for v in ticks(first, last, 4) if v == int(v)]:
+        d.line("grid", across(x), 10, across(x), 244)
+        d.text("tick", across(x), 259, words, anchor="middle")
+    d.line("axis", 44, 244, _WIDTH - 10, 244)
+    for row in shown:
+        x, y = across(math.log10(row["votes"]) if wide else row["votes"]), up(row["accuracy"]["mean"])
+        if row["spam_probability"] > 0.5:
+            d.diamond("dirty", x, y, 4.5)
+        else:
+            d.circle("soft-dot", x, y, 3.5, label=shorten(row["labeler"], 40))
+    d.text("tick", (44 + _WIDTH - 10) / 2, 282, "votes", anchor="middle")
+    d.text("tick", 12, 127, "accuracy", anchor="middle", turn=-90)
+    return d.render()
+
+
+def _powers(least: float, most: float) -> list[tuple[float, str]]:
+    """Round numbers of a logarithmic axis, far enough from each other to be read."""
+    wide = math.log10(most / least)
+    steps = (1, 2, 5) if wide < 2.5 else (1,)
+    found = [m * 10**k for k in range(9) for m in steps if least * 0.95 <= m * 10**k <= most * 1.05]
+    kept: list[int] = []
+    for value in found:
+        if not kept or math.log10(value / kept[-1]) > max(wide, 0.1) / 8:
+            kept.append(value)
+    return [(math.log10(v), f"{v:,}") for v in kept]

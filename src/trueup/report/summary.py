@@ -1,0 +1,128 @@
+"""An evaluation as plain data: all that a report says, ready for JSON and for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trueup._validation import RandomState
+from trueup.exceptions import InvalidParameter
+from trueup.report._compared import comparison_data
+from trueup.report._labelers import dependence_data, labeler_data
+from trueup.report._measures import system_data
+from trueup.report._reproduction import reproduction_data
+from trueup.report._sentences import answer, dirty_remark, plain_warnings, title_for, verdict
+from trueup.report._vet_next import vet_next_data
+from trueup.report._words import plain, text
+
+if TYPE_CHECKING:
+    from trueup.comparison import Comparison
+    from trueup.evaluation import Evaluation
+    from trueup.labels import Labels
+
+__all__ = ["FORMAT", "build_report"]
+
+FORMAT = 1
+_WITH_PICTURES = 6  # systems; the others are in the tables
+_MOST_CLASSES = 50  # whose names are listed
+
+
+def build_report(
+    evaluations: Mapping[str, Evaluation] | Evaluation,
+    *,
+    labels: Labels | None = None,
+    comparison: Comparison | None = None,
+    title: str | None = None,
+    seed: RandomState = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """All that a report says, as a dict that JSON can hold.
+
+    Numbers are those of the evaluations themselves. A part that there is nothing to say about is None or empty, and
+    left out on the page. The same evaluations always give the same dict: there is no date in it.
+
+    Parameters
+    ----------
+    evaluations : Evaluation or mapping from name to Evaluation
+        Of one system or of several on the same labels. May be empty where there is a comparison.
+    labels : Labels, optional
+        The votes that the labeler table is about; by default those of the first evaluation.
+    comparison : Comparison, optional
+        Of the same systems.
+    title : str, optional
+    seed : int, optional
+        By default that of the evaluation.
+    settings : mapping, optional
+        What else a reader needs to get the same numbers: file names, their checksums, the command. Shown as given.
+
+    Returns
+    -------
+    dict
+        With the key ``"format"``, a number that grows when the shape of the dict changes.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> from trueup.report import build_report
+    >>> sim = tu.simulate.baseline(n_items=200, random_state=0)
+    >>> ev = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", n_draws=200, n_warmup=100)
+    >>> data = build_report(ev, title="A trial")
+    >>> data["format"], data["title"], data["systems"][0]["metrics"][0]["mean"] == ev["accuracy"].mean
+    (1, 'A trial', True)
+    """
+    named = _named(evaluations)
+    if not named and comparison is None:
+        raise InvalidParameter("a report needs an evaluation or a comparison, got neither; pass evaluate's answer")
+    first = next(iter(named.values()), None)
+    if labels is None:
+        labels = first.labels if first is not None else comparison.labels  # type: ignore[union-attr]
+    main: Any = first if first is not None else comparison
+    systems = []
+    for place, (name, evaluation) in enumerate(named.items()):
+        data = system_data(name, evaluation, labels=evaluation.labels, with_pictures=place < _WITH_PICTURES)
+        leading = data["metrics"][0]
+        systems.append({**data, "answer": answer(leading), "remark": dirty_remark(leading)})
+    compared = None if comparison is None else comparison_data(comparison)
+    found = {text(name): evaluation.warnings for name, evaluation in named.items()}
+    if comparison is not None:
+        known = {sentence for sentences in found.values() for sentence in sentences}
+        found[""] = tuple(sentence for sentence in comparison.warnings if sentence not in known)
+    names = list(named) or [system["system"] for system in compared["systems"]] if compared else list(named)
+    check = next((e.independence for e in named.values() if e.independence is not None), None)
+    return {
+        "format": FORMAT,
+        "title": plain(title) if title else title_for([text(name) for name in names]),
+        "about": {
+            "n_items": labels.n_items,
+            "n_votes": labels.n_votes,
+            "n_labelers": labels.n_labelers,
+            "n_classes": labels.n_classes,
+            "n_gold": len(labels.gold),
+            "votes_per_item": labels.n_votes / max(labels.n_items, 1),
+            "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
+            "target": main.target,
+            "level": main.level,
+        },
+        "systems": systems,
+        "verdict": verdict(compared),
+        "warnings": plain_warnings(found, max(len(named), 1)),
+        "comparison": compared,
+        "labelers": labeler_data(labels, level=main.level),
+        "dependence": dependence_data(labels, check, noise=text(main.noise)),
+        "vet_next": vet_next_data(main.labels, named, comparison),
+        "reproduction": reproduction_data(named, comparison, seed=seed, settings=settings),
+    }
+
+
+def _named(evaluations: Mapping[str, Evaluation] | Evaluation) -> dict[str, Evaluation]:
+    """By name; one evaluation alone is that of "system"."""
+    if hasattr(evaluations, "solution"):  # an Evaluation is itself a mapping, of metrics
+        return {"system": evaluations}  # type: ignore[dict-item]
+    named = dict(evaluations)
+    wrong = next((name for name, value in named.items() if not hasattr(value, "solution")), None)
+    if wrong is not None:
+        raise InvalidParameter(
+            f"evaluations must be what evaluate returns, got {type(named[wrong]).__name__} for {wrong!r}; pass the "
+            "Evaluation, or {name: Evaluation}"
+        )
+    return {str(name): value for name, value in named.items()}

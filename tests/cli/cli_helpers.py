@@ -1,0 +1,84 @@
+"""What the tests of the command line share: data, bad files, and what an error must look like."""
+
+import csv
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+PROGRAM = Path(sys.executable).with_name("trueup")
+# The quickest settings that still use the real sampler.
+QUICK = ("--noise", "dawid-skene", "--draws", "100", "--warmup", "50")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run of the program printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def crowd(n_items: int = 60, n_labelers: int = 5, skill: float = 0.85, seed: int = 0) -> dict[str, np.ndarray]:
+    """Truth, votes (items × labelers) and the predictions of a good and a bad system; classes 0 and 1."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n_items)
+
+    def noisy(share: float, *shape: int) -> np.ndarray:
+        return np.where(rng.random((*shape, n_items)) < share, truth, 1 - truth)
+
+    return {
+        "truth": truth,
+        "votes": noisy(skill, n_labelers).T,
+        "good": noisy(0.95),
+        "bad": noisy(0.6),
+        "score": np.clip(0.5 + 0.3 * (2 * truth - 1) + rng.normal(0, 0.2, n_items), 0, 1).round(4),
+    }
+
+
+def _write(content: bytes, name: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+# Files of votes that are wrong, and what the sentence about them must hold.
+BAD_VOTES = {
+    "empty": (_write(b"", "bad.csv"), "is empty"),
+    "header only": (_write(b"item,labeler,label\n", "bad.csv"), "no votes"),
+    "wrong columns": (_write(b"image,who,what\n1,a,x\n", "bad.csv"), "'item'"),
+    "binary rubbish": (_write(bytes(range(128, 256)) * 8, "bad.csv"), "not UTF-8"),
+    "binary zeros": (_write(b"\x00" * 100, "bad.csv"), "bad.csv"),
+    "latin-1": (_write("item,labeler,label\n1,a,café\n1,b,thé\n".encode("latin-1"), "bad.csv"), "save it as UTF-8"),
+    "not gzip": (_write(b"item,labeler,label\n", "bad.csv.gz"), "bad.csv.gz"),
+    "not parquet": (_write(b"item,labeler,label\n", "bad.parquet"), "bad.parquet"),
+    "not json": (_write(b"item,labeler,label\n", "bad.jsonl"), "JSON"),
+    "unknown suffix": (_write(b"item,labeler,label\n", "bad.xlsx"), ".xlsx"),
+    "an open quote": (_write(b'item,labeler,label\n1,"a,x\n2,b,y\n', "bad.csv"), "quotes"),
+    "a short row": (_write(b"item,labeler,label\n1,a\n", "bad.csv"), "3 fields"),
+    "an empty label": (_write(b"item,labeler,label\n1,a,\n1,b,x\n", "bad.csv"), "empty"),
+}
+
+
+def assert_one_sentence(ran: Ran, *, code: int = 2) -> None:
+    """An error on purpose: nothing on standard output, one line on standard error, no traceback."""
+    assert ran.code == code, ran.err
+    assert ran.out == ""
+    lines = ran.err.strip().splitlines()
+    assert len(lines) == 1, ran.err
+    assert lines[0].startswith("error: ")
+    assert "Traceback" not in ran.err

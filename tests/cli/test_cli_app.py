@@ -1,0 +1,191 @@
+"""The program itself: help, version, completion, exit codes, what becomes of errors."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_helpers import PROGRAM, assert_one_sentence
+
+from trueup import __version__
+from trueup.cli import _codes, _commands, _console
+from trueup.cli._words import for_the_command_line
+
+
+def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):
+    ran = run_trueup("--help", COLUMNS="120")
+    assert ran.code == 0
+    assert ran.err == ""
+    for name in _commands.COMMANDS:
+        assert re.search(rf"\b{name}\b", ran.out)
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, trueup.cli; print([m for m in ('numpy', 'scipy', 'sklearn') if m in sys.modules])",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", list(_commands.COMMANDS))
+def test_every_command_has_help(run_main, name):
+    ran = run_main(name, "--help")
+    assert ran.code == 0
+    assert f"trueup {name}" in ran.out
+
+
+def test_version(run_main):
+    ran = run_main("--version")
+    assert (ran.code, ran.out) == (0, f"trueup {__version__}\n")
+
+
+def test_completion_offers_commands_and_values(run_trueup, run_main, monkeypatch):
+    asked = {"_TRUEUP_COMPLETE": "complete_bash", "COMP_WORDS": "trueup ev", "COMP_CWORD": "1"}
+    assert run_trueup(**asked).out.split() == ["evaluate"]
+    for name, value in {**asked, "COMP_WORDS": "trueup auc --noise gl", "COMP_CWORD": "3"}.items():
+        monkeypatch.setenv(name, value)
+    assert run_main().out.split() == ["glad"]
+
+
+def test_without_a_command_the_help_is_shown(run_main):
+    ran = run_main()
+    assert ran.code == 2
+    assert "Usage" in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("evaluat",), "did you mean 'evaluate'"),
+        (("evaluate",), "'VOTES'"),
+        (("evaluate", "a.csv", "b.csv", "--sead", "1"), "--sead"),
+        (("evaluate", "a.csv", "b.csv", "--seed", "x"), "--seed"),
+        (("evaluate", "a.csv", "b.csv", "--seed", "-1"), "--seed"),
+    ],
+    ids=["command", "argument", "option", "value", "range"],
+)
+def test_bad_usage_is_one_sentence_that_names_the_help(run_main, args, sentence):
+    ran = run_main(*args)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+    assert "--help'" in ran.err
+
+
+def test_a_file_that_is_not_there(run_main):
+    ran = run_main("check", "nowhere.csv")
+    assert_one_sentence(ran)
+    assert "'nowhere.csv' does not exist" in ran.err
+
+
+@pytest.mark.parametrize("args", [("--debug", "check"), ("check", "--debug")], ids=["before", "after"])
+def test_debug_shows_where_and_keeps_the_exit_code(run_main, args):
+    ran = run_main(*args, "nowhere.csv")
+    assert ran.code == 2
+    assert "Traceback" in ran.err
+    assert "MissingFile" in ran.err
+
+
+def test_a_bug_is_one_sentence_and_exit_code_3(run_main, monkeypatch, votes_csv):
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("trueup.io.read_labels", broken)
+    ran = run_main("check", votes_csv)
+    assert_one_sentence(ran, code=_codes.BUG)
+    assert "ZeroDivisionError" in ran.err
+    assert "--debug" in ran.err
+    assert "Traceback" in run_main("check", votes_csv, "--debug").err
+
+
+def test_an_interrupt_outside_long_work(run_main, monkeypatch, votes_csv):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trueup.io.read_labels", interrupted)
+    assert_one_sentence(run_main("check", votes_csv), code=_codes.INTERRUPTED)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks at the threads of a process in /proc")
+def test_an_interrupted_run_leaves_at_once_and_writes_nothing(tmp_path, votes_csv, predictions_csv):
+    report = tmp_path / "report.html"
+    report.write_text("old", encoding="utf-8")
+    before = {path.name for path in tmp_path.iterdir()}
+    running = subprocess.Popen(
+        [PROGRAM, "evaluate", votes_csv, predictions_csv, "--draws", "3000000", "--report", report],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        for _ in range(1200):
+            # The chains run in threads of their own.
+            if running.poll() is not None or len(list(Path(f"/proc/{running.pid}/task").iterdir())) > 1:
+                break
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == _codes.INTERRUPTED, err
+    assert out == b""
+    assert err.decode().startswith("error: interrupted")
+    assert b"Traceback" not in err
+    assert report.read_text(encoding="utf-8") == "old"
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("form", [["--json"], []], ids=["json", "table"])
+def test_a_reader_that_leaves_early_is_no_error(tmp_path, form):
+    """More than a pipe holds is printed, and nobody reads it."""
+    rows = "".join(f"i{i},w{i % 7},{'x' * 2000}{i % 400}\n" for i in range(800))
+    many = tmp_path / "many.csv"
+    many.write_text("item,labeler,label\n" + rows, encoding="utf-8")
+    running = subprocess.Popen(
+        [PROGRAM, "check", many, "--no-dependence", *form],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    first = running.stdout.readline()
+    running.stdout.close()
+    err = running.stderr.read()
+    running.stderr.close()
+    assert running.wait(60) == _codes.PIPE_CLOSED
+    assert first.strip() == (b"{" if form else b"")
+    assert err == b""
+
+
+def test_names_are_shown_and_never_obeyed(capsys):
+    _console.print_table(("[bold]name", "n"), [("[red]x[/red]", 1), ("a\nb\x1b[31m", ":smile:")], title="[i]t")
+    out = capsys.readouterr().out
+    for text in ("[bold]name", "[red]x[/red]", "a\\nb\\x1b[31m", ":smile:", "[i]t"):
+        assert text in out
+    assert "\x1b" not in out
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs(capsys):
+    _console.print_table(("name", "n"), [("x" * 300, 1)])
+    assert "x" * 300 in capsys.readouterr().out
+
+
+def test_json_has_no_nan_and_only_text_as_keys(capsys):
+    import numpy as np
+
+    _console.print_json({1: np.float64("nan"), "a": np.arange(2), "b": (np.int64(3), True, None), "c": {"é"}})
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert json.loads(out) == {"1": None, "a": [0, 1], "b": [3, True, None], "c": ["é"]}
+
+
+def test_advice_is_in_the_words_of_the_command_line():
+    assert for_the_command_line('pass unknown_class="ignore"') == "pass --unknown-class ignore"
+    assert for_the_command_line('use noise="subtypes" and vet') == "use --noise subtypes and vet"

@@ -1,0 +1,83 @@
+"""trueup check, through its entry point."""
+
+import json
+
+import numpy as np
+from cli_helpers import assert_one_sentence, write_csv
+
+
+def test_what_is_in_the_files(run_main, votes_csv, predictions_csv):
+    ran = run_main("check", votes_csv, predictions_csv)
+    assert ran.code == 0, ran.err
+    for text in ("300", "60", "labelers", "yes", "no", "classes, scores", "err together", "independent ones"):
+        assert text in ran.out
+    assert ran.err == ""
+
+
+def test_json_counts_everything(run_main, tmp_path):
+    rows = [("a", "u", "x"), ("a", "u", "x"), ("a", "v", "y"), ("b", "u", "NA"), ("b", "v", "?"), ("b", "w", "y")]
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
+    systems = write_csv(tmp_path / "p.csv", ("item", "prediction"), [("a", "x"), ("c", "z"), ("b", "y")])
+    args = ("--no-vote", "NA", "--abstain", "?", "--unknown", "ignore", "--unknown-class", "ignore", "--json")
+    ran = run_main("check", votes, systems, *args)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    counts = {key: found["votes"][key] for key in ("votes", "items", "labelers", "repeated_votes", "missing")}
+    assert counts == {"votes": 4, "items": 2, "labelers": 3, "repeated_votes": 1, "missing": 1}
+    assert found["votes"]["abstentions"] == 1
+    assert found["systems"][0]["unknown_items"] == 1
+    assert found["systems"][0]["classes_nobody_voted_for"] == ["z"]
+    assert found["problems"] == []
+
+
+def test_files_that_do_not_fit_are_told_in_full_and_refused(run_main, votes_csv, tmp_path):
+    rows = [(f"i{i}", "perhaps" if i == 3 else "yes") for i in range(50)] + [("stranger", "no")]
+    path = write_csv(tmp_path / "p.csv", ("item", "prediction"), rows)
+    ran = run_main("check", votes_csv, path, "--json", "--no-dependence")
+    assert ran.code == 2
+    problems = json.loads(ran.out)["problems"]
+    assert len(problems) == 3
+    for text in ("'i50'", "'stranger'", "'perhaps'"):
+        assert any(text in sentence for sentence in problems)
+    assert "--missing ignore" in ran.err
+    ran = run_main("check", votes_csv, path, "--missing", "ignore", "--unknown", "ignore", "--no-dependence")
+    assert ran.code == 2
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_nothing_in_common(run_main, votes_csv, tmp_path):
+    path = write_csv(tmp_path / "p.csv", ("item", "prediction"), [("x1", "yes"), ("x2", "no")])
+    ran = run_main("check", votes_csv, path, "--no-dependence", "--missing", "ignore", "--unknown", "ignore")
+    assert ran.code == 2
+    assert "items of the labels" in ran.err
+
+
+def test_dependent_labelers_are_found(run_main, dependent_csv):
+    ran = run_main("check", dependent_csv, "--json", "--fail-if-dependent")
+    found = json.loads(ran.out)
+    assert found["independence"]["dependent"]
+    assert found["effective_labelers"]["effective"] < 6
+    assert ran.code == 1
+    assert "finding: Labelers err together" in ran.err
+    assert "--noise subtypes" in ran.err
+    assert run_main("check", dependent_csv).code == 0
+
+
+def test_bad_votes_are_one_sentence(run_main, bad_votes):
+    path, sentence = bad_votes
+    ran = run_main("check", path)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+
+
+def test_two_hundred_thousand_rows(run_trueup, tmp_path):
+    rng = np.random.default_rng(0)
+    item, labeler = np.repeat(np.arange(40_000), 5), rng.integers(300, size=200_000)
+    label = rng.integers(3, size=200_000)
+    path = tmp_path / "big.csv"
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write("item,labeler,label\n")
+        stream.writelines(f"{i},{t},{v}\n" for i, t, v in zip(item, labeler, label, strict=True))
+    ran = run_trueup("check", path, "--no-dependence", "--duplicates", "keep", "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["votes"]["votes"] == 200_000

@@ -1,0 +1,85 @@
+"""trueup compare, through its entry point."""
+
+import json
+
+import pytest
+from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+
+import trueup as tu
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    found = []
+    for name in ("good", "bad"):
+        rows = [(f"i{i}", ("no", "yes")[p]) for i, p in enumerate(crowd()[name])]
+        found.append(write_csv(tmp_path / f"{name}.v1.csv", ("item", "prediction"), rows))
+    return found
+
+
+def test_one_file_with_a_column_of_systems(run_trueup, votes_csv, systems_csv):
+    ran = run_trueup("compare", votes_csv, systems_csv, "--metric", "accuracy", *QUICK)
+    assert ran.code == 0, ran.err
+    assert "good is the best of 2 by accuracy" in ran.out
+    assert "good minus bad" in ran.out
+
+
+def test_the_report_shows_each_system_and_the_comparison(run_main, votes_csv, systems_csv, tmp_path):
+    report = tmp_path / "r.html"
+    ran = run_main("compare", votes_csv, systems_csv, "--metric", "accuracy", "--report", report, *QUICK)
+    assert ran.code == 0, ran.err
+    page = report.read_text(encoding="utf-8")
+    assert "good" in page
+    assert "bad" in page
+
+
+def test_a_file_for_each_system_gives_the_same(run_main, votes_csv, systems_csv, two_files):
+    def numbers(*files):
+        ran = run_main("compare", votes_csv, *files, "--json", *QUICK)
+        assert ran.code == 0, ran.err
+        return {one["system"]: one["mean"] for one in json.loads(ran.out)["systems"]}
+
+    assert numbers(*reversed(two_files)) == numbers(systems_csv)
+
+
+def test_json_holds_the_numbers_of_the_library(run_main, votes_csv, systems_csv):
+    got = json.loads(run_main("compare", votes_csv, systems_csv, "--json", "--seed", 2, *QUICK).out)
+    labels = tu.read_labels(votes_csv)
+    systems = tu.read_predictions(systems_csv, labels=labels, system="system")
+    expected = tu.compare(systems, labels, noise="dawid-skene", n_draws=100, n_warmup=50, random_state=2)
+    assert got["systems"] == expected.to_dict()["systems"]
+    assert got["pairs"][0]["prob_a_better"] == expected.prob_better("good", "bad")
+    assert got["groups"] == [list(group) for group in expected.groups]
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error_rate"], ids=["more is better", "less is better"])
+def test_failing_on_a_pair(run_main, votes_csv, systems_csv, metric):
+    args = ("compare", votes_csv, systems_csv, "-m", metric, *QUICK)
+    ran = run_main(*args, "--fail-unless-better", "good:bad", "--fail-if-worse", "good:bad")
+    assert ran.code == 0, ran.err
+    assert "finding:" not in ran.err
+    ran = run_main(*args, "--fail-unless-better", "bad:good")
+    assert ran.code == 1
+    assert "finding: 'bad' is not surely better than 'good'" in ran.err
+    ran = run_main(*args, "--fail-if-worse", "bad:good", "--json")
+    assert ran.code == 1
+    assert "surely worse" in json.loads(ran.out)["findings"][0]
+
+
+@pytest.mark.parametrize("pair", ["good", "good:worse", "good:good", "a:b:c"])
+def test_a_pair_must_name_two_systems(run_main, votes_csv, systems_csv, pair):
+    ran = run_main("compare", votes_csv, systems_csv, "--fail-if-worse", pair)
+    assert_one_sentence(ran)
+    assert "'good'" in ran.err
+
+
+def test_one_system_cannot_be_compared(run_main, votes_csv, predictions_csv):
+    assert_one_sentence(run_main("compare", votes_csv, predictions_csv, *QUICK))
+
+
+def test_two_files_of_one_name(run_main, votes_csv, two_files, tmp_path):
+    other = tmp_path / "good.v2.csv"
+    other.write_bytes(two_files[0].read_bytes())
+    ran = run_main("compare", votes_csv, two_files[0], other)
+    assert_one_sentence(ran)
+    assert "'good' twice" in ran.err

@@ -1,0 +1,156 @@
+"""trueup evaluate, through its entry point."""
+
+import json
+
+import pytest
+from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+
+import trueup as tu
+
+
+def test_the_contract_with_a_report(run_trueup, votes_csv, predictions_csv, tmp_path):
+    report = tmp_path / "report.html"
+    ran = run_trueup("evaluate", votes_csv, predictions_csv, "--metric", "accuracy", "--report", report, *QUICK)
+    assert ran.code == 0, ran.err
+    assert "accuracy is between" in ran.out
+    assert str(report) in ran.err
+    page = report.read_text(encoding="utf-8")
+    assert page.lower().startswith("<!doctype html")
+    assert "accuracy" in page
+
+
+def test_json_holds_the_numbers_of_the_library_and_nothing_else_is_printed(run_main, votes_csv, predictions_csv):
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--json", "--seed", "1", "--metric", "accuracy", *QUICK)
+    assert ran.code == 0, ran.err
+    got = json.loads(ran.out)
+    labels = tu.read_labels(votes_csv)
+    expected = tu.evaluate(
+        tu.read_predictions(predictions_csv, labels=labels),
+        labels,
+        metrics=["accuracy"],
+        noise="dawid-skene",
+        n_draws=100,
+        n_warmup=50,
+        random_state=1,
+    ).to_dict()
+    assert got["metrics"] == expected["metrics"]
+    assert {key: got[key] for key in ("classes", "n_items", "noise", "level")} == {
+        key: expected[key] for key in ("classes", "n_items", "noise", "level")
+    }
+    assert (got["version"], got["seed"], got["findings"]) == (tu.__version__, 1, [])
+    assert got["files"]["votes"]["file"] == str(votes_csv)
+    assert len(got["files"]["votes"]["sha256"]) == 64
+
+
+def test_the_same_seed_gives_the_same_answer(run_main, votes_csv, predictions_csv):
+    args = ("evaluate", votes_csv, predictions_csv, "--json", *QUICK)
+    first, again, other = (json.loads(run_main(*args, "--seed", seed).out) for seed in (3, 3, 4))
+    assert first == again
+    assert first["metrics"] != other["metrics"]
+
+
+def test_metrics_of_scores_and_of_a_named_class(run_main, votes_csv, predictions_csv):
+    ran = run_main("evaluate", votes_csv, predictions_csv, "-m", "auc", "-m", "recall", "--json", *QUICK)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["metrics"]["auc"]["mean"] > 0.8
+    other = run_main("evaluate", votes_csv, predictions_csv, "-m", "recall", "--json", "--positive", "no", *QUICK)
+    assert json.loads(ran.out)["metrics"]["recall"] != json.loads(other.out)["metrics"]["recall"]
+
+
+def test_several_systems_are_each_evaluated(run_main, votes_csv, systems_csv):
+    ran = run_main("evaluate", votes_csv, systems_csv, "--json", "-m", "accuracy", *QUICK)
+    found = {one["system"]: one["metrics"]["accuracy"]["mean"] for one in json.loads(ran.out)["systems"]}
+    assert found["good"] > found["bad"]
+    ran = run_main("evaluate", votes_csv, systems_csv, "--only-system", "bad", "--json", "-m", "accuracy", *QUICK)
+    assert json.loads(ran.out)["metrics"]["accuracy"]["mean"] == found["bad"]
+    ran = run_main("evaluate", votes_csv, systems_csv, "--only-system", "god", *QUICK)
+    assert_one_sentence(ran)
+    assert "did you mean 'good'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "code"),
+    [
+        (("--fail-below", "accuracy=0.1"), 0),
+        (("--fail-below", "accuracy=0.9999"), 1),
+        (("--fail-below", "accuracy=0.1", "--fail-above", "accuracy=0.2"), 1),
+        (("--fail-above", "accuracy=0.99"), 0),
+    ],
+    ids=["not below", "below", "above", "not above"],
+)
+def test_failing_on_a_limit_that_is_surely_crossed(run_main, votes_csv, systems_csv, option, code):
+    base = ("evaluate", votes_csv, systems_csv, "--only-system", "bad", "-m", "macro_f1", *QUICK)
+    ran = run_main(*base, *option)
+    assert ran.code == code, ran.err
+    assert ("finding: accuracy of the system is surely" in ran.err) == bool(code)
+    assert "macro_f1 is between" in ran.out  # the result is printed all the same
+
+
+def test_a_limit_inside_the_interval_is_no_finding(run_main, votes_csv, predictions_csv):
+    args = ("evaluate", votes_csv, predictions_csv, "--json", "-m", "accuracy", *QUICK)
+    accuracy = json.loads(run_main(*args).out)["metrics"]["accuracy"]
+    inside = (accuracy["mean"] + accuracy["high"]) / 2
+    assert run_main(*args, "--fail-below", f"accuracy={inside}").code == 0
+    assert run_main(*args, "--fail-below", f"accuracy={accuracy['high'] + 1e-6}").code == 1
+
+
+def test_failing_on_dependence(run_main, dependent_csv, tmp_path):
+    systems = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, i % 2) for i in range(300)])
+    ran = run_main("evaluate", dependent_csv, systems, "-m", "accuracy", "--fail-if-dependent", "--json", *QUICK)
+    assert json.loads(ran.out)["independence"]["dependent"]
+    assert ran.code == 1
+    assert "finding: Labelers err together" in ran.err
+    assert run_main("evaluate", dependent_csv, systems, "-m", "accuracy", *QUICK).code == 0
+
+
+def test_gold_enters(run_main, votes_csv, predictions_csv, truth_csv):
+    args = ("evaluate", votes_csv, predictions_csv, "--json", "-m", "accuracy", *QUICK)
+    with_gold = json.loads(run_main(*args, "--gold", truth_csv).out)
+    assert with_gold["files"]["gold"]["file"] == str(truth_csv)
+    assert with_gold["metrics"] != json.loads(run_main(*args).out)["metrics"]
+
+
+def test_probabilities_by_class(run_main, votes_csv, tmp_path):
+    score = crowd()["score"]
+    rows = [(f"i{i}", round(1 - s, 4), s) for i, s in enumerate(score)]
+    path = write_csv(tmp_path / "p.csv", ("item", "p0", "p1"), rows)
+    args = ("--probability", "no=p0", "--probability", "yes=p1", "-m", "log_loss", *QUICK)
+    ran = run_main("evaluate", votes_csv, path, *args)
+    assert ran.code == 0, ran.err
+    assert "log_loss is between" in ran.out
+
+
+def test_other_methods_have_no_interval_to_fail_on(run_main, votes_csv, predictions_csv):
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--method", "estimated-labels", "-m", "accuracy")
+    assert ran.code == 0, ran.err
+    assert "no interval" in ran.out
+    args = ("--method", "estimated-labels", "--fail-below", "accuracy=0.5")
+    assert_one_sentence(run_main("evaluate", votes_csv, predictions_csv, *args))
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (("--metric", "acuracy"), "did you mean 'accuracy'"),
+        (("--method", "magic"), "magic"),
+        (("--noise", "none"), "none"),
+        (("--level", "2"), "level"),
+        (("--target", "moon"), "target"),
+        (("--positive", "maybe"), "'maybe'"),
+        (("--missing", "perhaps"), "missing"),
+        (("--fail-below", "accuracy"), "NAME=VALUE"),
+        (("--fail-below", "accuracy=high"), "METRIC=NUMBER"),
+        (("--report", "report.docx"), ".html"),
+        (("--report", "no/such/folder/report.html"), "does not exist"),
+        (("--method", "majority", "--draws", "10"), "--draws"),
+        (("--noise", "glad", "--draws", "10"), "--draws"),
+        (("--item", "image"), "'image'"),
+        (("--prediction", "guess"), "'guess'"),
+        (("--duplicates", "some"), "duplicates"),
+    ],
+    ids=lambda value: value[0][2:] + "-" + value[1].replace("/", "_") if isinstance(value, tuple) else "",
+)
+def test_bad_options_are_one_sentence(run_main, votes_csv, predictions_csv, option, sentence):
+    ran = run_main("evaluate", votes_csv, predictions_csv, *option)
+    assert_one_sentence(ran)
+    assert sentence in ran.err

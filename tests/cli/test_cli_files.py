@@ -1,0 +1,225 @@
+"""Files of strangers: what is read, what is refused, and what is written, through `evaluate` and `check`."""
+
+import gzip
+import io
+import json
+import os
+import stat
+
+import pytest
+from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+
+from trueup._writing import check_writable, write_text_safely
+from trueup.exceptions import InvalidFile, MissingFile
+
+HOSTILE = ("=cmd()", "<script>alert(1)</script>")
+
+
+def test_bad_votes_are_one_sentence_for_the_installed_program(run_trueup, tmp_path, predictions_csv):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("item,labeler,label\n1,a,café\n".encode("latin-1"))
+    ran = run_trueup("evaluate", path, predictions_csv)
+    assert_one_sentence(ran)
+    assert "save it as UTF-8" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is empty"),
+        (b"item,prediction\n", "no predictions"),
+        (b"item,guess\ni0,yes\n", "'prediction'"),
+        (bytes(range(128, 256)) * 8, "not UTF-8"),
+        ("item,prediction\ni0,caf\xe9\n".encode("latin-1"), "save it as UTF-8"),
+        (b"item,prediction\ni0,yes\ni0,no\n", "once"),
+        (b"item,score\ni0,high\n", "'high'"),
+    ],
+    ids=["empty", "header only", "wrong columns", "binary", "latin-1", "twice", "no number"],
+)
+def test_bad_predictions_are_one_sentence(run_main, votes_csv, tmp_path, content, sentence):
+    path = tmp_path / "p.csv"
+    path.write_bytes(content)
+    ran = run_main("evaluate", votes_csv, path)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+
+
+def test_byte_order_mark_and_windows_line_ends(run_main, tmp_path, votes_csv, predictions_csv):
+    marked = tmp_path / "marked.csv"
+    marked.write_bytes(b"\xef\xbb\xbf" + votes_csv.read_bytes().replace(b"\n", b"\r\n").replace(b"\r\r", b"\r"))
+    plain, strange = (
+        json.loads(run_main("evaluate", path, predictions_csv, "--json", *QUICK).out) for path in (votes_csv, marked)
+    )
+    assert plain["metrics"] == strange["metrics"]
+
+
+def test_every_format_gives_the_same(run_main, tmp_path, votes_csv, predictions_csv):
+    pytest.importorskip("polars")
+    import polars as pl
+
+    frame = pl.read_csv(votes_csv)
+    packed = tmp_path / "v.csv.gz"
+    packed.write_bytes(gzip.compress(votes_csv.read_bytes()))
+    frame.write_ndjson(tmp_path / "v.jsonl")
+    frame.write_parquet(tmp_path / "v.parquet")
+    frame.write_csv(tmp_path / "v.tsv", separator="\t")
+    answers = [
+        json.loads(run_main("check", path, predictions_csv, "--json", "--no-dependence").out)["votes"]
+        for path in (votes_csv, *(tmp_path / f"v.{kind}" for kind in ("csv.gz", "jsonl", "parquet", "tsv")))
+    ]
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_columns_by_other_names(run_main, tmp_path):
+    data = crowd()
+    rows = [(v, f"w{t}", i) for i, row in enumerate(data["votes"]) for t, v in enumerate(row)]
+    votes = write_csv(tmp_path / "v.csv", ("what", "who", "image"), rows)
+    guesses = write_csv(tmp_path / "p.csv", ("image", "guess"), list(enumerate(data["good"])))
+    names = ("--item", "image", "--labeler", "who", "--label", "what", "--prediction", "guess")
+    ran = run_main("evaluate", votes, guesses, *names, "-m", "accuracy", *QUICK)
+    assert ran.code == 0, ran.err
+    assert "accuracy is between" in ran.out
+
+
+def test_votes_from_standard_input(run_trueup, run_main, votes_csv, predictions_csv):
+    args = (predictions_csv, "--json", "-m", "accuracy", *QUICK)
+    piped = run_trueup("evaluate", "-", *args, stdin=votes_csv.read_bytes())
+    named = run_main("evaluate", votes_csv, *args)
+    assert json.loads(piped.out)["metrics"] == json.loads(named.out)["metrics"]
+    assert json.loads(piped.out)["files"]["votes"] == {"file": "standard input", "sha256": None}
+
+
+def test_predictions_from_standard_input(run_main, votes_csv, predictions_csv, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(predictions_csv.read_bytes())))
+    ran = run_main("check", votes_csv, "-", "--json", "--no-dependence")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["systems"][0]["items"] == 60
+
+
+def test_the_format_of_standard_input(run_trueup, run_main):
+    lines = '{"item": 1, "labeler": "a", "label": "x"}\n{"item": 1, "labeler": "b", "label": "y"}\n'
+    ran = run_trueup("check", "-", "--format", "jsonl", "--json", "--no-dependence", stdin=lines)
+    assert json.loads(ran.out)["votes"]["votes"] == 2
+    assert_one_sentence(run_main("check", "-", "--format", "xml"))
+
+
+def test_standard_input_is_empty_or_named_twice(run_main, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    ran = run_main("check", "-")
+    assert_one_sentence(ran)
+    assert "standard input is empty" in ran.err
+    ran = run_main("evaluate", "-", "-")
+    assert_one_sentence(ran)
+    assert "twice" in ran.err
+
+
+def test_labels_with_quotes_commas_line_breaks_and_markup(run_main, tmp_path):
+    classes = ('say "hi", you\nthere', "[red]")
+    data = crowd()
+    rows = [(f"i,{i}", f"w\n{t}", classes[v]) for i, row in enumerate(data["votes"]) for t, v in enumerate(row)]
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
+    guesses = write_csv(
+        tmp_path / "p.csv", ("item", "prediction"), [(f"i,{i}", classes[p]) for i, p in enumerate(data["good"])]
+    )
+    ran = run_main("check", votes, guesses, "--no-dependence")
+    assert ran.code == 0, ran.err
+    assert 'say "hi", you\\nthere' in ran.out
+    assert "[red]" in ran.out
+    found = json.loads(run_main("evaluate", votes, guesses, "--json", "-m", "accuracy", *QUICK).out)
+    assert sorted(found["classes"]) == sorted(classes)
+
+
+def test_labels_that_are_formulas_or_scripts_are_escaped_in_the_report(run_main, tmp_path):
+    data = crowd()
+    rows = [(f"i{i}", f"<b>{t}</b>", HOSTILE[v]) for i, row in enumerate(data["votes"]) for t, v in enumerate(row)]
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
+    rows = [(f"i{i}", "<img src=x>", HOSTILE[p]) for i, p in enumerate(data["good"])]
+    guesses = write_csv(tmp_path / "p.csv", ("item", "system", "prediction"), rows)
+    report = tmp_path / "report.html"
+    ran = run_main("evaluate", votes, guesses, "-m", "accuracy", "--report", report, *QUICK)
+    assert ran.code == 0, ran.err
+    page = report.read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in page
+    for text in ("<script>alert", "<b>0</b>", "<img src=x>"):
+        assert text not in page
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the administrator may write everywhere")
+def test_a_folder_without_the_right_to_write(run_main, votes_csv, predictions_csv, tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--report", closed / "r.html", *QUICK)
+    assert_one_sentence(ran)
+
+
+@pytest.mark.parametrize("where", ["", "file.csv/r.html", "/proc/nowhere/r.html"], ids=["folder", "file", "proc"])
+def test_a_report_that_cannot_be_written_stops_before_the_work(run_main, votes_csv, predictions_csv, tmp_path, where):
+    (tmp_path / "file.csv").write_text("x", encoding="utf-8")
+    (tmp_path / "r.html").mkdir()
+    path = tmp_path / where if where else tmp_path / "r.html"
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--report", path)
+    assert_one_sentence(ran)
+    assert "r.html" in ran.err
+
+
+# Writing safely.
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_rights(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text_safely(path, "één\n")
+    assert path.read_bytes() == "één\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
+    path.chmod(0o600)
+    write_text_safely(path, "two")
+    assert path.read_text(encoding="utf-8") == "two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failure_on_the_way_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old", encoding="utf-8")
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("trueup._writing.os.fsync" if step == "fsync" else "pathlib.Path.replace", fail)
+    with pytest.raises(InvalidFile if isinstance(error, OSError) else KeyboardInterrupt):
+        write_text_safely(path, "new")
+    monkeypatch.undo()
+    assert path.read_text(encoding="utf-8") == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_text_that_cannot_be_encoded_leaves_nothing(tmp_path):
+    with pytest.raises(InvalidFile):
+        write_text_safely(tmp_path / "a.txt", "\ud800")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link.txt"
+    link.symlink_to(tmp_path / "real" / "a.txt")
+    write_text_safely(link, "text")
+    assert link.is_symlink()
+    assert (tmp_path / "real" / "a.txt").read_text(encoding="utf-8") == "text"
+
+
+def test_what_cannot_be_a_file(tmp_path):
+    with pytest.raises(InvalidFile, match="got a folder"):
+        check_writable(tmp_path)
+    with pytest.raises(MissingFile, match="make it first"):
+        check_writable(tmp_path / "none" / "a.txt")
+    with pytest.raises(InvalidFile):
+        check_writable("a\0b")
+    with pytest.raises(InvalidFile):
+        write_text_safely(tmp_path / ("x" * 300), "text")

@@ -1,0 +1,148 @@
+"""trueup labelers."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from cli_helpers import assert_one_sentence, write_csv
+
+import trueup as tu
+from trueup.io import read_labels, write_labels
+
+QUICK = ("--noise", "majority")  # rough, where the numbers are not the point
+
+
+def votes_of(path, votes, names=None):
+    rows = [
+        (f"i{i}", names[t] if names else f"w{t}", ("no", "yes")[v])
+        for i, row in enumerate(votes)
+        for t, v in enumerate(row)
+    ]
+    return write_csv(path, ("item", "labeler", "label"), rows)
+
+
+@pytest.fixture
+def with_spammer(tmp_path):
+    """Four who know, and w4 who tosses a coin."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=200)
+    votes = np.where(rng.random((200, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
+    return votes_of(tmp_path / "spam.csv", np.column_stack([votes, rng.integers(2, size=200)]))
+
+
+def test_a_table_through_the_installed_program(votes_csv, run_trueup):
+    ran = run_trueup("labelers", votes_csv, *QUICK, TRUEUP_ENGINE="scipy")
+    assert ran.code == 0, ran.err
+    assert all(f"w{t} " in ran.out for t in range(5))
+    assert "independent ones" in ran.out
+    assert "err together" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_json_is_what_the_library_says(votes_csv, run_main):
+    ran = run_main("labelers", votes_csv, "--json", "--seed", "3")
+    found = json.loads(ran.out)
+    ranking = tu.labelers.rank(read_labels(votes_csv), random_state=3)
+    assert [row["labeler"] for row in found["labelers"]] == list(ranking.labelers)
+    best = found["labelers"][0]
+    assert best["accuracy"]["mean"] == ranking.rows[0].accuracy.mean
+    assert best["accuracy"]["low"] <= best["accuracy"]["mean"] <= best["accuracy"]["high"]
+    assert found["effective"]["votes_per_item"] == 5
+    assert found["independence"]["dependent"] is False
+
+
+def test_a_spammer_is_found_and_can_fail_the_run(with_spammer, run_main):
+    failing = run_main("labelers", with_spammer, "--json", "--sort", "spam", "--fail-if-spam", "0.1")
+    assert failing.code == 1
+    assert "finding: 20.0% of the votes" in failing.err
+    found = json.loads(failing.out)
+    assert found["labelers"][0]["labeler"] == "w4"
+    assert found["labelers"][0]["spam_probability"] > 0.5 > found["labelers"][1]["spam_probability"]
+    assert found["spam_vote_share"] == pytest.approx(0.2)
+    assert run_main("labelers", with_spammer, "--fail-if-spam", "0.2").code == 0
+
+
+def test_labelers_who_err_together_are_told_and_can_fail_the_run(tmp_path, votes_csv, run_main):
+    data = tu.simulate.dependent(
+        n_items=200, n_labelers=6, subtype_accuracy=(0.97, 0.5), subtype_weights=(0.7, 0.3), random_state=0
+    )
+    path = tmp_path / "together.csv"
+    write_labels(data.labels, path)
+    ran = run_main("labelers", path, "--fail-if-dependent", *QUICK)
+    assert ran.code == 1
+    assert ran.err.startswith("finding: Labelers err together")
+    assert "use --noise subtypes and vet some items" in ran.out
+    assert "What to do" in ran.out
+    assert run_main("labelers", votes_csv, "--fail-if-dependent", *QUICK).code == 0
+
+
+def test_order_number_of_rows_and_a_plot(tmp_path, votes_csv, run_main):
+    text = votes_csv.read_text().splitlines()
+    kept = [line for k, line in enumerate(text) if k % 2 or ",w2," in line or k == 0]
+    path = tmp_path / "uneven.csv"
+    path.write_text("\n".join(kept))
+    found = json.loads(run_main("labelers", path, "--json", "--sort", "votes", "--top", "2", *QUICK).out)
+    assert len(found["labelers"]) == 2
+    assert found["n_labelers"] == 5
+    assert found["labelers"][0]["labeler"] == "w2"
+    shown = run_main("labelers", path, "--sort", "name", "--top", "2", "--plot", tmp_path / "who.png", *QUICK).out
+    assert (tmp_path / "who.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(tmp_path.glob(".*"))
+    assert "… and 3 more." in shown
+    assert "w0" in shown
+    assert "w2" not in shown
+
+
+def test_standard_input_and_a_byte_order_mark(votes_csv, run_main, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + votes_csv.read_bytes())))
+    ran = run_main("labelers", "-", "--json", *QUICK)
+    assert ran.code == 0, ran.err
+    assert len(json.loads(ran.out)["labelers"]) == 5
+
+
+def test_odd_names_are_shown_as_they_are(tmp_path, run_main):
+    names = ["=cmd()", "<script>alert(1)</script>", "[red]x[/red]", 'a,"b"\nc', "\x1b[31mred"]
+    rng = np.random.default_rng(1)
+    truth = rng.integers(2, size=80)
+    votes = np.where(rng.random((80, 5)) < 0.85, truth[:, None], 1 - truth[:, None])
+    path = votes_of(tmp_path / "odd.csv", votes, names)
+    found = json.loads(run_main("labelers", path, "--json", *QUICK).out)
+    assert {row["labeler"] for row in found["labelers"]} == set(names)
+    out = run_main("labelers", path, *QUICK).out
+    for name in ("=cmd()", "<script>alert(1)</script>", "[red]x[/red]", 'a,"b"\\nc', "\\x1b[31mred"):
+        assert name in out
+    assert "\x1b" not in out
+
+
+def test_one_labeler_alone_is_no_crash(tmp_path, run_main):
+    path = votes_of(tmp_path / "one.csv", np.array([[0], [1], [1], [0]]))
+    ran = run_main("labelers", path, *QUICK)
+    assert ran.code == 0, ran.err
+    assert "w0" in ran.out
+
+
+def test_a_bad_file_is_one_sentence(bad_votes, run_main):
+    path, sentence = bad_votes
+    ran = run_main("labelers", path)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--sort", "beauty"), "--sort"),
+        (("--level", "2"), "--level"),
+        (("--spam-prior", "1"), "--spam-prior"),
+        (("--noise", "silence"), "noise"),
+        (("--plot", "who.txt"), "picture"),
+        (("--plot", "no/such/folder/who.png"), "does not exist"),
+        (("--fail-if-spam", "7"), "fail-if-spam"),
+        (("--labeler", "annotator"), "annotator"),
+    ],
+)
+def test_bad_options_are_one_sentence(options, sentence, votes_csv, run_main):
+    ran = run_main("labelers", votes_csv, *options)
+    assert_one_sentence(ran)
+    assert sentence in ran.err

@@ -1,0 +1,112 @@
+"""trueup plan."""
+
+import io
+import json
+
+import pytest
+from cli_helpers import assert_one_sentence
+
+import trueup as tu
+
+PRICES = ("--vote-price", "0.05", "--expert-price", "2")
+RATES = ("--labeler-accuracy", "0.8", "--error", "0.1")
+
+
+def test_from_numbers_through_the_installed_program(run_trueup):
+    ran = run_trueup("plan", "--budget", "500", *PRICES, *RATES)
+    assert ran.code == 0, ran.err
+    assert "Buy 3,333 items, 3 votes on each: accuracy ± 0.0146" in ran.out
+    assert "--design both" in ran.out
+
+
+def test_json_is_what_the_library_says(run_main):
+    found = json.loads(run_main("plan", "--budget", "500", *PRICES, *RATES, "--correlation", "0.2", "--json").out)
+    plan = tu.plan(
+        budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1, correlation=0.2, n_classes=2
+    )
+    assert found["half_width"] == plan.half_width
+    assert [d["kind"] for d in found["alternatives"]] == [d.kind for d in plan.alternatives]
+    assert found["learned"] == []
+
+
+@pytest.mark.parametrize(("width", "more"), [(0.1, ()), (0.003, ("--correlation", "0.2"))])
+def test_the_least_budget_for_a_half_width(width, more, run_main):
+    given = (*PRICES, *RATES, *more, "--max-votes", "3", "--json")
+    found = json.loads(run_main("plan", "--half-width", width, *given).out)
+    assert found["half_width"] <= width
+    less = json.loads(run_main("plan", "--budget", 0.98 * found["budget"], *given).out)
+    assert less["half_width"] > width
+
+
+def test_what_is_not_given_is_learned_from_votes_and_predictions(votes_csv, predictions_csv, run_main):
+    ran = run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES, "--json")
+    found = json.loads(ran.out)
+    assert found["learned"] == ["correlation", "error", "labeler_accuracy", "n_classes", "prior"]
+    assert found["assumed"]["labeler_accuracy"] == pytest.approx(0.85, abs=0.06)
+    assert found["assumed"]["error"] == pytest.approx(0.05, abs=0.06)
+    assert found["assumed"]["n_classes"] == 2
+    said = json.loads(
+        run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES, "--error", "0.3", "--json").out
+    )
+    assert said["assumed"]["error"] == 0.3
+    assert "From the votes" in run_main("plan", votes_csv, predictions_csv, "--budget", "200", *PRICES).out
+
+
+def test_votes_from_standard_input(votes_csv, run_main, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(votes_csv.read_bytes())))
+    ran = run_main("plan", "-", "--budget", "50", *PRICES, "--error", "0.1", "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["n_items"] > 0
+
+
+def test_a_precision_that_is_not_reached_can_fail_the_run(run_main):
+    asked = ("plan", "--budget", "500", *PRICES, *RATES)
+    ran = run_main(*asked, "--fail-above", "0.01")
+    assert ran.code == 1
+    assert "finding: the half-width is 0.0146" in ran.err
+    assert run_main(*asked, "--fail-above", "0.02").code == 0
+
+
+def test_a_plot(tmp_path, run_main):
+    assert run_main("plan", "--budget", "500", *PRICES, *RATES, "--plot", tmp_path / "plan.svg").code == 0
+    assert "<svg" in (tmp_path / "plan.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "--budget and --half-width"),
+        (("--budget", "5", "--half-width", "0.1", *PRICES, *RATES), "--budget and --half-width"),
+        (("--budget", "5", *PRICES, "--error", "0.1"), "--labeler-accuracy is needed"),
+        (("--budget", "5", *PRICES, "--labeler-accuracy", "0.8"), "--error is needed"),
+        (("--budget", "-5", *PRICES, *RATES), "budget"),
+        (("--budget", "lots", *PRICES, *RATES), "--budget"),
+        (("--budget", "500", *RATES), "give the prices"),
+        (("--half-width", "0.02", *RATES), "give the prices"),
+        (("--half-width", "0.001", *PRICES, *RATES, "--max-items", "100", "--max-votes", "2"), "within reach"),
+        (("--half-width", "2", *PRICES, *RATES), "--half-width"),
+        (("--budget", "500", *PRICES, *RATES, "--design", "prayer"), "designs"),
+        (("--budget", "500", *PRICES, *RATES, "--level", "95"), "level"),
+        (("missing.csv", "--budget", "500", *PRICES, "--error", "0.1"), "does not exist"),
+        (("--budget", "500", *PRICES, *RATES, "--plot", "plan"), "picture"),
+    ],
+)
+def test_bad_options_are_one_sentence(options, sentence, run_main):
+    ran = run_main("plan", *options)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+
+
+def test_a_bad_file_is_one_sentence(bad_votes, run_main):
+    path, sentence = bad_votes
+    ran = run_main("plan", path, "--budget", "500", *PRICES, "--error", "0.1")
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+
+
+def test_votes_that_tell_nothing_are_refused(tmp_path, run_main):
+    path = tmp_path / "one.csv"
+    path.write_text("item,labeler,label\n1,a,x\n2,a,y\n3,b,x\n")
+    ran = run_main("plan", path, "--budget", "500", *PRICES, "--error", "0.1")
+    assert_one_sentence(ran)
+    assert "no item with two votes" in ran.err

@@ -1,0 +1,130 @@
+"""trueup simulate."""
+
+import json
+
+import pytest
+from cli_helpers import assert_one_sentence
+
+import trueup as tu
+from trueup.cli.simulate import SIMULATORS
+from trueup.io import read_gold, read_labels, read_predictions
+
+FILES = ("votes.csv", "predictions.csv", "truth.csv", "simulation.json")
+
+
+def test_files_through_the_installed_program(tmp_path, run_trueup):
+    ran = run_trueup("simulate", "dependent", "--out", "made/here", "--set", "n_items=50", "--seed", "4")
+    assert ran.code == 0, ran.err
+    data = tu.simulate.dependent(n_items=50, random_state=4)
+    folder = tmp_path / "made" / "here"
+    labels = read_labels(folder / "votes.csv")
+    assert (labels.votes != data.labels.votes).nnz == 0
+    truth = read_gold(folder / "truth.csv", labels=labels)
+    assert [truth[item] for item in labels.items.tolist()] == data.truth.tolist()
+    predictions = read_predictions(folder / "predictions.csv", labels=labels).align(labels)
+    assert predictions.codes[0].tolist() == data.predictions.tolist()
+    record = json.loads((folder / "simulation.json").read_text())
+    assert record["accuracy"] == data.accuracy
+    assert (record["simulator"], record["seed"], record["parameters"]) == ("dependent", 4, {"n_items": 50})
+
+
+@pytest.mark.parametrize("name", list(SIMULATORS))
+def test_every_simulator_writes_what_trueup_reads(name, tmp_path, run_main):
+    more = ("--set", "n_classifiers=3", "--set", "labels_per_item=3") if name == "urkullu" else ()
+    ran = run_main("simulate", name, "--out", tmp_path / "made", "--set", "n_items=60", *more)
+    assert ran.code == 0, ran.err
+    labels = read_labels(tmp_path / "made" / "votes.csv")
+    truth = read_gold(tmp_path / "made" / "truth.csv", labels=labels)
+    assert set(truth) == set(labels.items.tolist())
+    system = "system" if name == "urkullu" else None
+    predictions = read_predictions(
+        tmp_path / "made" / "predictions.csv", labels=labels, system=system, positive=1 if system else None
+    )
+    assert predictions.n_systems == (3 if system else 1)
+    assert predictions.align(labels).n_systems == predictions.n_systems
+    if name == "urkullu":
+        assert "got no vote" in ran.err  # so that the files fit each other
+
+
+def test_every_simulator_is_offered_and_listed(run_main):
+    offered = {name.replace("_", "-") for name in tu.simulate.__all__ if name.islower() and name != "urkullu_scores"}
+    assert offered == set(SIMULATORS)
+    ran = run_main("simulate", "--list")
+    assert ran.code == 0
+    assert all(name in ran.out for name in SIMULATORS)
+    listed = json.loads(run_main("simulate", "--list", "--json").out)
+    assert listed["baseline"]["parameters"]["n_items"] == 500
+
+
+def test_the_same_seed_gives_the_same_files(tmp_path, run_main):
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run_main("simulate", "baseline", "-o", tmp_path / folder, "--seed", seed, "--set", "n_items=30")
+    texts = {folder: [(tmp_path / folder / file).read_text() for file in FILES] for folder in "abc"}
+    assert texts["a"] == texts["b"]
+    assert texts["a"][0] != texts["c"][0]
+
+
+def test_values_of_all_kinds(tmp_path, run_main):
+    settings = ("n_items=20", "strength=inf", "subtype_accuracy=(0.9, 0.5)", "families=[[0, 1]]", "votes_per_item=none")
+    ran = run_main(
+        "simulate", "dependent", "-o", tmp_path / "a", "--json", *(x for s in settings for x in ("--set", s))
+    )
+    assert ran.code == 0, ran.err
+    assert set(json.loads(ran.out)["files"]) == set(FILES)
+    data = tu.simulate.dependent(
+        n_items=20, strength=float("inf"), subtype_accuracy=(0.9, 0.5), families=[[0, 1]], random_state=0
+    )
+    labels = read_labels(tmp_path / "a" / "votes.csv")
+    assert (labels.votes != data.labels.votes).nnz == 0
+
+
+def test_nothing_is_replaced_without_force(tmp_path, run_main):
+    asked = ("simulate", "baseline", "--out", tmp_path / "made", "--set", "n_items=20")
+    assert run_main(*asked).code == 0
+    before = (tmp_path / "made" / "votes.csv").read_bytes()
+    refused = run_main(*asked, "--seed", "9")
+    assert_one_sentence(refused)
+    assert "--force" in refused.err
+    assert (tmp_path / "made" / "votes.csv").read_bytes() == before
+    assert run_main(*asked, "--seed", "9", "--force").code == 0
+    assert (tmp_path / "made" / "votes.csv").read_bytes() != before
+
+
+def test_an_interrupt_leaves_whole_files_only(tmp_path, run_main, monkeypatch):
+    asked = ("simulate", "baseline", "--out", tmp_path / "made", "--set", "n_items=20")
+    run_main(*asked)
+    before = {file: (tmp_path / "made" / file).read_bytes() for file in FILES}
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupted)
+    ran = run_main(*asked, "--force", "--seed", "9")
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+    assert {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "see 'trueup simulate --list'"),
+        (("reality", "--out", "x"), "NAME must be one of"),
+        (("baseline",), "--out DIR"),
+        (("baseline", "--out", "x", "--set", "n_itmes=5"), "n_items"),
+        (("baseline", "--out", "x", "--set", "n_items"), "NAME=VALUE"),
+        (("baseline", "--out", "x", "--set", "n_items=1", "--set", "n-items=2"), "twice"),
+        (("baseline", "--out", "x", "--set", "n_items=many"), "n_items"),
+        (("baseline", "--out", "x", "--set", "random_state=1"), "--seed"),
+        (("baseline", "--out", "x", "--seed", "-1"), "seed"),
+        (("dawid-skene", "--out", "x", "--set", "classifier_accuracy=none"), "classifier"),
+        (("baseline", "--out", "/dev/null/x"), "cannot be made"),
+        (("baseline", "--out", "/dev/null"), "must be a folder"),
+    ],
+)
+def test_bad_options_are_one_sentence(options, sentence, tmp_path, monkeypatch, run_main):
+    monkeypatch.chdir(tmp_path)
+    ran = run_main("simulate", *options)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+    assert not (tmp_path / "x").exists()

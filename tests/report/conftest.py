@@ -1,0 +1,75 @@
+"""Evaluations that the tests of the report share; each is made once."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.report import build_report
+
+FAST = {"noise": "dawid-skene", "n_draws": 200, "n_warmup": 100}
+HOSTILE_CLASSES = ["<script>alert(1)</script>", "=cmd('calc')!A1"]
+HOSTILE_LABELERS = [
+    "quote\"and'",
+    "line\nbreak",
+    "<img src=x onerror=alert(1)>",
+    "x" * 300,
+    "| a | [b](javascript:c) `d`",
+]
+
+
+def case(evaluations, comparison=None, **options):
+    data = build_report(evaluations, comparison=comparison, **options)
+    return SimpleNamespace(evaluations=evaluations, comparison=comparison, data=data)
+
+
+@pytest.fixture(scope="session")
+def two_classes():
+    """One system with scores."""
+    sim = tu.simulate.dawid_skene(n_items=250, n_labelers=5, accuracy=[0.9, 0.85, 0.8, 0.75, 0.6], random_state=0)
+    scores = np.random.default_rng(0).normal(size=250) + 2 * np.asarray(sim.truth)
+    system = tu.Predictions.from_scores(scores, items=sim.labels.items, threshold=1.0)
+    evaluation = tu.evaluate(system, sim.labels, metrics=["accuracy", "recall", "auc"], **FAST)
+    return case(evaluation, settings={"votes": "votes.csv", "sha256": {"votes.csv": "ab12"}})
+
+
+@pytest.fixture(scope="session")
+def two_systems():
+    """Seven classes, two systems and their comparison."""
+    sim = tu.simulate.dawid_skene(n_items=210, n_labelers=6, n_classes=7, random_state=1)
+    truth = np.asarray(sim.truth)
+    rng = np.random.default_rng(1)
+    good, bad = (np.where(rng.random(210) < p, truth, rng.integers(0, 7, 210)) for p in (0.9, 0.6))
+    evaluations = {"good": tu.evaluate(good, sim.labels, **FAST), "bad": tu.evaluate(bad, sim.labels, **FAST)}
+    compared = tu.compare({"good": good, "bad": bad}, sim.labels, noise="dawid-skene", n_draws=300)
+    return case(evaluations, compared, title="Good and bad")
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Names that a page must not take for its own code."""
+    sim = tu.simulate.dawid_skene(n_items=60, n_labelers=5, random_state=2)
+    item, labeler, answer, _ = sim.labels.vote_table()
+    names, who = np.array(HOSTILE_CLASSES, dtype=object), np.array(HOSTILE_LABELERS, dtype=object)
+    items = np.array([f"</svg><b>{k}" for k in range(60)], dtype=object)
+    labels = tu.Labels.from_frame({"item": items[item], "labeler": who[labeler], "label": names[answer]})
+    truth = np.asarray(sim.truth)
+    systems = {
+        name: {items[k]: names[truth[k] if k % step else 1 - truth[k]] for k in range(60)}
+        for name, step in (("</title><script>alert(2)</script>", 7), ("y" * 120, 3))
+    }
+    evaluations = {name: tu.evaluate(system, labels, **FAST) for name, system in systems.items()}
+    compared = tu.compare(systems, labels, noise="dawid-skene", n_draws=300)
+    settings = {"votes": "<b>```.csv", '"><x': "y\nz", "nothing": None, "list": ["<i>", 1.5]}
+    return case(evaluations, compared, title="<script>alert(3)</script>", settings=settings)
+
+
+@pytest.fixture(scope="session")
+def comparison_alone(two_systems):
+    return case({}, two_systems.comparison)
+
+
+@pytest.fixture(params=["two_classes", "two_systems", "hostile", "comparison_alone"])
+def any_report(request):
+    return request.getfixturevalue(request.param).data

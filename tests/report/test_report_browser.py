@@ -1,0 +1,102 @@
+"""The report in a real browser: no complaint, no request, nothing wider than a phone."""
+
+from itertools import pairwise
+
+import pytest
+from chromium_pipe import Chromium, find_chromium
+
+from trueup.report import save_report
+
+CASES = ("two_classes", "two_systems", "hostile", "comparison_alone")
+CONTRAST = """
+(() => {
+  const luminance = c => { const [r, g, b] = c.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126*r + 0.7152*g + 0.0722*b };
+  const ratio = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p);
+      return (x + 0.05) / (y + 0.05) };
+  const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+      if (/^rgb\\(/.test(c)) return c } return 'rgb(255, 255, 255)' };
+  let least = 99;
+  for (const e of document.querySelectorAll('p, h1, h2, h3, th, td, small, a, li, dt, dd, strong, caption, figcaption'))
+    if (e.textContent.trim()) least = Math.min(least, ratio(getComputedStyle(e).color, behind(e)));
+  for (const e of document.querySelectorAll('svg text'))
+    least = Math.min(least, ratio(getComputedStyle(e).fill, behind(e)));
+  return least;
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = find_chromium()
+    if path is None:
+        pytest.skip("there is no chromium; install it (apt-get install chromium) or name one in CHROMIUM")
+    try:
+        chromium = Chromium(path)
+    except (OSError, TimeoutError, StopIteration) as problem:
+        pytest.skip(f"chromium does not start here: {problem}")
+    with chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("pages")
+    return {name: save_report(request.getfixturevalue(name).data, folder / f"{name}.html") for name in CASES}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_report_opens(browser, pages, name, width, dark):
+    browser.resize(width, dark=dark)
+    browser.open(pages[name])
+    assert browser.complaints() == []
+    assert browser.requests() == [pages[name].resolve().as_uri()]
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(CONTRAST) >= 4.5
+    levels = browser.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    # Every picture is there, has a size and stays within the page.
+    sizes = browser.evaluate(
+        "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect())"
+        ".map(r => [r.width, r.height, r.right])"
+    )
+    assert len(sizes) >= 2
+    assert all(wide > 100 and high > 20 and right <= width for wide, high, right in sizes)
+
+
+def test_the_answer_is_on_the_first_screen(browser, pages, two_systems):
+    browser.resize(1280)
+    browser.open(pages["two_systems"])
+    words = browser.evaluate("document.querySelector('#answer').innerText")
+    for system in two_systems.data["systems"]:
+        assert f"{system['answer']['claim']} {system['answer']['value']}" in " ".join(words.split())
+        assert system["remark"] in " ".join(words.split())
+    assert two_systems.data["verdict"][0] in words
+    assert browser.evaluate("document.querySelector('.verdict').getBoundingClientRect().bottom") < 900
+
+
+def test_hostile_names_do_nothing(browser, pages):
+    browser.resize(390)
+    browser.open(pages["hostile"])
+    assert browser.evaluate("document.scripts.length + document.images.length") == 0
+    assert browser.evaluate("document.title") == "<script>alert(3)</script>"
+    assert "=cmd('calc')!A1" in browser.evaluate("document.body.innerText")
+
+
+def test_tables_scroll_in_their_own_box(browser, pages):
+    browser.resize(390)
+    browser.open(pages["two_systems"])
+    boxes = browser.evaluate("[...document.querySelectorAll('.scroll')].map(b => [b.scrollWidth, b.clientWidth])")
+    assert any(inside > shown for inside, shown in boxes), "some table is wider than a phone"
+    assert all(shown <= 390 for _, shown in boxes)
+
+
+def test_it_prints(browser, pages):
+    browser.resize(1280)
+    browser.open(pages["two_systems"])
+    printed = browser.send("Page.printToPDF", printBackground=True)["data"]
+    assert len(printed) > 10_000

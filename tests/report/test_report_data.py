@@ -1,0 +1,168 @@
+"""The data of a report: JSON-able, repeatable, and the numbers of the evaluation itself."""
+
+import json
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.estimators import majority
+from trueup.exceptions import InvalidParameter
+from trueup.report import build_report, render_json
+from trueup.report._words import chance, metric_label, number, shorten, span, text
+
+
+def test_json_holds_it(any_report):
+    assert json.loads(render_json(any_report)) == any_report
+    assert any_report["format"] == 1
+
+
+def test_numbers_are_those_of_the_evaluation(two_classes):
+    evaluation, system = two_classes.evaluations, two_classes.data["systems"][0]
+    assert [m["name"] for m in system["metrics"]] == list(evaluation.metrics)
+    for metric in system["metrics"]:
+        estimate = evaluation[metric["name"]]
+        assert metric["mean"] == estimate.mean
+        assert (metric["low"], metric["high"]) == estimate.interval(evaluation.level)
+    assert np.array_equal(system["confusion"]["mean"], evaluation.confusion.mean)
+    intervals = evaluation.confusion.intervals()
+    assert np.array_equal(system["confusion"]["low"], intervals[..., 0])
+    assert np.array_equal(system["confusion"]["high"], intervals[..., 1])
+
+
+def test_the_majority_vote_is_that_of_the_method_of_this_name(two_systems):
+    for name, evaluation in two_systems.evaluations.items():
+        counts = majority(evaluation.labels, evaluation.problem.predictions, ties="split", random_state=0).counts
+        system = next(s for s in two_systems.data["systems"] if s["name"] == name)
+        accuracy = np.trace(counts.mean_counts) / counts.mean_counts.sum()
+        assert system["metrics"][0]["dirty"] == pytest.approx(accuracy)
+        # With ties drawn, as evaluate does it, the value differs by the ties alone.
+        usual = majority(evaluation.labels, evaluation.problem.predictions, random_state=0).counts.mean_counts
+        votes = evaluation.labels.answer_counts
+        ties = ((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1).mean()
+        assert abs(np.trace(usual) / usual.sum() - accuracy) <= ties
+
+
+def test_the_majority_vote_judges_scores_too(two_classes):
+    from sklearn.metrics import roc_auc_score
+
+    evaluation = two_classes.evaluations
+    votes = evaluation.labels.answer_counts  # five votes on each item: no ties
+    expected = roc_auc_score(votes.argmax(axis=1), evaluation.scores)
+    found = next(m for m in two_classes.data["systems"][0]["metrics"] if m["name"] == "auc")
+    assert found["dirty"] == pytest.approx(expected)
+
+
+def test_a_function_has_its_majority_value(two_classes):
+    labels, codes = two_classes.evaluations.labels, two_classes.evaluations.problem.predictions
+
+    def hits(truth, said):
+        return float((truth == said).mean())
+
+    evaluation = tu.evaluate(codes, labels, metrics=[hits], noise="dawid-skene", n_draws=100, n_warmup=50)
+    found = build_report(evaluation)["systems"][0]["metrics"][0]
+    assert found["dirty"] == pytest.approx((labels.answer_counts.argmax(axis=1) == codes).mean())
+
+
+def test_the_comparison_is_the_comparisons_own(two_systems):
+    compared, found = two_systems.comparison, two_systems.data["comparison"]
+    assert [row["system"] for row in found["systems"]] == compared.ranking
+    for row in found["systems"]:
+        assert row["prob_best"] == compared.prob_best[row["system"]]
+        assert row["mean"] == compared[row["system"]].mean
+    pair = found["pairs"][0]
+    difference = compared.difference(pair["a"], pair["b"])
+    assert (pair["low"], pair["high"]) == difference.interval(compared.level)
+    assert two_systems.data["verdict"][0].startswith("“good” is better than “bad”")
+
+
+def test_the_answer_is_a_sentence_with_the_interval(two_classes):
+    low, high = two_classes.evaluations["accuracy"].interval(0.95)
+    system = two_classes.data["systems"][0]
+    assert system["answer"]["claim"] == "Accuracy is between"
+    assert system["answer"]["value"] == span(low, high, joint=" and ")
+    assert "majority vote" in system["remark"]
+
+
+def test_labelers_are_all_there_the_best_first(two_classes):
+    rows = two_classes.data["labelers"]["rows"]
+    assert sorted(row["labeler"] for row in rows) == ["0", "1", "2", "3", "4"]
+    assert rows[-1]["labeler"] == "4"
+    assert sum(row["votes"] for row in rows) == two_classes.evaluations.labels.n_votes
+
+
+def test_what_to_vet_is_in_doubt_and_not_known(two_classes):
+    evaluation = two_classes.evaluations
+    truth = evaluation.solution.truth
+    right = truth[np.arange(len(truth)), evaluation.problem.predictions]
+    doubt = right * (1 - right)  # for the accuracy, the worth of vetting an item
+    rows = two_classes.data["vet_next"]["rows"]
+    at = [int(row["item"]) for row in rows]
+    assert np.allclose(doubt[at], np.sort(doubt)[::-1][: len(at)])
+    assert np.allclose([row["moves"] for row in rows], np.sqrt(doubt[at]) / len(truth), rtol=0.02)
+    first = evaluation.labels.items[at[0]]
+    known = evaluation.labels.with_gold({first: evaluation.classes[0]})
+    again = tu.evaluate(evaluation.problem.predictions, known, noise="dawid-skene", n_draws=100, n_warmup=50)
+    assert str(first) not in [row["item"] for row in build_report(again)["vet_next"]["rows"]]
+
+
+def test_of_two_systems_the_items_to_vet_are_those_they_differ_on(two_systems):
+    good, bad = (e.problem.predictions for e in two_systems.evaluations.values())
+    for row in two_systems.data["vet_next"]["rows"]:
+        assert good[int(row["item"])] != bad[int(row["item"])]
+
+
+def test_the_same_evaluation_gives_the_same_report(two_classes):
+    again = build_report(two_classes.evaluations, settings={"votes": "votes.csv", "sha256": {"votes.csv": "ab12"}})
+    assert render_json(again) == render_json(two_classes.data)
+
+
+def test_names_that_no_file_can_hold_are_mended():
+    assert text("a\x00b\ud800c\u202e") == "a\ufffdb\ufffdc\ufffd"
+    assert len(shorten("x" * 500)) == 60
+    assert shorten("one\ntwo") == "one two"
+
+
+def test_words():
+    assert metric_label("recall:cat") == "recall of cat"
+    assert metric_label("macro_f1") == "macro F1"
+    assert number(-0.0001, 2) == "0.00"
+    assert number(None) == "–"
+    assert number(-1.5, 1) == "−1.5"
+    assert span(0.8712, 0.9145) == "0.87 to 0.91"
+    assert (chance(1.0), chance(0.0), chance(0.5), chance(0.973)) == ("over 99.9%", "under 0.1%", "50%", "97.3%")
+
+
+def test_nothing_to_report_is_an_error():
+    with pytest.raises(InvalidParameter, match="evaluation or a comparison"):
+        build_report({})
+    with pytest.raises(InvalidParameter, match="what evaluate returns"):
+        build_report({"a": 0.9})
+
+
+@pytest.mark.parametrize("method", ["majority", "labeler-mean", "mmse", "estimated-labels", "unbiased", "dirty"])
+def test_every_method_has_a_report(two_classes, method):
+    labels, codes = two_classes.evaluations.labels, two_classes.evaluations.problem.predictions
+    data = build_report(tu.evaluate(codes, labels, method=method, noise="dawid-skene"))
+    render_json(data)
+    assert data["systems"][0]["metrics"][0]["mean"] is not None
+
+
+def test_few_votes_leave_parts_out():
+    labels = tu.Labels.from_matrix(np.array([[0], [1], [1], [0]]))
+    evaluation = tu.evaluate(np.array([0, 1, 0, 0]), labels, method="majority")
+    data = build_report(evaluation)
+    assert data["labelers"] is None
+    assert data["dependence"] is None
+    assert data["systems"][0]["curves"] == []
+
+
+def test_where_skill_would_take_long_the_page_says_so():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 60, 400)
+    votes = np.where(rng.random((400, 9)) < 0.8, truth[:, None], rng.integers(0, 60, (400, 9)))
+    labels = tu.Labels.from_matrix(votes, classes=range(60))
+    evaluation = tu.evaluate(truth, labels, method="estimated-labels", noise="majority", check_dependence=False)
+    labelers = build_report(evaluation)["labelers"]
+    assert labelers["rows"] == []
+    assert "too many labelers" in labelers["notes"][0]
