@@ -74,7 +74,8 @@ def _module(name: str, module: str, section: str, *arguments: str, quick: str | 
 
 _CALIBRATION, _REAL = "Calibration", "Real crowds and judges, no truth used"
 _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
-_ACTIVE, _TRUTH, _SPEED, _PAPERS = "Active testing", "Finding the truth", "Speed and memory", "Papers"
+_ACTIVE, _TRUTH, _CLEANING = "Active testing", "Finding the truth", "Cleaning"
+_SPEED, _PAPERS = "Speed and memory", "Papers"
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -97,6 +98,7 @@ FIGURES: dict[str, Figure] = {
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
         _module("vetting", "benchmarks.vetting", _ACTIVE),
         _module("aggregation", "benchmarks.aggregation", _TRUTH),
+        _module("cleaning", "benchmarks.cleaning", _CLEANING),
         _module("speed", "benchmarks.speed", _SPEED),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),

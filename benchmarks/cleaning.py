@@ -1,0 +1,193 @@
+"""Cleaning: is fast expected model improvement the same as retraining all models, and how much quicker is it?
+
+Run ``python -m benchmarks.cleaning [section ...] [--quick] [--json out.json]``; without names all sections are run.
+Everything is simulated and seeded. Times are those of this machine; ratios are of times in the same run. Set
+OMP_NUM_THREADS=1: on problems this small, threads of the linear algebra cost both ways of training more than they give.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from benchmarks._coverage_tally import Section, as_text, tracked
+from benchmarks._sections import run_sections
+from trueup.cleaning import EMI, UnbiasedScorer, expected_improvement, true_class_probabilities
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+TOP = 50
+# Section 6.3 of the paper: most labels of one kind, the rest of another.
+NOISE = np.array([[[0.6, 0.4], [0.2, 0.8]], [[0.8, 0.2], [0.2, 0.8]]])
+
+
+@dataclass(frozen=True)
+class Task:
+    """Noisy labels of training and validation items."""
+
+    X: Array
+    y: Codes
+    X_val: Array
+    scorer: UnbiasedScorer
+    chances: Array
+
+    def emi(self, estimator: Any, **options: Any) -> EMI:
+        """The expected improvement of each training label."""
+        return expected_improvement(estimator, self.X, self.y, self.X_val, self.scorer, self.chances, **options)
+
+
+def make(n: int, n_val: int, d: int, seed: int, n_classes: int = 2) -> Task:
+    """Gaussian classes, labels with a mix of two noise rates."""
+    rng = np.random.default_rng([seed, n, d])
+    truth = rng.integers(0, n_classes, n + n_val)
+    X = rng.normal(size=(n + n_val, d))
+    X[np.arange(n + n_val), truth] += 1.9
+    kind = (rng.random(n + n_val) < 0.5).astype(int)
+    noise = NOISE if n_classes == 2 else np.stack([a * np.eye(n_classes) + (1 - a) / n_classes for a in (0.5, 0.7)])
+    y = (rng.random(n + n_val)[:, None] > noise[kind, truth].cumsum(axis=1)).sum(axis=1)
+    scorer = UnbiasedScorer(y[n:], noise[kind[n:]])
+    prior = np.full(n_classes, 1 / n_classes)
+    return Task(X[:n], y[:n], X[n:], scorer, true_class_probabilities(y[:n], noise[kind[:n]], prior))
+
+
+def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
+    """The median time, and the last result."""
+    took = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        found = work()
+        took.append(time.perf_counter() - started)
+    return float(np.median(took)), found
+
+
+def agreement(fast: EMI, full: EMI) -> tuple[bool, float]:
+    """Whether the first choice is the same, and the share of the top that is in common."""
+    top = min(TOP, len(full.items))
+    common = np.intersect1d(fast.best(top), full.best(top))
+    return bool(fast.best()[0] == full.best()[0]), len(common) / top
+
+
+def compared(
+    label: str, n: int, d: int, seeds: int, estimator: Any, n_classes: int = 2
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """Fast against full retraining: one fit for each label, from scratch, in one process."""
+    first: dict[bool, list[bool]] = {True: [], False: []}
+    common: dict[bool, list[float]] = {True: [], False: []}
+    ratios = []
+    for seed in tracked(range(seeds), f"{label}, {d} features"):
+        task = make(n, n, d, seed, n_classes)
+        task.emi(estimator)  # the first call loads libraries
+        quick, _ = timed(lambda task=task: task.emi(estimator), 5)
+        for weigh in (True, False):
+            fast = task.emi(estimator, weigh=weigh)
+            if weigh:
+                options = {"how": "exact", "warm_start": False}
+                slow, full = timed(lambda task=task, options=options: task.emi(estimator, **options))
+            else:  # the same models, ranked by the improvement alone
+                full = EMI(**{**vars(full), "score": full.improvement})
+            same, share = agreement(fast, full)
+            first[weigh].append(same)
+            common[weigh].append(share)
+        ratios.append(slow / quick)
+    rows = [
+        [
+            label,
+            str(d),
+            "improvement × uncertainty" if weigh else "improvement alone",
+            f"{sum(first[weigh])} of {seeds}",
+            f"{100 * np.mean(common[weigh]):.1f} ({100 * min(common[weigh]):.0f})",
+            f"{np.median(ratios):.0f} ({min(ratios):.0f})",
+        ]
+        for weigh in (True, False)
+    ]
+    numbers = {
+        "same_first": {str(weigh): first[weigh] for weigh in first},
+        "common": {str(weigh): common[weigh] for weigh in common},
+        "ratio": ratios,
+    }
+    return rows, numbers
+
+
+def fast(quick: bool) -> Section:
+    n, seeds = (200, 1) if quick else (2000, 3)
+    exact = {"tol": 1e-8, "max_iter": 10_000}
+    settings: list[tuple[str, int, Any]] = [
+        ("logistic regression", 2, LogisticRegression(**exact)),
+        ("logistic regression", 20, LogisticRegression(**exact)),
+        ("the same, default tolerance", 20, LogisticRegression()),
+        ("multinomial, 3 classes", 20, LogisticRegression(**exact)),
+        ("linear SVM", 20, LinearSVC(dual=False, **exact)),
+        ("ridge", 20, RidgeClassifier()),
+        ("Gaussian naive Bayes", 20, GaussianNB()),
+    ]
+    rows, numbers = [], {}
+    for position, (label, d, estimator) in enumerate(settings):
+        n_classes = 3 if "3 classes" in label else 2
+        some, found = compared(label, n, d, seeds if position < 2 else 1, estimator, n_classes)
+        rows += some
+        numbers[f"{label}, {d} features"] = found
+    head = [f"N = {n}", "features", "ranked by", "same first choice", f"top {TOP} in common % (worst)"]
+    text = as_text([*head, "times faster (worst)"], rows, left=(0, 2))
+    return Section(text, numbers)
+
+
+def decisions(quick: bool) -> Section:
+    """How long one decision takes, the base model's fit included."""
+    rows, numbers = [], {}
+    for n, n_val in ((500, 500),) if quick else ((5000, 5000), (10_000, 10_000)):
+        for d in (2, 20):
+            task = make(n, n_val, d, 0)
+            task.emi(LogisticRegression())
+            seconds, _ = timed(lambda task=task: task.emi(LogisticRegression()), 5)
+            rows.append([f"{n:,}", f"{n_val:,}", str(d), f"{seconds:.3f}"])
+            numbers[f"{n} {n_val} {d}"] = seconds
+    return Section(as_text(["labels to choose from", "validation items", "features", "seconds"], rows), numbers)
+
+
+_LARGE = """
+import json, resource, sys, time
+from sklearn.linear_model import LogisticRegression
+from benchmarks.cleaning import make
+n, n_val, d = map(int, sys.argv[1:])
+task = make(n, n_val, d, 0)
+started = time.perf_counter()
+task.emi(LogisticRegression())
+took = time.perf_counter() - started
+print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, took]))
+"""
+
+
+def memory(quick: bool) -> Section:
+    """The peak of a process that makes one decision, libraries and data included."""
+    rows, numbers = [], {}
+    for n, n_val in ((2000, 2000),) if quick else ((50_000, 50_000), (100_000, 100_000)):
+        for d in (2, 20):
+            command = [sys.executable, "-c", _LARGE, str(n), str(n_val), str(d)]
+            run = subprocess.run(command, check=True, capture_output=True, text=True)
+            peak, seconds = json.loads(run.stdout)
+            rows.append([f"{n:,}", f"{n_val:,}", str(d), f"{peak:.2f}", f"{seconds:.1f}"])
+            numbers[f"{n} {n_val} {d}"] = {"peak_gib": peak, "seconds": seconds}
+    head = ["labels to choose from", "validation items", "features", "peak GiB", "seconds"]
+    return Section(as_text(head, rows), numbers)
+
+
+SECTIONS: dict[str, Callable[[bool], Section]] = {"fast": fast, "decisions": decisions, "memory": memory}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    run_sections("python -m benchmarks.cleaning", __doc__.splitlines()[0], SECTIONS, arguments)
+
+
+if __name__ == "__main__":
+    main()

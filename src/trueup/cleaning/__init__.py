@@ -1,0 +1,48 @@
+"""Which training label an oracle should clean next."""
+
+from trueup.cleaning.advisor import CleaningAdvisor
+from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
+from trueup.cleaning.exact import Retrained, retrained_scores
+from trueup.cleaning.fast_models import FlipModels, flip_models
+from trueup.cleaning.flips import Candidates, flip_candidates, true_class_probabilities
+from trueup.cleaning.oracle_free import noise_aware_probabilities, noise_removed, noise_tolerant
+from trueup.cleaning.problem import CleaningProblem, CleaningState
+from trueup.cleaning.stopping import (
+    BudgetCurve,
+    CleanOrVote,
+    budget_curve,
+    clean_or_vote,
+    shrunk_improvement,
+    value_of_cleaning,
+)
+from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, get_cleaning_strategy
+from trueup.cleaning.validation import UnbiasedScorer
+
+__all__ = [
+    "EMI",
+    "STRATEGIES",
+    "BudgetCurve",
+    "Candidates",
+    "CleanOrVote",
+    "CleaningAdvisor",
+    "CleaningProblem",
+    "CleaningState",
+    "CleaningStrategy",
+    "FlipModels",
+    "Retrained",
+    "UnbiasedScorer",
+    "budget_curve",
+    "clean_or_vote",
+    "expected_improvement",
+    "flip_candidates",
+    "flip_models",
+    "get_cleaning_strategy",
+    "model_uncertainty",
+    "noise_aware_probabilities",
+    "noise_removed",
+    "noise_tolerant",
+    "retrained_scores",
+    "shrunk_improvement",
+    "true_class_probabilities",
+    "value_of_cleaning",
+]

@@ -1,0 +1,398 @@
+"""`CleaningAdvisor`: ask which training labels an oracle should clean, tell the answers, get the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from trueup._validation import RandomState, check_integer, check_level, check_number, preview
+from trueup.active.batch import Asked, Batch
+from trueup.active.history import plot_history
+from trueup.active.log import Event, session_from_json, session_to_json
+from trueup.active.setup import seed_of
+from trueup.cleaning._session import CleaningSession
+from trueup.cleaning.exact import retrained_scores
+from trueup.cleaning.flips import Array, Codes, flip_candidates
+from trueup.cleaning.oracle_free import noise_removed, noise_tolerant
+from trueup.cleaning.problem import CleaningState, Resources, make_problem
+from trueup.cleaning.stopping import BudgetCurve, CleanOrVote, budget_curve, clean_or_vote, per_cost, value_of_cleaning
+from trueup.cleaning.strategies import CleaningStrategy, ExpectedImprovement, get_cleaning_strategy
+from trueup.estimators.consolidation import labeler_matrices
+from trueup.exceptions import InvalidParameter
+from trueup.labels import Labels
+from trueup.metrics import Metric
+from trueup.noise import NoiseModel
+from trueup.noise.base import normalise
+from trueup.posteriors import Estimate
+
+__all__ = ["CleaningAdvisor"]
+
+
+class CleaningAdvisor(CleaningSession):
+    """Which training label should an oracle fix next?
+
+    Ask for items, tell their true classes, and the model is trained on what is then known [1]_.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        With ``fit`` and ``predict_proba``; cloned, never changed. Logistic regression, naive Bayes and a few more
+        decide at once (`flip_models`); any other is trained for each label on a shortlist.
+    X : array, sparse matrix, data frame, or mapping from item to row
+        Features, in the order of ``labels.items``.
+    labels : Labels
+        The crowd's votes. Gold items are clean from the start.
+    noise : str or NoiseModel
+        With a confusion matrix for each labeler, known or fitted.
+    metric : str or Metric
+        What the model should be good at: any metric of the confusion counts.
+    strategy : str or CleaningStrategy
+        "emi", "random", "noise-rate", "uncertainty", "expected-error", "activeclean" or "hung".
+    split : bool
+        Keep a validation part, which is never asked for and never trains.
+    validation : float, list of items or mask
+        The validation part; a share is drawn at random from each class.
+    weigh : bool
+        Weigh by the uncertainty of the model, for "emi".
+    prune : float
+        The share of the answers after which scores are not worked out again, below or equal to 1.
+    shortlist : int
+        Items for which models are trained where there is no fast path.
+    costs : array or mapping, optional
+        What the oracle's look at each item costs; by default 1. Items rank by score for the cost.
+    budget : float, optional
+        What may be spent.
+    min_improvement : float, optional
+        Stop once the next label is unlikely to improve the metric by this much.
+    level : float
+        How unlikely: 1 − level; and the level of intervals.
+    positive : class, optional
+    n_jobs : int, optional
+        As for joblib; any joblib backend will do.
+    memory_limit : int
+        Bytes for temporary arrays.
+    random_state : int, Generator or None
+    progress : callable, optional
+        Called with how many models are trained, and how many there are.
+    **options
+        For the strategy, e.g. ``belief="votes"`` for "emi" as published.
+
+    References
+    ----------
+    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
+       Classification", PVLDB 12(4) (2018), Section 5.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> sim = tu.simulate.tars(n_items=300, means=[[0, 0], [3, 0]], noise_rates=(0.4, 0.1), random_state=0)
+    >>> noise = tu.noise.Confusion([[0.6, 0.4], [0.1, 0.9]])
+    >>> advisor = tu.CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, noise=noise)
+    >>> before = advisor.model_.score(sim.features, sim.truth)
+    >>> for _ in range(20):
+    ...     advisor.tell({item: int(sim.truth[item]) for item in advisor.ask()})
+    >>> advisor.n_cleaned, bool(advisor.model_.score(sim.features, sim.truth) > before)
+    (20, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        labels: Labels,
+        *,
+        noise: str | NoiseModel = "dawid-skene",
+        metric: str | Metric = "accuracy",
+        strategy: str | CleaningStrategy = "emi",
+        split: bool = True,
+        validation: Any = 0.3,
+        weigh: bool = True,
+        prune: float = 0.0,
+        shortlist: int = 50,
+        costs: Any = None,
+        budget: float | None = None,
+        min_improvement: float | None = None,
+        level: float = 0.95,
+        positive: Hashable | None = None,
+        n_jobs: int | None = None,
+        memory_limit: int = 1 << 30,
+        random_state: RandomState = 0,
+        progress: Callable[[int, int], None] | None = None,
+        **options: Any,
+    ) -> None:
+        if strategy == ExpectedImprovement.name:
+            options = {"weigh": bool(weigh), **options}
+        self._strategy = get_cleaning_strategy(strategy, **options)
+        self.strategy, self.options = self._strategy.name, dict(options)
+        if self._strategy.needs_probabilities and not hasattr(estimator, "predict_proba"):
+            raise InvalidParameter(
+                f"estimator must have predict_proba, got {type(estimator).__name__}; wrap it in sklearn's "
+                "CalibratedClassifierCV, or pass strategy='emi' with weigh=False"
+            )
+        self.level = check_level(level)
+        self.prune = check_number(prune, name="prune", low=0.0, high=1.0)
+        self.budget = None if budget is None else check_number(budget, name="budget", low=0.0, strict=True)
+        self.min_improvement = (
+            None if min_improvement is None else check_number(min_improvement, name="min_improvement")
+        )
+        self.noise, self.weigh, self.split, self.validation = noise, bool(weigh), bool(split), validation
+        self.seed = seed_of(random_state)
+        resources = Resources(
+            n_jobs,
+            check_integer(memory_limit, name="memory_limit", low=1),
+            check_integer(shortlist, name="shortlist", low=1),
+            progress,
+        )
+        problem = make_problem(
+            estimator,
+            X,
+            labels,
+            noise=noise,
+            metric=metric,
+            split=bool(split),
+            validation=validation,
+            costs=costs,
+            positive=positive,
+            seed=self.seed,
+            resources=resources,
+        )
+        self._start(problem)
+        self._order = np.random.default_rng([self.seed, 1]).permutation(labels.n_items)
+
+    # ------------------------------------------------------------------ ask and tell
+
+    def ask(self, n: int = 1) -> Batch:
+        """The next items to clean, best first. They wait for an answer, and are not asked again before it."""
+        check_integer(n, name="n", low=1)
+        state = self._state_of(self._scored_after())
+        scores = self._scores(state)
+        wanted = np.where(self._available[state.train], per_cost(scores, self.problem.costs[state.train]), -np.inf)
+        order = np.lexsort((self._order[state.train], -self._strategy.ties(state), -wanted))
+        chosen = self._affordable(order[np.isfinite(wanted[order])].tolist(), state.train, n)
+        names = self.problem.labels.items[state.train[chosen]].tolist()
+        reasons = self._strategy.reasons(state, scores, chosen)
+        details = [
+            Asked(name, float(scores[k]), why, None) for name, k, why in zip(names, chosen, reasons, strict=True)
+        ]
+        self._events += [Event("ask", one.item) for one in details]
+        return Batch(details)
+
+    def _affordable(self, order: list[int], train: Codes, n: int) -> list[int]:
+        """The first n of an order that what is left of the budget can pay for."""
+        if self.budget is None:
+            return order[:n]
+        left = self.budget - self.spent - float(self.problem.costs[self.progress.waiting].sum())
+        chosen: list[int] = []
+        for k in order:
+            cost = float(self.problem.costs[train[k]])
+            if len(chosen) < n and cost <= left + 1e-9:
+                chosen.append(k)
+                left -= cost
+        return chosen
+
+    def _scores(self, state: CleaningState) -> Array:
+        key = "scores", self._strategy
+        if key not in state.memo:
+            state.memo[key] = self._strategy.scores(state)
+        return np.asarray(state.memo[key])
+
+    def _scored_after(self) -> int:
+        """The number of events after which scores were last worked out; a share `prune` of the answers is left out."""
+        done = self.n_cleaned
+        if not self.prune:
+            return len(self._events)
+        kept = [math.floor(round(k * (1 - self.prune), 9)) for k in range(done + 1)]
+        last = kept.index(kept[-1])  # the first answer since which nothing was worked out
+        ends = self._ends_of_tells()
+        return ends[last] if last else 0
+
+    def _ends_of_tells(self) -> list[int]:
+        """Where in the log the first 0, 1, 2, … answers are complete."""
+        ends, seen = [0], set()
+        for k, event in enumerate(self._events):
+            if event.kind == "tell" and event.item not in seen:
+                seen.add(event.item)
+                ends.append(k + 1)
+        return ends
+
+    # ------------------------------------------------------------------ what it is worth
+
+    @property
+    def _improvement(self) -> ExpectedImprovement:
+        """What works out improvements: the strategy, or the default one beside another strategy."""
+        if isinstance(self._strategy, ExpectedImprovement):
+            return self._strategy
+        return ExpectedImprovement(weigh=False)
+
+    @property
+    def value(self) -> Estimate:
+        """What the next label is expected to improve the metric by; labels are drawn together towards their mean."""
+        found = self._improvement.improvement(self.state)
+        best = None
+        if self.strategy == ExpectedImprovement.name and len(found.items):
+            scores = self._scores(self.state)[found.items]
+            best = int(np.lexsort((-found.uncertainty, -scores))[0])
+        name = f"improvement of {self.state.scorer.metric.name}"
+        return value_of_cleaning(found.improvement, found.standard_error, best=best, name=name)
+
+    @property
+    def finished(self) -> str | None:
+        """Why the session can stop, in one sentence; None while it should go on."""
+        open_items = self.state.train[self.state.open]
+        left = open_items[self._available[open_items]]
+        if not len(left):
+            return "Every training label is clean, waiting or passed."
+        if self.budget is not None:
+            rest = self.budget - self.spent
+            if self.problem.costs[left].min() > rest + 1e-9:
+                return f"The budget of {self.budget:g} is spent: {rest:g} is left, and no label is that cheap."
+        if self.min_improvement is not None:
+            value, metric = self.value, self.state.scorer.metric.name
+            chance = value.prob_above(self.min_improvement)
+            if chance <= 1 - self.level:
+                return (
+                    f"The next label improves the {metric} by {value.mean:.5f}, and by more than "
+                    f"{self.min_improvement:g} with probability {chance:.3f} only."
+                )
+        return None
+
+    def curve(self, *, every: int = 10) -> list[dict[str, float]]:
+        """The metric before any answer and after each `every`: n, cost, mean, low and high."""
+        check_integer(every, name="every", low=1)
+        rows = []
+        for end in self._ends_of_tells()[::every]:
+            now = self._copy(self._events[:end])
+            low, high = now.score_.interval(self.level)
+            rows.append(
+                {"n": float(now.n_cleaned), "cost": now.spent, "mean": now.score_.mean, "low": low, "high": high}
+            )
+        return rows
+
+    def forecast(self) -> BudgetCurve:
+        """What a budget is expected to buy from here on; `order` has positions in ``labels.items``."""
+        found = self._improvement.improvement(self.state)
+        items = self.state.train[found.items]
+        curve = budget_curve(found.improvement, found.standard_error, self.problem.costs[items])
+        return BudgetCurve(items[curve.order], curve.cost, curve.improvement, curve.standard_error)
+
+    def clean_or_vote(
+        self, item: Any, *, labeler: Any = None, labeler_error: Any = None, vote_cost: float = 0.1
+    ) -> CleanOrVote:
+        """Should this item go to the oracle, or back to the crowd for one more vote?
+
+        Parameters
+        ----------
+        item : hashable
+            Of the training part, not clean yet.
+        labeler : hashable, optional
+            The labeler who would vote; by default one as good as all of them are on average.
+        labeler_error : float or array of shape (n_classes, n_classes), optional
+            The error rate of the next labeler, or P(vote | truth) with rows the truth; instead of `labeler`.
+        vote_cost : float
+            Of one vote; the oracle's cost is that of the item.
+        """
+        at, state = self._names.position(item), self.state
+        place = np.flatnonzero(state.train[state.open] == at)
+        if not len(place):
+            raise InvalidParameter(
+                f"item {item!r} has no label that may be wrong in the training part, got a clean or a validation item"
+            )
+        position = int(state.open[place[0]])
+        candidates = flip_candidates(state.y, state.chances, items=[position])
+        trained = retrained_scores(
+            self.problem.estimator,
+            state.features,
+            state.y,
+            state.validation_features,
+            state.scorer,
+            candidates,
+            model=state.model,
+        )
+        gains = np.zeros(self.problem.n_classes)
+        gains[candidates.to] = state.scorer.sign * (trained.scores - trained.base)
+        return clean_or_vote(
+            gains,
+            state.chances[position],
+            self._next_labeler(labeler, labeler_error),
+            clean_cost=float(self.problem.costs[at]),
+            vote_cost=vote_cost,
+            item=item,
+        )
+
+    def oracle_free(self, method: str = "noise-tolerant") -> Any:
+        """A classifier from the labels as they are, without an oracle: "noise-removal" or "noise-tolerant"."""
+        state, problem = self.state, self.problem
+        if method == "noise-tolerant":
+            matrices = problem.matrices[state.group[state.train]]
+            return noise_tolerant(problem.estimator, state.features, state.y, matrices, classes=problem.labels.classes)
+        if method != "noise-removal":
+            raise InvalidParameter(f"method must be 'noise-removal' or 'noise-tolerant', got {method!r}")
+        keep = state.clean[state.train]
+        return noise_removed(
+            problem.estimator,
+            state.features,
+            state.y,
+            classes=problem.labels.classes,
+            keep=keep,
+            random_state=self.seed,
+        )
+
+    def _next_labeler(self, labeler: Any, error: Any) -> Array:
+        """P(vote | truth) of a labeler who is asked once more."""
+        labels, c = self.problem.labels, self.problem.n_classes
+        if error is None:
+            matrices = labeler_matrices(labels, self.problem.noise)[0][:, :, :c]  # without abstentions
+            names = labels.labelers.tolist()
+            if labeler is not None and labeler not in names:
+                raise InvalidParameter(f"there is no labeler {labeler!r}, got {preview(names)}")
+            weights = labels.votes_per_labeler if labeler is None else np.eye(len(names))[names.index(labeler)]
+            return normalise(np.einsum("t,tcv->cv", weights / max(weights.sum(), 1), matrices))
+        if np.ndim(error) == 0:
+            rate = check_number(error, name="labeler_error", low=0.0, high=1.0)
+            return np.asarray((1 - rate) * np.eye(c) + rate / (c - 1) * (1 - np.eye(c)))
+        return np.asarray(error, dtype=float)
+
+    def plot(self, ax: Any = None, *, every: int = 10) -> Any:
+        """The metric of the model and its interval as answers came in; returns the Axes."""
+        return plot_history(self.curve(every=every), ax, metric=self.state.scorer.metric.name, level=self.level)
+
+    def __repr__(self) -> str:
+        return (
+            f"CleaningAdvisor({type(self.problem.estimator).__name__}, {self.state.scorer.metric.name}, "
+            f"{self.strategy}; {self.n_cleaned} of {int(self.problem.trains.sum()):,} labels cleaned)"
+        )
+
+    def to_json(self) -> str:
+        """Settings and log as JSON text. What is not named by a string or a number is to be passed again."""
+        problem, metric = self.problem, self.problem.metric
+        settings = {
+            "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
+            "metric": metric if isinstance(metric, str) else metric.name,
+            "strategy": self.strategy,
+            "split": self.split,
+            "validation": self.validation
+            if isinstance(self.validation, float)
+            else problem.labels.items[problem.validates].tolist(),
+            "weigh": self.weigh,
+            "prune": self.prune,
+            "shortlist": problem.resources.shortlist,
+            "costs": None if (problem.costs == 1).all() else problem.costs.tolist(),
+            "budget": self.budget,
+            "min_improvement": self.min_improvement,
+            "level": self.level,
+            "positive": problem.positive,
+            "random_state": self.seed,
+        }
+        return session_to_json(settings, self.options, self._events)
+
+    @classmethod
+    def from_json(cls, text: str, estimator: Any, X: Any, labels: Labels, **changed: Any) -> CleaningAdvisor:
+        """The session of `to_json`, on the same features and labels; settings can be changed."""
+        settings, options, events = session_from_json(text)
+        if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
+            options = {}  # those of another strategy
+        return cls(estimator, X, labels, **{**settings, **options, **changed}).replay(events)

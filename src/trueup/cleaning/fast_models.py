@@ -1,0 +1,142 @@
+"""All models with one label changed, for estimators whose retraining has a closed form or a good expansion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup.cleaning._fast_base import Block, FlipModels
+from trueup.cleaning._fast_logistic import logistic_flips
+from trueup.cleaning._fast_naive_bayes import bernoulli_flips, gaussian_flips, multinomial_flips
+from trueup.cleaning._fast_ridge import ridge_flips
+from trueup.cleaning._fast_squared_hinge import squared_hinge_flips
+from trueup.cleaning.flips import Candidates, Codes, check_labels
+
+__all__ = ["Block", "FlipModels", "flip_models"]
+
+_FAMILIES = {
+    "LogisticRegression": logistic_flips,
+    "LinearSVC": squared_hinge_flips,
+    "RidgeClassifier": ridge_flips,
+    "GaussianNB": gaussian_flips,
+    "MultinomialNB": multinomial_flips,
+    "BernoulliNB": bernoulli_flips,
+}
+# Transformers that do not look at labels, so that a change of a label leaves the features as they are.
+_BLIND = {
+    "StandardScaler",
+    "MinMaxScaler",
+    "MaxAbsScaler",
+    "RobustScaler",
+    "Normalizer",
+    "QuantileTransformer",
+    "PowerTransformer",
+    "PolynomialFeatures",
+    "SplineTransformer",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "SimpleImputer",
+    "PCA",
+    "TruncatedSVD",
+    "NMF",
+    "CountVectorizer",
+    "TfidfVectorizer",
+    "TfidfTransformer",
+    "HashingVectorizer",
+    "VarianceThreshold",
+    "Nystroem",
+    "RBFSampler",
+}
+
+
+def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> FlipModels | None:
+    r"""All models retrained with one label changed, without training them.
+
+    For logistic regression and the linear SVM the Hessian H of the fitted objective is factorised once. A change of
+    label i changes the gradient by :math:`\phi_i\gamma_i`, so a Newton step moves the parameters by
+
+    .. math:: \delta_i = -\frac{\gamma_i}{1 + \eta_i\, \phi_i^\top H^{-1} \phi_i} H^{-1} \phi_i
+
+    and for logistic regression a second term follows from the third derivatives (two classes) or the exact gradient.
+    Ridge and naive Bayes have closed forms. The model's own solution is first made exact, because solvers stop early.
+
+    Parameters
+    ----------
+    model : fitted scikit-learn classifier
+        ``LogisticRegression`` (l2), ``LinearSVC`` (squared hinge, l2), ``RidgeClassifier``, ``GaussianNB``,
+        ``MultinomialNB``, ``BernoulliNB``, fitted without sample weights; or a pipeline that ends in one, behind
+        transformers that do not look at labels (scalers, vectorizers, PCA, …).
+    X : array or sparse matrix of shape (n, n_features)
+        What it was fitted on.
+    y : integer array of shape (n,)
+        The labels, as codes.
+    classes : array of shape (n_classes,), optional
+        What the codes stand for; the model was fitted on ``classes[y]``. By default the codes themselves.
+
+    Returns
+    -------
+    FlipModels or None
+        None if there is no fast path for this estimator, its options or its size.
+
+    References
+    ----------
+    The step is that of K. Rad, A. Maleki, "A scalable estimate of the out-of-sample prediction error via approximate
+    leave-one-out cross-validation", JRSS B 82 (2020), for a changed instead of a missing label.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from trueup.cleaning.flips import Candidates
+    >>> X = np.arange(12.0)[:, None]
+    >>> y = np.array([0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1])
+    >>> models = flip_models(LogisticRegression().fit(X, y), X, y)
+    >>> models.base_predictions([[5.4], [5.6]]).tolist()
+    [0, 1]
+    >>> changes = Candidates(np.array([4]), np.array([0]))
+    >>> [predicted.tolist() for _, predicted in models.decision_blocks([[5.4], [5.6]], changes)]
+    [[[0, 0]]]
+    """
+    steps = getattr(model, "steps", None)
+    if steps is not None and type(model).__name__ == "Pipeline":
+        return _behind(model, X, y, classes)
+    family = _FAMILIES.get(type(model).__name__)
+    if family is None or not type(model).__module__.startswith("sklearn."):
+        return None
+    known = np.asarray(model.classes_)
+    names = np.arange(int(np.max(y)) + 1) if classes is None else np.asarray(classes)
+    labels = check_labels(y, len(names))
+    place = {name: code for code, name in enumerate(names.tolist())}
+    codes = np.array([place.get(name, -1) for name in known.tolist()], dtype=np.int64)
+    position = np.full(len(names), -1, dtype=np.int64)
+    position[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
+    if (codes < 0).any() or set(np.unique(labels).tolist()) != set(codes.tolist()):
+        return None  # fitted on other labels
+    return family(model, X, position[labels], codes)
+
+
+class _Behind(FlipModels):
+    """Flip models of the last step of a pipeline."""
+
+    def __init__(self, models: FlipModels, transformers: Any) -> None:
+        self._models, self._transformers = models, transformers
+        self.exact = models.exact
+
+    def base_predictions(self, X_val: Any) -> Codes:
+        """Of the transformed items."""
+        return self._models.base_predictions(self._transformers.transform(X_val))
+
+    def changed_blocks(self, X_val: Any, candidates: Candidates, **options: Any) -> Any:
+        """Of the transformed items."""
+        return self._models.changed_blocks(self._transformers.transform(X_val), candidates, **options)
+
+
+def _behind(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None) -> FlipModels | None:
+    transformers = [step for _, step in model.steps[:-1] if step is not None and not isinstance(step, str)]
+    if not all(type(step).__name__ in _BLIND and type(step).__module__.startswith("sklearn.") for step in transformers):
+        return None
+    if not transformers:
+        return flip_models(model.steps[-1][1], X, y, classes)
+    found = flip_models(model.steps[-1][1], model[:-1].transform(X), y, classes)
+    return None if found is None else _Behind(found, model[:-1])

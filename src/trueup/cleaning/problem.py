@@ -1,0 +1,365 @@
+"""What is known before the first question, and after each answer: features, labels, their noise and the two parts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._doors import choose_noise
+from trueup._validation import check_number, preview
+from trueup.cleaning.exact import fitted
+from trueup.cleaning.flips import Array, Codes, true_class_probabilities
+from trueup.cleaning.validation import UnbiasedScorer
+from trueup.estimators.consolidation import consolidate, labeler_matrices
+from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
+from trueup.labels import Labels
+from trueup.metrics import Metric
+from trueup.noise import NoiseModel
+
+__all__ = ["CleaningProblem", "CleaningState", "Resources", "make_problem", "take_rows"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """How much may be computed, and where.
+
+    Attributes
+    ----------
+    n_jobs : int, optional
+        As for joblib.
+    memory_limit : int
+        Bytes for temporary arrays.
+    shortlist : int
+        Items for which models are trained where there is no fast path.
+    progress : callable, optional
+        Called with how many models are trained, and how many there are.
+    """
+
+    n_jobs: int | None = None
+    memory_limit: int = 1 << 30
+    shortlist: int = 50
+    progress: Callable[[int, int], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CleaningProblem:
+    """The data of an advisor, in the order of ``labels.items``.
+
+    Attributes
+    ----------
+    estimator : scikit-learn classifier
+        Not fitted, with a seed of its own.
+    X : array, sparse matrix or data frame with a row for each item
+    labels : Labels
+    noise : NoiseModel
+        Fitted.
+    codes : integer array of shape (n_items,)
+        The consolidated label of each item; -1 for an item without votes.
+    group : integer array of shape (n_items,)
+        Which of `matrices` is the item's.
+    matrices : array of shape (n_groups, n_classes, n_classes)
+        P(consolidated label | truth), rows the truth. The last one is the identity, for clean items.
+    prior : array of shape (n_classes,)
+    trains, validates : boolean arrays of shape (n_items,)
+        The two parts; without a split both are all items.
+    costs : array of shape (n_items,)
+        What the oracle's look at each item costs.
+    metric : str or Metric
+    positive : class, optional
+    resources : Resources
+    """
+
+    estimator: Any
+    X: Any
+    labels: Labels
+    noise: NoiseModel
+    codes: Codes
+    group: Codes
+    matrices: Array
+    prior: Array
+    trains: Mask
+    validates: Mask
+    costs: Array
+    metric: str | Metric = "accuracy"
+    positive: Hashable | None = None
+    resources: Resources = field(default_factory=Resources)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.prior)
+
+    @property
+    def split(self) -> bool:
+        """Whether the two parts share no item."""
+        return not (self.trains & self.validates).any()
+
+    def scorer(self, truth: Codes) -> UnbiasedScorer:
+        """The unbiased metric on the validation part, where `truth` (-1: unknown) holds what an oracle said."""
+        at = np.flatnonzero(self.validates & ((self.codes >= 0) | (truth >= 0)))
+        known = truth[at] >= 0
+        codes = np.where(known, truth[at], self.codes[at])
+        group = np.where(known, len(self.matrices) - 1, self.group[at])
+        return UnbiasedScorer(
+            codes, self.matrices[group], metric=self.metric, classes=self.labels.classes, positive=self.positive
+        )
+
+    def after(self, truth: Codes, scorer: UnbiasedScorer | None = None, model: Any = None) -> CleaningState:
+        """The state once these truths are known (-1: unknown)."""
+        return CleaningState(self, truth, scorer, model)
+
+
+class CleaningState:
+    """The labels after some answers, and the model they give; what a strategy sees.
+
+    Positions "in the training part" count the items of `train` only.
+
+    Attributes
+    ----------
+    codes : integer array of shape (n_items,)
+        The labels as they are: the oracle's where it spoke, else the consolidated votes.
+    clean : boolean array of shape (n_items,)
+        Items whose truth is known.
+    train, validation : integer arrays
+        The items of each part that have a label.
+    memo : dict
+        What strategies have worked out for this state.
+    """
+
+    def __init__(
+        self, problem: CleaningProblem, truth: Codes, scorer: UnbiasedScorer | None = None, model: Any = None
+    ) -> None:
+        self.problem, self.truth = problem, truth
+        self.memo: dict[Hashable, Any] = {}
+        self.clean = (truth >= 0) | (problem.labels.gold_codes >= 0)
+        self.codes = np.where(truth >= 0, truth, problem.codes)
+        self.group = np.where(truth >= 0, len(problem.matrices) - 1, problem.group)
+        self.train = np.flatnonzero(problem.trains & (self.codes >= 0))
+        self.validation = np.flatnonzero(problem.validates & (self.codes >= 0))
+        if scorer is not None:
+            self.__dict__["scorer"] = scorer
+        if model is not None:
+            self.__dict__["model"] = model
+
+    @property
+    def y(self) -> Codes:
+        """The training labels, as codes."""
+        return self.codes[self.train]
+
+    @cached_property
+    def features(self) -> Any:
+        """The features of the training part."""
+        return take_rows(self.problem.X, self.train)
+
+    @cached_property
+    def validation_features(self) -> Any:
+        """The features of the validation part."""
+        return take_rows(self.problem.X, self.validation)
+
+    @cached_property
+    def model(self) -> Any:
+        """The classifier trained on the labels as they are."""
+        return fitted(self.problem.estimator, self.features, self.problem.labels.classes[self.y])
+
+    @cached_property
+    def scorer(self) -> UnbiasedScorer:
+        """The unbiased metric on the validation part."""
+        return self.problem.scorer(self.truth)
+
+    @cached_property
+    def chances(self) -> Array:
+        """P(truth = c | label) in the training part, from the votes alone; shape (n_train, n_classes)."""
+        problem = self.problem
+        return true_class_probabilities(self.y, problem.matrices[self.group[self.train]], problem.prior)
+
+    @cached_property
+    def model_chances(self) -> Array:
+        """P(class | features) of the model in the training part; shape (n_train, n_classes)."""
+        known = {name: k for k, name in enumerate(self.problem.labels.classes.tolist())}
+        found = np.zeros((len(self.train), self.problem.n_classes))
+        columns = [known[name] for name in np.asarray(self.model.classes_).tolist()]
+        found[:, columns] = self.model.predict_proba(self.features)
+        return found
+
+    @cached_property
+    def open(self) -> Codes:
+        """The positions in the training part whose label may be wrong."""
+        own = self.chances[np.arange(len(self.train)), self.y]
+        return np.flatnonzero(~self.clean[self.train] & (own < 1))
+
+
+def make_problem(
+    estimator: Any,
+    X: Any,
+    labels: Labels,
+    *,
+    noise: str | NoiseModel,
+    metric: str | Metric,
+    split: bool,
+    validation: Any,
+    costs: Any,
+    positive: Hashable | None,
+    seed: int,
+    resources: Resources,
+) -> CleaningProblem:
+    """Check what a user passed, fit the noise, consolidate the votes and split the items.
+
+    Parameters
+    ----------
+    estimator, X, labels, noise, metric, split, validation, costs, positive
+        As in `CleaningAdvisor`.
+    seed : int
+        Of the split, and of an estimator that has none.
+    resources : Resources
+    """
+    if not isinstance(labels, Labels):
+        raise InvalidLabels(
+            f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix"
+        )
+    rows = _rows(X, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)
+        model = choose_noise(noise, labels, drawn=False).model
+    assert isinstance(model, NoiseModel)
+    _, prior = labeler_matrices(labels, model)
+    found = consolidate(labels, model, random_state=seed)
+    matrices = np.concatenate([found.matrices, np.eye(labels.n_classes)[None]])
+    group = np.where(labels.gold_codes >= 0, len(found.matrices), found.group)
+    validates = (
+        _validation_part(validation, found.codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
+    )
+    problem = CleaningProblem(
+        estimator=_seeded(estimator, seed),
+        X=rows,
+        labels=labels,
+        noise=model,
+        codes=np.asarray(found.codes, dtype=np.int64),
+        group=np.asarray(group, dtype=np.int64),
+        matrices=matrices,
+        prior=prior,
+        trains=~validates if split else validates,
+        validates=validates,
+        costs=_costs(costs, labels),
+        metric=metric,
+        positive=positive,
+        resources=resources,
+    )
+    _check_parts(problem)
+    return problem
+
+
+def take_rows(X: Any, rows: Codes) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _rows(X: Any, labels: Labels) -> Any:
+    """The features in the order of the items."""
+    if isinstance(X, Mapping):
+        names = labels.items.tolist()
+        missing = [item for item in names if item not in X]
+        if missing or len(X) != len(names):
+            wrong = f"none for {preview(missing)}" if missing else f"{len(X)} rows for {len(names)} items"
+            raise InvalidParameter(f"X must have a row for each item of the labels and no others, got {wrong}")
+        return np.asarray([X[item] for item in names])
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    elif not hasattr(X, "iloc"):
+        X = np.asarray(X)
+    if X.ndim < 1 or X.shape[0] != labels.n_items:
+        n = X.shape[0] if X.ndim else 0
+        raise InvalidParameter(
+            f"X and labels must be of the same items, got {n} rows for {labels.n_items} items; pass the rows in the "
+            "order of labels.items, or a mapping from item to row"
+        )
+    return X
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """A clone whose random parts are the same at every fit, so that a log can be replayed."""
+    from sklearn.base import clone
+
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise InvalidParameter(
+            f"estimator must be a scikit-learn classifier with fit and predict_proba, got {estimator!r}; pass e.g. "
+            "LogisticRegression()"
+        )
+    own = clone(estimator)
+    options = own.get_params(deep=True)
+    unset = {k: seed for k, v in options.items() if v is None and k.split("__")[-1] == "random_state"}
+    return own.set_params(**unset)
+
+
+def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -> Mask:
+    """Which items evaluate: a share of each class drawn at random, or those that were named."""
+    part = np.zeros(len(codes), dtype=bool)
+    if isinstance(validation, int | float) and not isinstance(validation, bool):
+        share = check_number(validation, name="validation", low=0.0, high=1.0, strict=True)
+        rng = np.random.default_rng([seed, 0])
+        for code in range(labels.n_classes):
+            at = rng.permutation(np.flatnonzero(codes == code))
+            part[at[: round(share * len(at))]] = True
+        return part
+    if isinstance(validation, str) or not hasattr(validation, "__len__"):
+        raise InvalidParameter(
+            f"validation must be a share of the items, a list of items or a mask, got {validation!r}; pass e.g. 0.3"
+        )
+    given = np.asarray(validation)
+    if given.dtype == bool:
+        if given.shape != part.shape:
+            raise InvalidParameter(f"validation must be a mask of {len(codes)} items, got shape {given.shape}")
+        return given.copy()
+    part[labels.item_codes(list(validation))] = True
+    return part
+
+
+def _check_parts(problem: CleaningProblem) -> None:
+    """Both parts can do their work, and something is left to clean."""
+    names = problem.labels.classes
+    seen = np.unique(problem.codes[problem.codes >= 0])
+    for words, part in (("validation", problem.validates), ("training", problem.trains)):
+        there = problem.codes[part & (problem.codes >= 0)]
+        lost = np.setdiff1d(seen, there)
+        if len(lost) or not len(seen):
+            shown = preview(names[lost], most=10)
+            raise InvalidLabels(
+                f"the {words} part must have labels of every class, got none of {shown}; change validation=, pass "
+                "split=False, or add items"
+            )
+    if len(seen) < 2:
+        raise InvalidLabels(f"a classifier needs labels of two classes, got {preview(names[seen])} only; add items")
+    state = problem.after(np.full(problem.n_items, -1, dtype=np.int64))
+    if not len(state.open):
+        raise InvalidLabels(
+            f"every training label is already clean, got {int(state.clean.sum())} gold items and no label that may be "
+            "wrong; train the classifier on them"
+        )
+
+
+def _costs(costs: Any, labels: Labels) -> Array:
+    if costs is None:
+        return np.ones(labels.n_items)
+    if isinstance(costs, Mapping):
+        missing = [item for item in labels.items.tolist() if item not in costs]
+        if missing:
+            raise InvalidParameter(f"costs must name every item, got none for {preview(missing)}")
+        costs = [costs[item] for item in labels.items.tolist()]
+    found = np.asarray(costs, dtype=float)
+    if found.shape != (labels.n_items,) or not np.isfinite(found).all() or not (found > 0).all():
+        raise InvalidParameter(
+            f"costs must be a positive number for each of {labels.n_items} items, got {preview(found.ravel())}"
+        )
+    return found

@@ -1,0 +1,234 @@
+"""Expected model improvement as a strategy, and all strategies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import special
+
+from trueup._validation import check_choice, check_number
+from trueup.cleaning._baselines import (
+    ActiveClean,
+    CleaningStrategy,
+    ExpectedError,
+    NoiseRate,
+    RandomOrder,
+    Uncertainty,
+    ValidationEffort,
+)
+from trueup.cleaning._belief import believed_scorer, believed_truths
+from trueup.cleaning.emi import EMI, How, expected_improvement, model_uncertainty
+from trueup.cleaning.fast_models import _FAMILIES
+from trueup.cleaning.flips import Array, Codes
+from trueup.cleaning.problem import CleaningState
+from trueup.exceptions import InvalidParameter
+
+__all__ = [
+    "STRATEGIES",
+    "ActiveClean",
+    "CleaningStrategy",
+    "ExpectedError",
+    "ExpectedImprovement",
+    "NoiseRate",
+    "RandomOrder",
+    "Uncertainty",
+    "ValidationEffort",
+    "get_cleaning_strategy",
+]
+
+Belief = Literal["features", "votes"]
+_BELIEFS: tuple[Belief, ...] = ("features", "votes")
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement(CleaningStrategy):
+    r"""The label whose cleaning is expected to make the model better (Dolatshah et al. 2018, "TARS").
+
+    As published (``belief="votes"``) labels rank by :math:`u(x_i)\,\sigma(\mathrm{EMI}(i))`, with the probability of a
+    flip from the votes alone and the unbiased metric on the validation part. One label changes a metric by the order of
+    1/n, so σ is 1/2 for nearly all of them, and what ranks is the uncertainty alone. The improvement without a weight
+    is mostly noise of the unbiased metric.
+
+    By default (``belief="features"``) the truth is believed to be what features and votes together say
+    (`noise_aware_probabilities`), for flips and on the validation part, and labels rank by
+
+    .. math:: P(y_i \ne y'_i \mid x_i, y'_i)\; u(x_i)\; \sigma(s \cdot \mathrm{EMI}(i))
+
+    so that an uncertain item whose label is probably right is not looked at.
+
+    Parameters
+    ----------
+    weigh : bool
+        Weigh by the uncertainty of the model; otherwise labels rank by EMI alone.
+    belief : {"features", "votes"}
+    scale : float
+        s; the larger it is, the more the improvement decides.
+    how : {"auto", "fast", "shortlist", "exact"}
+        As for `expected_improvement`.
+    refine : int
+        As for `expected_improvement`.
+    """
+
+    weigh: bool = True
+    belief: Belief = "features"
+    scale: float = 1.0
+    how: How = "auto"
+    refine: int = 100
+    name: ClassVar[str] = "emi"
+
+    def __post_init__(self) -> None:
+        check_choice(self.belief, _BELIEFS, name="belief")
+        check_number(self.scale, name="scale", low=0.0)
+
+    @property
+    def needs_probabilities(self) -> bool:  # type: ignore[override]
+        """Weights need the model's uncertainty."""
+        return self.weigh
+
+    def improvement(self, state: CleaningState) -> EMI:
+        """The expected improvement by each open label."""
+        return _improvement(self, state)[0]
+
+    def scores(self, state: CleaningState) -> Array:
+        """How much each label is wanted; shape (n_train,)."""
+        found, flips = _improvement(self, state)
+        score = found.score
+        if self.weigh:
+            # Behind a shortlist improvements are those of a surrogate, and rank below.
+            behind = np.array([]) if found.how != "shortlist" else found.items[~found.exact]
+            score = found.uncertainty * special.expit(self.scale * found.improvement)
+            if self.belief == "features":
+                score = score * flips
+            last = np.isin(found.items, behind)
+            if last.any() and not last.all():
+                score[last] = np.minimum(score[last], np.nextafter(score[~last].min(), -np.inf))
+        values = np.full(len(state.train), -np.inf)
+        values[found.items] = score
+        return values
+
+    def ties(self, state: CleaningState) -> Array:
+        """The model's uncertainty."""
+        found = self.improvement(state)
+        values = np.zeros(len(state.train))
+        values[found.items] = found.uncertainty
+        return values
+
+    def reasons(self, state: CleaningState, scores: Array, positions: Sequence[int]) -> list[str]:
+        """How likely the label is wrong, how unsure the model is, and what cleaning is worth."""
+        found, flips = _improvement(self, state)
+        place = {int(item): k for k, item in enumerate(found.items)}
+        metric = state.scorer.metric.name
+        return [
+            f"Its label is wrong with probability {flips[k]:.2f}, the model gives its likeliest class "
+            f"{1 - found.uncertainty[k]:.2f}, and cleaning it is expected to change the {metric} by "
+            f"{state.scorer.sign * found.improvement[k]:+.5f} ± {found.standard_error[k]:.5f}."
+            for k in (place[int(at)] for at in positions)
+        ]
+
+
+def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Array]:
+    """The improvement by each open label, and the probability that it is wrong; worked out once for a state."""
+    if strategy not in state.memo:
+        state.memo[strategy] = _work_out(strategy, state)
+    found: tuple[EMI, Array] = state.memo[strategy]
+    return found
+
+
+def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Array]:
+    use = state.problem.resources
+    chances, scorer = state.chances, state.scorer
+    if strategy.belief == "features":
+        believed = believed_truths(state)
+        chances, scorer = believed[state.train], believed_scorer(state, believed)
+    flips = 1 - chances[np.arange(len(state.train)), state.y]
+
+    def improve(how: How, items: Codes) -> EMI:
+        return expected_improvement(
+            state.problem.estimator,
+            state.features,
+            state.y,
+            state.validation_features,
+            scorer,
+            chances,
+            items=items,
+            how=how,
+            weigh=strategy.weigh,
+            shortlist=use.shortlist,
+            refine=strategy.refine,
+            model=state.model,
+            n_jobs=use.n_jobs,
+            memory_limit=use.memory_limit,
+            progress=use.progress,
+        )
+
+    own_list = strategy.weigh and strategy.belief == "features" and strategy.how in ("auto", "shortlist")
+    if own_list and (strategy.how == "shortlist" or not has_fast_path(state.model)):
+        # What else is in the score needs no training, and so says which labels to train for.
+        unsure = model_uncertainty(state.model, state.features)
+        first = state.open[np.argsort(-(flips * unsure)[state.open], kind="stable")[: use.shortlist]]
+        found = _among(state.open, improve("exact", np.sort(first)), unsure)
+    else:
+        found = improve(strategy.how, state.open)
+    return found, flips[found.items]
+
+
+def has_fast_path(model: Any) -> bool:
+    """Whether the classifier is of a family whose models need no training; its options may still forbid it."""
+    last = model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
+    return type(last).__name__ in _FAMILIES
+
+
+def _among(items: Codes, found: EMI, unsure: Array) -> EMI:
+    """The improvements of some items, and none for the others."""
+    at = np.searchsorted(items, found.items)
+    improvement, error, exact = np.zeros(len(items)), np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+    improvement[at], error[at], exact[at] = found.improvement, found.standard_error, True
+    score = unsure[items] * special.expit(improvement)
+    return EMI(items, improvement, error, unsure[items], score, exact, found.base, "shortlist")
+
+
+STRATEGIES: dict[str, type[CleaningStrategy]] = {
+    kind.name: kind
+    for kind in (
+        ExpectedImprovement,
+        RandomOrder,
+        NoiseRate,
+        Uncertainty,
+        ExpectedError,
+        ActiveClean,
+        ValidationEffort,
+    )
+}
+
+
+def get_cleaning_strategy(name: str | CleaningStrategy, **options: Any) -> CleaningStrategy:
+    """A strategy by name; underscores and hyphens are the same. A strategy is given back as it is.
+
+    Parameters
+    ----------
+    name : str or CleaningStrategy
+        "emi", "random", "noise-rate", "uncertainty", "expected-error", "activeclean" or "hung".
+    **options
+        Those of the strategy, e.g. ``belief`` of "emi".
+
+    Examples
+    --------
+    >>> get_cleaning_strategy("noise_rate")
+    NoiseRate()
+    """
+    if isinstance(name, CleaningStrategy):
+        if options:
+            raise InvalidParameter(
+                f"a strategy has its options already, got {sorted(options)}; set them when it is made"
+            )
+        return name
+    kind = STRATEGIES[check_choice(str(name).lower().replace("_", "-"), list(STRATEGIES), name="strategy")]
+    known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
+    for option in options:
+        if option not in known:
+            takes = f"the options {', '.join(known)}" if known else "no option"
+            raise InvalidParameter(f"strategy {kind.name!r} takes {takes}, got {option!r}")
+    return kind(**options)

@@ -1,0 +1,234 @@
+"""The unbiased metric of many models at once, on validation items whose labels are noisy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup.cleaning.flips import Array, Codes, check_codes
+from trueup.estimators.unbiased import inverse_weights
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.metrics import Metric, get_metric
+
+__all__ = ["UnbiasedScorer"]
+
+_STEP = 1e-6  # of the numerical derivative, in shares
+_BLOCK = 1 << 24  # bytes of temporary arrays for each step
+
+
+class UnbiasedScorer:
+    r"""Evaluates hard predictions of many models against noisy labels, without bias [1]_.
+
+    With :math:`w_j = R_j^{-\top} e_{y'_j}`, an unbiased estimate of the truth's indicator, the shares of the confusion
+    cells of a model with predictions :math:`\hat y` are
+
+    .. math:: S_{y t} = \frac1n \sum_{j : \hat y_j = t} w_{j y}
+
+    and any metric is a function of them: the accuracy is their trace, unbiased; quotients are consistent. Items known
+    to be clean have the identity as matrix. Items whose matrix cannot be inverted are left out.
+
+    A metric that is undefined counts as 0. Metrics other than the accuracy and the error rate are cut to their bounds,
+    because a denominator near 0 would make a quotient arbitrarily large.
+
+    Parameters
+    ----------
+    codes : integer array of shape (n_items,)
+        The consolidated labels of the validation items.
+    matrices : array of shape (n_items, n_classes, n_classes) or (n_classes, n_classes)
+        P(label | truth), rows the truth.
+    metric : str or Metric
+        Any metric of the confusion counts.
+    classes : sequence, optional
+        The names of the classes, for metrics of one class; by default 0, 1, ….
+    positive : optional
+        Which of two classes is the positive one.
+
+    Attributes
+    ----------
+    weights : array of shape (n_items, n_classes)
+        w_j; zero for items left out.
+    n_used : int
+        The number of items that count.
+    linear : bool
+        Whether the metric is linear in the shares, so that gains add up to its change.
+
+    References
+    ----------
+    .. [1] M. Dolatshah, M. Teoh, J. Wang, J. Pei, "Cleaning Crowdsourced Labels Using Oracles for Statistical
+       Classification", PVLDB 12(4) (2018), Sections 4.1 and 5.3.
+
+    Examples
+    --------
+    >>> scorer = UnbiasedScorer([0, 1, 1, 0], [[0.8, 0.2], [0.2, 0.8]])
+    >>> scorer.scores([[0, 1, 1, 0], [0, 1, 1, 1]]).round(3).tolist()
+    [1.333, 0.917]
+    """
+
+    def __init__(
+        self,
+        codes: npt.ArrayLike,
+        matrices: npt.ArrayLike,
+        *,
+        metric: str | Metric = "accuracy",
+        classes: Sequence[Any] | npt.NDArray[Any] | None = None,
+        positive: Any = None,
+    ) -> None:
+        labels, table = check_codes(codes, matrices)
+        if not len(labels):
+            raise InvalidLabels("the validation part must have items, got none; make it larger")
+        self.n_classes = table.shape[-1]
+        self.classes = np.arange(self.n_classes) if classes is None else np.asarray(classes)
+        if len(self.classes) != self.n_classes:
+            raise InvalidParameter(f"classes must be {self.n_classes}, as in the matrices, got {len(self.classes)}")
+        self.metric = metric if isinstance(metric, Metric) else get_metric(metric, self.classes.tolist(), positive)
+        self.weights, usable = _weights(labels, table)
+        self.n_items, self.n_used = len(labels), int(usable.sum())
+        if not self.n_used:
+            raise InvalidLabels(
+                "the truth of no validation item can be recovered from its votes, got matrices that cannot be "
+                "inverted; leave out labelers who answer at random, or add gold"
+            )
+        self.linear = self.metric.name in ("accuracy", "error_rate")
+
+    @property
+    def sign(self) -> float:
+        """1 if more is better, else −1."""
+        return -1.0 if self.metric.higher_is_better is False else 1.0
+
+    def shares(self, predictions: npt.ArrayLike) -> Array:
+        """The unbiased shares of the confusion cells of each model.
+
+        Parameters
+        ----------
+        predictions : integer array of shape (..., n_items)
+            Codes of the predicted classes.
+
+        Returns
+        -------
+        array of shape (..., n_classes, n_classes)
+            Rows the truth; each sums to 1 and may have negative entries.
+        """
+        codes = self._predictions(predictions)
+        flat = codes.reshape(-1, self.n_items)
+        found = np.empty((len(flat), self.n_classes, self.n_classes))
+        rows = max(_BLOCK // (8 * self.n_items), 1)
+        for start in range(0, len(flat), rows):
+            some = flat[start : start + rows]
+            for t in range(self.n_classes):
+                found[start : start + rows, :, t] = (some == t).astype(float) @ self.weights / self.n_used
+        return found.reshape(*codes.shape[:-1], self.n_classes, self.n_classes)
+
+    def scores(self, predictions: npt.ArrayLike) -> Array:
+        """The unbiased metric of each model; predictions of shape (..., n_items) give values of shape (...)."""
+        return self.values(self.shares(predictions))
+
+    def values(self, shares: npt.ArrayLike) -> Array:
+        """The metric of shares of shape (..., n_classes, n_classes)."""
+        cells = np.asarray(shares, dtype=float)
+        if self.linear:  # its denominator is 1
+            right = np.trace(cells, axis1=-2, axis2=-1)
+            return np.asarray(right if self.metric.name == "accuracy" else 1 - right)
+        found = self.metric(cells)
+        return np.clip(np.where(np.isfinite(found), found, 0.0), *self.metric.bounds)
+
+    def gradient(self, shares: npt.ArrayLike) -> Array:
+        """The derivative of the metric by each share; shape (n_classes, n_classes), 0 where it has none."""
+        cells = np.asarray(shares, dtype=float)
+        c = self.n_classes
+        if self.linear:
+            return np.eye(c) if self.metric.name == "accuracy" else -np.eye(c)
+        steps = _STEP * np.eye(c * c).reshape(-1, c, c)
+        slope = (self.metric(cells + steps) - self.metric(cells - steps)) / (2 * _STEP)
+        return np.where(np.isfinite(slope), slope, 0.0).reshape(c, c)
+
+    def gains(self, predictions: npt.ArrayLike) -> Array:
+        r"""What each validation item adds to the metric if its prediction became class t, linearised.
+
+        ``gains[j, t]`` = :math:`\langle G, w_j (e_t - e_{\hat y_j})^\top\rangle` with the gradient G at the shares of
+        these predictions. The mean over items of the gains of a model's predictions is the change of the metric
+        (exact for the accuracy), and their spread gives its standard error.
+
+        Parameters
+        ----------
+        predictions : integer array of shape (n_items,)
+            Of the model that others are compared with.
+
+        Returns
+        -------
+        array of shape (n_items, n_classes)
+        """
+        codes = self._predictions(predictions)
+        per_class = self.weights @ self.gradient(self.shares(codes))
+        return np.asarray(per_class - np.take_along_axis(per_class, codes[:, None], axis=1))
+
+    def standard_error(self, predictions: npt.ArrayLike) -> float:
+        """The standard error of the metric of one model, by the delta method, over validation items."""
+        codes = self._predictions(predictions)
+        each = (self.weights @ self.gradient(self.shares(codes)))[np.arange(self.n_items), codes]
+        n = self.n_used
+        spread = float((each**2).sum() - each.sum() ** 2 / n)
+        return math.sqrt(max(spread, 0.0) / (n * max(n - 1, 1)))
+
+    def changed_shares(self, base: Array, before: Codes, columns: Codes, predictions: npt.NDArray[Any]) -> Array:
+        """Shares of models that differ from a base model on a few items only.
+
+        Parameters
+        ----------
+        base : array of shape (n_classes, n_classes)
+            The shares of the base model.
+        before : integer array of shape (n_columns,)
+            The base model's predictions for the items `columns`.
+        columns : integer array of shape (n_columns,)
+            The items on which models may differ.
+        predictions : integer array of shape (n_models, n_columns)
+            Their predictions there.
+
+        Returns
+        -------
+        array of shape (n_models, n_classes, n_classes)
+        """
+        weights = self.weights[columns] / self.n_used
+        found = np.repeat(base[None], len(predictions), axis=0)
+        rest = np.zeros((len(predictions), self.n_classes))
+        for t in range(1, self.n_classes):  # what leaves the other classes goes to the first
+            moved = (predictions == t).astype(float) @ weights - (before == t).astype(float) @ weights
+            found[:, :, t] += moved
+            rest += moved
+        found[:, :, 0] -= rest
+        return found
+
+    def _predictions(self, predictions: npt.ArrayLike) -> npt.NDArray[Any]:
+        codes = np.asarray(predictions)
+        if codes.ndim < 1 or codes.shape[-1] != self.n_items:
+            raise InvalidPredictions(
+                f"predictions must be one for each of the {self.n_items} validation items, got shape {codes.shape}"
+            )
+        if not np.issubdtype(codes.dtype, np.integer):
+            raise InvalidPredictions(f"predictions must be integer codes of classes, got {codes.dtype}")
+        if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < self.n_classes:
+            raise InvalidPredictions(
+                f"predictions must be classes from 0 to {self.n_classes - 1}, got {int(codes.min())} to "
+                f"{int(codes.max())}"
+            )
+        return codes
+
+    def __repr__(self) -> str:
+        return f"UnbiasedScorer({self.metric.name}, {self.n_used} items)"
+
+
+def _weights(labels: Codes, table: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """The row of R⁻¹ that belongs to each label; items share few matrices, so each is inverted once."""
+    c = table.shape[-1]
+    if table.strides[0] == 0:  # one matrix for all
+        distinct, which = table[:1], np.zeros(len(labels), dtype=np.int64)
+    else:
+        distinct, which = np.unique(table.reshape(len(table), -1), axis=0, return_inverse=True)
+        distinct, which = distinct.reshape(-1, c, c), which.ravel()
+    usable = np.linalg.svd(distinct, compute_uv=False)[:, -1] > 1e-6
+    inverse = np.zeros(distinct.shape)
+    inverse[usable] = inverse_weights(distinct[usable])
+    return inverse[which, labels], usable[which]

@@ -1,0 +1,67 @@
+"""Retraining by joblib: each candidate has the model it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from trueup.cleaning import UnbiasedScorer, flip_candidates, retrained_scores
+from trueup.cleaning.exact import goes_on, predicted_codes
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = (X @ rng.normal(size=(3, 3)) + rng.gumbel(size=(90, 3))).argmax(axis=1)
+    scorer = UnbiasedScorer(y[50:], 0.7 * np.eye(3) + 0.1, classes=["c", "a", "b"])
+    changes = flip_candidates(y[:50], np.full((50, 3), 1 / 3)).select(np.arange(0, 60, 5))
+    return X[:50], y[:50], X[50:], scorer, changes
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading"])
+def test_scores_are_those_of_models_trained_one_by_one(problem, backend):
+    """Whatever backend joblib was told to use."""
+    X, y, X_val, scorer, changes = problem
+    estimator = DecisionTreeClassifier(max_depth=3, random_state=0)
+    done = []
+    with parallel_config(backend, n_jobs=2):
+        found = retrained_scores(estimator, X, y, X_val, scorer, changes, progress=lambda k, n: done.append((k, n)))
+    wanted = []
+    for i, c in zip(changes.item, changes.to, strict=True):
+        labels = y.copy()
+        labels[i] = c
+        names = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, scorer.classes[labels]).predict(X_val)
+        wanted.append(scorer.scores(np.array([scorer.classes.tolist().index(name) for name in names])))
+    assert found.scores == pytest.approx(np.array(wanted))
+    assert found.predictions.shape == (len(changes), len(X_val))
+    assert done[-1] == (len(changes), len(changes))
+    assert not hasattr(estimator, "tree_")
+
+
+def test_warm_starts_reach_the_same_models(problem):
+    X, y, X_val, scorer, changes = problem
+    estimator = LogisticRegression(tol=1e-10, max_iter=5000)
+    warm, cold = (
+        retrained_scores(estimator, X, y, X_val, scorer, changes, warm_start=warm_start) for warm_start in (True, False)
+    )
+    assert (warm.predictions == cold.predictions).all()
+    assert warm.base == cold.base
+
+
+def test_only_fits_that_go_on_are_warm_started():
+    assert goes_on(LogisticRegression())
+    assert not goes_on(RandomForestClassifier())  # would keep the old trees
+    assert not goes_on(KNeighborsClassifier())
+
+
+def test_codes_of_unsorted_names():
+    names = np.array(["c", "a", "b"])
+    X = np.array([[0.0], [1.0], [2.0]])
+    model = KNeighborsClassifier(1).fit(X, names)
+    assert predicted_codes(model, X[::-1], names).tolist() == [2, 1, 0]
