@@ -40,7 +40,7 @@ browser:
 	  command -v apt-get >/dev/null || exit 0; \
 	  if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2>/dev/null; then as="sudo -n"; else exit 0; fi; \
 	  export DEBIAN_FRONTEND=noninteractive; install="apt-get install -yqq --no-install-recommends chromium"; \
-	  timeout 120 $$as sh -c "$$install || { apt-get update -qq && $$install; }" >/dev/null 2>&1; \
+	  timeout 90 $$as sh -c "$$install || { apt-get update -qq && $$install; }" >/dev/null 2>&1; \
 	} || true
 
 tests: $(STAMP) browser

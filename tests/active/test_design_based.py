@@ -162,3 +162,13 @@ def test_folding_in_parts_is_folding_at_once():
     again = test.replay(test.log)
     for name in ("truth", "waiting", "passed", "propensity", "draw", "n_tells"):
         np.testing.assert_array_equal(getattr(test.progress, name), getattr(again.progress, name))
+
+
+def test_the_same_answer_from_another_expert_changes_no_number():
+    truth, labels, predictions = world(7)
+    test = vetted(tu.ActiveTest(predictions, labels, random_state=0), truth, 30)
+    before = test.estimate().interval(0.95)
+    item = next(iter(test.log)).item
+    test.tell({item: int(truth[item])}, who="somebody else")
+    assert len(test.log) == 61
+    assert test.estimate().interval(0.95) == before

@@ -161,3 +161,12 @@ def test_copies_are_worth_little():
     assert 1.5 < found.effective < 4.5
     assert found.effective == pytest.approx(9 / (1 + 8 * found.correlation))
     assert f"worth {found.effective:.1f} independent ones" in found.sentence
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+@pytest.mark.parametrize("votes", [[[1, 0, 1]], [[0, 0, 0], [0, 1, 0]]], ids=["one item", "two items"])
+def test_a_handful_of_items_gets_an_answer(votes):
+    """Subtypes may leave a class without any."""
+    found = noise.effective_labelers(Labels.from_matrix(votes, classes=[0, 1]))
+    assert "worth" in found.sentence
+    assert "nan" not in found.sentence

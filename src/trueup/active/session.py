@@ -251,7 +251,7 @@ class ActiveTest:
                 noise=self.noise,
                 target=self.target,
                 n_draws=1000,
-                rng=np.random.default_rng([self.seed, len(self._events), 1]),
+                rng=np.random.default_rng([self.seed, self.progress.n_tells, 1]),  # no news, no other number
                 category=category,
             )
         return cast(Estimated, self._cache[key])

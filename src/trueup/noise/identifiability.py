@@ -32,10 +32,11 @@ def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> str | N
         needed = 5 * labels.n_classes
         if triples >= needed:
             return None
+        raters = "three raters or more, the prediction counted" if extra_raters else "three votes or more"
         return (
-            f"only {triples} of {labels.n_items} items have three votes or more, so the labelers' error rates rest "
-            "mostly on the prior; collect more votes on the same items, add gold with labels.with_gold, or pass "
-            "known rates with trueup.noise.Confusion"
+            f"only {triples} of {labels.n_items} items have {raters}, and {needed} are needed, so the labelers' error "
+            "rates rest mostly on the prior; collect more votes on the same items, add gold with labels.with_gold, or "
+            "pass known rates with trueup.noise.Confusion"
         )
     votes = most - extra_raters
     beside = " beside the prediction" if extra_raters else ""

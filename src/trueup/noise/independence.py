@@ -239,6 +239,8 @@ class _States:
         variance = covariance = 0.0
         for y in range(labels.n_classes):
             of_y = self.of_class == y
+            if not of_y.any():  # of a handful of items a class may get none
+                continue
             weight, rate = self.weights[of_y], self.error_rates[:, of_y]
             share = normalise(weight)
             mean = rate @ share
