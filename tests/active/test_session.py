@@ -461,7 +461,7 @@ def test_gold_is_known_from_the_start(world):
         ({"random_state": -1}, "random_state"),
         ({"random_state": True}, "random_state"),
         ({"floor": 2.0}, "floor"),
-        ({"flor": 0.2}, "no option 'flor'"),
+        ({"flor": 0.2}, "takes the options floor, n_positives, got 'flor'"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )

@@ -485,7 +485,7 @@ def test_what_is_not_random_has_no_chances(name):
     ("call", "words"),
     [
         (lambda: get_strategy("rondom"), "did you mean 'random'"),
-        (lambda: get_strategy("meec", floor=0.5), "no option 'floor'"),
+        (lambda: get_strategy("meec", floor=0.5), "takes the options n_positives, got 'floor'"),
         (lambda: get_strategy("propensity", floor=0), "above 0"),
         (lambda: get_strategy("propensity", floor=1.5), "floor must be a number"),
         (lambda: get_strategy(get_strategy("random"), floor=1), "options already"),

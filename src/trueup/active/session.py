@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from trueup._validation import (
 from trueup.active.batch import Asked, Batch, draw_in_turn
 from trueup.active.estimators import ESTIMATORS, Estimated, as_estimate, believed, check_estimator, estimate_by
 from trueup.active.history import plot_history
-from trueup.active.log import Event, Names, Progress, events_from_json, fold, session_from_json, session_to_json, told
+from trueup.active.log import Event, session_from_json, session_to_json
+from trueup.active.logged import LoggedSession
 from trueup.active.order import misranking, prob_order
 from trueup.active.pool import State
 from trueup.active.rectified import recalibration_of, used_by_metric
@@ -32,7 +33,7 @@ from trueup.posteriors import Estimate
 __all__ = ["ActiveTest"]
 
 
-class ActiveTest:
+class ActiveTest(LoggedSession):
     """The fewest expert answers for the truest number.
 
     Ask which items to vet, tell the answers, and get an estimate whose interval holds although the items were chosen.
@@ -122,9 +123,7 @@ class ActiveTest:
         if prob_better is not None and self.pool.n_systems < 2:
             raise InvalidParameter("prob_better needs two systems, got one; pass {name: predictions, …}")
         self.seed = seed_of(random_state)
-        self._events: list[Event] = []
-        self._names = Names(labels.items.tolist(), labels.classes.tolist())
-        self._folded = 0, fold([], self._names)
+        self._begin(labels)
         self._model = recalibration_of(self.pool, used_by_metric(self.pool))
         self._cache: dict[str, Any] = {}
 
@@ -153,8 +152,7 @@ class ActiveTest:
             Asked(name, float(scores[k]), why, chance)
             for name, k, why, chance in zip(names, chosen, reasons, chances, strict=True)
         ]
-        self._events += [Event("ask", one.item, propensity=one.propensity) for one in details]
-        self._cache.clear()
+        self._add(Event("ask", one.item, propensity=one.propensity) for one in details)
         return Batch(details)
 
     def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
@@ -169,35 +167,12 @@ class ActiveTest:
         correct : bool
             Allow answers that differ from earlier ones.
         """
-        progress = self.progress
-        known = np.where(progress.vetted, progress.truth, self.pool.labels.gold_codes)
-        self._events += told(truths, self._names, self._events, known, progress.propensity, who=who, correct=correct)
-        self._cache.clear()
+        self._tell(truths, who=who, correct=correct)
 
-    def skip(self, items: Iterable[Any], *, who: str | None = None) -> None:
-        """The expert passes on these items; they are not asked again. What is known of an item stays known."""
-        if isinstance(items, str) or not isinstance(items, Iterable):
-            raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
-        at = [self._names.position(item) for item in items]
-        known = self.state.vetted
-        self._events += [Event("pass", self._names.items[k], who=who) for k in at if not known[k]]
+    def _forget(self) -> None:
         self._cache.clear()
 
     # ------------------------------------------------------------------ where it stands
-
-    @property
-    def log(self) -> tuple[Event, ...]:
-        """Everything that was asked, told, passed and corrected."""
-        return tuple(self._events)
-
-    @property
-    def progress(self) -> Progress:
-        """The answers so far."""
-        n_folded, so_far = self._folded
-        if n_folded < len(self._events):  # only what is new: a long session stays quick
-            so_far = fold(self._events[n_folded:], self._names, since=so_far)
-            self._folded = len(self._events), so_far
-        return so_far
 
     @property
     def n_vetted(self) -> int:
@@ -205,16 +180,10 @@ class ActiveTest:
         return self.progress.n_tells
 
     @property
-    def waiting(self) -> list[Any]:
-        """Items asked and not yet answered."""
-        return list(self.pool.labels.items[self.progress.waiting].tolist())
-
-    @property
     def state(self) -> State:
         """What the strategy sees."""
         if "state" not in self._cache:
-            progress = self.progress
-            vetted = progress.vetted | (self.pool.labels.gold_codes >= 0)
+            progress, vetted = self.progress, self._known
             p = believed(self.estimator, self._model, self.pool, progress)
             self._cache["state"] = State(self.pool, p, vetted, ~(vetted | progress.waiting | progress.passed))
         found: State = self._cache["state"]
@@ -333,12 +302,9 @@ class ActiveTest:
 
     # ------------------------------------------------------------------ out and in
 
-    def _copy(self, events: Sequence[Event]) -> ActiveTest:
-        """The same session after other events; nothing is fitted again."""
-        other = object.__new__(ActiveTest)
-        other.__dict__.update(self.__dict__)
-        other._events, other._cache = list(events), {}
-        other._folded = len(other._events), fold(other._events, other._names)  # what cannot be replayed is refused
+    def _copy(self, events: Sequence[Event]) -> Self:
+        other = super()._copy(events)
+        other._cache = {}
         return other
 
     def restart(self, *, random_state: RandomState = None) -> ActiveTest:
@@ -362,13 +328,6 @@ class ActiveTest:
         other = self._copy([])
         other.seed = seed_of(random_state)
         return other
-
-    def replay(self, log: Iterable[Event] | str) -> ActiveTest:
-        """The session as it would be after a log: of events, or of JSON as `to_json` gives it."""
-        if not isinstance(log, str):
-            return self._copy(list(log))
-        is_session = not log.lstrip().startswith("[")
-        return self._copy(session_from_json(log)[2] if is_session else events_from_json(log))
 
     def to_json(self) -> str:
         """Settings and log as JSON text. A metric or noise that is not named by a string is to be passed again."""

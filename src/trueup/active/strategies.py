@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +10,9 @@ import numpy.typing as npt
 from scipy.special import entr
 from scipy.stats import rankdata
 
-from trueup._validation import check_choice
 from trueup.active.influence_strategies import ExpectedChange, PaperExpectedChange, Propensity, Separate
 from trueup.active.pool import State
-from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out
+from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out, strategy_of
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import ScoreMetric
 
@@ -196,19 +195,7 @@ def get_strategy(name: str | Strategy, **options: Any) -> Strategy:
     >>> get_strategy("meec").is_random
     False
     """
-    if isinstance(name, Strategy):
-        if options:
-            raise InvalidParameter(
-                f"a strategy has its options already, got {sorted(options)}; set them when it is made"
-            )
-        return name
-    kind = STRATEGIES[check_choice(str(name).lower().replace("_", "-"), list(STRATEGIES), name="strategy")]
-    known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            takes = ", ".join(known) or "none"
-            raise InvalidParameter(f"strategy {kind.name!r} has no option {option!r}; it takes {takes}")
-    return kind(**options)
+    return strategy_of(name, STRATEGIES, Strategy, options)
 
 
 def _rank_share(values: Floats) -> Floats:

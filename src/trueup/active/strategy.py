@@ -12,19 +12,21 @@ The contract
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_integer
+from trueup._validation import check_choice, check_integer
 from trueup.active.pool import State
 from trueup.exceptions import InvalidParameter
 
-__all__ = ["RandomStrategy", "Strategy", "class_words", "share_out"]
+__all__ = ["RandomStrategy", "Strategy", "class_words", "share_out", "strategy_of"]
 
 Floats = npt.NDArray[np.float64]
+S = TypeVar("S")
 
 
 class Strategy(ABC):
@@ -105,6 +107,23 @@ def share_out(weights: Floats, available: npt.NDArray[np.bool_], *, floor: float
     wanted = wanted / most  # tiny weights of large pools must not underflow
     mixed = (1 - floor) * wanted / wanted.sum() + np.where(available, floor / n_open, 0.0)
     return np.asarray(mixed / mixed.sum())
+
+
+def strategy_of(name: str | S, kinds: Mapping[str, type[S]], base: Any, options: Mapping[str, Any]) -> S:
+    """A strategy by name among these kinds, with its options; one that is made already is given back as it is."""
+    if not isinstance(name, str) and isinstance(name, base):
+        if options:
+            raise InvalidParameter(
+                f"a strategy has its options already, got {sorted(options)}; set them when it is made"
+            )
+        return name
+    chosen = check_choice(str(name).lower().replace("_", "-"), list(kinds), name="strategy")
+    known = [option.name for option in fields(kinds[chosen])]  # type: ignore[arg-type]
+    for option in options:
+        if option not in known:
+            takes = f"the options {', '.join(known)}" if known else "no option"
+            raise InvalidParameter(f"strategy {chosen!r} takes {takes}, got {option!r}")
+    return kinds[chosen](**options)
 
 
 def class_words(state: State, at: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from trueup.cleaning._fast_base import LinearFlips, dense, is_sparse, with_intercept
+from trueup.cleaning._fast_newton import solved_by_newton
 from trueup.cleaning.flips import Array, Candidates, Codes
 
 __all__ = ["ColumnFlips", "ColumnProblem", "Loss"]
@@ -20,9 +20,7 @@ __all__ = ["ColumnFlips", "ColumnProblem", "Loss"]
 MOST_PARAMETERS = 5000  # columns of a Hessian that is still factorised
 _TENSOR_WORK = 2e9  # multiplications for the third derivatives
 SMALL_WORK = 2e6  # scores of all models on all training items, up to which all models are made exact
-_MAX_ITER = 50  # of Newton's method
 MAX_STEPS = 12  # with the Hessian of the base problem; few are needed, or many more
-_SETTLED = 1e-9  # of the decrease that Newton's step promises: a sum of squared changes of scores
 _TOLERANCE = 1e-7  # of the last step, as the change of a typical score
 
 
@@ -87,33 +85,19 @@ class ColumnProblem:
 
     def solved(self) -> ColumnProblem | None:
         """The same problem at its solution, by Newton's method with halved steps; None if it finds none."""
-        now = self
-        for _ in range(_MAX_ITER):
-            value, gradient = now._objective(), now._gradient()
-            try:
-                step = np.stack([-linalg.cho_solve(f, g) for f, g in zip(now.factors, gradient, strict=True)])
-            except linalg.LinAlgError:
-                return None
-            decrease = -float((step * gradient).sum())
-            if not math.isfinite(decrease):
-                return None
-            if decrease <= _SETTLED:  # a full step squares what is left, and the Hessian hardly changes
-                last = replace(now, theta=now.theta + step)
-                last.__dict__["factors"] = now.factors
-                return last
-            size = 1.0
-            while (trial := replace(now, theta=now.theta + size * step))._objective() > value - 1e-4 * size * decrease:
-                size /= 2
-                if size < 1e-6:  # nothing helps
-                    return None
-            now = trial
-        return None
 
-    def _objective(self) -> float:
+        def step(now: ColumnProblem, gradient: Array) -> Array:
+            return np.stack([-linalg.cho_solve(f, g) for f, g in zip(now.factors, gradient, strict=True)])
+
+        return solved_by_newton(self, step, keep="factors")
+
+    def objective(self) -> float:
+        """The penalised loss."""
         losses = self.weights[self.y] * self.loss.value(self.scores, self.targets[self.y])
         return float(losses.sum() + 0.5 * (self.penalty * self.theta**2).sum())
 
-    def _gradient(self) -> Array:
+    def gradient(self) -> Array:
+        """Its gradient; shape (K, p)."""
         slopes = self.weights[self.y] * self.loss.slope(self.scores, self.targets[self.y])
         return np.asarray(dense(self.phi.T @ slopes).T + self.penalty * self.theta)
 

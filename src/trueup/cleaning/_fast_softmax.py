@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,13 +12,12 @@ from scipy import linalg, special
 
 from trueup.cleaning._fast_base import LinearFlips, dense, with_intercept
 from trueup.cleaning._fast_columns import MAX_STEPS, SMALL_WORK, gram
+from trueup.cleaning._fast_newton import solved_by_newton
 from trueup.cleaning.flips import Array, Candidates, Codes
 
 __all__ = ["SoftmaxFlips", "SoftmaxProblem"]
 
 _STEP_WORK = 5e6  # scores of all models on all training items, up to which all models get a second step
-_MAX_ITER = 50  # of Newton's method
-_SETTLED = 1e-9  # of the decrease that Newton's step promises: a sum of squared changes of scores
 _TOLERANCE = 1e-7  # of the last step, as the change of a typical score
 
 
@@ -86,33 +84,19 @@ class SoftmaxProblem:
 
     def solved(self) -> SoftmaxProblem | None:
         """The same problem at its solution, by Newton's method with halved steps; None if it finds none."""
-        now = self
-        for _ in range(_MAX_ITER):
-            value, gradient = now._objective(), now._gradient()
-            try:
-                step = -now.solve(gradient[None])[0]
-            except linalg.LinAlgError:
-                return None
-            decrease = -float((step * gradient).sum())
-            if not math.isfinite(decrease):
-                return None
-            if decrease <= _SETTLED:  # a full step squares what is left, and the Hessian hardly changes
-                last = replace(now, theta=now.theta + step)
-                last.__dict__["factor"] = now.factor
-                return last
-            size = 1.0
-            while (trial := replace(now, theta=now.theta + size * step))._objective() > value - 1e-4 * size * decrease:
-                size /= 2
-                if size < 1e-6:  # nothing helps
-                    return None
-            now = trial
-        return None
 
-    def _objective(self) -> float:
+        def step(now: SoftmaxProblem, gradient: Array) -> Array:
+            return np.asarray(-now.solve(gradient[None])[0])
+
+        return solved_by_newton(self, step, keep="factor")
+
+    def objective(self) -> float:
+        """The penalised loss."""
         own = special.log_softmax(self.scores, axis=1)[np.arange(len(self.y)), self.y]
         return float(-(self.weights[self.y] * own).sum() + 0.5 * (self.penalty * self.theta**2).sum())
 
-    def _gradient(self) -> Array:
+    def gradient(self) -> Array:
+        """Its gradient; shape (K, p)."""
         slopes = self.chances.copy()
         slopes[np.arange(len(self.y)), self.y] -= 1
         slopes *= self.weights[self.y][:, None]

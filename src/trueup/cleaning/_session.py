@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup.active.log import Event, Names, Progress, events_from_json, fold, session_from_json, told
+from trueup.active.log import Event, fold
+from trueup.active.logged import LoggedSession
 from trueup.cleaning.exact import predicted_codes
 from trueup.cleaning.problem import CleaningProblem, CleaningState
-from trueup.exceptions import InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
 
@@ -20,16 +20,14 @@ __all__ = ["CleaningSession"]
 _KEPT = 2  # states: the one now and, if scores are older, theirs
 
 
-class CleaningSession:
+class CleaningSession(LoggedSession):
     """A log of questions and answers about the labels of a problem. Its state is a function of the log."""
 
     problem: CleaningProblem
 
     def _start(self, problem: CleaningProblem) -> None:
         self.problem = problem
-        self._names = Names(problem.labels.items.tolist(), problem.labels.classes.tolist())
-        self._events: list[Event] = []
-        self._folded = 0, fold([], self._names)
+        self._begin(problem.labels)
         self._states: dict[bytes, CleaningState] = {}
 
     def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
@@ -45,31 +43,7 @@ class CleaningSession:
         correct : bool
             Allow answers that differ from earlier ones.
         """
-        progress = self.progress
-        known = np.where(progress.vetted, progress.truth, self.problem.labels.gold_codes)
-        self._events += told(truths, self._names, self._events, known, progress.propensity, who=who, correct=correct)
-
-    def skip(self, items: Iterable[Any], *, who: str | None = None) -> None:
-        """The oracle passes on these items; they are not asked again."""
-        if isinstance(items, str) or not isinstance(items, Iterable):
-            raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
-        at = [self._names.position(item) for item in items]
-        clean = self.state.clean
-        self._events += [Event("pass", self._names.items[k], who=who) for k in at if not clean[k]]
-
-    @property
-    def log(self) -> tuple[Event, ...]:
-        """Everything that was asked, told, passed and corrected."""
-        return tuple(self._events)
-
-    @property
-    def progress(self) -> Progress:
-        """The answers so far."""
-        n_folded, so_far = self._folded
-        if n_folded < len(self._events):  # only what is new: a long session stays quick
-            so_far = fold(self._events[n_folded:], self._names, since=so_far)
-            self._folded = len(self._events), so_far
-        return so_far
+        self._tell(truths, who=who, correct=correct)
 
     @property
     def state(self) -> CleaningState:
@@ -85,11 +59,6 @@ class CleaningSession:
     def spent(self) -> float:
         """The cost of the answers."""
         return float(self.problem.costs[self.progress.vetted].sum())
-
-    @property
-    def waiting(self) -> list[Any]:
-        """Items asked and not yet answered."""
-        return list(self.problem.labels.items[self.progress.waiting].tolist())
 
     @property
     def model_(self) -> Any:
@@ -136,16 +105,6 @@ class CleaningSession:
         return self._states[key]
 
     def _copy(self, events: Sequence[Event]) -> Self:
-        """The same session after other events; nothing is fitted again."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._events, other._states = list(events), dict(self._states)
-        other._folded = len(other._events), fold(other._events, other._names)  # what cannot be replayed is refused
+        other = super()._copy(events)
+        other._states = dict(self._states)
         return other
-
-    def replay(self, log: Iterable[Event] | str) -> Self:
-        """The session as it would be after a log: of events, or of JSON as `to_json` gives it."""
-        if not isinstance(log, str):
-            return self._copy(list(log))
-        is_session = not log.lstrip().startswith("[")
-        return self._copy(session_from_json(log)[2] if is_session else events_from_json(log))

@@ -178,7 +178,7 @@ class CleaningAdvisor(CleaningSession):
         details = [
             Asked(name, float(scores[k]), why, None) for name, k, why in zip(names, chosen, reasons, strict=True)
         ]
-        self._events += [Event("ask", one.item) for one in details]
+        self._add(Event("ask", one.item) for one in details)
         return Batch(details)
 
     def _affordable(self, order: list[int], train: Codes, n: int) -> list[int]:

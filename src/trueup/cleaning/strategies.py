@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import special
 
 from trueup._validation import check_choice, check_number
+from trueup.active.strategy import strategy_of
 from trueup.cleaning._baselines import (
     ActiveClean,
     CleaningStrategy,
@@ -24,7 +25,6 @@ from trueup.cleaning.emi import EMI, How, expected_improvement, model_uncertaint
 from trueup.cleaning.fast_models import _FAMILIES
 from trueup.cleaning.flips import Array, Codes
 from trueup.cleaning.problem import CleaningState
-from trueup.exceptions import InvalidParameter
 
 __all__ = [
     "STRATEGIES",
@@ -219,16 +219,4 @@ def get_cleaning_strategy(name: str | CleaningStrategy, **options: Any) -> Clean
     >>> get_cleaning_strategy("noise_rate")
     NoiseRate()
     """
-    if isinstance(name, CleaningStrategy):
-        if options:
-            raise InvalidParameter(
-                f"a strategy has its options already, got {sorted(options)}; set them when it is made"
-            )
-        return name
-    kind = STRATEGIES[check_choice(str(name).lower().replace("_", "-"), list(STRATEGIES), name="strategy")]
-    known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            takes = f"the options {', '.join(known)}" if known else "no option"
-            raise InvalidParameter(f"strategy {kind.name!r} takes {takes}, got {option!r}")
-    return kind(**options)
+    return strategy_of(name, STRATEGIES, CleaningStrategy, options)
