@@ -33,7 +33,9 @@ TOP_LEVEL = [
     "read_labels",
     "read_predictions",
     "report",
+    "scorer",
     "simulate",
+    "training",
     "write_labels",
 ]
 

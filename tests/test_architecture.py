@@ -106,7 +106,16 @@ ALLOWED_IN = {
 # Heavy or optional: no import statement at the top of a module, except in the files that are nothing without them,
 # which are again given by the start of the path.
 LAZY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "torch", "pycocotools", "contourpy"}
-NOTHING_WITHOUT = ("noise/_numba", "metrics/_numba", "training/torch.py", "training/sklearn.py")
+NOTHING_WITHOUT = (
+    "noise/_numba",
+    "metrics/_numba",
+    "training/torch.py",
+    "training/sklearn.py",
+    "training/__init__.py",
+    "training/_base.py",
+    "training/logistic.py",
+    "training/naive_bayes.py",
+)
 
 GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
 

@@ -17,7 +17,8 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     "use",
     [
         "",
-        "[getattr(trueup, name) for name in trueup.__all__]\n"
+        # Classifiers that train on votes are scikit-learn's kind; nothing else needs it to be imported.
+        "[getattr(trueup, name) for name in trueup.__all__ if name not in ('training', 'scorer')]\n"
         "trueup.noise.Majority().fit(trueup.Labels.from_matrix([[0, 1], [1, 1]]))",
     ],
     ids=["import", "use"],

@@ -10,6 +10,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `trueup.rates`: true error from apparent error
 - `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget
 - `trueup.noise`: who can be trusted
+- `trueup.training`, `scorer`: train on votes, and choose a model without truth
 - `trueup.report`: a page to show a colleague, from an evaluation or a comparison
 - `trueup.simulate`: data with a known truth
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         rates,
         report,
         simulate,
+        training,
     )
     from trueup._auc import auc
     from trueup._compare import compare
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from trueup.labels import Labels
     from trueup.planning import plan
     from trueup.predictions import Predictions
+    from trueup.training import scorer
 
 __version__ = "0.1.0"
 
@@ -72,7 +75,9 @@ __all__ = [
     "read_labels",
     "read_predictions",
     "report",
+    "scorer",
     "simulate",
+    "training",
     "write_labels",
 ]
 
@@ -90,6 +95,7 @@ _HOME_OF = {
     "read_gold": "trueup.io",
     "read_labels": "trueup.io",
     "read_predictions": "trueup.io",
+    "scorer": "trueup.training",
     "write_labels": "trueup.io",
 }
 _MODULES = frozenset(__all__) - _HOME_OF.keys() - {"__version__"}

@@ -239,7 +239,7 @@ class Evaluation(Mapping[str, Estimate]):
         width = max(map(len, self.metrics), default=0)
         for name in self.metrics:
             low, high = self[name].interval(self.level)
-            shown = f"{self.level:.0%} interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
+            shown = f"{100 * self.level:.12g}% interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
             lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}")
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
@@ -253,6 +253,7 @@ class Evaluation(Mapping[str, Estimate]):
             "level": self.level,
             "n_items": self.n_items,
             "classes": [str(c) for c in self.classes.tolist()],
+            "positive": str(self.classes.tolist()[self.positive]) if len(self.classes) == 2 else None,
             "metrics": {name: self[name].to_dict(self.level) for name in self.metrics},
             "confusion": self.confusion.mean.tolist(),
             "warnings": list(self.warnings),
@@ -289,6 +290,6 @@ class Evaluation(Mapping[str, Estimate]):
             ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
             ax.plot(self[name].mean, row, "o", color="tab:blue")
         ax.set_yticks(range(len(self.metrics)), list(reversed(self.metrics)))
-        ax.set_xlabel(f"mean and {self.level:.0%} interval")
+        ax.set_xlabel(f"mean and {100 * self.level:.12g}% interval")
         ax.grid(axis="x", alpha=0.3)
         return ax

@@ -62,6 +62,7 @@ def hostile():
     evaluations = {name: tu.evaluate(system, labels, **FAST) for name, system in systems.items()}
     compared = tu.compare(systems, labels, noise="dawid-skene", n_draws=300)
     settings = {"votes": "<b>```.csv", '"><x': "y\nz", "nothing": None, "list": ["<i>", 1.5]}
+    settings["command"] = "trueup compare '<b>```.csv' --report '</code></pre><script>'"
     return case(evaluations, compared, title="<script>alert(3)</script>", settings=settings)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.report import build_report, render_html, render_markdown, save_report
-from trueup.report._words import decimals, number, span
 from trueup.report.svg import Drawing, Scale, ticks
+from trueup.report.words import decimals, number, span
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -111,7 +111,7 @@ def test_hostile_names_do_not_break_markdown(hostile):
     for block in re.findall(r"(?:^\|.*\n)+", page, flags=re.MULTILINE):
         columns = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(columns) == 1, block
-    fence = re.findall(r"^(`{3,})python$", page, flags=re.MULTILINE)[0]
+    fence = re.findall(r"^(`{3,})sh$", page, flags=re.MULTILINE)[0]
     assert page.rstrip().endswith(f"\n{fence}")
     assert len(fence) == 4  # the file's name has a fence of three
 

@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from trueup.cli._command_line import remembered
 from trueup.cli._commands import register
 from trueup.cli._console import complain, plain_warnings
 from trueup.cli._exit import BAD_INPUT, BUG, FINE, INTERRUPTED, PIPE_CLOSED
@@ -125,7 +126,8 @@ def main(args: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     given = _debug_first(list(sys.argv[1:] if args is None else args))
     try:
-        code = _program().main(args=given, prog_name="trueup", standalone_mode=False)
+        with remembered(given):
+            code = _program().main(args=given, prog_name="trueup", standalone_mode=False)
     except _UsageProblem as problem:
         raise SystemExit(_show_usage(problem)) from None
     except (KeyboardInterrupt, typer.Abort):

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json",
+    "chance",
     "complain",
     "interval",
+    "level_words",
     "note",
     "number",
     "percent",
@@ -42,6 +44,9 @@ __all__ = [
 
 Column = str | tuple[str, str]
 _PIECE = 8192
+_MOST_DIGITS = 7
+_MOST_TO_TELL_APART = 4
+_NOTHING = 1e-9  # what arithmetic leaves of a zero
 _WIDE = 10_000  # no line of a table is cut in a pipe
 
 
@@ -57,38 +62,83 @@ def shown(value: object) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a dash where there is none.
+    """A number for a table; a dash where there is none, and more digits where rounding would claim certainty.
 
     Examples
     --------
-    >>> number(0.87654), number(None), number(float("nan"))
-    ('0.877', '–', '–')
+    >>> number(0.87654), number(None), number(float("nan")), number(0.99987), number(1.0)
+    ('0.877', '–', '–', '0.9999', '1.000')
     """
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or math.isnan(value) else f"{value:.{_digits(digits, value)}f}"
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """A share for a table.
+    """A share for a table; neither all nor nothing unless it is so.
 
     Examples
     --------
-    >>> percent(0.954), percent(0.9541, 1)
-    ('95%', '95.4%')
+    >>> percent(0.954), percent(0.9541, 1), percent(0.9999, 1), percent(0.0001, 1), percent(1.0)
+    ('95%', '95.4%', 'over 99.9%', 'under 0.1%', '100%')
     """
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}%}"
+    if value is None or math.isnan(value):
+        return "–"
+    least = 10.0 ** -(digits + 2)
+    if 0 < value < least / 2:
+        return f"under {least:.{digits}%}"
+    if 1 - least / 2 <= value < 1:
+        return f"over {1 - least:.{digits}%}"
+    return f"{value:.{digits}%}"
+
+
+def chance(probability: float | None) -> str:
+    """A probability from draws, which never claims certainty.
+
+    Examples
+    --------
+    >>> chance(0.5), chance(1.0), chance(0.0)
+    ('50%', 'over 99.9%', 'under 0.1%')
+    """
+    from trueup.report.words import chance as in_words
+
+    return in_words(probability)
+
+
+def level_words(level: float) -> str:
+    """The probability of an interval, never rounded to 100%.
+
+    Examples
+    --------
+    >>> level_words(0.95), level_words(0.999), level_words(0.99999)
+    ('95%', '99.9%', '99.999%')
+    """
+    from trueup.report.words import percent as in_words
+
+    return in_words(level)
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval for a table.
+    """An interval for a table, with more digits where fewer would make its ends one, or certain.
 
     Examples
     --------
-    >>> interval(0.8, 0.91)
-    '0.800 to 0.910'
+    >>> interval(0.8, 0.91), interval(0.99912, 0.99987), interval(0.9, 1.0)
+    ('0.800 to 0.910', '0.9991 to 0.9999', '0.900 to 1.000')
     """
     if math.isnan(low) or math.isnan(high):
         return "–"
-    return f"{low:.{digits}f} to {high:.{digits}f}"
+    # As many as tell the ends apart, but not many more.
+    apart = math.ceil(-math.log10((high - low) / 2)) if 0 < high - low < math.inf else digits
+    places = _digits(max(digits, min(apart, _MOST_TO_TELL_APART)), low, high)
+    return f"{low:.{places}f} to {high:.{places}f}"
+
+
+def _digits(least: int, *values: float) -> int:
+    """Digits that do not show as 0 or 1 what is neither."""
+
+    def is_rounded_off(value: float, digits: int) -> bool:
+        return min(abs(value), abs(1 - value)) > _NOTHING and round(value, digits) in (0.0, 1.0)
+
+    return next((k for k in range(least, _MOST_DIGITS) if not any(is_rounded_off(v, k) for v in values)), _MOST_DIGITS)
 
 
 def _console(*, stderr: bool = False) -> Console:

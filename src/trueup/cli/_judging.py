@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from trueup.cli._console import complain, interval, number, print_table, progress_bar, say, shown
-from trueup.cli._reading import key_and_value
+from trueup.cli._console import complain, interval, level_words, number, percent, print_table, progress_bar, say, shown
+from trueup.cli._reading import check_overlap, key_and_value
+from trueup.cli._words import for_the_command_line
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from trueup.posteriors import Estimate
     from trueup.predictions import Predictions
 
-__all__ = ["Limit", "about_independence", "evaluate_each", "limits", "majority_values", "show_evaluation", "warn_once"]
+__all__ = [
+    "Limit",
+    "about_independence",
+    "dependence",
+    "evaluate_each",
+    "limits",
+    "show_evaluation",
+    "warn_once",
+]
 
 
 @dataclass(frozen=True)
@@ -33,15 +42,19 @@ class Limit:
     def finding(self, estimate: Estimate, level: float, *, who: str) -> str | None:
         """A sentence if the whole interval lies beyond the bound, else None."""
         low, high = estimate.interval(level)
+        if math.isnan(estimate.mean):
+            raise InvalidParameter(
+                f"--fail-{self.side} needs a metric that is defined on these items, got {self.metric} of {who}, which "
+                "is a share of nothing; name another metric, or judge items where it is defined"
+            )
         if math.isnan(low):
             raise InvalidParameter(
-                f"--fail-{self.side} needs an interval, got none for {self.metric} of {who}; use --method bayes, or a "
-                "metric that is defined on these items"
+                f"--fail-{self.side} needs an interval, got none for {self.metric} of {who}; use --method bayes"
             )
         if not (high < self.value if self.side == "below" else low > self.value):
             return None
         return (
-            f"{self.metric} of {who} is surely {self.side} {self.value:g}: the {level:.0%} interval is "
+            f"{self.metric} of {who} is surely {self.side} {self.value:g}: the {level_words(level)} interval is "
             f"{interval(low, high)}"
         )
 
@@ -67,53 +80,70 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
     """Each system judged by itself; `settings` as `trueup.evaluate` has them."""
     from trueup._evaluate import evaluate
 
+    check_overlap(predictions, labels)
     found = {}
     names = predictions.systems.tolist()
     for k, name in enumerate(names):
         what = "evaluating" if len(names) == 1 else f"evaluating {name} ({k + 1} of {len(names)})"
         with progress_bar(what) as hear:
-            found[str(name)] = evaluate(predictions[name], labels, progress=hear, **settings)
+            one = evaluate(predictions[name], labels, progress=hear, **settings)
+        # Everything that a command prints or writes gives advice in the words of the command line.
+        found[str(name)] = replace(one, warnings=tuple(map(for_the_command_line, one.warnings)))
     return found
 
 
-def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float]:
-    """What the metrics would be with the majority of votes for the truth; those of scores are left out."""
-    from trueup.estimators import majority
-    from trueup.metrics import Metric, as_metric, get_score_metric
+def dependence(labels: Labels) -> IndependenceCheck | None:
+    """Whether labelers err together, where nothing that was computed has looked; None where nothing can be said."""
+    from trueup._findings import about_votes
 
-    predicted = evaluation.problem.predictions
-    counts = majority(labels, predicted, ties="split", random_state=0).counts.mean_counts
-    found = {}
-    for name in evaluation.metrics:
-        if get_score_metric(name, labels.n_classes) is not None:
-            continue
-        metric = as_metric(name, labels.classes.tolist(), positive=labels.classes[evaluation.positive])
-        if isinstance(metric, Metric):
-            found[name] = float(metric(counts))
-    return found
+    return about_votes(labels, learned=True, drawn=True, check_dependence=True)[1]
 
 
-def show_evaluation(name: str | None, evaluation: Evaluation, labels: Labels, majority: Mapping[str, float]) -> None:
+def show_evaluation(
+    name: str | None, evaluation: Evaluation, labels: Labels, majority: Mapping[str, float | None]
+) -> None:
     """A sentence and a table for people."""
     who = "" if name is None else f"{shown(name)}: "
-    first = evaluation.metrics[0]
+    first, level = evaluation.metrics[0], level_words(evaluation.level)
     low, high = evaluation[first].interval(evaluation.level)
     where = "on these items" if evaluation.target == "sample" else "on items like these"
-    if math.isnan(low):
+    if math.isnan(evaluation[first].mean):
+        say(f"{who}{_undefined(first, evaluation)}.")
+    elif math.isnan(low):
         say(f"{who}{first} is {number(evaluation[first].mean)} {where}; this method gives no interval.")
     else:
-        dirty = f"; the majority of votes as truth would say {majority[first]:.3f}" if first in majority else ""
-        say(f"{who}{first} is between {low:.3f} and {high:.3f} {where} ({evaluation.level:.0%} interval){dirty}.")
+        dirty = majority[first]
+        told = "" if dirty is None else f"; the majority of votes as truth would say {number(dirty)}"
+        between = interval(low, high).replace(" to ", " and ")
+        say(f"{who}{first} is between {between} {where} ({level} interval){told}.")
     rows = []
     for metric in evaluation.metrics:
         estimate = evaluation[metric]
         bounds = interval(*estimate.interval(evaluation.level))
-        rows.append((metric, number(estimate.mean), bounds, number(majority.get(metric))))
-    print_table(("metric", "estimate", f"{evaluation.level:.0%} interval", "majority as truth"), rows)
+        rows.append((metric, number(estimate.mean), bounds, number(majority[metric])))
+    print_table(("metric", "estimate", f"{level} interval", "majority as truth"), rows)
+    for metric in evaluation.metrics:
+        share = evaluation[metric].undefined
+        if math.isnan(evaluation[metric].mean):
+            if metric != first:
+                say(f"{_undefined(metric, evaluation)}.")
+        elif share > 0:
+            say(
+                f"{metric} is undefined on {percent(share, 1)} of the drawn truths, where it is a share of nothing; "
+                "estimate and interval are of the others."
+            )
+    positive = f"; positive class {shown(evaluation.classes[evaluation.positive])}" if labels.n_classes == 2 else ""
     say(
         f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
-        f"{evaluation.method}, noise {evaluation.noise}."
+        f"{evaluation.method}, noise {evaluation.noise}{positive}."
     )
+
+
+def _undefined(metric: str, evaluation: Evaluation) -> str:
+    why = "it is a share of nothing"
+    if metric == "precision" and len(evaluation.classes) == 2:
+        why = f"no item is predicted as {shown(evaluation.classes[evaluation.positive])}"
+    return f"{metric} is undefined on these items: {why}"
 
 
 def warn_once(groups: Sequence[Sequence[str]]) -> None:

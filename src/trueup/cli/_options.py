@@ -19,6 +19,7 @@ __all__ = [
     "FitOptions",
     "Level",
     "ManyPredictionFiles",
+    "Method",
     "Metric",
     "Metrics",
     "Noise",
@@ -46,7 +47,13 @@ _DRAWN = ("subtypes", "dawid-skene", "one-coin")  # noise models whose parameter
 
 
 def _noise_models() -> list[str]:
-    return ["subtypes", "dawid-skene", "one-coin", "glad", "difficulty", "majority", "auto"]
+    return ["subtypes", "dawid-skene", "one-coin", "glad", "difficulty", "soft-truth", "majority", "auto"]
+
+
+def _methods() -> list[str]:
+    from trueup.estimators import LABELER_METHODS, METHODS, VOTE_METHODS
+
+    return [*METHODS, *LABELER_METHODS, *VOTE_METHODS]
 
 
 def _metric_names() -> list[str]:
@@ -65,12 +72,12 @@ PredictionsFile = Annotated[
 ]
 OptionalPredictionsFile = Annotated[
     str | None,
-    typer.Argument(metavar="[PREDICTIONS]", show_default=False, help=f"The predictions: item, prediction ({_FORMS})."),
+    typer.Argument(metavar="PREDICTIONS", show_default=False, help=f"The predictions: item, prediction ({_FORMS})."),
 ]
 ManyPredictionFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="PREDICTIONS...", help=f"A file with several systems (see --system), or a file for each ({_FORMS})."
+        metavar="PREDICTIONS", help=f"A file with several systems (see --system), or a file for each ({_FORMS})."
     ),
 ]
 
@@ -89,6 +96,16 @@ NoiseOrDefault = Annotated[
         autocompletion=_noise_models,
         show_default="subtypes, or dawid-skene where a method needs it",
         help="How labelers err; one of " + ", ".join(_noise_models()) + ".",
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        autocompletion=_methods,
+        # In words, since the list itself would have to be imported for every --help; a test holds them together.
+        help="bayes is calibrated; the others are for comparison: mmse, estimated-labels, no-predictions, "
+        "prior-average, ideal, labeler-mean, labeler-median, majority, unbiased, dirty, noise-removal.",
     ),
 ]
 OnlySystem = Annotated[
@@ -155,6 +172,16 @@ class VoteOptions:
             show_default=False,
             rich_help_panel=_VOTES,
             help="A label that means the labeler looked and did not decide. May be given several times.",
+        ),
+    ] = field(default_factory=list)
+    class_names: Annotated[
+        list[str],
+        typer.Option(
+            "--class",
+            metavar="NAME",
+            show_default=False,
+            rich_help_panel=_VOTES,
+            help="A class that could be chosen; once for each, where nobody voted for some of them.",
         ),
     ] = field(default_factory=list)
     duplicates: Annotated[
@@ -288,7 +315,7 @@ class SamplerOptions:
             "--draws",
             metavar="N",
             min=1,
-            show_default=False,
+            show_default="2000",
             rich_help_panel=_SAMPLER,
             help="Draws of the posterior; fewer are quicker and rougher.",
         ),
@@ -299,7 +326,7 @@ class SamplerOptions:
             "--warmup",
             metavar="N",
             min=1,
-            show_default=False,
+            show_default="1000",
             rich_help_panel=_SAMPLER,
             help="Steps of each chain that are thrown away first.",
         ),
@@ -313,6 +340,10 @@ class SamplerOptions:
 
     def check(self, *, noise: str | None, method: str = "bayes") -> None:
         """Only what is drawn can be drawn for longer; raise an error in the words of the command line."""
+        from trueup._validation import check_choice
+
+        if noise is not None:
+            check_choice(noise.lower().replace("_", "-"), _noise_models(), name="--noise")
         drawn = noise is None or noise.lower().replace("_", "-") in _DRAWN
         if self.given and not (method == "bayes" and drawn):
             raise InvalidParameter(

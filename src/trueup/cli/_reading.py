@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli._options import PredictionOptions, VoteOptions
-from trueup.exceptions import InvalidFile, InvalidParameter, InvalidPredictions
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -19,6 +19,7 @@ __all__ = [
     "STANDARD_INPUT",
     "about_files",
     "check_one_stdin",
+    "check_overlap",
     "class_named",
     "item_named",
     "key_and_value",
@@ -49,16 +50,21 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
     from trueup.io import read_gold, read_labels
 
     check_one_stdin(path, how.gold)
-    labels = read_labels(
-        path,
-        item=how.item,
-        labeler=how.labeler,
-        label=how.label,
-        missing=[_blank_as_none(value) for value in how.no_vote],
-        abstain=[_blank_as_none(value) for value in how.abstain],
-        duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-        file_format=_format_of(path, how.file_format),
-    )
+
+    def read(classes: Sequence[Hashable] | None) -> Labels:
+        return read_labels(
+            path,
+            item=how.item,
+            labeler=how.labeler,
+            label=how.label,
+            classes=classes,
+            missing=[_blank_as_none(value) for value in how.no_vote],
+            abstain=[_blank_as_none(value) for value in how.abstain],
+            duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            file_format=_format_of(path, how.file_format),
+        )
+
+    labels = _read_with_classes(read, how.class_names, again=path != STANDARD_INPUT)
     if how.gold is None:
         return labels
     truths = read_gold(
@@ -70,6 +76,38 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
         file_format=_format_of(how.gold, how.file_format),
     )
     return labels.with_gold(truths)
+
+
+def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], names: list[str], *, again: bool) -> Labels:
+    """Read votes with classes that were typed: numbers if all are, as in a file, and text if the file has them so."""
+    if not names:
+        return read(None)
+    if not all(name.isascii() and name.removeprefix("-").isdigit() and str(int(name)) == name for name in names):
+        return read(names)
+    try:
+        return read([int(name) for name in names])
+    except InvalidLabels:
+        if not again:
+            raise
+        try:
+            return read(names)
+        except InvalidLabels:
+            pass
+        raise
+
+
+def check_overlap(predictions: Predictions, labels: Labels) -> None:
+    """Stop where a system has no item of the votes: no policy can mend that."""
+    from trueup._validation import preview
+
+    for system in predictions.parts:
+        if system.items is None or (labels.find_items(system.items) >= 0).any():
+            continue
+        who = "" if predictions.n_systems == 1 else f" of system {str(system.name)!r}"
+        raise InvalidPredictions(
+            f"no item of the predictions{who} has votes, got the items {preview(system.items)} where the votes have "
+            f"{preview(labels.items)}; name the items alike in both files"
+        )
 
 
 def read_systems(
@@ -122,18 +160,22 @@ def _read_file(path: str, labels: Labels, how: PredictionOptions, item: str, fil
 
     known = _format_of(path, file_format)
     probabilities = dict(key_and_value(text, option="--probability") for text in how.probability)
-    return read_predictions(
-        path,
-        item=item,
-        prediction=how.prediction,
-        score=how.score,
-        probabilities={class_named(labels, name): column for name, column in probabilities.items()},
-        system=how.system or (_SYSTEM if _has_column(path, _SYSTEM, known) else None),
-        positive=None if how.positive is None else class_named(labels, how.positive),
-        threshold=how.threshold,
-        labels=labels,
-        file_format=known,
-    )
+    try:
+        return read_predictions(
+            path,
+            item=item,
+            prediction=how.prediction,
+            score=how.score,
+            probabilities={class_named(labels, name): column for name, column in probabilities.items()},
+            system=how.system or (_SYSTEM if _has_column(path, _SYSTEM, known) else None),
+            positive=None if how.positive is None else class_named(labels, how.positive),
+            threshold=how.threshold,
+            labels=labels,
+            file_format=known,
+        )
+    except InvalidFile as error:
+        # The reader of tables does not know what a row of this file is.
+        raise InvalidFile(str(error).replace("a row for each vote", "a row for each item")) from error
 
 
 def _has_column(path: str, column: str, file_format: Any) -> bool:

@@ -52,8 +52,16 @@ def auc(
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
     from trueup._auc import auc as area
     from trueup._validation import check_choice, check_level
-    from trueup.cli._console import interval, number, print_json, print_table, progress_bar
-    from trueup.cli._reading import about_files, check_one_stdin, class_named, one_system, read_systems, read_votes
+    from trueup.cli._console import interval, level_words, number, print_json, print_table, progress_bar
+    from trueup.cli._reading import (
+        about_files,
+        check_one_stdin,
+        check_overlap,
+        class_named,
+        one_system,
+        read_systems,
+        read_votes,
+    )
     from trueup.cli._reporting import json_head
 
     views = _VIEWS if "all" in view else [check_choice(v, _VIEWS, name="--view") for v in dict.fromkeys(view)]
@@ -63,6 +71,7 @@ def auc(
     labels = read_votes(votes, votes_how)
     systems = read_systems(predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format)
     systems = one_system(systems, only_system)
+    check_overlap(systems, labels)
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
     results = []
     for name in systems.systems.tolist():
@@ -85,5 +94,5 @@ def auc(
         print_json({**json_head(seed=seed, files=files), "results": results})
         return
     rows = [(r["system"], r["view"], number(r["mean"]), interval(r["low"], r["high"])) for r in results]
-    columns = ("system", ("view", "left"), "AUC", f"{level:.0%} interval")
+    columns = ("system", ("view", "left"), "AUC", f"{level_words(level)} interval")
     print_table(columns, rows)

@@ -44,6 +44,7 @@ def check(
     from trueup.cli._exit import BAD_INPUT, fail_on
     from trueup.cli._reading import about_files, check_one_stdin, read_systems, read_votes
     from trueup.cli._reporting import json_head
+    from trueup.cli._words import for_the_command_line
 
     check_one_stdin(votes, predictions, votes_how.gold)
     labels = read_votes(votes, votes_how)
@@ -58,7 +59,7 @@ def check(
         problems = problems_with(found, labels, fit.policies)
     about = about_dependence(labels) if dependence or fail_if_dependent else None
     findings = [about["independence"]["sentence"]] if fail_if_dependent and about and _dependent(about) else []
-    notes = labels.notes()
+    notes = [for_the_command_line(sentence) for sentence in labels.notes()]
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold)
         print_json(
@@ -94,6 +95,7 @@ def _show(
 ) -> None:
     from trueup.cli._checking import class_shares
     from trueup.cli._console import percent, print_table, say, shown
+    from trueup.cli._words import for_the_command_line
 
     per_item, per_labeler = counts["votes_per_item"], counts["votes_per_labeler"]
     rows: list[tuple[str, str]] = [
@@ -127,4 +129,4 @@ def _show(
     if about is not None:
         for part in (about["independence"], about["effective_labelers"]):
             if part is not None:
-                say(f"- {part['sentence']}")
+                say(f"- {for_the_command_line(part['sentence'])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -85,12 +86,21 @@ def compare(
 ) -> None:
     """Which of several systems is better, and how sure is that?"""
     from trueup._compare import compare as judge_all
-    from trueup.cli._comparing import about_pairs, findings_about, named_pairs, show_comparison
+    from trueup.cli._command_line import command_line, options_said
+    from trueup.cli._comparing import (
+        about_pairs,
+        findings_about,
+        items_predicted,
+        named_pairs,
+        on_judged_items,
+        show_comparison,
+    )
     from trueup.cli._console import print_json, progress_bar
     from trueup.cli._exit import fail_on
-    from trueup.cli._judging import warn_once
-    from trueup.cli._reading import about_files, check_one_stdin, class_named, read_systems, read_votes
+    from trueup.cli._judging import dependence, warn_once
+    from trueup.cli._reading import about_files, check_one_stdin, check_overlap, class_named, read_systems, read_votes
     from trueup.cli._reporting import check_report_path, json_head
+    from trueup.cli._words import for_the_command_line
 
     check_report_path(report)
     sampler.check(noise=noise)
@@ -100,6 +110,7 @@ def compare(
     names = [str(name) for name in systems.systems.tolist()]
     better = named_pairs(fail_unless_better, names, option="--fail-unless-better")
     worse = named_pairs(fail_if_worse, names, option="--fail-if-worse")
+    check_overlap(systems, labels)
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
     common: dict[str, Any] = {"noise": noise, "level": level, "positive": positive, "random_state": seed}
     with progress_bar(f"comparing {systems.n_systems} systems") as hear:
@@ -115,27 +126,37 @@ def compare(
             **common,
             **sampler.given,
         )
+    found = replace(found, warnings=tuple(map(for_the_command_line, found.warnings)))
     findings = findings_about(found, better=better, worse=worse)
     if fail_if_dependent:
-        findings += _dependence(labels)
-    files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold)
-    head = json_head(seed=seed, files=files)
-    if as_json:
-        print_json({**head, **found.to_dict(), "pairs": about_pairs(found), "findings": findings})
-    else:
-        show_comparison(found)
-    warn_once([found.warnings])
+        check = dependence(labels)
+        findings += [check.sentence] if check is not None and check.dependent else []
+    predicted = items_predicted(systems, labels)
+    head = json_head(seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold))
     if report is not None:
-        settings = {**head["files"], "command": "compare"}
-        _report(report, found, systems, labels, {**common, **sampler.given}, metric, settings)
+        said = options_said(
+            votes_how,
+            predictions_how,
+            sampler,
+            metric=(metric, "accuracy"),
+            target=(target, "population"),
+            noise=(noise, "subtypes"),
+            level=(level, 0.95),
+            items=(items, None),
+            unknown=(unknown, "ignore"),
+            unknown_class=(unknown_class, "error"),
+        )
+        settings = {**head["files"], "command": command_line(), "items_predicted": predicted, **said}
+        judged = systems if items == "own" else on_judged_items(systems, found)
+        # Before anything is printed: the reader of a pipe may go away.
+        _report(report, found, judged, labels, {**common, **sampler.given}, metric, settings)
+    if as_json:
+        body = {**found.to_dict(), "items_predicted": predicted, "pairs": about_pairs(found)}
+        print_json({**head, **body, "findings": findings})
+    else:
+        show_comparison(found, predicted)
+    warn_once([found.warnings])
     fail_on(findings)
-
-
-def _dependence(labels: Any) -> list[str]:
-    from trueup._findings import about_votes
-
-    _, check = about_votes(labels, learned=True, drawn=True, check_dependence=True)
-    return [check.sentence] if check is not None and check.dependent else []
 
 
 def _report(
@@ -147,7 +168,7 @@ def _report(
     metric: str,
     files: dict[str, Any],
 ) -> None:
-    """The report shows each system by itself as well, so the best of them are evaluated."""
+    """The report shows each system by itself as well, so the best of them are evaluated, on the items compared on."""
     from trueup.cli._judging import evaluate_each
     from trueup.cli._reporting import write_report
     from trueup.predictions import Predictions

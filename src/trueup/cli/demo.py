@@ -24,6 +24,7 @@ def demo(
     """Train two classifiers, let a simulated crowd label the test part, and say how good they really are."""
     from pathlib import Path
 
+    from trueup.cli._command_line import command_line
     from trueup.cli._console import print_json, progress_bar, say
     from trueup.cli._judging import warn_once
     from trueup.cli._reporting import check_report_path, json_head, write_report
@@ -39,6 +40,17 @@ def demo(
                 hear(sum(done.values()) / 3)
 
         result = run_demo(random_state=seed, progress=None if hear is None else listen)
+    # Before anything is printed: the reader of a pipe may go away.
+    write_report(
+        report,
+        result.evaluations,
+        result.labels,
+        comparison=result.comparison,
+        title="Two classifiers of handwritten digits, judged by a simulated crowd",
+        seed=seed,
+        settings={"command": command_line()},
+        tell=as_json,
+    )
     if as_json:
         print_json(
             {
@@ -59,22 +71,12 @@ def demo(
     else:
         _show(result)
     warn_once([evaluation.warnings for evaluation in result.evaluations.values()])
-    write_report(
-        report,
-        result.evaluations,
-        result.labels,
-        comparison=result.comparison,
-        title="Two classifiers of handwritten digits, judged by a simulated crowd",
-        seed=seed,
-        settings={"command": "demo"},
-        tell=as_json,
-    )
     if not as_json:
         say(f"The report is at {Path(report).resolve()}")
 
 
 def _show(result: Demo) -> None:
-    from trueup.cli._console import interval, number, print_table, say
+    from trueup.cli._console import chance, interval, number, print_table, say
 
     labels, comparison = result.labels, result.comparison
     say(
@@ -90,6 +92,6 @@ def _show(result: Demo) -> None:
     print_table(columns, rows)
     best, other = comparison.ranking[:2]
     say(
-        f"{best} is better than {other} with probability {comparison.prob_better(best, other):.2f}; in truth it is "
+        f"{best} is better than {other} with probability {chance(comparison.prob_better(best, other))}; in truth it is "
         f"{'better' if result.truth[best] > result.truth[other] else 'not better'}."
     )

@@ -12,6 +12,7 @@ from trueup.cli._options import (
     FailIfDependent,
     FitOptions,
     Level,
+    Method,
     Metrics,
     NoiseOrDefault,
     OnlySystem,
@@ -27,6 +28,7 @@ from trueup.cli._options import (
 __all__ = ["evaluate"]
 
 _FAIL = "Exit with 1 on a finding"
+_METRICS = ["accuracy", "precision", "recall", "f1"]
 
 
 @unbundled
@@ -37,8 +39,8 @@ def evaluate(
     predictions_how: PredictionOptions,
     fit: FitOptions,
     sampler: SamplerOptions,
-    metric: Metrics = ["accuracy", "precision", "recall", "f1"],  # noqa: B006  typer shows it as the default
-    method: Annotated[str, typer.Option("--method", help="bayes is calibrated; others are for comparison.")] = "bayes",
+    metric: Metrics = _METRICS,
+    method: Method = "bayes",
     target: Annotated[
         str, typer.Option("--target", help="sample: these very items; population: where they came from.")
     ] = "sample",
@@ -71,18 +73,20 @@ def evaluate(
     fail_if_dependent: FailIfDependent = False,
 ) -> None:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
+    from trueup.cli._command_line import command_line, options_said
     from trueup.cli._console import print_json, say
     from trueup.cli._exit import fail_on
     from trueup.cli._judging import (
         about_independence,
+        dependence,
         evaluate_each,
         limits,
-        majority_values,
         show_evaluation,
         warn_once,
     )
     from trueup.cli._reading import about_files, check_one_stdin, class_named, one_system, read_systems, read_votes
     from trueup.cli._reporting import check_report_path, json_head, write_report
+    from trueup.report.majority import majority_values
 
     bounds = limits(fail_below, fail_above)
     sampler.check(method=method, noise=noise)
@@ -117,21 +121,41 @@ def evaluate(
         )
         is not None
     ]
-    checks = [e.independence for e in found.values()]
-    findings += [c.sentence for c in checks[:1] if fail_if_dependent and c is not None and c.dependent]
-    files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold)
-    head = json_head(seed=seed, files=files)
-    results = [
-        {"system": name, **evaluation.to_dict(), "independence": about_independence(evaluation.independence)}
-        for name, evaluation in found.items()
-    ]
+    checks = {name: evaluation.independence for name, evaluation in found.items()}
+    if fail_if_dependent and all(check is None for check in checks.values()):
+        checks = dict.fromkeys(checks, dependence(labels))  # methods that learn no noise do not look
+    findings += [c.sentence for c in list(checks.values())[:1] if fail_if_dependent and c is not None and c.dependent]
+    head = json_head(seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold))
+    said = options_said(
+        votes_how,
+        predictions_how,
+        fit,
+        sampler,
+        metric=(metric, _METRICS),
+        method=(method, "bayes"),
+        target=(target, "sample"),
+        noise=(noise, None),
+        level=(level, 0.95),
+        only_system=(only_system, None),
+    )
+    # Before anything is printed: the reader of a pipe may go away.
+    write_report(report, found, labels, seed=seed, settings={**head["files"], "command": command_line(), **said})
+    dirty = {name: majority_values(evaluation, labels) for name, evaluation in found.items()}
     if as_json:
+        results = [
+            {
+                "system": name,
+                **evaluation.to_dict(),
+                "majority_as_truth": dirty[name],
+                "independence": about_independence(checks[name]),
+            }
+            for name, evaluation in found.items()
+        ]
         body = results[0] if len(results) == 1 else {"systems": results}
         print_json({**head, **body, "findings": findings})
     else:
         for name, evaluation in found.items():
-            show_evaluation(name if len(found) > 1 else None, evaluation, labels, majority_values(evaluation, labels))
+            show_evaluation(name if len(found) > 1 else None, evaluation, labels, dirty[name])
             say()
     warn_once([evaluation.warnings for evaluation in found.values()])
-    write_report(report, found, labels, seed=seed, settings={**head["files"], "command": "evaluate"})
     fail_on(findings)

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup.cli._bundles import unbundled
-from trueup.cli._console import complain, interval, number, percent, print_json, print_table, progress_bar, say, shown
+from trueup.cli._console import (
+    chance,
+    complain,
+    interval,
+    level_words,
+    number,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    shown,
+)
 from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, FailIfDependent, Level, Noise, Seed, VoteOptions, VotesFile
 from trueup.cli._tables import Plot, silenced
@@ -65,7 +76,8 @@ def labelers(
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
     from trueup._findings import about_votes
     from trueup._validation import check_choice, check_level
-    from trueup.cli._reading import read_votes
+    from trueup.cli._reading import about_files, read_votes
+    from trueup.cli._reporting import json_head
     from trueup.cli._tables import check_picture, save_plot
     from trueup.labelers import rank
     from trueup.noise import effective_labelers
@@ -96,24 +108,6 @@ def labelers(
     rows = sorted(ranking, key=_KEYS[sort])[:top]
     if picture is not None:
         save_plot(ranking.plot(), picture)
-    if as_json:
-        print_json(
-            {
-                "labelers": [_record(row, level) for row in rows],
-                "n_labelers": labels.n_labelers,
-                "n_votes": labels.n_votes,
-                "sort": sort,
-                "level": level,
-                "noise": noise,
-                "seed": seed,
-                "effective": None if effective is None else vars(effective),
-                "independence": None if independence is None else _independence(independence),
-                "spam_vote_share": spam_share,
-                "warnings": warnings,
-            }
-        )
-    else:
-        _print(ranking, rows, effective, independence, warnings, level=level, noise=noise)
     dependent = independence is not None and independence.dependent
     findings = (
         [for_the_command_line(independence.sentence)]
@@ -125,6 +119,25 @@ def labelers(
             f"{spam_share:.1%} of the votes are by labelers who are more probably spammers than not, more than "
             f"{fail_if_spam:.1%}"
         )
+    if as_json:
+        print_json(
+            {
+                **json_head(seed=seed, files=about_files(votes=votes, gold=how.gold)),
+                "labelers": [_record(row, level) for row in rows],
+                "n_labelers": labels.n_labelers,
+                "n_votes": labels.n_votes,
+                "sort": sort,
+                "level": level,
+                "noise": noise,
+                "effective": None if effective is None else vars(effective),
+                "independence": None if independence is None else _independence(independence),
+                "spam_vote_share": spam_share,
+                "warnings": [for_the_command_line(sentence) for sentence in warnings],
+                "findings": findings,
+            }
+        )
+    else:
+        _print(ranking, rows, effective, independence, warnings, level=level, noise=noise)
     fail_on(findings)
 
 
@@ -139,7 +152,7 @@ def _print(
     noise: str,
 ) -> None:
     print_table(
-        ("labeler", "votes", "accuracy", f"{level:.0%} interval", "bits a vote", "bias", "spam", "rank"),
+        ("labeler", "votes", "accuracy", f"{level_words(level)} interval", "bits a vote", "bias", "spam", "rank"),
         [
             (
                 shown(row.labeler),
@@ -148,7 +161,7 @@ def _print(
                 interval(*row.accuracy.interval(level)),
                 number(row.information.mean),
                 f"{row.bias.mean:+.3f} {shown(row.bias_class)}",
-                percent(row.spam_probability),
+                chance(row.spam_probability),
                 "–".join(dict.fromkeys(map(str, row.rank))),
             )
             for row in rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup.cli._bundles import unbundled
-from trueup.cli._console import note, number, print_json, print_table, say
+from trueup.cli._console import level_words, note, number, print_json, print_table, say
 from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, Level, OptionalPredictionsFile, PredictionOptions, VoteOptions
 from trueup.cli._tables import Plot
@@ -26,7 +26,7 @@ _EXACT = 1.01  # the least budget is found to within a hundredth
 
 OptionalVotesFile = Annotated[
     str | None,
-    typer.Argument(metavar="[VOTES]", show_default=False, help="Votes to learn how labelers err from; - is stdin."),
+    typer.Argument(metavar="VOTES", show_default=False, help="Votes to learn how labelers err from; - is stdin."),
 ]
 
 
@@ -78,6 +78,8 @@ def plan(
 ) -> None:
     """How many items, votes and vettings give the narrowest interval of a model's accuracy for the money."""
     from trueup import planning
+    from trueup.cli._reading import about_files
+    from trueup.cli._reporting import json_head
     from trueup.cli._tables import check_picture, save_plot
 
     if (budget is None) == (half_width is None):
@@ -116,12 +118,15 @@ def plan(
     found = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
     if picture is not None:
         save_plot(found.plot(), picture)
+    findings = []
+    if fail_above is not None and found.half_width > fail_above:
+        findings.append(f"the half-width is {found.half_width:.4f}, wider than {fail_above:g}")
     if as_json:
-        print_json(_record(found, known, learned))
+        files = about_files(votes=votes, predictions=predictions, gold=how.gold)
+        print_json({**json_head(seed=None, files=files), **_record(found, known, learned), "findings": findings})
     else:
         _print(found, known, learned)
-    if fail_above is not None and found.half_width > fail_above:
-        fail_on([f"the half-width is {found.half_width:.4f}, wider than {fail_above:g}"])
+    fail_on(findings)
 
 
 def _learned(votes: str, predictions: str | None, how: VoteOptions, how_predicted: PredictionOptions) -> dict[str, Any]:
@@ -227,7 +232,7 @@ def _print(found: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
     parts += [f"{d.votes_per_item} votes on each"] if d.votes_per_item else []
     parts += [f"{d.n_vettings:,} vetted by the expert"] if d.n_vettings else []
     say(
-        f"Buy {', '.join(parts)}: accuracy ± {d.half_width:.4f} at {found.level:.0%}, for {d.cost:,.6g} of "
+        f"Buy {', '.join(parts)}: accuracy ± {d.half_width:.4f} at {level_words(found.level)}, for {d.cost:,.6g} of "
         f"{found.budget:,.6g}."
     )
     for sentence in found.notes:

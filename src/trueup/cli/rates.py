@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli._console import interval, number, print_json, print_table, say
+from trueup.cli._console import interval, level_words, number, print_json, print_table, say
 from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, Level, Seed
 from trueup.cli._tables import parse_matrix, parse_rate
@@ -79,8 +79,11 @@ def true_error(
     found = rates.true_error(apparent=a, mislabeling=eps, n=n, n_checked=n_checked, n_classes=classes)
     low, high = (float(end) for end in found.interval(level, method=method))  # type: ignore[arg-type]
     least, most = rates.error_bounds(apparent=a, mislabeling=eps, n_classes=classes, dependence="any")
+    findings = []
+    if fail_above is not None and low > fail_above:
+        findings.append(f"the true error is surely above {fail_above:g}: it is between {low:.4f} and {high:.4f}")
     if as_json:
-        print_json(
+        _print_json(
             {
                 "true_error": float(found),
                 "raw": found.raw,
@@ -96,7 +99,8 @@ def true_error(
                 "n": n,
                 "n_checked": n_checked,
                 "notes": list(found.notes),
-            }
+            },
+            findings=findings,
         )
     else:
         _table([("true error", float(found), (low, high))], level)
@@ -107,8 +111,7 @@ def true_error(
         if n is None:
             say("There is no interval without the number of items: give -n, or a count such as --apparent 120/1000.")
         _notes(found.notes)
-    if fail_above is not None and low > fail_above:
-        fail_on([f"the true error is surely above {fail_above:g}: it is between {low:.4f} and {high:.4f}"])
+    fail_on(findings)
 
 
 @app.command("apparent-error")
@@ -138,7 +141,7 @@ def bounds(
     a, eps = _rate(apparent, "--apparent")[0], _rate(mislabeling, "--mislabeling")[0]
     low, high = rates.error_bounds(apparent=a, mislabeling=eps, n_classes=classes, dependence=dependence)  # type: ignore[arg-type]
     if as_json:
-        print_json({"low": low, "high": high, "dependence": dependence, "apparent": a, "mislabeling": eps})
+        _print_json({"low": low, "high": high, "dependence": dependence, "apparent": a, "mislabeling": eps})
         return
     print_table(("quantity", "bounds"), [("true error", interval(float(low), float(high), 4))])
     say("These are bounds of the rates themselves; they carry no sampling error.")
@@ -215,14 +218,15 @@ def confusion(
         rows.append((name, estimate.mean, estimate.interval(level)))
     if as_json:
         metrics = {name: {"mean": mean, "low": low, "high": high} for name, mean, (low, high) in rows}
-        print_json(
+        _print_json(
             {
                 "confusion": found.confusion,
                 "prior": found.prior,
                 "metrics": metrics,
                 "level": level,
                 "truncated": found.truncated,
-            }
+            },
+            seed=seed,
         )
         return
     matrix = found.confusion
@@ -265,7 +269,7 @@ def policy(
     found = rates.labeling_policy(error=e, n_items=items, **given)
     boundary = float(rates.policy_boundary(**given)) if labelers > 1 else None
     if as_json:
-        print_json(
+        _print_json(
             {
                 "best": found.best,
                 "different_std": found.different_std,
@@ -286,8 +290,12 @@ def policy(
         ],
     )
     say(f"Better: {found.best} items.")
-    if boundary is not None:
-        say(f"The same items are better only for a true error below {boundary:.4f}.")
+    if boundary is None:
+        return
+    if boundary > 0:
+        say(f"The same items are better only for a true error below {number(boundary, 4)}.")
+    else:
+        say("The same items are better for no true error.")
 
 
 def _rate(text: str, option: str) -> tuple[float, int | None]:
@@ -303,15 +311,22 @@ def _one(given: int | None, counted: int | None, option: str) -> int | None:
 
 def _table(rows: Sequence[tuple[str, float | None, tuple[float, float]]], level: float) -> None:
     print_table(
-        ("quantity", "value", f"{level:.0%} interval"),
+        ("quantity", "value", f"{level_words(level)} interval"),
         [(name, number(value, 4), interval(*ends, 4)) for name, value, ends in rows],
     )
+
+
+def _print_json(data: dict[str, Any], *, seed: int | None = None, findings: Sequence[str] = ()) -> None:
+    """With the head and the tail that the JSON of every command has."""
+    from trueup.cli._reporting import json_head
+
+    print_json({**json_head(seed=seed, files={}), **data, "findings": list(findings)})
 
 
 def _answer(data: dict[str, Any], name: str, value: float, as_json: bool) -> None:
     """One number."""
     if as_json:
-        print_json(data)
+        _print_json(data)
     else:
         print_table(("quantity", "value"), [(name, number(value, 4))])
 

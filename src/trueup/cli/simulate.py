@@ -39,7 +39,7 @@ def simulate(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", show_default=False, autocompletion=_names, help="The simulator; see --list."),
+        typer.Argument(metavar="NAME", show_default=False, autocompletion=_names, help="The simulator; see --list."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", show_default=False, help="The folder to write to.")

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup.cli._bundles import unbundled
-from trueup.cli._console import complain, interval, note, number, print_json, print_table, say, shown
+from trueup.cli._console import (
+    chance,
+    complain,
+    interval,
+    level_words,
+    note,
+    number,
+    print_json,
+    print_table,
+    say,
+    shown,
+)
 from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, PredictionOptions, VoteOptions
 from trueup.cli._session_file import locked
@@ -84,7 +95,7 @@ class SessionOptions:
 def start(
     session: SessionPath,
     votes: Annotated[str, typer.Argument(metavar="VOTES", help="The votes: item, labeler, label.")],
-    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS...", help="The predictions.")],
+    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", help="The predictions.")],
     settings: SessionOptions,
     how: VoteOptions,
     how_predicted: PredictionOptions,
@@ -102,7 +113,7 @@ def start(
         vetting = begin(session, votes, predictions, settings, how, how_predicted)
         vetting.save()
     if as_json:
-        print_json({"session": str(session), **_standing(vetting)})
+        print_json({**_head(session, vetting), **_standing(vetting), "findings": []})
     else:
         say(f"Began {session}: {vetting.test!r}.")
 
@@ -115,11 +126,11 @@ def ask(
     how: VoteOptions,
     how_predicted: PredictionOptions,
     votes: Annotated[
-        str | None, typer.Argument(metavar="[VOTES]", show_default=False, help="The votes, the first time.")
+        str | None, typer.Argument(metavar="VOTES", show_default=False, help="The votes, the first time.")
     ] = None,
     predictions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PREDICTIONS]...", show_default=False, help="The predictions, the first time."),
+        typer.Argument(metavar="PREDICTIONS", show_default=False, help="The predictions, the first time."),
     ] = None,
     n: Annotated[int, typer.Option("-n", "--number", metavar="N", min=1, help="How many items.")] = 10,
     again: Annotated[bool, typer.Option("--again", help="No new items: those that wait for an answer.")] = False,
@@ -169,7 +180,7 @@ def ask(
         write_text_safely(out, csv_text(header, [row[: len(header)] for row in rows]))
     if as_json:
         items = [{"item": item, **({} if blind else {"why": why})} for item, why in asked]
-        print_json({"session": str(session), "items": items, **_standing(vetting)})
+        print_json({**_head(session, vetting), "items": items, **_standing(vetting), "findings": []})
         return
     _print_asked(vetting, whys, session, out, blind=blind)
 
@@ -199,7 +210,7 @@ def tell(
     *,
     session: SessionPath,
     answers: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM=CLASS]...", show_default=False, help="What the expert found.")
+        list[str] | None, typer.Argument(metavar="ITEM=CLASS", show_default=False, help="What the expert found.")
     ] = None,
     source: Annotated[
         str | None,
@@ -228,7 +239,7 @@ def tell(
         new = vetting.tell(found, who=who, correct=correct)
         vetting.save()
     if as_json:
-        print_json({"session": str(session), "told": len(found), "new": new, **_standing(vetting)})
+        print_json({**_head(session, vetting), "told": len(found), "new": new, **_standing(vetting), "findings": []})
     else:
         say(f"Answers taken: {len(found)}, of which new: {new}.")
         _print_standing(vetting)
@@ -238,7 +249,7 @@ def tell(
 def skip(
     *,
     session: SessionPath,
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Items the expert passes on.")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM", help="Items the expert passes on.")],
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
@@ -250,7 +261,7 @@ def skip(
         vetting.test.skip([vetting.item(text) for text in items], who=who)
         vetting.save()
     if as_json:
-        print_json({"session": str(session), "skipped": items, **_standing(vetting)})
+        print_json({**_head(session, vetting), "skipped": items, **_standing(vetting), "findings": []})
     else:
         say(f"Items skipped: {len(items)}; waiting for an answer: {len(vetting.test.waiting)}.")
 
@@ -277,18 +288,27 @@ def status(
     if picture is not None:
         save_plot(test.plot(every=every), picture)
     rows = test.history(every=every) if history else []
+    unfinished = fail_unless_finished and test.finished is None
+    findings = [f"the session is not finished after {test.n_vetted} answers"] if unfinished else []
     if as_json:
-        found = {"session": str(session), **_standing(vetting)}
+        found = {**_head(session, vetting), **_standing(vetting), "findings": findings}
         print_json({**found, "history": rows} if history else found)
     else:
         _print_standing(vetting)
         if history:
             print_table(
-                ("answers", test.pool.metric.name, f"{test.level:.0%} interval"),
+                ("answers", test.pool.metric.name, f"{level_words(test.level)} interval"),
                 [(int(row["n"]), number(row["mean"]), interval(row["low"], row["high"])) for row in rows],
             )
-    if fail_unless_finished and test.finished is None:
-        fail_on([f"the session is not finished after {test.n_vetted} answers"])
+    fail_on(findings)
+
+
+def _head(session: Path, vetting: Vetting) -> dict[str, Any]:
+    """What makes a result reproducible, for machines."""
+    from trueup.cli._reporting import json_head
+
+    files = {role: {"file": known.path, "sha256": known.sha256} for role, known in vetting.file.files.items()}
+    return {**json_head(seed=vetting.test.seed, files=files), "session": str(session)}
 
 
 def _standing(vetting: Vetting) -> dict[str, Any]:
@@ -307,7 +327,7 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
         "n_items": vetting.labels.n_items,
         "waiting": test.waiting,
         "finished": test.finished,
-        "warnings": test.warnings,
+        "warnings": [for_the_command_line(sentence) for sentence in test.warnings],
         "classes": vetting.labels.classes,
     }
     if len(vetting.systems) > 1:
@@ -321,7 +341,7 @@ def _print_standing(vetting: Vetting) -> None:
     for name in test.ranking:
         estimate = test.estimate(name)
         rows.append((shown(name), number(estimate.mean), interval(*estimate.interval(test.level))))
-    print_table(("system", test.pool.metric.name, f"{test.level:.0%} interval"), rows)
+    print_table(("system", test.pool.metric.name, f"{level_words(test.level)} interval"), rows)
     waiting = test.waiting
     say(
         f"{test.n_vetted:,} of {vetting.labels.n_items:,} items vetted, {len(waiting):,} waiting for an answer"
@@ -344,6 +364,6 @@ def _print_order(test: ActiveTest, systems: Sequence[Hashable]) -> None:
     best, second = test.ranking[:2]
     apart = test.difference(best, second)
     say(
-        f"{shown(best)} minus {shown(second)}: {apart.mean:.3f} ({interval(*apart.interval(test.level))}); "
-        f"better with probability {test.prob_order(best, second):.3f}."
+        f"{shown(best)} minus {shown(second)}: {number(apart.mean)} ({interval(*apart.interval(test.level))}); "
+        f"better with probability {chance(test.prob_order(best, second))}."
     )

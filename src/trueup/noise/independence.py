@@ -90,7 +90,8 @@ def check_independence(
     rng = as_generator(random_state)
     observed = states.ratio(labels.votes)
     replicates = np.array([states.ratio(states.simulate(rng)) for _ in range(n_replicates)])
-    ratio = observed / float(replicates.mean())
+    usual = float(replicates.mean())
+    ratio = observed / usual if usual > 0 else 1.0  # a model in which nobody errs has no errors to compare
     p_value = (1 + int((replicates >= observed).sum())) / (1 + n_replicates)
     return IndependenceCheck(ratio, p_value, _sentence(ratio, p_value, isinstance(model, Subtypes)))
 

@@ -2,18 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from trueup.report._measures import finite
-from trueup.report._words import metric_label, text
+import numpy as np
+
+from trueup.exceptions import TrueupError
+from trueup.metrics import Metric, as_metric, get_score_metric
+from trueup.report._measures import depends_on_positive
+from trueup.report._sentences import judged_words
+from trueup.report.majority import finite
+from trueup.report.words import metric_label, text
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
+    from trueup.evaluation import Evaluation
 
-__all__ = ["comparison_data"]
+__all__ = ["comparison_data", "positive_of"]
 
+_LOOKED_AT = 200  # draws that tell which class is the positive one
+_NEAR = 0.002  # closer than this, values do not tell
 _ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
+
+
+def positive_of(comparison: Comparison, evaluations: Mapping[str, Evaluation]) -> int | None:
+    """The code of the positive class of a comparison of two classes; None where there is none or it cannot be told.
+
+    A comparison does not keep it. So it is the class with which the metric of the drawn truths comes nearest to the
+    comparison's own values; where both do, or for a metric of scores, the class of the evaluations.
+    """
+    labels = comparison.labels
+    if labels.n_classes != 2:
+        return None
+    given = [evaluation.positive for evaluation in evaluations.values()]
+    first = given[0] if given and len(set(given)) == 1 else None
+    if get_score_metric(comparison.metric, 2) is not None or comparison.codes is None:
+        return first
+    order = (0, 1) if first == 0 else (1, 0)
+    classes = labels.classes.tolist()
+    try:
+        metrics = [as_metric(comparison.metric, classes, positive=classes[code]) for code in order]
+    except TrueupError:  # a function
+        return None
+    if not all(isinstance(m, Metric) and depends_on_positive(m, comparison.metric, classes) for m in metrics):
+        return None
+    truths = comparison.truth.truths[:_LOOKED_AT]
+    away = [sum(_distance(m, truths, comparison, k) for k in range(len(comparison))) for m in metrics]
+    return order[0] if away[0] <= away[1] + _NEAR else order[1]
+
+
+def _distance(metric: Any, truths: Any, comparison: Comparison, system: int) -> float:
+    """How far the metric of one system, averaged over draws, is from the comparison's own."""
+    codes = comparison.codes[system]  # type: ignore[index]
+    given = codes >= 0
+    cells = 2 * truths[:, given] + codes[given]
+    counts = np.stack([(cells == cell).sum(axis=1) for cell in range(4)], axis=1).reshape(-1, 2, 2)
+    values = metric(counts.astype(float))
+    if np.isnan(values).all() or np.isnan(comparison.means[system]):
+        return 0.0
+    return float(abs(np.nanmean(values) - comparison.means[system]))
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
@@ -28,6 +76,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "noise": text(comparison.noise),
         "level": level,
         "n_items": comparison.n_items,
+        "judged": judged_words(comparison.n_items, comparison.labels.n_items),
         "systems": [
             {
                 **comparison[system].to_dict(level),

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup._validation import RandomState
 from trueup.exceptions import TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
 from trueup.noise import DawidSkene, IndependenceCheck, effective_labelers
-from trueup.report._measures import finite
-from trueup.report._words import text
+from trueup.report.majority import finite
+from trueup.report.words import text
 
 if TYPE_CHECKING:
     from trueup.labels import Labels
@@ -23,8 +24,11 @@ _MOST_VOTES = 20_000  # looked at: skill needs no more, and a page should not ta
 _MOST_PARAMETERS = 30_000
 
 
-def labeler_data(labels: Labels, *, level: float) -> dict[str, Any] | None:
-    """One row a labeler, the best first; None where there is nobody to tell apart."""
+def labeler_data(labels: Labels, *, level: float, seed: RandomState = None) -> dict[str, Any] | None:
+    """One row a labeler, the best first; None where there is nobody to tell apart.
+
+    The same draws as those of `trueup labelers` with this seed, so that the two agree.
+    """
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
     part, notes = _part(labels)
@@ -36,7 +40,7 @@ def labeler_data(labels: Labels, *, level: float) -> dict[str, Any] | None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrueupWarning)
         try:
-            ranking = rank(part, level=level, n_draws=1000)
+            ranking = rank(part, level=level, random_state=int(seed) if isinstance(seed, int | np.integer) else 0)
         except TrueupError:  # e.g. votes that say nothing of skill: the report does without the table
             return None
     notes += [_sentence(w.message) for w in caught if issubclass(w.category, TrueupWarning)]

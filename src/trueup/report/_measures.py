@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric
 from trueup.posteriors import Estimate
-from trueup.report._words import metric_label, text
+from trueup.report.majority import AnyMetric, finite, majority_values, metric_of
+from trueup.report.words import metric_label, text
 
 if TYPE_CHECKING:
     from trueup.evaluation import Evaluation
     from trueup.labels import Labels
 
-__all__ = ["finite", "majority_codes", "metric_of", "system_data"]
+__all__ = ["depends_on_positive", "system_data"]
 
-AnyMetric = Metric | ScoreMetric | FunctionMetric
-Codes = npt.NDArray[np.int64]
+_UNEVEN = np.array([[5.0, 3.0], [1.0, 8.0]])  # counts for which every metric differs between the two classes
 _POINTS = 96  # of a density
 _MOST_ATOMS = 120
 _THRESHOLDS = 25
@@ -27,34 +27,9 @@ _MOST_CELLS = 12  # confusions that are listed
 _MOST_CLASSES = 60  # whose whole matrix is kept
 
 
-def finite(value: Any) -> float | None:
-    """A number as JSON has it, None where there is none."""
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
 def _rounded(values: Any, digits: int = 5) -> list[float | None]:
     """Coordinates of a picture; more digits would only make the file long."""
     return [None if not math.isfinite(v) else float(f"{v:.{digits}g}") for v in np.asarray(values, float).tolist()]
-
-
-def majority_codes(labels: Labels) -> Codes:
-    """The class that most votes name, gold where it is known, -1 for none; ties are drawn, always the same way."""
-    votes = labels.answer_counts[:, : labels.n_classes]
-    order = np.random.default_rng(0).random(votes.shape)
-    codes = np.where(votes == votes.max(axis=1, keepdims=True), order, -1.0).argmax(axis=1)
-    codes = np.where(votes.max(axis=1) > 0, codes, -1)
-    return np.where(labels.gold_codes >= 0, labels.gold_codes, codes).astype(np.int64)
-
-
-def metric_of(evaluation: Evaluation, name: str) -> AnyMetric:
-    """The metric behind a name of an evaluation."""
-    if name in evaluation.functions:
-        return evaluation.functions[name]
-    of_scores = get_score_metric(name, len(evaluation.classes))
-    if of_scores is not None:
-        return of_scores
-    return as_metric(name, evaluation.classes.tolist(), positive=evaluation.classes[evaluation.positive])
 
 
 def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictures: bool) -> dict[str, Any]:
@@ -62,14 +37,10 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
 
     `with_pictures` adds densities, the confusion matrix and curves, which take time and room.
     """
-    taken_for_true = _majority_counts(labels, evaluation.problem.predictions)
+    dirty = majority_values(evaluation, labels)
     metrics = []
     for wanted in evaluation.metrics:
         metric, estimate = metric_of(evaluation, wanted), evaluation[wanted]
-        if isinstance(metric, Metric):
-            dirty = finite(metric(taken_for_true))
-        else:
-            dirty = _dirty_output(evaluation, labels, metric)
         metrics.append(
             {
                 **estimate.to_dict(evaluation.level),
@@ -78,13 +49,15 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
                 "description": text(metric.description),
                 "higher_is_better": metric.higher_is_better,
                 "bounds": [finite(b) for b in estimate.bounds],
-                "dirty": dirty,
+                "dirty": dirty[wanted],
                 "density": _density(estimate) if with_pictures else None,
             }
         )
     return {
         "name": text(name),
         "n_items": evaluation.n_items,
+        "positive": text(evaluation.classes[evaluation.positive]) if len(evaluation.classes) == 2 else None,
+        "positive_metrics": _about_positive(evaluation),
         "method": evaluation.method,
         "noise": text(evaluation.noise),
         "target": evaluation.target,
@@ -96,46 +69,24 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
     }
 
 
-def _majority_counts(labels: Labels, predictions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Confusion counts with the majority vote as the truth, ties in equal parts; `majority` without its bootstrap."""
-    votes = labels.answer_counts[:, : labels.n_classes]
-    first = (votes == votes.max(axis=1, keepdims=True)) & (votes > 0)
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    first[known] = False
-    first[known, labels.gold_codes[known]] = True
-    share = first / np.maximum(first.sum(axis=1, keepdims=True), 1)
-    given = np.flatnonzero(predictions >= 0)
-    counts = np.zeros((labels.n_classes, labels.n_classes))
-    np.add.at(counts, predictions[given], share[given])
-    return counts.T
+def depends_on_positive(metric: AnyMetric, name: str, classes: Sequence[Any]) -> bool:
+    """Whether it matters which of two classes is the positive one."""
+    if len(classes) != 2 or isinstance(metric, FunctionMetric):
+        return False
+    if isinstance(metric, ScoreMetric):
+        return metric.needs == "scores"
+    either = [as_metric(name, classes, positive=c) for c in classes]
+    values = [float(one(_UNEVEN)) for one in either if isinstance(one, Metric)]
+    return values[0] != values[1]
 
 
-def _dirty_output(evaluation: Evaluation, labels: Labels, metric: ScoreMetric | FunctionMetric) -> float | None:
-    """A metric of scores or a function of labels with the majority vote as the truth."""
-    truth = majority_codes(labels)
-    predictions = evaluation.problem.predictions
-    if isinstance(metric, FunctionMetric):
-        both = (truth >= 0) & (predictions >= 0)
-        if not both.any():
-            return None
-        return finite(metric.evaluate_draws(truth[None, both], predictions[both], classes=evaluation.classes)[0])
-    outputs = _outputs(evaluation, metric)
-    if outputs is None:
-        return None
-    both = (truth >= 0) & np.isfinite(outputs.reshape(len(truth), -1)).all(axis=1)
-    if not both.any():
-        return None
-    return finite(metric.evaluate(truth[None, both], outputs[both], positive=evaluation.positive)[0])
-
-
-def _outputs(evaluation: Evaluation, metric: ScoreMetric) -> npt.NDArray[np.float64] | None:
-    aligned = getattr(evaluation.ranked, "aligned", None)
-    probabilities = None if aligned is None or aligned.probabilities is None else np.asarray(aligned.probabilities[0])
-    if metric.needs == "probabilities":
-        return probabilities
-    if evaluation.scores is not None:
-        return evaluation.scores
-    return None if probabilities is None else np.asarray(probabilities[:, evaluation.positive])
+def _about_positive(evaluation: Evaluation) -> list[str]:
+    """Labels of the metrics that are about the positive class."""
+    return [
+        metric_label(name)
+        for name in evaluation.metrics
+        if depends_on_positive(metric_of(evaluation, name), name, evaluation.classes.tolist())
+    ]
 
 
 def _density(estimate: Estimate) -> dict[str, Any] | None:
@@ -199,7 +150,6 @@ def _curves(evaluation: Evaluation) -> list[dict[str, Any]]:
             {
                 "kind": kind,
                 "level": curve.level,
-                "area": finite(curve.area),
                 "x": _rounded(curve.x[order]),
                 "y": _rounded(curve.y[order]),
                 "low": _rounded(curve.y_interval[order, 0]),

@@ -1,4 +1,4 @@
-"""How to get the same numbers again: settings, versions and a few lines of Python."""
+"""How to get the same numbers again: settings, versions, and the command or the calls in Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._validation import RandomState
-from trueup.report._words import text
+from trueup.report._snippet import python_snippet
+from trueup.report.words import text
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["reproduction_data"]
 
 _PACKAGES = ("trueup", "numpy", "scipy", "scikit-learn", "numba", "narwhals", "jinja2")
-_VOTES = ("votes", "labels", "votes_file", "labels_file")
-_PREDICTIONS = ("predictions", "systems", "predictions_file")
+_BY_COMMAND = (
+    "This is the command that was run; on the same files and with the same versions it gives the same numbers."
+)
+_NO_SEED = "It was given no seed, so another run gives slightly other numbers."
+_IN_PYTHON = (
+    "These are the calls with the settings that an answer keeps. What it does not keep has to be given as before: a "
+    "random generator, options of the sampler (n_draws, n_warmup, n_chains), and what to do about items that are "
+    "missing or unknown."
+)
 
 
 def reproduction_data(
@@ -29,12 +37,20 @@ def reproduction_data(
     *,
     seed: RandomState,
     settings: Mapping[str, Any] | None,
+    positive: int | None,
+    unnamed: bool,
 ) -> dict[str, Any]:
-    """Method, settings, versions, seed and a snippet."""
+    """Method, settings, versions, seed, and the command or else a snippet.
+
+    A command line is exact: it names the files and every option. Only without one, in a report made from Python, is
+    there a snippet; of a command it would lose how files were read.
+    """
     first = next(iter(evaluations.values()), None)
+    asked = seed
     if seed is None and first is not None:
         seed = first.seed
     given = {text(key): _plain(value) for key, value in (settings or {}).items()}
+    command = given.pop("command", None)
     main: Any = first if first is not None else comparison
     return {
         "method": first.method if first is not None else "compare",
@@ -49,8 +65,19 @@ def reproduction_data(
         "settings": given,
         "python": platform.python_version(),
         "versions": _versions(),
-        "snippet": _snippet(first, comparison, seed, given),
+        "seed_words": _seed_words(seed, kept=first is not None),
+        "words": _IN_PYTHON if command is None else _BY_COMMAND if seed is not None else f"{_BY_COMMAND} {_NO_SEED}",
+        "command": None if command is None else text(command),
+        "snippet": python_snippet(evaluations, comparison, seed=asked, positive=positive, unnamed=unnamed)
+        if command is None
+        else None,
     }
+
+
+def _seed_words(seed: RandomState, *, kept: bool) -> str:
+    if seed is not None:
+        return text(seed)
+    return "none: another run gives slightly other numbers" if kept else "as in the call: a comparison does not keep it"
 
 
 def _plain(value: Any) -> Any:
@@ -77,65 +104,3 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _file(settings: Mapping[str, Any], keys: tuple[str, ...], default: str) -> str:
-    for key in keys:
-        value = settings.get(key)
-        if isinstance(value, Mapping):
-            value = value.get("name", value.get("path", value.get("file")))
-        if isinstance(value, list) and len(value) == 1:
-            value = value[0]
-        if isinstance(value, str) and value:
-            return value
-    return default
-
-
-def _snippet(
-    first: Evaluation | None, comparison: Comparison | None, seed: RandomState, settings: Mapping[str, Any]
-) -> str:
-    votes, predictions = _file(settings, _VOTES, "votes.csv"), _file(settings, _PREDICTIONS, "predictions.csv")
-    lines = [
-        "import trueup as tu",
-        "",
-        f"labels = tu.read_labels({votes!r})",
-        f"predictions = tu.read_predictions({predictions!r})",
-    ]
-    random_state = int(seed) if isinstance(seed, int | np.integer) else 0
-    if first is not None:
-        named = [name for name in first.metrics if name not in first.functions]
-        noise = "" if first.noise == "not used" else f"    noise={_noise(first.noise)},\n"
-        system = "" if comparison is None else "[predictions.systems[0]]"
-        lines += [
-            "evaluation = tu.evaluate(",
-            f"    predictions{system},",
-            "    labels,",
-            *noise.splitlines(),
-            f"    metrics={[text(name) for name in named]!r},",
-            f"    method={first.method!r},",
-            f"    target={first.target!r},",
-            f"    level={first.level!r},",
-            f"    random_state={random_state},",
-            ")",
-            "print(evaluation)",
-        ]
-    if comparison is not None:
-        lines += [
-            "comparison = tu.compare(",
-            "    predictions,",
-            "    labels,",
-            f"    metric={text(comparison.metric)!r},",
-            f"    noise={_noise(comparison.noise)},",
-            f"    target={comparison.target!r},",
-            f"    level={comparison.level!r},",
-            f"    random_state={random_state},",
-            ")",
-            "print(comparison)",
-        ]
-    return "\n".join(lines)
-
-
-def _noise(words: str) -> str:
-    """The name of a noise model; a model that was handed over is described, and has to be handed over again."""
-    name = words.split(" ")[0].strip(",;:")
-    return repr(text(name)) if name.replace("-", "").isalnum() and name.islower() else f"...,  # {text(words)[:80]}"

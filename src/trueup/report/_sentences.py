@@ -5,16 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueup.report._words import chance, decimals, metric_label, number, percent, quoted, span
+from trueup.report.words import chance, decimals, is_unnamed, listed, metric_label, number, percent, quoted, span
 
-__all__ = ["answer", "dirty_remark", "plain_warnings", "title_for", "verdict"]
+__all__ = ["answer", "dirty_remark", "judged_words", "plain_warnings", "positive_words", "title_for", "verdict"]
 
 
-def title_for(names: Sequence[str]) -> str:
-    """A title for a report that was given none."""
-    if len(names) == 1 and names[0] != "system":
-        return f"How good is {quoted(names[0])} really?"
-    return "How good is it really?" if len(names) == 1 else "Which system is better?"
+def title_for(names: Sequence[str], *, compared: bool) -> str:
+    """A title for a report that was given none; it asks which system is better only where that is answered."""
+    if len(names) > 1:
+        return "Which system is better?" if compared else f"How good are these {len(names)} systems really?"
+    return "How good is it really?" if is_unnamed(names) else f"How good is {quoted(names[0])} really?"
+
+
+def positive_words(found: Mapping[str, tuple[str, Sequence[str]]]) -> list[str]:
+    """Which class is the positive one, for the metrics where that matters.
+
+    Parameters
+    ----------
+    found : mapping from system to (class, labels of metrics)
+        Systems without such a metric are left out; "" is the comparison.
+    """
+    classes = list(dict.fromkeys(positive for positive, _ in found.values()))
+    sentences = []
+    for positive in classes:
+        mine = {system: labels for system, (of, labels) in found.items() if of == positive}
+        labels = list(dict.fromkeys(label for some in mine.values() for label in some))
+        names = [quoted(system, 40) if system else "the comparison" for system in mine]
+        who = "" if len(classes) == 1 else f" of {listed(names)}"
+        words = listed(labels)
+        verb = "is" if len(labels) == 1 else "are"
+        sentences.append(
+            f"{words[:1].upper()}{words[1:]}{who} {verb} about the positive class, {quoted(positive, 40)}."
+        )
+    return sentences
+
+
+def judged_words(n_judged: int, n_items: int) -> str | None:
+    """How many of the items a number is about, where it is not about all of them."""
+    if n_judged == n_items:
+        return None
+    return f"Judged on {n_judged:,} of {n_items:,} items, those with a prediction."
 
 
 def answer(metric: Mapping[str, Any]) -> dict[str, str]:

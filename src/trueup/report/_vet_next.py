@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from trueup.estimators.problem import class_posterior
 from trueup.metrics import Metric, as_metric
-from trueup.report._measures import metric_of
-from trueup.report._words import metric_label, quoted, text
+from trueup.report.majority import metric_of
+from trueup.report.words import chance, metric_label, quoted, text
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
@@ -28,15 +28,20 @@ _STEP = 1e-4  # of an item, for derivatives
 
 
 def vet_next_data(
-    labels: Labels, evaluations: Mapping[str, Evaluation], comparison: Comparison | None
+    labels: Labels,
+    evaluations: Mapping[str, Evaluation],
+    comparison: Comparison | None,
+    *,
+    positive: int | None = None,
 ) -> dict[str, Any] | None:
     r"""The items whose truth would move the answer most, with one sentence each.
 
     With :math:`g(y)` the change of the metric per item of class y predicted as this one is (a derivative in the
     confusion counts), the worth of vetting is the standard deviation of g under P(class) of the item. Where two
-    systems are compared, g is that of the difference between the first two.
+    systems are compared, g is that of the difference between the first two; `positive` is the code of the positive
+    class of the comparison.
     """
-    found = _compared(labels, comparison) if comparison is not None else None
+    found = _compared(labels, comparison, positive) if comparison is not None else None
     if found is None and evaluations:
         found = _evaluated(labels, next(iter(evaluations.items())))
     if found is None:
@@ -76,13 +81,17 @@ def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Flo
     return metric_label(metric.name), truth, _slopes(metric, truth, codes), {name: codes}
 
 
-def _compared(labels: Labels, comparison: Comparison) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
+def _compared(
+    labels: Labels, comparison: Comparison, positive: int | None
+) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
     """The same for the difference of the two systems at the top."""
     if comparison.codes is None or len(comparison) < 2:
         return None
     few = len(labels.classes) <= _MOST_CLASSES
     try:
-        counted = as_metric(comparison.metric if few else "accuracy", labels.classes.tolist())
+        classes = labels.classes.tolist()
+        wanted = None if positive is None else classes[positive]
+        counted = as_metric(comparison.metric if few else "accuracy", classes, positive=wanted)
     except ValueError:
         return None
     if not isinstance(counted, Metric):
@@ -133,5 +142,5 @@ def _why(labels: Labels, item: int, truth: Floats, said: Mapping[str, int]) -> s
     else:
         parts += [f"{quoted(name, 30)} says {quoted(names[code], 30)}" for name, code in given.items()]
     likely = np.argsort(-truth, kind="stable")[:2]
-    chances = " and ".join(f"{quoted(names[y], 30)} with {truth[y]:.0%}" for y in likely)
+    chances = " and ".join(f"{quoted(names[y], 30)} with {chance(truth[y])}" for y in likely)
     return f"{'; '.join(parts)}. The truth is {chances}."

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueup.report._words import decimals, number, percent, plain, shorten, span
 from trueup.report.svg import Drawing, Scale, ticks
+from trueup.report.words import decimals, number, percent, plain, shorten, span
 
 __all__ = [
     "answer_strip",
@@ -17,6 +17,7 @@ __all__ = [
     "interval_figure",
     "labeler_scatter",
     "metric_groups",
+    "same_metrics",
 ]
 
 _WIDTH = 340
@@ -88,12 +89,26 @@ def metric_groups(metrics: Sequence[Row]) -> list[list[Row]]:
     return list(groups.values())
 
 
+def same_metrics(systems: Sequence[Row], group: Sequence[Row]) -> list[Row]:
+    """The metrics of this group in all systems, which share an axis."""
+    names = {metric["name"] for metric in group}
+    return [metric for system in systems for metric in system["metrics"] if metric["name"] in names]
+
+
 def interval_figure(
-    rows: Sequence[Row], *, title: str, bounds: Sequence[float | None] = (None, None), zero: bool = False
+    rows: Sequence[Row],
+    *,
+    title: str,
+    bounds: Sequence[float | None] = (None, None),
+    zero: bool = False,
+    among: Sequence[Row] = (),
 ) -> str:
-    """One line a row: its name, its interval in words, and the bar; `zero` adds a line at no difference."""
+    """One line a row: its name, its interval in words, and the bar; `zero` adds a line at no difference.
+
+    The axis has room for the rows `among` too: those of other pictures that this one is held against.
+    """
     shown = [row for row in rows if row["mean"] is not None]
-    domain = _domain([*shown, {"mean": 0.0}] if zero else shown, bounds)
+    domain = _domain([*shown, *among, *([{"mean": 0.0}] if zero else [])], bounds) if shown else None
     if domain is None:
         return Drawing(_WIDTH, 10, title).render()
     step, bottom = 42, 42 * len(shown) + 6
@@ -188,8 +203,7 @@ def curve_figure(curve: Row) -> str:
     """The mean curve and its band."""
     x_name, y_name = _AXES[curve["kind"]]
     kind = "ROC curve" if curve["kind"] == "roc" else "Precision–recall curve"
-    area = f", area {number(curve['area'], 3)}" if curve["area"] is not None else ""
-    d = Drawing(_WIDTH, 310, f"{kind} with its {percent(curve['level'])} band{area}")
+    d = Drawing(_WIDTH, 310, f"{kind} with its {percent(curve['level'])} band")
     across, up = Scale(0.0, 1.0, 44, _WIDTH - 10), Scale(0.0, 1.0, 264, 10)
     d.axis_below(across, 264, top=10)
     d.axis_left(up, 44, right=_WIDTH - 10)

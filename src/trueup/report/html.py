@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from trueup.exceptions import InvalidParameter
-from trueup.report import _words, figures
+from trueup.report import figures, words
 
 __all__ = ["check_format", "render_html"]
 
@@ -34,8 +34,8 @@ def _template() -> Any:
     )
     for name in figures.__all__:
         environment.globals[name] = getattr(figures, name)  # the template marks pictures as safe: theirs is escaped
-    for name in _words.__all__:
-        environment.filters[name] = getattr(_words, name)
+    for name in words.__all__:
+        environment.filters[name] = getattr(words, name)
     return environment.get_template("report.html.j2")
 
 

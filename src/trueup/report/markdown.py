@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trueup.report._words import chance, decimals, number, percent, quoted, shorten, span
 from trueup.report.html import check_format
+from trueup.report.words import chance, decimals, is_unnamed, number, percent, quoted, setting, shorten, signed, span
 
 __all__ = ["render_markdown"]
 
@@ -55,10 +55,8 @@ def _answers(data: Mapping[str, Any]) -> list[str]:
     lines = []
     for system in data["systems"]:
         said = system["answer"]
-        who = (
-            "" if len(data["systems"]) == 1 and system["name"] == "system" else f"{_escaped(quoted(system['name']))}: "
-        )
-        remark = f" {_escaped(system['remark'])}" if system["remark"] else ""
+        who = "" if is_unnamed([s["name"] for s in data["systems"]]) else f"{_escaped(quoted(system['name']))}: "
+        remark = "".join(f" {_escaped(system[key])}" for key in ("remark", "judged") if system[key])
         lines += [f"{who}{_escaped(said['claim'])} **{said['value']}** {_escaped(said['rest'])}{remark}", ""]
     lines += [line for sentence in data["verdict"] for line in (_escaped(sentence), "")]
     about = data["about"]
@@ -67,6 +65,7 @@ def _answers(data: Mapping[str, Any]) -> list[str]:
         f"{about['n_items']:,} items, {about['n_votes']:,} votes, {about['n_labelers']:,} labelers, "
         f"{about['n_classes']:,} classes, {about['n_gold']:,} vetted items.",
         "",
+        *(line for sentence in about["positive"] for line in (_escaped(sentence), "")),
     ]
 
 
@@ -155,6 +154,7 @@ def _comparison(data: Mapping[str, Any]) -> list[str]:
         )
     return [
         f"## Which system is better, by {_escaped(compared['label'])}",
+        *(["", _escaped(compared["judged"])] if compared["judged"] else []),
         *_table(("System", "Rank", "Mean", f"{level} interval", "Is the best"), rows),
         *_table(("Difference", "Mean", f"{level} interval", "First is better"), pairs),
     ]
@@ -174,7 +174,7 @@ def _labelers(data: Mapping[str, Any]) -> list[str]:
             f"{row['votes']:,}",
             f"{row['rank'][0]}–{row['rank'][1]}",
             f"{number(row['accuracy']['mean'], 2)} ({span(row['accuracy']['low'], row['accuracy']['high'], 2)})",
-            f"{number(row['bias']['mean'], 2)} to {_escaped(shorten(row['bias_class'], 20))}",
+            f"{signed(row['bias']['mean'])} towards {_escaped(quoted(row['bias_class'], 20))}",
             chance(row["spam_probability"]),
         )
         for row in rows
@@ -209,16 +209,20 @@ def _vet_next(data: Mapping[str, Any]) -> list[str]:
 def _reproduction(data: Mapping[str, Any]) -> list[str]:
     how = data["reproduction"]
     facts = {"Method": how["method"], "Noise model": how["noise"], "Target": how["target"]}
-    facts |= {"Level": percent(how["level"]), "Seed": "none" if how["seed"] is None else how["seed"], **how["settings"]}
+    facts |= {"Level": percent(how["level"]), "Seed": how["seed_words"]}
+    facts |= {key: setting(value) for key, value in how["settings"].items()}
     facts["Versions"] = ", ".join([f"Python {how['python']}", *(f"{k} {v}" for k, v in how["versions"].items())])
-    longest = max((len(run) for run in re.findall("`+", how["snippet"])), default=0)
-    fence = "`" * max(3, longest + 1)  # a file may have a fence in its name
+    code, language = (how["snippet"], "python") if how["command"] is None else (how["command"], "sh")
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)  # a file may have a fence in its name, a class too
     return [
         "## Method, and how to get the same numbers",
         "",
         *(f"- {_escaped(key)}: {_escaped(value)}" for key, value in facts.items()),
         "",
-        f"{fence}python",
-        how["snippet"],
+        _escaped(how["words"]),
+        "",
+        f"{fence}{language}",
+        code,
         fence,
     ]

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from trueup._validation import RandomState
 from trueup.exceptions import InvalidParameter
-from trueup.report._compared import comparison_data
+from trueup.report._compared import comparison_data, positive_of
 from trueup.report._labelers import dependence_data, labeler_data
 from trueup.report._measures import system_data
 from trueup.report._reproduction import reproduction_data
-from trueup.report._sentences import answer, dirty_remark, plain_warnings, title_for, verdict
+from trueup.report._sentences import (
+    answer,
+    dirty_remark,
+    judged_words,
+    plain_warnings,
+    positive_words,
+    title_for,
+    verdict,
+)
 from trueup.report._vet_next import vet_next_data
-from trueup.report._words import plain, text
+from trueup.report.words import is_unnamed, metric_label, plain, text
 
 if TYPE_CHECKING:
     from trueup.comparison import Comparison
@@ -53,7 +61,8 @@ def build_report(
     seed : int, optional
         By default that of the evaluation.
     settings : mapping, optional
-        What else a reader needs to get the same numbers: file names, their checksums, the command. Shown as given.
+        What else a reader needs to get the same numbers: file names, their checksums. Shown as given. ``"command"``
+        is the whole command line, shown as the way to get the same numbers in place of the calls in Python.
 
     Returns
     -------
@@ -81,8 +90,10 @@ def build_report(
     for place, (name, evaluation) in enumerate(named.items()):
         data = system_data(name, evaluation, labels=evaluation.labels, with_pictures=place < _WITH_PICTURES)
         leading = data["metrics"][0]
-        systems.append({**data, "answer": answer(leading), "remark": dirty_remark(leading)})
+        judged = judged_words(evaluation.n_items, labels.n_items)
+        systems.append({**data, "answer": answer(leading), "remark": dirty_remark(leading), "judged": judged})
     compared = None if comparison is None else comparison_data(comparison)
+    positive = None if comparison is None else positive_of(comparison, named)
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
     if comparison is not None:
         known = {sentence for sentences in found.values() for sentence in sentences}
@@ -91,7 +102,7 @@ def build_report(
     check = next((e.independence for e in named.values() if e.independence is not None), None)
     return {
         "format": FORMAT,
-        "title": plain(title) if title else title_for([text(name) for name in names]),
+        "title": plain(title) if title else title_for([text(n) for n in names], compared=comparison is not None),
         "about": {
             "n_items": labels.n_items,
             "n_votes": labels.n_votes,
@@ -102,16 +113,36 @@ def build_report(
             "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
             "target": main.target,
             "level": main.level,
+            "positive": _positive_sentences(systems, comparison, positive),
         },
         "systems": systems,
         "verdict": verdict(compared),
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
-        "labelers": labeler_data(labels, level=main.level),
+        "labelers": labeler_data(
+            labels, level=main.level, seed=first.seed if seed is None and first is not None else seed
+        ),
         "dependence": dependence_data(labels, check, noise=text(main.noise)),
-        "vet_next": vet_next_data(main.labels, named, comparison),
-        "reproduction": reproduction_data(named, comparison, seed=seed, settings=settings),
+        "vet_next": vet_next_data(main.labels, named, comparison, positive=positive),
+        "reproduction": reproduction_data(
+            named,
+            comparison,
+            seed=seed,
+            settings=settings,
+            positive=positive,
+            unnamed=comparison is None and is_unnamed(list(named)),
+        ),
     }
+
+
+def _positive_sentences(
+    systems: list[dict[str, Any]], comparison: Comparison | None, positive: int | None
+) -> list[str]:
+    """Which class is the positive one, where a number on the page depends on it."""
+    found = {s["name"]: (s["positive"], s["positive_metrics"]) for s in systems if s["positive_metrics"]}
+    if comparison is not None and positive is not None:
+        found[""] = (text(comparison.labels.classes[positive]), [metric_label(comparison.metric)])
+    return positive_words(found)
 
 
 def _named(evaluations: Mapping[str, Evaluation] | Evaluation) -> dict[str, Evaluation]:

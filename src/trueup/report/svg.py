@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
 
-from trueup.report._words import text
+from trueup.report.words import text
 
 __all__ = ["Drawing", "Scale", "ticks"]
 

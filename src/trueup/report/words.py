@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueup._validation import check_level
 
-__all__ = ["chance", "decimals", "metric_label", "number", "percent", "plain", "quoted", "shorten", "span", "text"]
+__all__ = [
+    "chance",
+    "decimals",
+    "is_unnamed",
+    "listed",
+    "metric_label",
+    "number",
+    "percent",
+    "plain",
+    "quoted",
+    "setting",
+    "shorten",
+    "signed",
+    "span",
+    "text",
+]
 
 # Characters that no page can hold (controls, lone surrogates) or that turn the text around (bidirectional overrides).
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 _SHORT_NAMES = {"f1": "F1", "auc": "AUC", "mcc": "MCC", "ndcg": "NDCG", "auc_ovr": "AUC (one against rest)"}
 _SHORT_NAMES |= {"auc_ovo": "AUC (one against one)", "pr": "PR", "brier": "Brier score", "log_loss": "log loss"}
+
+_DEFAULT_SYSTEMS = ("model", "system")  # Predictions call a system so, and build_report
 
 
 def text(value: Any) -> str:
@@ -40,6 +58,31 @@ def quoted(value: Any, most: int = 60) -> str:
     return f"“{shorten(value, most)}”"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def is_unnamed(names: Sequence[str]) -> bool:
+    """Whether there is one system only, and nobody gave it a name."""
+    return len(names) == 1 and names[0] in _DEFAULT_SYSTEMS
+
+
+def setting(value: Any) -> str:
+    """A setting in words: a file with its checksum, a list of them, or whatever was given."""
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping):
+        known = {key: v for key, v in value.items() if v is not None}
+        if "file" in known:
+            rest = "; ".join(f"{key} {setting(v)}" for key, v in known.items() if key != "file")
+            return f"{setting(known['file'])} ({rest})" if rest else setting(known["file"])
+        return "; ".join(f"{plain(key)}: {setting(v)}" for key, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(v) for v in value) or "–"
+    return text(value)
+
+
 def metric_label(name: Any) -> str:
     """A metric's name for people: ``recall:cat`` is "recall of cat"."""
     key, _, of = plain(name).partition(":")
@@ -62,6 +105,12 @@ def number(value: float | None, places: int = 3) -> str:
     return shown.replace("-", "−") if float(shown.replace(",", "")) != 0 else f"{0:.{places}f}"
 
 
+def signed(value: float | None, places: int = 2) -> str:
+    """A number with its sign, so that none is taken for the end of an interval."""
+    shown = number(value, places)
+    return f"+{shown}" if value is not None and shown.strip("0.,") and shown[0].isdigit() else shown
+
+
 def span(low: float | None, high: float | None, places: int | None = None, joint: str = " to ") -> str:
     """Both ends of an interval."""
     if low is None or high is None:
@@ -72,12 +121,12 @@ def span(low: float | None, high: float | None, places: int | None = None, joint
 
 def percent(level: float) -> str:
     """A level such as 0.95 as "95%"."""
-    return f"{check_level(level) * 100:.4g}%"
+    return f"{check_level(level) * 100:.12g}%"
 
 
 def chance(probability: float | None) -> str:
     """A probability in percent that never claims certainty."""
-    if probability is None:
+    if probability is None or math.isnan(probability):
         return "–"
     if probability >= 0.9995:
         return "over 99.9%"

@@ -1,0 +1,263 @@
+"""How votes become something an estimator can be trained on; one function for each strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from trueup._validation import RandomState
+from trueup.estimators.consolidation import consolidate
+from trueup.estimators.unbiased import inverse_weights
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.noise import Confusion, NoiseModel
+from trueup.noise.base import TableModel, from_table, normalise, with_gold
+from trueup.training._copies import Copies, fit_copies, hard_copies, quantised_copies, weighted_copies
+from trueup.training._objective import soft_logistic
+from trueup.training._votes import Floats, Positions, TrainingVotes, take
+from trueup.training._voting import fit_labeler_models
+
+__all__ = ["STRATEGIES", "Task", "Trained"]
+
+_EM_STEPS = 50
+_SETTLED = 1e-4  # change of a belief
+_POOLING = 2.0  # votes of the pooled matrix added to each labeler's, as in `DawidSkene`
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a strategy sees.
+
+    Attributes
+    ----------
+    X : rows to train on only
+    rows : integer array
+        The rows of the X that was passed which these are.
+    posterior : array of shape (n_rows of X, n_classes)
+        P(class | votes).
+    """
+
+    estimator: Any
+    X: Any
+    rows: Positions
+    votes: TrainingVotes
+    noise: NoiseModel
+    posterior: Floats
+    min_weight: float
+    max_copies: int | None
+    n_copies: int
+    n_rounds: int
+    n_folds: int
+    random_state: RandomState
+
+    @property
+    def items(self) -> Positions:
+        """The item of each row of X."""
+        return self.votes.rows[self.rows]
+
+    def fitted(self, hard: Positions, copies: Copies) -> Any:
+        """A clone of the estimator, fitted."""
+        return fit_copies(self.estimator, self.X, hard, copies, self.votes.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A fitted estimator and what the noise model has become, if it was learned again."""
+
+    estimator: Any
+    noise: NoiseModel | None = None
+
+
+def _mmse(task: Task) -> Trained:
+    copies = weighted_copies(task.posterior, min_weight=task.min_weight, max_copies=task.max_copies)
+    return Trained(task.fitted(task.posterior.argmax(axis=1), copies))
+
+
+def _label_estimation(task: Task) -> Trained:
+    codes = task.posterior.argmax(axis=1)
+    return Trained(task.fitted(codes, hard_copies(codes)))
+
+
+def _replication(task: Task) -> Trained:
+    return Trained(task.fitted(task.posterior.argmax(axis=1), quantised_copies(task.posterior, task.n_copies)))
+
+
+def _majority(task: Task) -> Trained:
+    codes = majority_codes(task.votes)[task.items]
+    return Trained(task.fitted(codes, hard_copies(codes)))
+
+
+def majority_codes(votes: TrainingVotes) -> Positions:
+    """The class with most votes; of tied ones the commoner in all votes, so that no order matters; gold as it is."""
+    labels = votes.labels
+    counts = labels.answer_counts[:, : labels.n_classes].astype(float)
+    total = counts.sum(axis=0)
+    codes = np.asarray((counts + total / (total.sum() + 1) / 2).argmax(axis=1))
+    return np.where(labels.gold_codes >= 0, labels.gold_codes, codes)
+
+
+def _voting(task: Task) -> Trained:
+    full = task.votes
+    part = TrainingVotes(full.labels, task.items, full.classes, full.perfect)
+    return Trained(fit_labeler_models(task.estimator, task.X, part, np.arange(len(task.rows)), task.noise))
+
+
+def _unbiased(task: Task) -> Trained:
+    """Exact for logistic regression; label-dependent costs for any other estimator of two classes."""
+    found = consolidate(task.votes.labels, task.noise, random_state=task.random_state)
+    usable = (found.group >= 0) & ~np.append(found.singular, True)[found.group]
+    kept = np.flatnonzero(usable[task.items])
+    if not len(kept):
+        raise InvalidLabels(
+            "the unbiased loss needs labels that say something of the truth, got none whose confusion matrix can be "
+            "inverted; leave out labelers who guess, or add gold with labels.with_gold"
+        )
+    group, code = found.group[task.items[kept]], found.codes[task.items[kept]]
+    names, X = task.votes.classes, take(task.X, kept)
+    head, last = _split(task.estimator)
+    if _is_ridge_logistic(last):
+        inverse = np.full(found.matrices.shape, np.nan)
+        inverse[~found.singular] = inverse_weights(found.matrices[~found.singular])
+        model = fit_copies(task.estimator, X, code, hard_copies(code), names)
+        _set_unbiased(model, head is not None, X, inverse[group, code], names)
+        return Trained(model)
+    if len(names) > 2:
+        raise InvalidParameter(
+            f"the unbiased loss has negative weights, which {type(last).__name__} cannot be trained with for "
+            f'{len(names)} classes, got no LogisticRegression; pass one, or strategy="mmse"'
+        )
+    weight = label_costs(found.matrices)[group, code]
+    copies = Copies(np.arange(len(kept)), code, None if (weight == 1).all() else weight)
+    return Trained(fit_copies(task.estimator, X, code, copies, names))
+
+
+def label_costs(matrices: npt.ArrayLike) -> Floats:
+    r"""Costs of the labels 0 and 1 with which training on noisy labels decides as on the truth, shape (..., 2).
+
+    Natarajan et al. (2013), Section 3.2: with P(label | truth) = R the noisy P(label = 1 | x) passes
+    α = (1 − R[1, 0] + R[0, 1]) / 2 where the true one passes 1/2, so a label 1 costs 1 − α and a label 0 costs α.
+    All weights are positive. They are scaled to 1 for labels without noise and to 0 for labels that say nothing.
+
+    Examples
+    --------
+    >>> label_costs([[0.6, 0.4], [0.0, 1.0]]).round(2).tolist()
+    [0.84, 0.36]
+    """
+    table = np.asarray(matrices, dtype=float)
+    missed, alarm = table[..., 1, 0], table[..., 0, 1]
+    threshold = (1 - missed + alarm) / 2
+    told = np.abs(1 - missed - alarm)
+    return np.stack([2 * threshold * told, 2 * (1 - threshold) * told], axis=-1)
+
+
+def _split(estimator: Any) -> tuple[Any, Any]:
+    """The steps before the last of a pipeline, or None, and the last."""
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(estimator, Pipeline):
+        return (estimator[:-1] if len(estimator.steps) > 1 else None), estimator.steps[-1][1]
+    return None, estimator
+
+
+def _is_ridge_logistic(model: Any) -> bool:
+    """Whether it is logistic regression with the squares of the coefficients as penalty, or none."""
+    if type(model).__name__ != "LogisticRegression":
+        return False
+    options = model.get_params()  # the name of the penalty differs between versions of scikit-learn
+    ridge = options.get("penalty", "l2") in ("l2", "deprecated", None) and not options.get("l1_ratio")
+    return bool(ridge and options.get("class_weight") is None)
+
+
+def _set_unbiased(model: Any, in_pipeline: bool, X: Any, targets: Floats, names: npt.NDArray[Any]) -> None:
+    """Put the minimiser of the unbiased loss in the place of what the model learned."""
+    head, last = _split(model)
+    features = head.transform(X) if in_pipeline and head is not None else X
+    features = features if hasattr(features, "tocsr") else np.asarray(features, dtype=float)
+    order = [names.tolist().index(name) for name in sorted(names.tolist())]
+    none = last.get_params().get("penalty", "l2") is None or not np.isfinite(last.C)
+    slope, intercept = soft_logistic(
+        features, targets[:, order], penalty=0.0 if none else 1 / last.C, fit_intercept=last.fit_intercept
+    )
+    last.classes_, last.coef_, last.intercept_ = names[order], slope, intercept
+
+
+def _alternation(task: Task) -> Trained:
+    """Train, take the model's predictions as one more labeler's votes, learn everyone's matrices again, and so on."""
+    noise, beliefs = task.noise, task.noise.posterior(task.votes.labels)
+    for _ in range(task.n_rounds):
+        predicted = _unseen_predictions(task, beliefs[task.items])
+        noise, beliefs = _with_model_as_labeler(task, noise, beliefs, predicted)
+    posterior = beliefs[task.items]
+    copies = weighted_copies(posterior, min_weight=task.min_weight, max_copies=task.max_copies)
+    return Trained(task.fitted(posterior.argmax(axis=1), copies), noise)
+
+
+def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
+    """Predictions of models that have not seen the item; a flexible one would else repeat what it was told."""
+    from sklearn.model_selection import StratifiedKFold
+
+    names = task.votes.classes
+    position = {name: k for k, name in enumerate(names.tolist())}
+    hard = posterior.argmax(axis=1)
+    fewest = int(np.bincount(hard)[np.unique(hard)].min())
+    if fewest < 2:
+        raise InvalidLabels(
+            "alternation needs two items that most probably are of a class, to train without one of them, got one for "
+            f'{names[np.bincount(hard) == 1][:1].tolist()}; pass strategy="mmse"'
+        )
+    predicted = np.empty(len(hard), dtype=np.int64)
+    for train, test in StratifiedKFold(min(task.n_folds, fewest)).split(hard, hard):
+        copies = weighted_copies(posterior[train], min_weight=task.min_weight, max_copies=task.max_copies)
+        model = fit_copies(task.estimator, take(task.X, train), hard[train], copies, names)
+        told = np.asarray(model.predict(take(task.X, test)))
+        predicted[test] = [position[name] for name in told.tolist()]
+    return predicted
+
+
+def _with_model_as_labeler(
+    task: Task, noise: NoiseModel, beliefs: Floats, predicted: Positions
+) -> tuple[NoiseModel, Floats]:
+    """EM for the matrices of the labelers (unless they are known) and of the model; the beliefs it ends with."""
+    labels = task.votes.labels
+    learned = isinstance(noise, TableModel) and not isinstance(task.noise, Confusion)
+    said = np.zeros((labels.n_items, labels.n_classes))
+    said[task.items, predicted] = 1.0
+    trained_on = np.unique(task.items)
+    # One vote an item makes its labeler look perfect, and EM would stay there; the model disagrees.
+    beliefs = with_gold(np.where(said.any(axis=1, keepdims=True), (beliefs + said) / 2, beliefs), labels)
+    for _ in range(_EM_STEPS):
+        model = normalise(beliefs.T @ said + 1.0)
+        prior = normalise(beliefs[trained_on].sum(axis=0) + 0.5)
+        if learned:
+            noise = matrices_given(beliefs, task.votes, prior=prior)
+        joint = noise.log_likelihood(labels) + np.log(prior) + said @ np.log(model).T
+        new = with_gold(np.asarray(softmax(joint, axis=1)), labels)
+        moved, beliefs = float(np.abs(new - beliefs).max()), new
+        if moved < _SETTLED:
+            break
+    return noise, beliefs
+
+
+def matrices_given(truth: Floats, votes: TrainingVotes, *, prior: Floats) -> Confusion:
+    """The labelers' matrices where P(class) of each item is given, shape (n_items, n_classes); few votes are pooled."""
+    labels = votes.labels
+    counts = from_table(np.asarray(labels.votes.T @ truth), labels.n_answers)
+    pooled = normalise(counts.sum(axis=0) + 1e-3)
+    matrices = normalise(counts + _POOLING * pooled)
+    floored = np.maximum(np.asarray(prior, dtype=float), 1e-12)
+    return Confusion(dict(zip(labels.labelers.tolist(), matrices, strict=True)), prior=floored / floored.sum())
+
+
+STRATEGIES: dict[str, Callable[[Task], Trained]] = {
+    "mmse": _mmse,
+    "label-estimation": _label_estimation,
+    "voting": _voting,
+    "replication": _replication,
+    "unbiased": _unbiased,
+    "majority": _majority,
+    "alternation": _alternation,
+}

@@ -1,0 +1,180 @@
+"""What `fit` was given: votes, positions of items, or a plain y, brought to one form."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._validation import check_choice, preview
+from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
+from trueup.labels import Labels
+from trueup.noise import Confusion, NoiseModel
+from trueup.noise import fit as fit_noise
+
+__all__ = ["TrainingVotes", "Unlabelled", "as_rows", "gather", "n_rows_of", "positions_of", "take"]
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
+Unlabelled = Literal["drop", "prior", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingVotes:
+    """The votes behind the rows of X.
+
+    Attributes
+    ----------
+    labels : Labels
+        Of the items that X has, each once.
+    rows : integer array of shape (n_rows,)
+        Which of those items each row of X is.
+    classes : array of shape (n_classes,)
+        What a classifier is trained on and predicts, in the order of ``labels.classes``.
+    perfect : bool
+        Whether the votes are a plain y, which is taken for the truth.
+    """
+
+    labels: Labels
+    rows: Positions
+    classes: npt.NDArray[Any]
+    perfect: bool = False
+
+    def noise(self, model: str | NoiseModel) -> NoiseModel:
+        """The noise model fitted to these votes; what a user passed is not changed."""
+        if self.perfect:
+            share = self.labels.answer_counts.sum(axis=0)
+            known = Confusion(np.eye(len(self.classes)), prior=share / share.sum())
+            # What `fit` of a learned model would set.
+            known.classes_, known.labelers_, known.answers_ = (
+                self.labels.classes,
+                self.labels.labelers,
+                self.labels.answers,
+            )
+            return known
+        return fit_noise(self.labels, copy.deepcopy(model) if isinstance(model, NoiseModel) else model)
+
+    def used(self, unlabelled: str) -> Positions:
+        """The rows of X to train on."""
+        how = check_choice(unlabelled, get_args(Unlabelled), name="unlabelled")
+        silent = (self.labels.votes_per_item == 0) & (self.labels.gold_codes < 0)
+        if how == "error" and silent.any():
+            raise InvalidLabels(
+                f'every item must have a vote with unlabelled="error", got {int(silent.sum())} without, e.g. '
+                f'{preview(self.labels.items[silent])}; pass unlabelled="drop" or "prior"'
+            )
+        keep = np.ones(len(self.rows), dtype=bool) if how == "prior" else ~silent[self.rows]
+        if not keep.any():
+            raise InvalidLabels(
+                "training needs an item with a vote, got none; check that the labels are of these items"
+            )
+        return np.flatnonzero(keep)
+
+
+def gather(y: Any, labels: Labels | None, n_rows: int) -> TrainingVotes:
+    """Bring what `fit` was given to one form.
+
+    Parameters
+    ----------
+    y : Labels, or array of shape (n_rows,)
+        Votes, whose items are the rows of X in order; positions in ``labels.items`` if `labels` are given; or else the
+        true classes, as of one labeler who never errs.
+    labels : Labels, optional
+    n_rows : int
+        Of X.
+    """
+    if isinstance(y, Labels):
+        if y.n_items != n_rows:
+            raise InvalidLabels(
+                f"X must have a row for each item of the labels, got {n_rows} rows and {y.n_items} items; "
+                "select the items with labels.select(items=…), or the rows of X in the order of labels.items"
+            )
+        return _checked(TrainingVotes(y, np.arange(n_rows), np.asarray(y.classes.tolist())))
+    if y is None:
+        raise InvalidParameter("the estimator requires y to be passed, but the target y is None; pass Labels")
+    if labels is not None:
+        return _at_positions(y, labels, n_rows)
+    return _as_truth(y, n_rows)
+
+
+def positions_of(y: Any, labels: Labels, n_rows: int) -> Positions:
+    """Check positions of items, one for each row of X."""
+    at = np.asarray(y)
+    if at.ndim != 1 or at.dtype.kind not in "iu" or (len(at) and not 0 <= at.min() <= at.max() < labels.n_items):
+        raise InvalidParameter(
+            f"with labels= given, y must hold positions in labels.items (0 to {labels.n_items - 1}), got "
+            f"{preview(at.ravel())}; pass np.arange(labels.n_items)"
+        )
+    if len(at) != n_rows:
+        raise InvalidLabels(
+            f"X must have a row for each position in y, got {n_rows} rows and {len(at)} positions; "
+            "pass y=np.arange(labels.n_items) with one row of X for each item"
+        )
+    return at.astype(np.int64)
+
+
+def _at_positions(y: Any, labels: Labels, n_rows: int) -> TrainingVotes:
+    at = positions_of(y, labels, n_rows)
+    distinct, rows = np.unique(at, return_inverse=True)
+    part = labels.select(items=labels.items[distinct])
+    return _checked(TrainingVotes(part, rows.ravel().astype(np.int64), np.asarray(labels.classes.tolist())))
+
+
+def _as_truth(y: Any, n_rows: int) -> TrainingVotes:
+    from sklearn.utils import assert_all_finite, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    column = column_or_1d(y, warn=True)
+    assert_all_finite(column, input_name="y")
+    check_classification_targets(column)
+    if len(column) != n_rows:
+        raise InvalidLabels(
+            f"X and y must have the same number of rows, got inconsistent numbers of samples: {n_rows} and "
+            f"{len(column)}; pass one class for each row"
+        )
+    classes, codes = np.unique(column, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidLabels(f"training needs at least two classes, got one class, {preview(classes)}; add another")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)  # one labeler with a vote an item is what is meant
+        labels = Labels.from_matrix(codes.reshape(-1, 1), classes=range(len(classes)), labelers=["y"])
+    return TrainingVotes(labels, np.arange(n_rows), classes, perfect=True)
+
+
+def _checked(votes: TrainingVotes) -> TrainingVotes:
+    labels = votes.labels
+    counts = labels.answer_counts[:, : labels.n_classes].sum(axis=0)
+    counts += np.bincount(labels.gold_codes[labels.gold_codes >= 0], minlength=labels.n_classes)
+    if not counts.all():
+        raise InvalidLabels(
+            f"every class needs a vote to be learned, got none for {preview(labels.classes[counts == 0])}; "
+            "read the votes with classes= of those that occur, or add gold of that class"
+        )
+    return votes
+
+
+def as_rows(X: Any) -> Any:
+    """X as something whose rows can be picked: an array, sparse matrix or frame; a list of texts stays one of texts."""
+    if hasattr(X, "shape") and hasattr(X, "__getitem__"):
+        return X
+    return np.asarray(X)
+
+
+def n_rows_of(X: Any) -> int:
+    """The number of rows."""
+    if not len(X.shape):
+        raise InvalidParameter(f"X must have rows, got a single value {X!r}; pass an array of rows")
+    return int(X.shape[0])
+
+
+def take(X: Any, rows: Positions) -> Any:
+    """Some rows, in any order and any number of times; X itself where these are all of them in order."""
+    if len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows))):
+        return X
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.tocsr()[rows] if hasattr(X, "tocsr") else X[rows]

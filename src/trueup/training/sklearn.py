@@ -1,0 +1,218 @@
+"""A scikit-learn classifier around any other that trains on votes."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from trueup._validation import RandomState, check_choice, check_integer, check_number
+from trueup.labels import Labels
+from trueup.noise import NoiseModel
+from trueup.training._strategies import STRATEGIES, Task
+from trueup.training._votes import Unlabelled, as_rows, gather, n_rows_of, take
+from trueup.training._voting import aligned_columns
+
+__all__ = ["NoisyLabelClassifier"]
+
+
+def _gives(method: str) -> Any:
+    """Whether the classifier inside has a method."""
+
+    def check(self: Any) -> bool:
+        if hasattr(self, "estimator_"):
+            return hasattr(self.estimator_, method)
+        if self.strategy == "voting":  # gives probabilities, whatever the models of the labelers give
+            return method == "predict_proba"
+        return hasattr(self.estimator, method)
+
+    return check
+
+
+class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Train any scikit-learn classifier on noisy votes.
+
+    A noise model turns the votes :math:`z_i` of item i into :math:`p(y \mid z_i)`, and a strategy turns that into
+    something the classifier can be trained on.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Cloned, never changed. In a pipeline the steps before the last see each item once.
+    strategy : str
+        - "mmse": the risk :math:`\sum_i \sum_y p(y \mid z_i) L(f(x_i), y)` [1]_, by a copy of each item for each class
+          it may have, weighted with p(y|z). Needs an estimator with `sample_weight`.
+        - "replication": the same with whole numbers of copies, for estimators without `sample_weight`.
+        - "label-estimation": the most probable class of each item.
+        - "majority": the class with most votes; of tied ones the one with more votes on all items.
+        - "voting": a model for each labeler; their predictions are read by the labelers' matrices and averaged with
+          the information their votes hold.
+        - "unbiased": the loss of [2]_, whose mean over the noise is the loss under the truth. Its weights may be
+          negative. ``LogisticRegression`` (l2 or no penalty, alone or last in a pipeline) is fitted exactly: its loss
+          stays convex. Any other estimator of two classes gets the label-dependent costs of the same paper, which are
+          positive and lead to the same decisions, not the same probabilities. More classes need LogisticRegression.
+        - "alternation": as "mmse", then take the model's predictions on items it was not trained on for the votes of
+          one more labeler, learn all labelers' matrices again, and train again. Khetan et al. [3]_ take the
+          predictions for the truth instead, which makes every labeler look worse by the errors of the model. Helps
+          where items have few votes.
+    noise : str or NoiseModel
+        As for `trueup.noise.fit`; fitted to the votes of the training items. Known matrices:
+        ``trueup.noise.Confusion``. A plain y is taken for the truth, and this is not looked at.
+    unlabelled : {"drop", "prior", "error"}
+        Items without votes are left out, trained on with the prior of the classes, or an error.
+    labels : Labels, optional
+        The votes of all items, for cross-validation: `fit` then takes the positions of its items as y. Clones share
+        them.
+    min_weight : float
+        Weights below it are left out; the other copies of the item take over their mass. 0 is the exact risk.
+    max_copies : int, optional
+        The most copies of an item with "mmse"; by default one for each class.
+    n_copies : int
+        Of each item with "replication".
+    n_rounds, n_folds : int
+        Of "alternation".
+    random_state : int, Generator or None
+        For matrices of consolidated labels that must be drawn ("unbiased" with very many votes on an item).
+
+    Attributes
+    ----------
+    estimator_ : fitted classifier; `LabelerModels` for "voting"
+    noise_ : NoiseModel
+    classes_ : array of shape (n_classes,)
+        In the order of ``labels.classes``.
+    posterior_ : array of shape (n_rows, n_classes)
+        P(class | votes) of each row of X, by ``noise_``.
+
+    References
+    ----------
+    .. [1] Su (2024), Section 3.2, eqs. 37 and 40.
+    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar, A. Tewari, "Learning with noisy labels", NIPS 2013.
+    .. [3] A. Khetan, Z. C. Lipton, A. Anandkumar, "Learning from noisy singly-labeled data", ICLR 2018.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from trueup.training import NoisyLabelClassifier
+    >>> sim = tu.simulate.tars(n_items=600, n_labelers=5, noise_rates=0.3, means=[[0, 0], [3, 0]], random_state=0)
+    >>> model = NoisyLabelClassifier(LogisticRegression()).fit(sim.features, sim.labels)
+    >>> model.posterior_.shape, bool(model.score(sim.features, sim.truth) > 0.85)
+    ((600, 2), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        strategy: str = "mmse",
+        noise: str | NoiseModel = "dawid-skene",
+        unlabelled: Unlabelled = "drop",
+        labels: Labels | None = None,
+        min_weight: float = 1e-4,
+        max_copies: int | None = None,
+        n_copies: int = 10,
+        n_rounds: int = 2,
+        n_folds: int = 5,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.strategy = strategy
+        self.noise = noise
+        self.unlabelled = unlabelled
+        self.labels = labels
+        self.min_weight = min_weight
+        self.max_copies = max_copies
+        self.n_copies = n_copies
+        self.n_rounds = n_rounds
+        self.n_folds = n_folds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train on votes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of n_rows rows
+        y : Labels, or array of shape (n_rows,)
+            Votes on the rows of X, in the order of ``labels.items``; or, if the classifier was made with `labels`,
+            positions in ``labels.items``; or else true classes.
+        """
+        strategy = check_choice(self.strategy, list(STRATEGIES), name="strategy")
+        check_number(self.min_weight, name="min_weight", low=0.0, high=0.5)
+        for name in ("n_copies", "n_rounds"):
+            check_integer(getattr(self, name), name=name, low=1)
+        check_integer(self.n_folds, name="n_folds", low=2)
+        if self.max_copies is not None:
+            check_integer(self.max_copies, name="max_copies", low=1)
+        X = as_rows(X)
+        votes = gather(y, self.labels, n_rows_of(X))
+        rows = votes.used(self.unlabelled)
+        noise = votes.noise("majority" if strategy == "majority" else self.noise)
+        posterior = noise.posterior(votes.labels)
+        task = Task(
+            estimator=self.estimator,
+            X=take(X, rows),
+            rows=rows,
+            votes=votes,
+            noise=noise,
+            posterior=posterior[votes.rows[rows]],
+            min_weight=self.min_weight,
+            max_copies=self.max_copies,
+            n_copies=self.n_copies,
+            n_rounds=self.n_rounds,
+            n_folds=self.n_folds,
+            random_state=self.random_state,
+        )
+        trained = STRATEGIES[strategy](task)
+        self.estimator_ = trained.estimator
+        self.noise_ = noise if trained.noise is None else trained.noise
+        self.posterior_ = self.noise_.posterior(votes.labels)[votes.rows]
+        self.classes_ = votes.classes
+        fitted = [self.estimator_, *getattr(self.estimator_, "models", ())]
+        for name in ("n_features_in_", "feature_names_in_"):
+            known = [getattr(model, name) for model in fitted if hasattr(model, name)]
+            if known:
+                setattr(self, name, known[0])
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of each row."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict(X))
+
+    @available_if(_gives("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """P(class | x), shape (n_rows, n_classes), columns as in ``classes_``."""
+        check_is_fitted(self, "estimator_")
+        return aligned_columns(self.estimator_.predict_proba(X), self.estimator_.classes_, self.classes_)
+
+    @available_if(_gives("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Scores of the estimator; for two classes those of the second in ``classes_``."""
+        check_is_fitted(self, "estimator_")
+        scores = np.asarray(self.estimator_.decision_function(X), dtype=float)
+        if scores.ndim == 1:
+            return scores if self.estimator_.classes_[1] == self.classes_[1] else -scores
+        if scores.shape[1] != len(self.estimator_.classes_):  # one-against-one scores belong to pairs of classes
+            return scores
+        return aligned_columns(scores, self.estimator_.classes_, self.classes_, fill=-np.inf)
+
+    def __sklearn_tags__(self) -> Any:
+        """What the classifier inside can take."""
+        from sklearn.utils import get_tags
+
+        tags, inside = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags.sparse = inside.input_tags.sparse
+        tags.input_tags.allow_nan = inside.input_tags.allow_nan
+        tags.classifier_tags.poor_score = bool(inside.classifier_tags and inside.classifier_tags.poor_score)
+        return tags
+
+    def __sklearn_clone__(self) -> Self:
+        """A clone; votes are not changed by anyone, so clones share them instead of copying them for each fold."""
+        parameters = self.get_params(deep=False)
+        shared = {"labels": parameters.pop("labels")}
+        return type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, **shared)

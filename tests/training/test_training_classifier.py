@@ -1,0 +1,376 @@
+"""NoisyLabelClassifier: each strategy is what it says, on small cases that can be had another way."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training import NoisyLabelClassifier
+from trueup.training._copies import quantised_copies, weighted_copies
+from trueup.training._objective import LogisticObjective, SoftTargets, minimise, soft_logistic
+from trueup.training._strategies import STRATEGIES, label_costs
+
+EXACT = {"tol": 1e-10, "max_iter": 1000}
+
+
+def logistic(**options):
+    return LogisticRegression(**EXACT, **options)
+
+
+# ------------------------------------------------------------------ copies
+
+
+def test_weighted_copies_keep_the_mass_of_each_item():
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet([0.05] * 5, size=200)
+    for options in ({"min_weight": 0.0}, {"min_weight": 0.01}, {"min_weight": 0.5}, {"min_weight": 0, "max_copies": 2}):
+        found = weighted_copies(shares, **options)
+        weight = np.ones(len(found.item)) if found.weight is None else found.weight
+        np.testing.assert_allclose(np.bincount(found.item, weight, minlength=200), 1.0)
+        assert np.bincount(found.item).max() <= options.get("max_copies", 5)
+    exact = weighted_copies(shares, min_weight=0.0)
+    table = np.zeros_like(shares)
+    table[exact.item, exact.code] = exact.weight
+    np.testing.assert_allclose(table, shares)
+
+
+def test_quantised_copies_are_as_near_as_whole_numbers_can_be():
+    shares = np.random.default_rng(0).dirichlet([1.0] * 3, size=100)
+    found = quantised_copies(shares, 7)
+    counts = np.zeros((100, 3))
+    np.add.at(counts, (found.item, found.code), 1)
+    assert (counts.sum(axis=1) == 7).all()
+    assert np.abs(counts - 7 * shares).max() < 1
+
+
+def test_certain_labels_are_not_copied():
+    found = quantised_copies(np.eye(3), 10)
+    assert found.item.tolist() == [0, 1, 2]
+    assert weighted_copies(np.eye(3), min_weight=0.0).weight is None
+
+
+# ------------------------------------------------------------------ strategies
+
+
+def test_mmse_minimises_the_mmse_risk(three_classes):
+    X, labels, _ = three_classes
+    model = NoisyLabelClassifier(logistic(), min_weight=0.0).fit(X, labels)
+    objective = LogisticObjective(X, SoftTargets(model.posterior_), 3, 1.0)
+    best = minimise(objective, np.zeros(12), solver="trust-ncg", tol=1e-9, max_iter=500)
+    np.testing.assert_allclose(model.estimator_.coef_, objective.parts(best.theta)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_perfect_labelers_give_the_ordinary_classifier(strategy, three_classes):
+    X, _, truth = three_classes
+    plain = logistic().fit(X, truth)
+    noise = tu.noise.Confusion(np.eye(3))
+    perfect = tu.Labels.from_matrix(np.repeat(truth[:, None], 3, axis=1))
+    for y, model in ((perfect, noise), (truth, "dawid-skene")):
+        found = NoisyLabelClassifier(logistic(), strategy=strategy, noise=model).fit(X, y)
+        np.testing.assert_allclose(found.predict_proba(X), plain.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["mmse", "replication"])
+def test_uninformative_votes_give_the_prior(strategy, crowd):
+    X, labels, *_ = crowd
+    noise = tu.noise.Confusion([[0.5, 0.5], [0.5, 0.5]], prior=[0.7, 0.3])
+    model = NoisyLabelClassifier(logistic(), strategy=strategy, noise=noise).fit(X, labels)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.3, atol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [logistic(), GaussianNB()], ids=["logistic", "gaussian"])
+def test_bad_labelers_hurt_majority_and_not_mmse(estimator):
+    wins = []
+    for seed in range(5):
+        sim = tu.simulate.tars(
+            n_items=1000,
+            n_labelers=7,
+            confusion=[[[0.9, 0.1], [0.1, 0.9]]] * 2
+            + [[[0.5, 0.5], [0.95, 0.05]]] * 2
+            + [[[0.5, 0.5], [0.5, 0.5]]] * 3,
+            means=[[0, 0], [2, 0]],
+            random_state=seed,
+        )
+        noise = tu.noise.Confusion(sim.parameters["confusion"])
+        train, test = slice(0, 500), slice(500, None)
+        labels = sim.labels.select(items=range(500))
+        scores = [
+            NoisyLabelClassifier(clone(estimator), strategy=strategy, noise=noise)
+            .fit(sim.features[train], labels)
+            .score(sim.features[test], sim.truth[test])
+            for strategy in ("mmse", "majority")
+        ]
+        wins.append(scores[0] - scores[1])
+    assert np.mean(wins) > 0.01
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"majority"}))
+def test_every_strategy_learns(strategy, crowd):
+    X, labels, X_test, truth, sim = crowd
+    best = LogisticRegression().fit(X, sim.truth[:600]).score(X_test, truth)
+    model = NoisyLabelClassifier(LogisticRegression(), strategy=strategy).fit(X, labels)
+    assert model.score(X_test, truth) > best - 0.05
+    assert model.posterior_.shape == (600, 2)
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"alternation"}))
+def test_order_of_items_and_labelers_does_not_matter(strategy, crowd):
+    X, labels, X_test, *_ = crowd
+    votes = np.full((600, 7), -1)
+    item, labeler, answer, _ = labels.vote_table()
+    votes[item, labeler] = answer
+    rng = np.random.default_rng(0)
+    rows, columns = rng.permutation(600), rng.permutation(7)
+    shuffled = tu.Labels.from_matrix(votes[rows][:, columns])
+    first, second = (
+        NoisyLabelClassifier(logistic(), strategy=strategy, noise=tu.noise.DawidSkene(tol=1e-9, max_iter=1000)).fit(
+            x, y
+        )
+        for x, y in ((X, labels), (X[rows], shuffled))
+    )
+    np.testing.assert_allclose(first.predict_proba(X_test), second.predict_proba(X_test), atol=1e-3)
+
+
+def test_order_of_classes_does_not_matter(crowd):
+    X, labels, X_test, *_ = crowd
+    frame = {"item": [], "labeler": [], "label": []}
+    for i, t, a, _ in zip(*labels.vote_table(), strict=True):
+        frame["item"].append(int(i)), frame["labeler"].append(int(t)), frame["label"].append("ba"[a])
+    forth, back = (tu.Labels.from_frame(frame, classes=classes) for classes in (["a", "b"], ["b", "a"]))
+    for strategy in ("mmse", "unbiased", "voting"):
+        a, b = (NoisyLabelClassifier(logistic(), strategy=strategy).fit(X, y) for y in (forth, back))
+        assert a.classes_.tolist() == ["a", "b"]
+        assert b.classes_.tolist() == ["b", "a"]
+        np.testing.assert_allclose(a.predict_proba(X_test), b.predict_proba(X_test)[:, ::-1], atol=1e-4)
+        assert (a.predict(X_test) == b.predict(X_test)).all()
+        assert (b.predict(X_test) == b.classes_[b.predict_proba(X_test).argmax(axis=1)]).all()
+        if strategy != "voting":
+            np.testing.assert_allclose(a.decision_function(X_test), -b.decision_function(X_test), atol=1e-3)
+
+
+def test_the_unbiased_loss_is_unbiased():
+    # A population: every combination of x, truth and label with its probability, as weights of the items.
+    matrix = np.array([[0.6, 0.4], [0.1, 0.9]])
+    x, p = np.array([[-1.0], [0.0], [2.0]]), np.array([0.2, 0.5, 0.9])
+    n = 1000
+    truth_targets = np.repeat(np.stack([1 - p, p], axis=1), n, axis=0)
+    inverse = np.linalg.inv(matrix)
+    noisy = np.stack([1 - p, p], axis=1) @ matrix
+    mean_targets = np.repeat(noisy @ inverse, n, axis=0)
+    for targets in (truth_targets, mean_targets):
+        slope, _ = soft_logistic(np.repeat(x, n, axis=0), targets, penalty=1.0)
+        expected, _ = soft_logistic(np.repeat(x, n, axis=0), truth_targets, penalty=1.0)
+        np.testing.assert_allclose(slope, expected, atol=1e-6)
+
+
+def test_unbiased_corrects_one_sided_noise():
+    matrix = [[0.55, 0.45], [0.0, 1.0]]
+    sim = tu.simulate.tars(n_items=4000, confusion=matrix, means=[[0, 0], [3, 0]], random_state=1)
+    noise = tu.noise.Confusion(matrix)
+    for estimator in (logistic(), make_pipeline(StandardScaler(), logistic()), GaussianNB()):
+        naive, found = (
+            NoisyLabelClassifier(estimator, strategy=strategy, noise=noise).fit(sim.features, sim.labels)
+            for strategy in ("majority", "unbiased")
+        )
+        assert found.score(sim.features, sim.truth) > 0.92 > 0.9 > naive.score(sim.features, sim.truth)
+
+
+def test_label_costs_move_the_threshold_to_where_it_was():
+    matrix = np.array([[0.7, 0.3], [0.05, 0.95]])
+    cost = label_costs(matrix)
+    for p, decided in ((0.45, False), (0.55, True)):
+        noisy = np.array([1 - p, p]) @ matrix
+        assert (noisy[1] * cost[1] > noisy[0] * cost[0]) == decided
+
+
+def test_voting_reads_a_labeler_who_always_errs_the_other_way_round(crowd):
+    X, _, X_test, truth, sim = crowd
+    liar = tu.Labels.from_matrix(1 - sim.truth[:600, None])
+    noise = tu.noise.Confusion([[0.0, 1.0], [1.0, 0.0]])
+    model = NoisyLabelClassifier(LogisticRegression(), strategy="voting", noise=noise).fit(X, liar)
+    assert model.score(X_test, truth) > 0.8
+    assert len(model.estimator_.models) == 1
+
+
+def test_voting_gives_guessing_labelers_no_weight(crowd):
+    X, labels, *_ = crowd
+    model = NoisyLabelClassifier(LogisticRegression(), strategy="voting").fit(X, labels)
+    weight = model.estimator_.weights
+    assert weight[3:].sum() < 0.1 < weight[0]
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert not hasattr(model, "decision_function")
+
+
+def test_alternation_learns_labelers_of_one_vote_an_item():
+    gains = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        sim = tu.simulate.tars(n_items=1500, means=[[0, 0], [4, 0]], noise_rates=0.0, random_state=seed)
+        who = rng.integers(10, size=1000)
+        right = np.where(np.arange(10) < 5, 0.95, 0.55)[who]
+        said = np.where(rng.random(1000) < right, sim.truth[:1000], 1 - sim.truth[:1000])
+        labels = tu.Labels.from_frame({"item": np.arange(1000), "labeler": who, "label": said})
+        noise = tu.noise.DawidSkene(max_iter=500)
+        with pytest.warns(tu.exceptions.IdentifiabilityWarning):
+            model = NoisyLabelClassifier(LogisticRegression(), strategy="alternation", noise=noise).fit(
+                sim.features[:1000], labels
+            )
+        learned = np.array([m[[0, 1], [0, 1]].mean() for m in model.noise_.confusion_for(labels)])
+        gains.append(np.abs(learned - np.where(np.arange(10) < 5, 0.95, 0.55)).max())
+        assert model.score(sim.features[1000:], sim.truth[1000:]) > 0.95
+    assert np.mean(gains) < 0.15  # one vote an item tells nothing of labelers; the classifier does
+
+
+# ------------------------------------------------------------------ data
+
+
+def test_sparse_and_dense_agree(three_classes):
+    X, labels, _ = three_classes
+    dense, thin = (NoisyLabelClassifier(logistic()).fit(x, labels) for x in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(dense.predict_proba(X), thin.predict_proba(sparse.csr_array(X)), atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["mmse", "replication", "label-estimation"])
+def test_steps_of_a_pipeline_see_each_item_once(strategy, crowd):
+    X, labels, *_ = crowd
+    model = NoisyLabelClassifier(make_pipeline(StandardScaler(), logistic()), strategy=strategy).fit(X, labels)
+    np.testing.assert_allclose(model.estimator_[0].mean_, X.mean(axis=0))
+    assert model.estimator_[0].n_samples_seen_ == 600
+    outside = make_pipeline(StandardScaler(), NoisyLabelClassifier(logistic(), strategy=strategy)).fit(X, labels)
+    np.testing.assert_allclose(model.predict_proba(X), outside.predict_proba(X), atol=1e-6)
+
+
+def test_items_without_votes():
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])
+    labels = tu.Labels.from_matrix([[0, 0], [0, 0], [1, 1], [1, 1], [0, 1]]).select(items=range(4))
+    columns = {
+        "item": [0, 0, 1, 1, 2, 2, 3, 3, 4],
+        "labeler": [0, 1] * 4 + [0],
+        "label": [0, 0, 0, 0, 1, 1, 1, 1, None],
+    }
+    with pytest.warns(tu.exceptions.DataWarning, match="1 of 5 items"):
+        full = tu.Labels.from_frame(columns, missing=None)
+    noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]], prior=[0.4, 0.6])
+    assert full.n_items == 5
+    dropped = NoisyLabelClassifier(logistic(), noise=noise).fit(X, full)
+    without = NoisyLabelClassifier(logistic(), noise=noise).fit(X[:4], labels)
+    np.testing.assert_allclose(dropped.estimator_.coef_, without.estimator_.coef_, atol=1e-6)
+    kept = NoisyLabelClassifier(logistic(), noise=noise, unlabelled="prior").fit(X, full)
+    np.testing.assert_allclose(kept.posterior_[4], [0.4, 0.6])
+    assert abs(kept.estimator_.coef_ - dropped.estimator_.coef_).max() > 1e-3
+    with pytest.raises(InvalidLabels, match="got 1 without"):
+        NoisyLabelClassifier(logistic(), noise=noise, unlabelled="error").fit(X, full)
+
+
+def test_frames_and_texts():
+    pd = pytest.importorskip("pandas")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    labels = tu.Labels.from_matrix([["b", "b", "a"], ["a", "a", "a"], ["b", "b", "b"], ["a", "b", "a"]], missing=None)
+    noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
+    texts = ["good film", "bad film", "good", "bad bad"]
+    model = NoisyLabelClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), noise=noise).fit(texts, labels)
+    assert model.predict(texts).tolist() == ["b", "a", "b", "a"]
+    frame = pd.DataFrame({"length": [9.0, 1.0, 8.0, 2.0]}, index=list("wxyz"))
+    model = NoisyLabelClassifier(LogisticRegression(), noise=noise).fit(frame, labels)
+    assert model.predict(frame).tolist() == ["b", "a", "b", "a"]
+    assert model.feature_names_in_.tolist() == ["length"]
+
+
+def test_positions_pick_the_votes_of_rows(crowd):
+    X, labels, *_ = crowd
+    rows = np.random.default_rng(0).permutation(600)[:300]
+    by_position = NoisyLabelClassifier(logistic(), labels=labels).fit(X[rows], rows)
+    part = labels.select(items=labels.items[rows])
+    by_labels = NoisyLabelClassifier(logistic()).fit(X[np.sort(rows)], part)
+    np.testing.assert_allclose(by_position.estimator_.coef_, by_labels.estimator_.coef_, atol=1e-6)
+    np.testing.assert_allclose(by_position.posterior_[np.argsort(rows)], by_labels.posterior_)
+
+
+def test_gold_is_certain(crowd):
+    X, labels, *_ = crowd
+    model = NoisyLabelClassifier(logistic()).fit(X, labels.with_gold({labels.items[0]: 1, labels.items[1]: 0}))
+    assert model.posterior_[:2].tolist() == [[0, 1], [1, 0]]
+
+
+def test_clones_share_the_votes(crowd):
+    labels = crowd[1]
+    model = clone(NoisyLabelClassifier(LogisticRegression(C=3.0), labels=labels, strategy="majority"))
+    assert model.labels is labels
+    assert (model.estimator.C, model.strategy) == (3.0, "majority")
+
+
+def test_the_noise_model_passed_is_not_changed(crowd):
+    X, labels, *_ = crowd
+    noise = tu.noise.OneCoin()
+    model = NoisyLabelClassifier(LogisticRegression(), noise=noise).fit(X, labels)
+    assert not hasattr(noise, "prior_")
+    assert isinstance(model.noise_, tu.noise.OneCoin)
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_an_estimator_without_weights_is_offered_replication(crowd):
+    X, labels, X_test, truth, _ = crowd
+    with pytest.raises(InvalidParameter, match=r'KNeighborsClassifier.*strategy="replication"'):
+        NoisyLabelClassifier(KNeighborsClassifier()).fit(X, labels)
+    model = NoisyLabelClassifier(KNeighborsClassifier(50), strategy="replication", n_copies=4).fit(X, labels)
+    assert model.score(X_test, truth) > 0.8
+
+
+def test_estimators_without_probabilities(crowd):
+    X, labels, X_test, truth, _ = crowd
+    model = NoisyLabelClassifier(RidgeClassifier()).fit(X, labels)
+    assert not hasattr(model, "predict_proba")
+    assert model.decision_function(X_test).shape == (600,)
+    voting = NoisyLabelClassifier(RidgeClassifier(), strategy="voting").fit(X, labels)
+    assert voting.score(X_test, truth) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "message"),
+    [
+        ({}, lambda X, y: (X[:-1], y), "599 rows and 600 items"),
+        ({"strategy": "mse"}, None, "did you mean 'mmse'"),
+        ({"unlabelled": "skip"}, None, "unlabelled must be one of"),
+        ({"min_weight": 0.7}, None, "min_weight must be a number"),
+        ({"max_copies": 0}, None, "max_copies must be an integer"),
+        ({}, lambda X, y: (X, None), "requires y to be passed"),
+        ({"noise": "glad", "strategy": "voting"}, None, "confusion matrix for each labeler"),
+    ],
+    ids=["rows", "strategy", "unlabelled", "min-weight", "max-copies", "no-y", "no-matrices"],
+)
+def test_bad_input_is_one_sentence(options, change, message, crowd):
+    X, y = crowd[:2] if change is None else change(*crowd[:2])
+    with pytest.raises(ValueError, match=message) as error:
+        NoisyLabelClassifier(LogisticRegression(), **options).fit(X, y)
+    assert "\n" not in str(error.value)
+
+
+def test_a_class_nobody_voted_for():
+    labels = tu.Labels.from_matrix([[0, 0], [1, 1], [0, 1]], classes=[0, 1, 2])
+    with pytest.raises(InvalidLabels, match=r"got none for \[2\]"):
+        NoisyLabelClassifier(LogisticRegression()).fit(np.eye(3), labels)
+
+
+@pytest.mark.parametrize("y", [[0, 1, 600], [0.5, 1.0, 2.0], [-1, 0, 1]], ids=["beyond", "float", "negative"])
+def test_positions_must_be_positions(y, crowd):
+    with pytest.raises(InvalidParameter, match=r"positions in labels\.items \(0 to 599\)"):
+        NoisyLabelClassifier(LogisticRegression(), labels=crowd[1]).fit(crowd[0][:3], y)
+
+
+def test_unbiased_of_three_classes_needs_logistic_regression(three_classes):
+    X, labels, _ = three_classes
+    with pytest.raises(InvalidParameter, match=r"negative weights.*DecisionTreeClassifier"):
+        NoisyLabelClassifier(DecisionTreeClassifier(), strategy="unbiased").fit(X, labels)
+    assert NoisyLabelClassifier(LogisticRegression(), strategy="unbiased").fit(X, labels).predict(X).shape == (240,)

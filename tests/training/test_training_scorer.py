@@ -1,0 +1,139 @@
+"""Cross-validation and searches that never see the truth."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression, scorer
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    X, labels, _, _, sim = crowd
+    return NoisyLabelClassifier(LogisticRegression()).fit(X, labels), sim, np.arange(600, 1200)
+
+
+@pytest.mark.parametrize(
+    ("metric", "actual"),
+    [
+        ("auc", lambda model, X, y: roc_auc_score(y, model.decision_function(X))),
+        ("accuracy", lambda model, X, y: accuracy_score(y, model.predict(X))),
+        (accuracy_score, lambda model, X, y: accuracy_score(y, model.predict(X))),
+    ],
+    ids=["auc", "accuracy", "function"],
+)
+def test_the_estimate_is_near_the_truth(metric, actual, fitted):
+    model, sim, test = fitted
+    judge = scorer(metric, sim.labels)
+    truth = actual(model, sim.features[test], sim.truth[test])
+    assert abs(judge(model, sim.features[test], test) - truth) < 0.03
+    low, high = judge.estimate(model, sim.features[test], test).interval(0.99)
+    assert low < truth < high
+
+
+def test_with_perfect_labelers_the_score_is_the_metric(fitted):
+    model, sim, test = fitted
+    labels = tu.Labels.from_matrix(sim.truth[:, None])
+    judge = scorer("auc", labels, noise=tu.noise.Confusion(np.eye(2)))
+    expected = roc_auc_score(sim.truth[test], model.decision_function(sim.features[test]))
+    assert judge(model, sim.features[test], test) == pytest.approx(expected, abs=1e-9)
+    assert judge(model, sim.features, None) == pytest.approx(
+        roc_auc_score(sim.truth, model.decision_function(sim.features)), abs=1e-9
+    )
+
+
+def test_less_of_a_loss_is_better(fitted):
+    model, sim, test = fitted
+    judge = scorer("log_loss", sim.labels, n_draws=50)
+    assert judge(model, sim.features[test], test) == -judge.estimate(model, sim.features[test], test).mean < 0
+
+
+def test_order_of_rows_does_not_matter(fitted):
+    model, sim, test = fitted
+    judge = scorer("auc", sim.labels, n_draws=50)
+    shuffled = np.random.default_rng(0).permutation(test)
+    assert judge(model, sim.features[test], test) == judge(model, sim.features[shuffled], shuffled)
+
+
+def test_the_positive_class_can_be_chosen(fitted):
+    model, sim, test = fitted
+    first, second = (scorer("auc", sim.labels, positive=c)(model, sim.features[test], test) for c in (0, 1))
+    assert first == pytest.approx(second, abs=0.02)
+    recall = [scorer("recall", sim.labels, positive=c)(model, sim.features[test], test) for c in (0, 1)]
+    actual = [(model.predict(sim.features[test]) == sim.truth[test])[sim.truth[test] == c].mean() for c in (0, 1)]
+    np.testing.assert_allclose(recall, actual, atol=0.06)
+
+
+def test_cross_validation(crowd):
+    X, labels, _, _, sim = crowd
+    folds = KFold(3, shuffle=True, random_state=0)
+    judge = scorer("auc", labels, n_draws=100)
+    y = np.arange(600)
+    for model in (NoisyLabelClassifier(LogisticRegression(), labels=labels), NoisyLogisticRegression(labels=labels)):
+        estimated = cross_val_score(model, X, y, scoring=judge, cv=folds)
+        actual = cross_val_score(LogisticRegression(), X, sim.truth[:600], scoring="roc_auc", cv=folds)
+        assert abs(estimated.mean() - actual.mean()) < 0.03
+
+
+def test_a_search_finds_the_better_model_without_truth(crowd):
+    X, labels, *_ = crowd
+    shifted = np.column_stack([X, 1e4 * np.random.default_rng(0).normal(size=(600, 40))])
+    model = make_pipeline(StandardScaler(), NoisyLabelClassifier(LogisticRegression(), labels=labels))
+    grid = {"noisylabelclassifier__estimator__C": [1e-6, 1e-2], "noisylabelclassifier__strategy": ["mmse", "majority"]}
+    search = GridSearchCV(model, grid, scoring=scorer("accuracy", labels, n_draws=50), cv=KFold(3))
+    search.fit(shifted, np.arange(600))
+    assert search.best_params_["noisylabelclassifier__estimator__C"] == 1e-2
+    assert search.best_score_ > 0.75
+
+
+def test_more_than_two_classes(three_classes):
+    X, labels, truth = three_classes
+    model = NoisyLabelClassifier(LogisticRegression()).fit(X, labels)
+    judge = scorer("auc", labels, n_draws=100)
+    expected = roc_auc_score(truth, model.predict_proba(X), multi_class="ovr")
+    assert abs(judge(model, X) - expected) < 0.03
+
+
+def test_items_without_votes_do_not_count(fitted):
+    model, sim, test = fitted
+    item, labeler, answer, _ = sim.labels.vote_table()
+    label = [None if i >= 1100 else int(a) for i, a in zip(item, answer, strict=True)]
+    with pytest.warns(tu.exceptions.DataWarning, match="100 of 1200 items"):
+        part = tu.Labels.from_frame({"item": item, "labeler": labeler, "label": label}, missing=None)
+    judge = scorer("accuracy", part, n_draws=50)
+    assert judge(model, sim.features[test], test) == judge(model, sim.features[test[:500]], test[:500])
+    with pytest.raises(InvalidLabels, match="an item with votes"):
+        judge(model, sim.features[test[500:]], test[500:])
+
+
+def test_it_can_be_pickled(fitted):
+    model, sim, test = fitted
+    judge = scorer("accuracy", sim.labels, n_draws=50)
+    again = pickle.loads(pickle.dumps(judge))
+    assert again(model, sim.features[test], test) == judge(model, sim.features[test], test)
+
+
+def test_bad_input(fitted):
+    model, sim, test = fitted
+    with pytest.raises(InvalidParameter, match="positive must be a class"):
+        scorer("auc", sim.labels, positive="yes")
+    with pytest.raises(InvalidLabels, match="labels must be Labels"):
+        scorer("auc", sim.truth)
+    with pytest.raises(InvalidParameter, match="metric"):
+        scorer("acuracy", sim.labels)
+    judge = scorer("log_loss", sim.labels)
+    with pytest.raises(InvalidLabels, match="600 rows and 10 positions"):
+        judge(model, sim.features[test], test[:10])
+    with pytest.raises(InvalidPredictions, match="wrap it in"):
+        judge(LogisticRegression().fit(sim.features[:9], np.arange(9)), sim.features[test], test)
+    with pytest.raises(InvalidPredictions, match="log_loss needs predict_proba"):
+        judge(LinearSVC().fit(sim.features, sim.truth), sim.features[test], test)
