@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
+from benchmarks._cleaning_curves import curves, replay
 from benchmarks._coverage_tally import Section, as_text, tracked
 from benchmarks._sections import run_sections
 from trueup.cleaning import EMI, UnbiasedScorer, expected_improvement, true_class_probabilities
@@ -183,6 +184,7 @@ def memory(quick: bool) -> Section:
 
 
 SECTIONS: dict[str, Callable[[bool], Section]] = {"fast": fast, "decisions": decisions, "memory": memory}
+SECTIONS |= {"curves": curves, "replay": replay}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import trueup as tu
 from experiments.dolatshah2018.sets import Codes, Part, gaussian, labelled, metrics_of, real_set, restaurant, trained
 
-__all__ = ["METHODS", "METRICS", "Outcome", "gaussian_runs", "real_runs", "repeated", "restaurant_runs"]
+__all__ = ["METHODS", "METRICS", "Outcome", "gaussian_runs", "known_rates", "real_runs", "repeated", "restaurant_runs"]
 
 Array = npt.NDArray[np.float64]
 METRICS = ("accuracy", "precision", "recall", "f1")
@@ -141,6 +141,12 @@ def restaurant_runs(n_runs: int, *, votes: int = 3, rates: str = "learned") -> O
         return part, cast.select(items=labels.items[test]), noise
 
     return repeated(n_runs, one)
+
+
+def known_rates(rng: np.random.Generator) -> tuple[tu.noise.Confusion, tu.Labels]:
+    """One vote of each pair of restaurants, and the labelers' rates as counted against the truth."""
+    labels, truth, _ = restaurant()
+    return _counted(labels, truth), _one_vote(labels, rng)
 
 
 def _one_vote(labels: tu.Labels, rng: np.random.Generator) -> tu.Labels:

@@ -16,7 +16,7 @@ from scipy import stats
 
 import trueup as tu
 
-__all__ = ["REAL_SETS", "Part", "data_folder", "gaussian", "labelled", "real_set", "restaurant", "trained"]
+__all__ = ["REAL_SETS", "Part", "data_folder", "gaussian", "labelled", "real_set", "restaurant", "trained", "uci_table"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -93,7 +93,8 @@ def gaussian(n: int, rate: float, rng: np.random.Generator) -> Part:
 
 
 @cache
-def _table(name: str) -> tuple[Array, Codes]:
+def uci_table(name: str) -> tuple[Array, Codes]:
+    """Features and classes of a set of the UCI repository; rows that lack a value are left out."""
     file, positive, left_out = REAL_SETS[name]
     with gzip.open(data_folder() / "uci" / file, "rt", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
@@ -105,7 +106,7 @@ def _table(name: str) -> tuple[Array, Codes]:
 
 def real_set(name: str, rate: float, rng: np.random.Generator) -> Part:
     """A set of the UCI repository: a random third to test on, a model trained on the rest with noisy labels."""
-    features, truth = _table(name)
+    features, truth = uci_table(name)
     order = rng.permutation(len(truth))
     test, train = order[: len(order) // 3], order[len(order) // 3 :]
     noisy = np.where(rng.random(len(train)) < rate, 1 - truth[train], truth[train])

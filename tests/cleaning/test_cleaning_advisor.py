@@ -486,3 +486,26 @@ def test_settings_that_make_no_sense(options, words):
     with pytest.raises((InvalidParameter, InvalidLabels, InvalidPredictions), match=words) as error:
         advisor(simulation(60), **options)
     sentence(error)
+
+
+def test_pruned_scores_outlive_looks_at_the_model(monkeypatch):
+    """Scores are worked out once in five answers at prune=0.8, whether or not the model is looked at in between."""
+    from trueup.cleaning.strategies import NoiseRate
+
+    counted = []
+    scored = NoiseRate.scores
+
+    def count(self, state):
+        counted.append(1)
+        return scored(self, state)
+
+    monkeypatch.setattr(NoiseRate, "scores", count)
+    sim = tu.simulate.tars(n_items=120, noise_rates=(0.3, 0.2), random_state=0)
+    noise = tu.noise.Confusion([[0.7, 0.3], [0.2, 0.8]])
+    advisor = tu.CleaningAdvisor(
+        LogisticRegression(), sim.features, sim.labels, noise=noise, strategy="noise-rate", prune=0.8
+    )
+    for _ in range(20):
+        advisor.tell({item: int(sim.truth[item]) for item in advisor.ask()})
+        assert advisor.model_ is not None
+    assert len(counted) <= 5

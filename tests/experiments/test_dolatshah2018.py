@@ -67,14 +67,14 @@ def test_half_widths_are_measured():
 
 def test_figure_10_without_the_data_is_skipped_with_a_sentence(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TRUEUP_DATA", str(tmp_path / "nowhere"))
-    sets._table.cache_clear()
+    sets.uci_table.cache_clear()
     with pytest.raises(FileNotFoundError, match="TRUEUP_DATA"):
         sets.real_set("heart", 0.2, np.random.default_rng(0))
 
 
 @pytest.mark.data
 def test_real_sets_have_the_sizes_of_the_paper(data_folder):
-    sizes = {name: len(sets._table(name)[1]) for name in sets.REAL_SETS}
+    sizes = {name: len(sets.uci_table(name)[1]) for name in sets.REAL_SETS}
     assert sizes == {"heart": 270, "cancer": 683, "diabetes": 768}  # 16 of 699 cancers lack a value
     outcome = runs.real_runs("heart", 4)
     assert outcome.mae[0, 0] < outcome.mae[1, 0]  # TARS is nearer than labels taken for true

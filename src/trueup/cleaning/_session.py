@@ -17,7 +17,7 @@ from trueup.posteriors.continuous import normal_estimate
 
 __all__ = ["CleaningSession"]
 
-_KEPT = 2  # states: the one now and, if scores are older, theirs
+_KEPT = 3  # states: the one now, the one before, and theirs if scores are older
 
 
 class CleaningSession(LoggedSession):

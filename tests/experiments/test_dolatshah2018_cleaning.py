@@ -1,0 +1,132 @@
+"""A fast part of the reproduction of Dolatshah et al. (2018), advice 2."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the experiments are not installed
+
+from experiments.dolatshah2018 import cleaning_figures, cleaning_runs, cleaning_sets  # noqa: E402
+from experiments.dolatshah2018.__main__ import FOLDER, main  # noqa: E402
+from experiments.dolatshah2018.cleaning_runs import Curve, Task, completed, stored  # noqa: E402
+from experiments.su2024.report import expected  # noqa: E402
+
+
+def test_each_figure_of_advice_2_is_a_command_with_expectations():
+    for name in cleaning_figures.CLEANING_FIGURES:
+        entry = expected(FOLDER)[name]
+        assert entry["where"]
+        assert entry["tolerance_is"]
+        assert {**entry["values"], **entry["limits"]}
+
+
+def test_a_mix_has_the_shares_and_rates_it_should():
+    data = cleaning_sets.gaussian_set(np.random.default_rng(0), n=30_000, n_test=10)
+    item, labeler, vote, _ = data.labels.vote_table()
+    assert len(item) == 30_000
+    assert np.bincount(labeler).tolist() == [20_000, 10_000]
+    for kind, (_, rates) in enumerate(cleaning_sets.MIX):
+        for truth, rate in enumerate(rates):
+            mine = (labeler == kind) & (data.truth[item] == truth)
+            assert np.mean(vote[mine] != truth) == pytest.approx(rate, abs=5 * np.sqrt(0.25 / mine.sum()))
+    np.testing.assert_allclose(data.X.std(axis=0), 1)
+    assert data.noise.prior_[1] == pytest.approx(0.5, abs=0.03)  # from noisy labels alone
+
+
+def test_every_strategy_sees_the_same_data_and_each_repetition_another():
+    one, same, other = (cleaning_sets.cleaning_set("gaussian", r) for r in (0, 0, 1))
+    np.testing.assert_array_equal(one.X, same.X)
+    np.testing.assert_array_equal(one.labels.answer_counts, same.labels.answer_counts)
+    assert not np.array_equal(one.X, other.X)
+    starts = {s: cleaning_runs.one(Task("gaussian", s, 0, 0)).accuracy[0] for s in ("EMI", "USample", "Hung")}
+    assert len(set(starts.values())) == 1
+
+
+def test_cleaning_leads_from_noisy_labels_towards_the_truth():
+    data = cleaning_sets.gaussian_set(np.random.default_rng(1), n=150, apart=3.0, n_test=2000)
+    curve = cleaning_runs.learning_curve(data, {"strategy": "random", "split": False}, 150, 0, 10)
+    ceiling = cleaning_runs._without_oracle(data, cleaning_runs.CEILING, 0).accuracy[0]
+    assert len(curve.accuracy) == 16
+    assert curve.accuracy[0] < ceiling - 0.03
+    assert curve.accuracy[-1] == pytest.approx(ceiling)  # all labels are clean
+
+
+def test_a_small_set_may_run_out_of_labels():
+    data = cleaning_sets.gaussian_set(np.random.default_rng(1), n=40, n_test=100)
+    curve = cleaning_runs.learning_curve(data, {"strategy": "random"}, 35, 0)
+    assert len(curve.accuracy) == 36
+    assert (curve.accuracy[28:] == curve.accuracy[28]).all()  # 28 train
+
+
+def test_finished_curves_are_not_made_again(tmp_path, monkeypatch):
+    made = []
+
+    def fake(task):
+        made.append(task)
+        return Curve(np.array([0.5, 0.25]), np.array([0.1, 0.2]), 0.01)
+
+    monkeypatch.setattr(cleaning_runs, "one", fake)
+    tasks = [Task("gaussian", "EMI", r, 1) for r in range(3)]
+    path = tmp_path / "new" / "curves.jsonl"
+    completed(tasks[:2], path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"task": {"da')  # an interrupt
+    again = completed(tasks, path)
+    assert made == tasks
+    assert list(again) == tasks
+    assert set(stored(path)) == set(tasks)
+    np.testing.assert_array_equal(stored(path)[tasks[2]].accuracy, [0.5, 0.25])
+
+
+def test_leads_are_paired_by_repetition():
+    def curve(value):
+        return Curve(np.array([value, value]), np.zeros(2), 0.0)
+
+    curves = {Task("d", "A", r, 1): curve(0.5 + 0.1 * r) for r in (1, 0, 2)}
+    curves |= {Task("d", "B", r, 1): curve(0.4 + 0.1 * r) for r in (0, 2, 1)}
+    lead, error = cleaning_figures.paired(curves, "d", "A", "B")
+    assert lead == pytest.approx(0.1)
+    assert error == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["figure11", "figure12", "figure13"])
+def test_a_quick_command_prints_its_table(name, capsys, tmp_path):
+    assert main([name, "--quick", "--json", str(tmp_path / "all.json")]) == 0
+    shown = capsys.readouterr().out
+    assert "labels cleaned" in shown
+    assert "agree." in shown
+
+
+def test_curves_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    from experiments.dolatshah2018.cleaning_drawing import draw_curves
+
+    draw_curves(tmp_path / "a.png", {"set": {"EMI": np.linspace(0.5, 0.6, 11)}}, {"set": {"truth": 0.7}}, step=5)
+    assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+@pytest.mark.data
+def test_sets_with_real_features_have_their_sizes(data_folder):
+    pytest.importorskip("polars")
+    sizes = {name: cleaning_sets.cleaning_set(name, 0) for name in ("heart", "restaurant", "restaurant's own crowd")}
+    assert {name: (s.X.shape[0], len(s.y_test)) for name, s in sizes.items()} == {
+        "heart": (180, 90),
+        "restaurant": (1336, 668),
+        "restaurant's own crowd": (1336, 668),
+    }
+
+
+@pytest.mark.data
+def test_crowds_keep_rows_and_votes_together(data_folder):
+    pytest.importorskip("polars")
+    for name, good in (("sentiment", 0.84), ("labelme", 0.7)):
+        data = cleaning_sets.cleaning_set(name, 0)
+        majority = data.labels.answer_counts.argmax(axis=1)
+        assert np.mean(majority == data.truth) > good  # rows in another order would be at chance
+        assert data.X.shape[0] == data.labels.n_items
+        assert cleaning_runs._without_oracle(data, "truth", 0).accuracy[0] > 0.6
