@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Two workers: the suite is dominated by short numeric work on small arrays.
+# Two workers with one thread each: the suite is dominated by short numeric work on small arrays.
 WORKERS ?= 2
 
 .PHONY: help setup demo test lint types browser tests test-slow bench docs figures clean
@@ -44,12 +44,12 @@ browser:
 	} || true
 
 tests: $(STAMP) browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 test: lint types tests
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.speed
