@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import trueup as tu
+from trueup.estimators.logistic_objective import LogisticObjective, SoftTargets, minimise, soft_logistic
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training import NoisyLabelClassifier
 from trueup.training._copies import quantised_copies, weighted_copies
-from trueup.training._objective import LogisticObjective, SoftTargets, minimise, soft_logistic
 from trueup.training._strategies import STRATEGIES, label_costs
 
 EXACT = {"tol": 1e-10, "max_iter": 1000}

@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
 from trueup._validation import RandomState, check_number
 from trueup.cleaning._fast_base import csr, is_sparse
 from trueup.cleaning.exact import fitted
 from trueup.cleaning.flips import Array, check_codes
 from trueup.cleaning.validation import UnbiasedScorer
+from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, minimise, soft_logistic
 from trueup.estimators.noise_removal import Filter, mislabeled
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 __all__ = ["noise_aware_probabilities", "noise_removed", "noise_tolerant", "soft_logistic"]
+
+_TOLERANCE = 1e-6  # of the gradient of one item
 
 
 def noise_removed(
@@ -140,12 +142,9 @@ def noise_tolerant(
     if type(last).__name__ == "LogisticRegression" and _usual(last) and len(last.classes_) == len(names):
         inside = model[:-1].transform(rows) if last is not model and len(model.steps) > 1 else rows
         order = np.array([names.tolist().index(name) for name in last.classes_.tolist()])
-        coefficients, intercept = soft_logistic(
+        last.coef_, last.intercept_ = soft_logistic(
             inside, weights[used][:, order], penalty=1 / last.C, fit_intercept=last.fit_intercept
         )
-        if len(order) == 2:  # scikit-learn keeps the difference of the two
-            coefficients, intercept = coefficients[1:] - coefficients[:1], intercept[1:] - intercept[:1]
-        last.coef_, last.intercept_ = coefficients, intercept
         return model
     return _on_copies(estimator, rows, weights[used], names)
 
@@ -174,64 +173,6 @@ def _on_copies(estimator: Any, X: Any, weights: Array, names: npt.NDArray[Any]) 
     name = "sample_weight" if last is None else f"{last[0]}__sample_weight"
     rows = X.iloc[item] if hasattr(X, "iloc") else X[item]
     return clone(estimator).fit(rows, names[code], **{name: shares[item, code]})
-
-
-def soft_logistic(X: Any, targets: Array, *, penalty: float = 1.0, fit_intercept: bool = True) -> tuple[Array, Array]:
-    r"""Multinomial logistic regression on targets that sum to 1 and may be negative.
-
-    .. math:: \min_\theta \sum_i \Bigl(\log\sum_c e^{s_{ic}} - \sum_c w_{ic} s_{ic}\Bigr)
-       + \tfrac\lambda2\lVert\theta\rVert^2
-
-    With two classes the score of the first is 0, as in scikit-learn's binary model.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_items, n_features)
-    targets : array of shape (n_items, n_classes)
-    penalty : float
-        λ; of the coefficients, not of the intercept.
-    fit_intercept : bool
-
-    Returns
-    -------
-    array of shape (n_classes, n_features) and array of shape (n_classes,)
-
-    Examples
-    --------
-    >>> slope, intercept = soft_logistic(np.array([[-1.0], [1.0]]), np.array([[0.8, 0.2], [0.2, 0.8]]), penalty=1e-9)
-    >>> float(slope[1, 0] - slope[0, 0]).__round__(3)
-    1.386
-    """
-
-    def loss(scores: Array) -> tuple[float, Array]:
-        return float(special.logsumexp(scores, axis=1).sum() - (targets * scores).sum()), (
-            special.softmax(scores, axis=1) - targets
-        )
-
-    return _minimise(X, targets.shape[1], loss, penalty, fit_intercept)
-
-
-def _minimise(X: Any, n_classes: int, loss: Any, penalty: float, fit_intercept: bool) -> tuple[Array, Array]:
-    """Coefficients that minimise a loss of the scores; it returns its value and its derivative by the scores."""
-    d = X.shape[1]
-    k = n_classes - 1 if n_classes == 2 else n_classes
-
-    def parts(theta: Array) -> tuple[Array, Array]:
-        table = theta.reshape(k, d + 1)
-        if k < n_classes:
-            table = np.concatenate([np.zeros((1, d + 1)), table])
-        return table[:, :d], table[:, d]
-
-    def objective(theta: Array) -> tuple[float, Array]:
-        slope, intercept = parts(theta)
-        value, by_score = loss(X @ slope.T + intercept)
-        gradient = np.concatenate([(X.T @ by_score).T + penalty * slope, by_score.sum(axis=0)[:, None]], axis=1)
-        if not fit_intercept:
-            gradient[:, d] = 0.0
-        return value + penalty / 2 * float((slope**2).sum()), gradient[n_classes - k :].ravel()
-
-    found = optimize.minimize(objective, np.zeros(k * (d + 1)), jac=True, method="L-BFGS-B", options={"maxiter": 1000})
-    return parts(found.x)
 
 
 def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, penalty: float = 1.0) -> Array:
@@ -270,15 +211,8 @@ def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayL
     check_number(penalty, name="penalty", low=0.0)
     likelihood = np.take_along_axis(table, labels[:, None, None], axis=2)[:, :, 0]
 
-    def joint(scores: Array) -> tuple[Array, Array, Array]:
-        chances = special.softmax(scores, axis=1)
-        both = chances * likelihood
-        total = np.maximum(both.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        return chances, both / total, total
-
-    def loss(scores: Array) -> tuple[float, Array]:
-        chances, believed, total = joint(scores)
-        return -float(np.log(total).sum()), chances - believed
-
-    slope, intercept = _minimise(X, table.shape[-1], loss, penalty, True)
-    return joint(X @ slope.T + intercept)[1]
+    noisy = NoisyLikelihood(np.log(np.maximum(likelihood, np.finfo(float).tiny)))
+    objective = LogisticObjective(X, noisy, table.shape[-1], penalty)
+    start = np.zeros(objective.n_rows * (X.shape[1] + 1))
+    found = minimise(objective, start, solver="lbfgs", tol=_TOLERANCE, max_iter=1000)
+    return noisy.beliefs(objective.scores(found.theta))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ def checked(estimator: VoteClassifier, X: Any, *, reset: bool) -> Any:
     return validate_data(estimator, X, **options)
 
 
-class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class VoteClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base: reads votes, predicts from `_joint`, the log of p(y | x) or p(x, y) up to a constant for each row."""
 
     labels: Labels | None
@@ -50,8 +51,9 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = votes.classes
         return take(features, rows), votes, votes.rows[rows]
 
+    @abstractmethod
     def _joint(self, X: Any) -> Floats:
-        raise NotImplementedError
+        """Log p(y | x) or log p(x, y) up to a constant for each row, shape (n_rows, n_classes)."""
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Log P(class | x), shape (n_rows, n_classes)."""

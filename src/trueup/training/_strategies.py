@@ -12,12 +12,12 @@ from scipy.special import softmax
 
 from trueup._validation import RandomState
 from trueup.estimators.consolidation import consolidate
+from trueup.estimators.logistic_objective import soft_logistic
 from trueup.estimators.unbiased import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel, from_table, normalise, with_gold
 from trueup.training._copies import Copies, fit_copies, hard_copies, quantised_copies, weighted_copies
-from trueup.training._objective import soft_logistic
 from trueup.training._votes import Floats, Positions, TrainingVotes, take
 from trueup.training._voting import fit_labeler_models
 

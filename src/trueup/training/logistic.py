@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import softmax
 
 from trueup._validation import check_choice, check_integer, check_number
+from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, SoftTargets, Solution, minimise
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.noise.base import with_gold
 from trueup.training._base import VoteClassifier, gold_likelihood
-from trueup.training._objective import LogisticObjective, NoisyLikelihood, SoftTargets, Solution, minimise
 from trueup.training._strategies import matrices_given
 from trueup.training._votes import Floats, Positions, TrainingVotes, Unlabelled
 
