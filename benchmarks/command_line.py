@@ -57,13 +57,13 @@ def show_help(quick: bool) -> Section:
 
 
 def evaluate(quick: bool) -> Section:
-    """A labeler of a crowd graded by the votes of the others."""
+    """All votes of a crowd, and one of its labelers as the system: what is timed does not ask who is right."""
     labels, _ = load_crowd(_SET)
-    others, votes = one_against_others(labels, int(graded_labelers(_SET, labels)[0]))
+    _, votes = one_against_others(labels, int(graded_labelers(_SET, labels)[0]))
     times = 1 if quick else 3
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_labels(others, folder / "votes.csv")
+        write_labels(labels, folder / "votes.csv")
         lines = ["item,prediction", *(f"{item},{vote}" for item, vote in votes.items())]
         (folder / "predictions.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         call = ["evaluate", "votes.csv", "predictions.csv", "--missing", "ignore", "--seed", "1"]
@@ -71,7 +71,7 @@ def evaluate(quick: bool) -> Section:
         reported = _seconds([*call, "--report", "report.html"], folder=folder, times=times)
         return _section(
             [
-                (f"trueup evaluate, {others.n_votes:,} votes", _MOST_EVALUATE, plain),
+                (f"trueup evaluate, {labels.n_votes:,} votes", _MOST_EVALUATE, plain),
                 ("the same with --report", _MOST_EVALUATE, reported),
             ]
         )
