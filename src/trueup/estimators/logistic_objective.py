@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-__all__ = ["LogisticObjective", "NoisyLikelihood", "ScoreLoss", "SoftTargets", "Solution", "minimise", "soft_logistic"]
+__all__ = [
+    "LogisticObjective",
+    "NoisyLikelihood",
+    "ScoreLoss",
+    "SoftTargets",
+    "Solution",
+    "minimise",
+    "soft_logistic",
+    "through_softmax",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,7 +56,7 @@ class SoftTargets:
 
     def curvature(self, scores: Floats, direction: Floats) -> Floats:
         """The second derivative by the scores times a direction."""
-        return _spread(special.softmax(scores, axis=1), direction)
+        return through_softmax(special.softmax(scores, axis=1), direction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +81,13 @@ class NoisyLikelihood:
 
     def curvature(self, scores: Floats, direction: Floats) -> Floats:
         """The second derivative by the scores times a direction."""
-        return _spread(special.softmax(scores, axis=1), direction) - _spread(self.beliefs(scores), direction)
+        return through_softmax(special.softmax(scores, axis=1), direction) - through_softmax(
+            self.beliefs(scores), direction
+        )
 
 
-def _spread(chances: Floats, direction: Floats) -> Floats:
-    """(diag(p) − p pᵀ) u of each item."""
+def through_softmax(chances: Floats, direction: Floats) -> Floats:
+    """(diag(p) − p pᵀ) u of each item: the derivative of softmax times u."""
     return np.asarray(chances * (direction - (chances * direction).sum(axis=1, keepdims=True)))
 
 

@@ -6,10 +6,12 @@ import warnings
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import softmax
 
 from trueup._validation import check_choice, check_integer, check_number
 from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, SoftTargets, Solution, minimise
+from trueup.estimators.volume_term import WithVolume
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
@@ -41,6 +43,14 @@ class NoisyLogisticRegression(VoteClassifier):
         same C.
     C : float
         Inverse strength of the penalty, as in scikit-learn. Intercepts are free.
+    volume : float
+        Strength, for each item, of a term that makes predictions sure and spread over the classes [3]_. Matrices and
+        predictions that are learned together from votes alone are not unique; this takes the widest predictions that
+        fit. Take it (0.3 to 1) with `joint` where features tell the classes apart and labelers err together, or
+        features are many; where features do not tell them apart it does harm. Not for "mmse".
+    class_shares : {"equal", "noise"} or array of shape (n_classes,)
+        The shares of the classes to which `volume` pulls: equal ones (as published), those of the noise model, which
+        err as the votes do, or known ones in the order of ``labels.classes``.
     joint : bool
         Learn the matrices together with the coefficients [2]_, by EM: the classifier then teaches who can be trusted.
         For "ml" and "map".
@@ -78,6 +88,9 @@ class NoisyLogisticRegression(VoteClassifier):
     ----------
     .. [1] Su (2024), eqs. 32, 37 and Table 9.
     .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
+    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
+       identifiability, and regularization", ICLR 2023; here with the likelihood of all votes of an item at once and
+       any shares of the classes.
 
     Examples
     --------
@@ -95,6 +108,8 @@ class NoisyLogisticRegression(VoteClassifier):
         method: Method = "map",
         C: float = 1.0,
         joint: bool = False,
+        volume: float = 0.0,
+        class_shares: str | npt.ArrayLike = "equal",
         noise: str | NoiseModel = "dawid-skene",
         unlabelled: Unlabelled = "drop",
         labels: Labels | None = None,
@@ -107,6 +122,8 @@ class NoisyLogisticRegression(VoteClassifier):
         self.method = method
         self.C = C
         self.joint = joint
+        self.volume = volume
+        self.class_shares = class_shares
         self.noise = noise
         self.unlabelled = unlabelled
         self.labels = labels
@@ -123,12 +140,18 @@ class NoisyLogisticRegression(VoteClassifier):
         check_number(self.C, name="C", low=0.0, strict=True)
         check_number(self.tol, name="tol", low=0.0, strict=True)
         check_integer(self.max_iter, name="max_iter", low=1)
+        check_number(self.volume, name="volume", low=0.0)
+        if self.volume and method == "mmse":
+            raise InvalidParameter(
+                f'volume is a term of a likelihood, got {self.volume} with method="mmse"; pass method="ml" or "map"'
+            )
         if self.joint and method == "mmse":
             raise InvalidParameter(
                 'joint=True maximises a likelihood, got method="mmse"; pass method="ml" or "map", or '
                 'NoisyLabelClassifier(…, strategy="alternation")'
             )
         features, votes, items = self._read(X, y)
+        self._shares = self._checked_shares(len(votes.classes))
         if self.joint and not votes.perfect:
             found, beliefs = self._fit_jointly(features, votes, items)
         else:
@@ -154,7 +177,22 @@ class NoisyLogisticRegression(VoteClassifier):
 
     def _objective(self, X: Any, loss: SoftTargets | NoisyLikelihood, n_classes: int) -> LogisticObjective:
         penalty = 0.0 if self.method == "ml" else 1 / self.C
-        return LogisticObjective(X, loss, n_classes, penalty, self.fit_intercept)
+        whole = WithVolume(loss, self.volume, self._shares) if self.volume else loss
+        return LogisticObjective(X, whole, n_classes, penalty, self.fit_intercept)
+
+    def _checked_shares(self, n_classes: int) -> Floats:
+        """The shares that `volume` pulls to."""
+        if isinstance(self.class_shares, str):
+            named = check_choice(self.class_shares, ["equal", "noise"], name="class_shares")
+            floored = np.maximum(np.asarray(self.noise_.prior_, dtype=float), 1e-12)
+            return np.full(n_classes, 1 / n_classes) if named == "equal" else floored / floored.sum()
+        shares = np.asarray(self.class_shares, dtype=float)
+        if shares.shape != (n_classes,) or not (shares > 0).all() or not np.isclose(shares.sum(), 1):
+            raise InvalidParameter(
+                f"class_shares must be {n_classes} positive numbers that sum to 1, got {shares.tolist()}; pass one for "
+                'each class in the order of labels.classes, or "equal"'
+            )
+        return shares
 
     def _start(self, objective: LogisticObjective) -> Floats:
         """The last coefficients if they are wanted; else none, and intercepts that give the prior.

@@ -1,0 +1,119 @@
+"""The volume of predictions: derivatives, what is largest, and what it finds where votes alone mislead."""
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+import trueup as tu
+from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, SoftTargets
+from trueup.estimators.volume_term import WithVolume
+from trueup.exceptions import InvalidParameter
+from trueup.training import NoisyLogisticRegression
+
+
+class Nothing:
+    """A loss that is 0, so that the volume is alone."""
+
+    def value_and_slope(self, scores):
+        return 0.0, np.zeros_like(scores)
+
+    def curvature(self, scores, direction):
+        return np.zeros_like(scores)
+
+
+def volume_of(scores, shares):
+    return -WithVolume(Nothing(), 1.0, np.asarray(shares)).value_and_slope(scores)[0] / len(scores)
+
+
+@pytest.mark.parametrize("kind", ["likelihood", "soft"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradient_and_hessian_product(kind, n_classes):
+    rng = np.random.default_rng(0)
+    X, chances = rng.normal(size=(30, 4)), rng.dirichlet([1.0] * n_classes, size=30)
+    loss = NoisyLikelihood(np.log(chances)) if kind == "likelihood" else SoftTargets(chances)
+    objective = LogisticObjective(X, WithVolume(loss, 0.6, rng.dirichlet([2.0] * n_classes)), n_classes, 0.7)
+    theta, direction = rng.normal(size=(2, objective.n_rows * 5))
+    assert check_grad(*(lambda t, k=k: objective.value_and_gradient(t)[k] for k in (0, 1)), theta, seed=0) < 1e-4
+    step = 1e-6
+    ahead, behind = (objective.value_and_gradient(theta + s * step * direction)[1] for s in (1, -1))
+    product = objective.hessian_product(theta, direction)
+    np.testing.assert_allclose(product, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-5)
+
+
+def test_equal_shares_give_the_published_term():
+    scores = np.random.default_rng(0).normal(size=(40, 3))
+    chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(volume_of(scores, [1 / 3] * 3), np.linalg.slogdet(chances.T @ chances / 40)[1])
+
+
+def test_sure_predictions_with_the_given_shares_are_the_widest():
+    shares, rng = np.array([0.6, 0.3, 0.1]), np.random.default_rng(1)
+    sure = 50.0 * np.eye(3)[np.repeat(range(3), [60, 30, 10])]
+    largest = volume_of(sure, shares)
+    np.testing.assert_allclose(largest, 3 * (shares * np.log(shares)).sum(), atol=1e-6)
+    others = [50.0 * np.eye(3)[rng.permutation(np.repeat(range(3), [a, 90 - a, 10]))] for a in (50, 59, 61, 80)]
+    others += [0.1 * sure, np.zeros((100, 3)), rng.normal(size=(100, 3))]
+    assert all(volume_of(other, shares) < largest - 1e-6 for other in others)
+
+
+def confused_crowd(seed, shares, *, n_features, together):
+    """Features tell four classes apart; of class 0 the crowd says 1 as often, of class 2 more often 3, often as one."""
+    rng = np.random.default_rng(seed)
+    says = [[0.45, 0.5, 0.03, 0.02], [0.1, 0.85, 0.03, 0.02], [0.02, 0.03, 0.4, 0.55], [0.02, 0.03, 0.05, 0.9]]
+    truth = rng.choice(4, size=1600, p=shares)
+    X = rng.normal(size=(1600, n_features)) + 3.0 * np.eye(4, n_features)[truth]
+    votes = np.full((800, 20), -1)
+    for i in range(800):
+        alone, all_say = rng.choice(4, size=3, p=says[truth[i]]), rng.choice(4, p=says[truth[i]])
+        votes[i, rng.choice(20, size=3, replace=False)] = np.where(rng.random(3) < together, all_say, alone)
+    return X[:800], tu.Labels.from_matrix(votes, classes=range(4)), X[800:], truth[800:]
+
+
+@pytest.mark.parametrize("shares", [(0.25,) * 4, (0.4, 0.3, 0.2, 0.1)], ids=["equal", "unequal"])
+@pytest.mark.parametrize(
+    ("n_features", "together", "gain"), [(8, 0.9, 0.2), (100, 0.3, 0.02)], ids=["err-together", "many-features"]
+)
+def test_finds_what_the_crowd_confuses(shares, n_features, together, gain):
+    scores = []
+    for seed in range(2):
+        X, labels, X_test, truth = confused_crowd(seed, shares, n_features=n_features, together=together)
+        models = (NoisyLogisticRegression(joint=True, C=0.01, volume=volume, tol=1e-5) for volume in (0.0, 1.0))
+        scores.append([model.fit(X, labels).score(X_test, truth) for model in models])
+    plain, wide = np.mean(scores, axis=0)
+    assert wide > max(0.85, plain + gain), (plain, wide)
+
+
+def test_known_shares_are_better_than_equal_ones():
+    shares = (0.5, 0.3, 0.15, 0.05)
+    X, labels, X_test, truth = confused_crowd(0, shares, n_features=8, together=0.5)
+    equal, known = (
+        NoisyLogisticRegression(joint=True, C=0.01, volume=1.0, class_shares=given, tol=1e-5).fit(X, labels)
+        for given in ("equal", shares)
+    )
+    assert known.score(X_test, truth) > equal.score(X_test, truth)
+
+
+def test_no_volume_is_the_likelihood(crowd):
+    X, labels, *_ = crowd
+    plain = NoisyLogisticRegression(joint=True).fit(X, labels)
+    little = NoisyLogisticRegression(joint=True, volume=1e-9).fit(X, labels)
+    np.testing.assert_allclose(little.coef_, plain.coef_, atol=1e-3)
+
+
+def test_solvers_agree(three_classes):
+    X, labels, _ = three_classes
+    found = [
+        NoisyLogisticRegression(volume=0.5, solver=solver, class_shares="equal").fit(X, labels)
+        for solver in ("lbfgs", "trust-ncg")
+    ]
+    np.testing.assert_allclose(found[0].predict_proba(X), found[1].predict_proba(X), atol=1e-3)
+
+
+def test_bad_input(crowd):
+    X, labels, *_ = crowd
+    with pytest.raises(InvalidParameter, match="volume is a term of a likelihood"):
+        NoisyLogisticRegression(method="mmse", volume=1.0).fit(X, labels)
+    with pytest.raises(InvalidParameter, match="class_shares must be 2 positive numbers that sum to 1"):
+        NoisyLogisticRegression(volume=1.0, class_shares=[0.5, 0.6]).fit(X, labels)
+    with pytest.raises(InvalidParameter, match="class_shares must be one of"):
+        NoisyLogisticRegression(volume=1.0, class_shares="flat").fit(X, labels)
