@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments._command import run_and_judge
+from experiments.su2024.equivalence import EQUIVALENCE
 from experiments.su2024.figures import FIGURES
 from experiments.su2024.information import INFORMATION_FIGURES
 from experiments.su2024.report import FOLDER
 from experiments.su2024.tables import TABLES, Answer
+from experiments.su2024.training_figures import TRAINING_FIGURES
+
+DRAWN = {**INFORMATION_FIGURES, **FIGURES, **TRAINING_FIGURES, **EQUIVALENCE}
 
 
 def run(name: str, *, out: Path, quick: bool = False) -> Answer:
@@ -25,13 +29,13 @@ def run(name: str, *, out: Path, quick: bool = False) -> Answer:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    return {**INFORMATION_FIGURES, **FIGURES}[name](out, quick=quick)
+    return DRAWN[name](out, quick=quick)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The commands; the status is 1 if a number disagrees with the paper's and expected.json does not say why."""
     parser = argparse.ArgumentParser(prog="python -m experiments.su2024", description=__doc__.splitlines()[0])
-    names = [*TABLES, *INFORMATION_FIGURES, *FIGURES]
+    names = [*TABLES, *DRAWN]
     parser.add_argument("what", nargs="+", choices=[*names, "all"], help="a table, a figure, or all", metavar="what")
     parser.add_argument("--out", type=Path, default=FOLDER / "output", help="folder of the figures")
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller grids; nothing is judged")

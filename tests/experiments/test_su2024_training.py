@@ -1,0 +1,207 @@
+"""Sections 5.4 and 5.5 of Su (2024): training and testing on votes alone; small versions of the figures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # neither experiments nor benchmarks are installed
+
+from experiments.su2024 import equivalence, training, training_figures  # noqa: E402
+from experiments.su2024.__main__ import main  # noqa: E402
+from experiments.su2024.report import checks, expected  # noqa: E402
+
+import trueup as tu  # noqa: E402
+from benchmarks import _training_ionosphere as benchmark  # noqa: E402
+
+
+def gaussians(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n) < 0.36).astype(np.int64)
+    return rng.normal(size=(n, 3)) + 1.2 * truth[:, None], truth
+
+
+@pytest.fixture
+def few_strengths(monkeypatch):
+    """One value of λ in place of twenty, and nothing kept of what other tests ran."""
+    monkeypatch.setattr(training, "STRENGTHS", (2.0,))
+    training.ionosphere_runs.cache_clear()
+    yield
+    training.ionosphere_runs.cache_clear()
+
+
+@pytest.fixture
+def ionosphere():
+    try:
+        return training.ionosphere()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+def test_votes_err_as_often_as_difficulty_and_fallibility_say():
+    n, fallibility = 40_000, (0.0, 0.3, 0.6)
+    truth = np.random.default_rng(1).integers(0, 2, n)
+    difficulty = np.repeat([0.0, 0.5], n // 2)
+    eta = np.array([1.0, 0.5, 1.0])
+    labels = training.su_votes(truth, difficulty, fallibility, eta, np.random.default_rng(2))
+    item, labeler, answer, _ = labels.vote_table()
+    for t, phi in enumerate(fallibility):
+        for delta in (0.0, 0.5):
+            mine = (labeler == t) & (difficulty[item] == delta)
+            wrong = (answer != truth[item])[mine].mean()
+            assert abs(wrong - (delta - delta * phi + phi) / 2) < 4 * np.sqrt(0.25 / mine.sum()), (t, delta)
+    assert abs((labeler == 1).mean() * len(item) / n - 0.5) < 0.02
+
+
+def test_a_split_is_stratified_and_panels_are_nested():
+    X, truth = gaussians(400)
+    split = training.split_of(X, truth, 3)
+    assert len(split.test) == 100
+    assert not set(split.train) & set(split.test)
+    assert abs(truth[split.test].mean() - truth.mean()) < 0.01
+    small, large = split.panel(5).labels, split.labels
+    assert small.n_labelers == 5
+    assert (small.votes != large.votes[:, : 5 * large.n_answers]).nnz == 0
+    assert (split.labels.select(labelers=[0]).votes_per_item == 1).all()
+
+
+def test_estimated_area_is_the_actual_one_where_labelers_never_err():
+    X, truth = gaussians(400)
+    split = training.split_of(X, truth, 0, fallibility=[0.0] * 3, difficulty=None, participation=(1.0, 1.0))
+    scores = training.trained_scores("ml", split, 2.0, split.noise)
+    judge = training.Judge(split.test_labels, split.noise)
+    # The approximate mean of a ratio and the clipping of operating points cost a little.
+    assert abs(judge.auc(scores) - training.actual_auc(split, scores)) < 0.006
+    low, high = training.auc_posterior(scores, split.test_labels, split.noise)[1:]
+    assert low <= training.actual_auc(split, scores) <= high + 1e-9
+
+
+def test_area_is_that_of_scikit_learn_on_actual_points():
+    X, truth = gaussians(200)
+    scores = X.sum(axis=1)
+    split = training.Split(X, truth, None, None, np.arange(0), np.arange(200))
+    assert training.area_under(training_figures.actual_roc(split, scores)) == pytest.approx(
+        roc_auc_score(truth, scores)
+    )
+
+
+def test_the_median_of_the_labelers_models_is_their_vote_at_every_threshold():
+    X, truth = gaussians(300)
+    split = training.split_of(X, truth, 1).panel(5)
+    scores = training.trained_scores("voting", split, 1.0, split.noise)
+    item, labeler, answer, _ = split.train_labels.vote_table()
+    each = [
+        LogisticRegression(C=1.0, max_iter=2000)
+        .fit(X[split.train][item[labeler == t]], answer[labeler == t])
+        .predict_proba(X[split.test])[:, 1]
+        for t in range(5)
+    ]
+    for threshold in (0.2, 0.5, 0.7):
+        assert ((scores > threshold) == ((np.array(each) > threshold).sum(axis=0) > 2)).all()
+
+
+def test_training_methods_are_one_where_votes_are_right():
+    X, truth = gaussians(300)
+    split = training.split_of(X, truth, 2, fallibility=[0.0] * 3, difficulty=None, participation=(1.0, 1.0))
+    ideal = training.trained_scores("ideal", split, 1.0, split.noise)
+    for name in training.CLASSIFIERS[1:]:
+        assert np.abs(training.trained_scores(name, split, 1.0, split.noise) - ideal).max() < 1e-3, name
+
+
+def test_the_chosen_model_has_the_largest_estimate_and_its_regret_is_actual():
+    X, truth = gaussians(200)
+    split = training.split_of(X, truth, 5)
+    found = training.chosen_model("ml", split, split.noise, lambda scores: -abs(scores.std() - 0.25))
+    again = [training.trained_scores("ml", split, s, split.noise) for s in training.STRENGTHS]
+    k = int(np.argmin([abs(scores.std() - 0.25) for scores in again]))
+    assert found.strength == training.STRENGTHS[k]
+    actual = [training.actual_auc(split, scores) for scores in again]
+    assert found.regret == pytest.approx(max(actual) - actual[k])
+
+
+def test_panels_equal_the_expert_in_information():
+    panels = equivalence.panels_for((0.6, 0.4))
+    told = {panel.name: panel.bits((0.6, 0.4)) for panel in panels}
+    expert = told.pop("expert")
+    assert told["5 better, his equal"] == pytest.approx(expert)
+    assert told["12 mediocre, his equal"] >= expert
+    assert tu.labelers.mutual_information(error=0.3, n_labelers=11, prior=(0.6, 0.4)).bits < expert
+    assert told["24 mediocre"] > expert > told["6 mediocre"] > told["1 mediocre"]
+
+
+def test_mediocre_labelers_test_as_well_as_their_equal():
+    runs = equivalence.testing_runs(3)
+    width = {name: each[:, 4].mean() for name, each in runs.items()}
+    assert width["1 mediocre"] > 3 * width["expert"] > 3.5 * width["24 mediocre"]
+    assert abs(width["12 mediocre, his equal"] / width["expert"] - 1) < 0.2
+
+
+@pytest.mark.data
+def test_ionosphere_is_the_papers(ionosphere):
+    X, truth = ionosphere
+    assert X.shape == (351, 34)
+    assert truth.sum() == 126
+
+
+@pytest.mark.data
+def test_training_without_truth_on_ionosphere(ionosphere, few_strengths, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(training, "CLASSIFIERS", ("ideal", "ml", "mmse"))
+    monkeypatch.setattr(training_figures, "NOISY", ("ml", "mmse"))
+    numbers = tmp_path / "numbers.json"
+    assert main(["figure20", "--quick", "--out", str(tmp_path), "--json", str(numbers)]) == 0
+    assert (tmp_path / "figure20.png").stat().st_size > 20_000
+    assert "|error|, Algorithm 1" in capsys.readouterr().out
+    errors = checks("figure20", json.loads(numbers.read_text(encoding="utf-8"))["figure20"])
+    errors = [c for c in errors if c.label.startswith("T = 13")]
+    assert len(errors) == 4
+    assert all(c.ours < 2 * c.at_most for c in errors)  # two splits are few
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_every_figure_is_drawn_and_what_is_compared_is_measured(ionosphere, few_strengths, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name, draw in {**training_figures.TRAINING_FIGURES, **equivalence.EQUIVALENCE}.items():
+        _, ours = draw(tmp_path, quick=True)
+        assert (tmp_path / f"{name}.png").stat().st_size > 20_000
+        known = [label for label in expected()[name]["limits"] if "T = 5" not in label and "T = 9" not in label]
+        assert set(known) <= set(ours), name
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_noise_may_be_learned_from_the_votes(ionosphere, few_strengths):
+    run = training.panel_run(training.shown_split(1), learned=True)
+    for name in training.CLASSIFIERS[1:]:
+        assert abs(run.chosen[name].actual - run.chosen["ideal"].actual) < 0.05, name
+        assert abs(run.auc[name][0] - run.chosen[name].actual) < 0.05, name
+
+
+def test_a_penalty_is_chosen_without_truth():
+    X, truth = gaussians(240)
+    X = np.c_[X, np.random.default_rng(1).normal(size=(240, 30))]  # much to be fitted wrongly
+    actual, chosen = benchmark.choices(training.split_of(X, truth, 4), (1e-6, 0.02, 1e3), 0)
+    assert actual.shape == (3,)
+    assert list(chosen) == list(benchmark.RULES)
+    assert actual.max() - actual[chosen["votes, cross-validation"]] < 0.05
+    assert actual.max() - actual[chosen["votes, test items"]] < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_thirteen_labelers_train_as_well_as_the_truth(ionosphere):
+    runs = training.ionosphere_runs(20, 13)
+    ideal = np.array([run.chosen["ideal"].actual for run in runs])
+    for name in ("ml", "mmse"):
+        actual = np.array([run.chosen[name].actual for run in runs])
+        assert abs((actual - ideal).mean()) < 0.01, name
+        assert np.abs([run.auc[name][0] - run.chosen[name].actual for run in runs]).mean() < 0.02, name
+        assert np.mean([run.chosen[name].regret for run in runs]) < 0.01, name
