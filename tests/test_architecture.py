@@ -97,7 +97,7 @@ ALLOWED_IN = {
     "estimators/noise_removal.py": {"sklearn"},
     "active/learned.py": {"sklearn"},
     "training/": {"sklearn"},
-    "training/torch.py": {"torch"},
+    "training/torch/": {"torch"},
     "cleaning/": {"sklearn", "joblib"},
     "report/": {"jinja2"},
     "demo.py": {"sklearn"},
@@ -109,7 +109,7 @@ LAZY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "torch"
 NOTHING_WITHOUT = (
     "noise/_numba",
     "metrics/_numba",
-    "training/torch.py",
+    "training/torch",
     "training/sklearn.py",
     "training/__init__.py",
     "training/_base.py",

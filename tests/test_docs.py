@@ -172,6 +172,8 @@ def public_modules() -> dict[str, types.ModuleType]:
     names = {name for name in trueup.__all__ if inspect.ismodule(getattr(trueup, name))} | {"checks"}
     folder = Path(trueup.__file__).parent
     names |= {path.parent.name for path in folder.glob("[!_]*/__init__.py")}
+    if importlib.util.find_spec("torch"):  # the only package in a package: it needs an extra
+        names.add("training.torch")
     return {"trueup": trueup} | {f"trueup.{n}": importlib.import_module(f"trueup.{n}") for n in sorted(names)}
 
 

@@ -1,0 +1,160 @@
+"""Confusion matrices as tables that votes are looked up in.
+
+A table has shape (n_labelers + 2, n_answers + 1, k). Behind the labelers stands the oracle, and behind her nobody,
+whose rows are zero; so is the row behind the last answer. A vote that is missing is -1 and finds one of these zeros by
+itself: nothing has to be masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from trueup._validation import check_distribution
+from trueup.exceptions import InvalidParameter
+from trueup.labels import Labels
+from trueup.noise import Confusion, NoiseModel
+from trueup.noise.base import TableModel
+
+__all__ = [
+    "CERTAIN",
+    "as_float",
+    "check_prior",
+    "log_table",
+    "matrices_of",
+    "oracle_logs",
+    "right_inverse",
+    "row_numbers",
+    "vote_table",
+]
+
+Floats = npt.NDArray[np.float64]
+
+FLOOR = 1e-10  # the least probability of an answer, as in the noise models; keeps logarithms and gradients finite
+CERTAIN = 1e3  # log-odds of a known truth: beyond what votes add up to, and exact to 1e-4 in single precision
+SINGULAR = 1e-6  # the smallest singular value from which a matrix can be inverted
+
+
+def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = True) -> tuple[Floats, Floats | None]:
+    """Confusion matrices of shape (n_labelers, n_classes, n_answers), and the prior where a noise model knows it.
+
+    Parameters
+    ----------
+    noise : NoiseModel, or array of shape (n_labelers, n_classes, n_answers)
+    labels : Labels, optional
+        Their labelers, in their order; by default those the model was fitted to.
+    multiply : bool
+        Whether the likelihood of an item's votes must be the product of what the matrices say of each.
+    """
+    if not isinstance(noise, NoiseModel):
+        known = Confusion(noise)  # checks
+        matrices = known.confusion_ if known.confusion_.ndim == 3 else known.confusion_[None]
+        if labels is not None:
+            known._check(labels)
+            matrices = known.confusion_for(labels)
+        return np.array(matrices), None
+    if not isinstance(noise, TableModel) or (
+        multiply and type(noise)._log_likelihood is not TableModel._log_likelihood
+    ):
+        raise InvalidParameter(
+            "a noise model is needed in which a confusion matrix of each labeler says all, got "
+            f"{type(noise).__name__}; pass e.g. DawidSkene, or take evidence from VoteDataset(X, labels, noise=…), "
+            "which works with any model"
+        )
+    if labels is not None:
+        noise._check(labels)
+        return np.array(noise.confusion_for(labels), dtype=float), np.array(noise.prior_)
+    if isinstance(noise, Confusion) and (noise.confusion_.ndim == 2 or isinstance(noise.matrices, Mapping)):
+        raise InvalidParameter(
+            "the labelers and their order are not known from these matrices, got no labels; pass labels="
+        )
+    if not hasattr(noise, "confusion_"):
+        raise InvalidParameter(
+            f"{type(noise).__name__} must be fitted, got one that is not; call noise.fit(labels) first"
+        )
+    return np.array(noise.confusion_, dtype=float), np.array(noise.prior_)
+
+
+def check_prior(prior: Any, known: Floats | None, n_classes: int | None) -> Floats | None:
+    """The prior that was given, else that of the noise model, else None."""
+    if prior is None:
+        return known
+    return check_distribution(prior, name="prior", n=n_classes)
+
+
+def as_float(values: npt.ArrayLike) -> torch.Tensor:
+    """Single precision; `module.double()` gives more."""
+    return torch.as_tensor(np.ascontiguousarray(values), dtype=torch.float32)
+
+
+def vote_table(values: npt.ArrayLike, oracle: npt.ArrayLike) -> torch.Tensor:
+    """The table of `values`, shape (n_labelers, n_answers, k), and of the oracle's votes, (n_answers, k)."""
+    values = np.asarray(values, dtype=float)
+    n_labelers, n_answers, k = values.shape
+    table = np.zeros((n_labelers + 2, n_answers + 1, k))
+    table[:n_labelers, :n_answers] = values
+    table[n_labelers, :n_answers] = oracle
+    return as_float(table)
+
+
+def oracle_logs(n_classes: int, n_answers: int) -> Floats:
+    """Log-likelihoods of the oracle's answers, shape (n_answers, n_classes)."""
+    logs = np.full((n_answers, n_classes), -CERTAIN)
+    np.fill_diagonal(logs, 0.0)
+    return logs
+
+
+def log_table(matrices: Floats) -> torch.Tensor:
+    """Log p(answer | class): the table that turns votes into evidence."""
+    logs = np.log(np.maximum(matrices, FLOOR)).transpose(0, 2, 1)
+    return vote_table(logs, oracle_logs(matrices.shape[1], matrices.shape[2]))
+
+
+def right_inverse(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None = None) -> Floats:
+    r"""Weights W with R W = I: unbiased estimates of the truth's indicator for each answer.
+
+    For square matrices these are the rows of :math:`R^{-1}`. With more answers than classes there are many; of these
+
+    .. math:: W = D^{-1} R^\top (R D^{-1} R^\top)^{-1}
+
+    has the least :math:`\sum_a d_a \lVert w_a \rVert^2`. If d are the frequencies of the answers, this is the least
+    variance, and the weights of each answer sum to 1.
+
+    Parameters
+    ----------
+    matrices : array of shape (..., n_classes, n_answers)
+    frequencies : array of shape (..., n_answers), optional
+        d; the same for all answers by default, which is the pseudo-inverse.
+
+    Returns
+    -------
+    array of shape (..., n_answers, n_classes)
+        nan where a matrix cannot be inverted.
+
+    Examples
+    --------
+    >>> right_inverse([[0.8, 0.2], [0.2, 0.8]]).round(3)
+    array([[ 1.333, -0.333],
+           [-0.333,  1.333]])
+    """
+    R = np.asarray(matrices, dtype=float)
+    d = np.ones(R.shape[-1]) if frequencies is None else np.maximum(np.asarray(frequencies, dtype=float), FLOOR)
+    transposed = np.swapaxes(R, -1, -2) / d[..., None]
+    usable = np.linalg.svd(R, compute_uv=False)[..., -1] >= SINGULAR
+    gram = np.where(usable[..., None, None], R @ transposed, np.eye(R.shape[-2]))
+    return np.where(usable[..., None, None], transposed @ np.linalg.inv(gram), np.nan)
+
+
+def row_numbers(n_labelers: int, n_answers: int) -> torch.Tensor:
+    """The row of each vote among those of the labelers, the oracle's and one of zeros; (n_labelers + 2, n_answers + 1).
+
+    For tables that are learned: their rows are (labeler, answer), flat, and only the last is a row of zeros.
+    """
+    nobody = (n_labelers + 1) * n_answers
+    rows = np.full((n_labelers + 2, n_answers + 1), nobody)
+    rows[:-1, :-1] = np.arange(nobody).reshape(n_labelers + 1, n_answers)
+    return torch.as_tensor(rows)

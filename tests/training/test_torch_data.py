@@ -1,0 +1,232 @@
+"""VoteDataset: rows and votes belong together, whatever X is and however batches are fetched."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch.utils.data import DataLoader
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training.torch import MMSELoss, NoisyLikelihoodLoss, VoteDataset, Votes
+
+KNOWN = tu.noise.Confusion([[[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]]] * 3, prior=[0.5, 0.3, 0.2])
+MATRIX = [[0, 1, -1], [1, 1, 1], [-1, -1, -1], [-1, 0, -1], [2, -1, 2]]
+
+
+@pytest.fixture
+def labels():
+    with pytest.warns(tu.exceptions.DataWarning, match="1 of 5 items have no votes"):
+        return tu.Labels.from_matrix(MATRIX)
+
+
+def dense(votes, n_labelers=3):
+    """Votes as a matrix of items by labelers again."""
+    out = np.full((len(votes.answers), n_labelers), -1)
+    item, place = np.nonzero(votes.labelers.numpy() >= 0)
+    out[item, votes.labelers.numpy()[item, place]] = votes.answers.numpy()[item, place]
+    return out.tolist()
+
+
+def test_votes_come_with_their_rows(labels):
+    X = np.arange(10.0).reshape(5, 2)
+    data = VoteDataset(X, labels)
+    assert len(data) == 4
+    assert data.rows.tolist() == [0, 1, 3, 4]  # the item without votes is left out
+    assert (data.n_classes, data.n_labelers, data.n_answers) == (3, 3, 3)
+    x, votes = data[[0, 1, 2, 3]]
+    assert x.tolist() == X[data.rows].tolist()
+    assert dense(votes) == [MATRIX[i] for i in data.rows]
+    x, votes = data[2]
+    assert x.tolist() == [6.0, 7.0]
+    assert votes.labelers.shape == (3,)
+    assert x.dtype == torch.float32
+    assert votes.answers.dtype == votes.labelers.dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: X,
+        lambda X: X.tolist(),
+        torch.from_numpy,
+        sparse.csr_array,
+        sparse.coo_array,
+        lambda X: pytest.importorskip("pandas").DataFrame(X, index=list("edcba")),
+    ],
+    ids=["array", "list", "tensor", "csr", "coo", "frame"],
+)
+def test_any_kind_of_rows(labels, make):
+    X = np.arange(10.0).reshape(5, 2)
+    for unlabelled in ("drop", "prior"):
+        data = VoteDataset(make(X), labels, unlabelled=unlabelled)
+        batches = [x for x, _ in data.loader(2, shuffle=False)]
+        np.testing.assert_array_equal(torch.cat(batches), X[data.rows])
+        assert data[0][0].tolist() == [0.0, 1.0]
+
+
+def test_rows_of_any_shape_and_type(labels):
+    images = torch.arange(5 * 2 * 3, dtype=torch.uint8).reshape(5, 2, 3)
+    assert VoteDataset(images, labels)[0][0].dtype == torch.float32
+    x, _ = VoteDataset(images, labels, dtype=None)[[3, 0]]
+    assert x.dtype == torch.uint8
+    torch.testing.assert_close(x, images[[4, 0]])
+
+
+@pytest.mark.parametrize("noise", [None, KNOWN], ids=["votes", "evidence"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loaders_agree(labels, noise, workers):
+    data = VoteDataset(np.arange(5.0)[:, None], labels, noise=noise)
+    usual = DataLoader(data, batch_size=3, num_workers=workers)
+    for (x, target), (x_fast, fast) in zip(usual, data.loader(3, shuffle=False), strict=True):
+        torch.testing.assert_close(x, x_fast)
+        assert type(target) is type(fast)
+        torch.testing.assert_close(target, fast)
+    if noise is None:
+        assert isinstance(fast, Votes)
+
+
+def test_the_order_is_that_of_the_generator(labels):
+    data = VoteDataset(np.arange(5.0)[:, None], labels)
+
+    def order(seed):
+        return torch.cat([x for x, _ in data.loader(1, generator=torch.Generator().manual_seed(seed))]).ravel().tolist()
+
+    assert order(0) == order(0)
+    assert sorted(order(1)) == [0.0, 1.0, 3.0, 4.0]
+    assert len(list(data.loader(3, drop_last=True))) == 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_batches_go_to_the_gpu(labels):
+    data = VoteDataset(np.arange(5.0)[:, None], labels)
+    for x, votes in data.loader(2, shuffle=False, pin_memory=True):
+        assert x.is_pinned()
+        assert votes.answers.is_pinned()
+        there = votes.to("cuda", non_blocking=True)
+        assert isinstance(there, Votes)
+        assert there.labelers.device.type == "cuda"
+        logits = torch.zeros(len(x), 3, device="cuda")
+        assert torch.isfinite(NoisyLikelihoodLoss(KNOWN.confusion_).to("cuda")(logits, there))
+
+
+def test_items_without_votes(labels):
+    X = np.zeros((5, 1))
+    data = VoteDataset(X, labels, unlabelled="prior")
+    assert data[2][1].answers.tolist() == [-1, -1, -1]
+    assert VoteDataset(X, labels, unlabelled="prior", noise=KNOWN)[2][1].tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(InvalidLabels, match="every item must have a vote"):
+        VoteDataset(X, labels, unlabelled="error")
+
+
+def test_gold_is_a_vote_of_the_oracle_or_certain_evidence(labels):
+    labels = labels.with_gold({0: 2, 2: 0})
+    X = np.zeros((5, 1))
+    data = VoteDataset(X, labels)
+    assert len(data) == 5  # what is known needs no vote
+    assert data[0][1].labelers.tolist() == [0, 1, 3]
+    assert data[0][1].answers.tolist() == [0, 1, 2]
+    assert data[2][1].labelers.tolist() == [3, -1, -1]
+    certain = VoteDataset(X, labels, noise=KNOWN)
+    assert certain[0][1].argmax() == 2
+    assert torch.isfinite(certain[0][1]).all()
+    everything, logits = list(range(5)), torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    noise = certain.noise_
+    by_votes = MMSELoss(noise).beliefs(logits, data[everything][1])
+    by_evidence = MMSELoss(prior=certain.prior).beliefs(logits, certain[everything][1])
+    np.testing.assert_allclose(by_votes, noise.posterior(labels), atol=1e-5)
+    np.testing.assert_allclose(by_evidence, noise.posterior(labels), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "glad", "majority", "subtypes"])
+def test_evidence_of_any_noise_model(three_classes, name):
+    X, labels, _ = three_classes
+    data = VoteDataset(X, labels, noise=name)
+    logits = torch.zeros(len(data), 3)
+    beliefs = MMSELoss(prior=data.prior).beliefs(logits, data[list(range(len(data)))][1])
+    np.testing.assert_allclose(beliefs, data.noise_.posterior(labels)[data.rows], atol=1e-4)
+    assert (data.confusion is None) == (name in ("glad", "subtypes"))
+
+
+def test_a_fitted_model_is_not_fitted_again(three_classes):
+    X, labels, _ = three_classes
+    noise = tu.noise.DawidSkene().fit(labels)
+    before = noise.confusion_.copy()
+    part = labels.select(items=labels.items[:40])
+    data = VoteDataset(X[:40], part, noise=noise)
+    assert data.noise_ is noise
+    np.testing.assert_array_equal(noise.confusion_, before)
+    fresh = tu.noise.DawidSkene()
+    assert VoteDataset(X, labels, noise=fresh).noise_ is not fresh
+    assert not hasattr(fresh, "prior_")
+
+
+def test_repeated_votes_and_abstentions():
+    frame = {
+        "item": [0, 0, 0, 1, 1, 1],
+        "labeler": list("aabaab"),
+        "label": ["x", "x", "?", "y", "y", "x"],
+    }
+    with pytest.warns(tu.exceptions.DataWarning, match="more than once|repeated"):
+        labels = tu.Labels.from_frame(frame, abstain="?", abstain_policy="answer")
+    data = VoteDataset(np.zeros((2, 1)), labels)
+    assert data.n_answers == 3
+    assert data[0][1].labelers.tolist() == [0, 0, 1]
+    assert data[0][1].answers.tolist() == [0, 0, 2]
+    matrices = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 2))
+    _, votes = data[[0, 1]]
+    found = NoisyLikelihoodLoss(matrices, reduction="none")(torch.zeros(2, 2), votes)
+    said = [matrices[0, :, 0] ** 2 * matrices[1, :, 2], matrices[0, :, 1] ** 2 * matrices[1, :, 0]]
+    np.testing.assert_allclose(found, -np.log(np.array(said).mean(axis=1)), rtol=1e-5)
+
+
+def test_names_and_orders_do_not_matter(three_classes):
+    X, labels, _ = three_classes
+    frame = labels.to_frame(backend="pandas")
+    frame["labeler"] = frame["labeler"].map(lambda name: f"labeler {9 - name}")  # the order turns round
+    other = tu.Labels.from_frame(frame)
+    logits = torch.randn(labels.n_items, 3, generator=torch.Generator().manual_seed(0))
+    everything = list(range(labels.n_items))
+    values = []
+    for those in (labels, other):
+        noise = tu.noise.DawidSkene().fit(those)
+        values.append(NoisyLikelihoodLoss(noise)(logits, VoteDataset(X, those)[everything][1]).item())
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda good: VoteDataset(np.zeros((4, 1)), good), InvalidLabels, "got 4 rows and 5 items"),
+        (lambda good: VoteDataset(np.zeros((5, 1)), np.zeros(5)), InvalidLabels, "labels must be Labels"),
+        (lambda good: VoteDataset(3.0, good), InvalidParameter, "must have rows"),
+        (lambda good: VoteDataset(np.zeros((5, 1)), good, unlabelled="keep"), InvalidParameter, "unlabelled"),
+        (lambda good: VoteDataset(np.zeros((5, 1)), good, noise="dawid"), InvalidParameter, "did you mean"),
+        (
+            lambda good: VoteDataset(np.zeros((2, 1)), tu.Labels.from_matrix([[0, 0], [1, 1]], classes=[0, 1, 2])),
+            InvalidLabels,
+            "every class needs a vote",
+        ),
+        (lambda good: VoteDataset(np.zeros((5, 1)), good).loader(0), InvalidParameter, "batch_size"),
+    ],
+)
+def test_bad_input_is_said_in_one_sentence(labels, call, error, words):
+    with pytest.raises(error) as caught:
+        call(labels)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_torch_one_sentence_says_what_to_install():
+    code = (
+        "import sys, trueup.training\nsys.modules['torch'] = None\n"
+        "try:\n    import trueup.training.torch\n"
+        "except trueup.exceptions.MissingExtra as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (
+        "trueup.training.torch needs torch, which is not installed: pip install 'trueup[torch]'"
+    )

@@ -1,0 +1,350 @@
+"""NoiseLayer and CrowdLayer: gradients, special cases, and what regularisation recovers."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training.torch import CrowdLayer, NoiseLayer, NoisyLikelihoodLoss, VoteDataset, Votes
+
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")),
+]
+
+
+def drawn(*, n_answers=3, n_labelers=4, seed=0):
+    rng = np.random.default_rng(seed)
+    matrices = rng.dirichlet(np.full(n_answers, 3.0), size=(n_labelers, 3))
+    votes = rng.integers(-1, n_answers, size=(10, n_labelers))
+    votes[1] = -1
+    return matrices, torch.tensor(rng.normal(size=(10, 3))), torch.tensor(votes)
+
+
+# ---------------------------------------------------------------------- NoiseLayer
+
+
+def test_noise_layer_mixes_by_its_matrix():
+    matrices, logits, _ = drawn(n_answers=4)
+    layer = NoiseLayer(3, 4, init=matrices[0])
+    expected = torch.softmax(logits, 1) @ torch.tensor(matrices[0])
+    torch.testing.assert_close(layer(logits.float()).exp(), expected.float(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(layer.matrix, torch.tensor(matrices[0]).float(), rtol=1e-5, atol=1e-6)
+
+
+def test_noise_layer_starts_near_the_identity():
+    layer = NoiseLayer(5)
+    torch.testing.assert_close(layer.matrix.diagonal(), torch.full((5,), 0.95))
+    torch.testing.assert_close(layer.matrix.sum(dim=1), torch.ones(5))
+
+
+def test_noise_layer_that_is_sure_gives_cross_entropy():
+    _, logits, _ = drawn()
+    truth = torch.arange(10) % 3
+    log_p = NoiseLayer(3, init=1 - 1e-7)(logits)
+    torch.testing.assert_close(
+        nn.functional.nll_loss(log_p, truth), nn.functional.cross_entropy(logits, truth), rtol=1e-3, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("n_answers", [3, 4])
+def test_gradients_are_those_of_finite_differences(joint, n_answers):
+    matrices, logits, votes = drawn(n_answers=n_answers)
+    layer = CrowdLayer(4, 3, n_answers, init=matrices, trace_weight=0.3, volume_weight=0.2).double()
+    weight, logits = layer.weight.detach().clone().requires_grad_(), logits.requires_grad_()
+
+    def value(f, w, reduction):
+        return torch.func.functional_call(_Loss(layer), {"layer.weight": w}, (f, votes, joint, reduction))
+
+    for reduction in ("mean", "sum", "none"):
+        assert torch.autograd.gradcheck(lambda f, w, how=reduction: value(f, w, how), (logits, weight))
+    forward = _Forward(layer)
+    assert torch.autograd.gradcheck(
+        lambda f, w: torch.func.functional_call(forward, {"layer.weight": w}, (f,)), (logits, weight)
+    )
+    noise = NoiseLayer(3, n_answers, trace_weight=0.2).double()
+    start = noise.weight.detach().clone().requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda f, w: torch.func.functional_call(noise, {"weight": w}, (f,)), (logits, start)
+    )
+
+
+class _Loss(nn.Module):
+    """`CrowdLayer.loss` as a module, so that its parameters can be replaced."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, logits, votes, joint, reduction):
+        return self.layer.loss(logits, votes, joint=joint, reduction=reduction)
+
+
+class _Forward(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, logits):
+        return self.layer(logits)
+
+
+def test_dropout_leaves_classes_out_and_keeps_probabilities():
+    logits = torch.tensor([[3.0, 0.0, 0.0]]).expand(4000, 3)
+    layer = NoiseLayer(3, init=0.9, dropout=0.3)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        found = layer(logits).exp()
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(4000))
+    first = found[:, 0]
+    assert ((first > 0.8).float().mean() - 0.7 - 0.3**3).abs() < 0.03  # kept, or all were dropped
+    layer.eval()
+    torch.testing.assert_close(layer(logits), NoiseLayer(3, init=0.9)(logits))
+
+
+# ---------------------------------------------------------------------- CrowdLayer
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_crowd_layer_by_loops(device):
+    matrices, logits, votes = drawn(n_answers=4)
+    layer = CrowdLayer(4, 3, 4, init=matrices, trace_weight=0.0).to(device)
+    chances = torch.softmax(logits, 1).numpy()
+    said = np.einsum("iy,rya->ira", chances, matrices)
+    each, joint = np.zeros(10), np.zeros(10)
+    for i, row in enumerate(votes.tolist()):
+        product = chances[i].copy()
+        for labeler, answer in enumerate(row):
+            if answer >= 0:
+                each[i] -= np.log(said[i, labeler, answer])
+                product *= matrices[labeler, :, answer]
+        joint[i] = -np.log(product.sum())
+    scores = logits.float().to(device)
+    np.testing.assert_allclose(layer(scores).exp().detach().cpu(), said, rtol=1e-4)
+    for target in (votes.to(device), Votes.from_matrix(votes).to(device)):
+        for expected, how in ((each, False), (joint, True)):
+            found = layer.loss(scores, target, joint=how, reduction="none").detach().cpu().numpy()
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+            assert layer.loss(scores, target, joint=how).item() == pytest.approx(expected.mean(), rel=1e-4)
+            assert layer.loss(scores, target, joint=how, reduction="sum").item() == pytest.approx(
+                expected.sum(), rel=1e-4
+            )
+
+
+def test_joint_with_fixed_matrices_is_the_noisy_likelihood():
+    matrices, logits, votes = drawn()
+    found = CrowdLayer(4, 3, init=matrices, trace_weight=0.0).double().loss(logits, votes, joint=True)
+    torch.testing.assert_close(found, NoisyLikelihoodLoss(matrices).double()(logits, votes), rtol=1e-4, atol=1e-5)
+
+
+def test_perfect_labelers_give_cross_entropy_for_each_vote():
+    _, logits, _ = drawn()
+    truth = torch.arange(10) % 3
+    layer = CrowdLayer(2, 3, init=1 - 1e-9, trace_weight=0.0)
+    votes = truth[:, None].expand(10, 2)
+    expected = nn.functional.cross_entropy(logits, truth)
+    torch.testing.assert_close(layer.loss(logits, votes), 2 * expected, rtol=2e-3, atol=2e-3)
+    torch.testing.assert_close(layer.loss(logits, votes, joint=True), expected, rtol=2e-3, atol=2e-3)
+
+
+def test_the_penalty_is_the_mean_trace():
+    matrices, logits, votes = drawn(n_answers=4)
+    plain, punished = (CrowdLayer(4, 3, 4, init=matrices, trace_weight=w) for w in (0.0, 0.5))
+    trace = np.trace(matrices, axis1=1, axis2=2).mean()
+    assert punished.penalty().item() == pytest.approx(0.5 * trace, rel=1e-5)
+    for joint in (False, True):
+        values = [layer.loss(logits.float(), votes, joint=joint).item() for layer in (plain, punished)]
+        assert values[1] - values[0] == pytest.approx(0.5 * trace, rel=1e-4)
+        values = [layer.loss(logits.float(), votes, joint=joint, reduction="sum").item() for layer in (plain, punished)]
+        assert values[1] - values[0] == pytest.approx(10 * 0.5 * trace, rel=1e-4)
+    assert (
+        NoiseLayer(3, init=matrices[0][:, :3] / matrices[0][:, :3].sum(1, keepdims=True), trace_weight=2.0).penalty()
+        > 0
+    )
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_volume_is_that_of_logistic_regression(reduction):
+    matrices, logits, votes = drawn()
+    plain, wide = (CrowdLayer(4, 3, init=matrices, volume_weight=v).double() for v in (0.0, 0.7))
+    difference = plain.loss(logits, votes, reduction=reduction) - wide.loss(logits, votes, reduction=reduction)
+    chances = torch.softmax(logits, 1).numpy()
+    expected = 0.7 * np.linalg.slogdet(chances.T @ chances / 10 + 1e-5 * np.eye(3))[1]
+    times = {"mean": 1, "sum": 10, "none": 0}[reduction]
+    torch.testing.assert_close(difference, torch.full_like(difference, times * expected))
+
+
+def test_the_volume_of_predictions_that_are_all_alike_is_finite():
+    layer = CrowdLayer(4, 3, volume_weight=1.0)
+    logits = torch.zeros(6, 3, requires_grad=True)
+    loss = layer.loss(logits, torch.zeros(6, 4, dtype=torch.long))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(logits.grad).all()
+
+
+def test_the_volume_finds_what_the_whole_crowd_confuses():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=600)
+    X = torch.tensor(rng.normal(size=(600, 5)) + 3 * np.eye(3, 5)[truth], dtype=torch.float32)
+    looks = np.where((truth == 0) & (rng.random(600) < 0.55), 1, truth)
+    votes = torch.tensor(np.where(rng.random((600, 5)) < 0.85, looks[:, None], rng.integers(3, size=(600, 5))))
+    noise = tu.noise.DawidSkene().fit(tu.Labels.from_matrix(votes.numpy()))
+    right = {}
+    for weight in (0.0, 1.0):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            network = nn.Linear(5, 3)
+        layer = CrowdLayer(5, 3, init=noise, volume_weight=weight)
+        parameters = [*network.parameters(), *layer.parameters()]
+        trained(lambda layer=layer, network=network: layer.loss(network(X), votes, joint=True), parameters, steps=300)
+        right[weight] = float((network(X).argmax(1).numpy() == truth).mean())
+    assert right[0.0] < 0.85
+    assert right[1.0] > 0.93
+
+
+def test_the_oracle_teaches_the_network_and_the_labelers():
+    layer = CrowdLayer(1, 2, init=0.7, trace_weight=0.0)
+    logits = torch.zeros(1, 2, requires_grad=True)
+    votes = Votes(torch.tensor([[0, 1]]), torch.tensor([[0, 1]]))  # the labeler says 0, the oracle 1
+    layer.loss(logits, votes, joint=True).backward()
+    torch.testing.assert_close(logits.grad, torch.tensor([[0.5, -0.5]]), rtol=1e-4, atol=1e-4)
+    slope = layer.weight.grad[0]  # (answers, classes): only what the labeler does with a 1 is learned
+    assert slope[0, 1] < 0 < slope[1, 1]
+    assert slope[:, 0].abs().max() < 1e-4
+
+
+def test_only_labelers_who_voted_get_a_gradient_and_the_sizes_are_those_of_the_votes():
+    layer = CrowdLayer(5000, 3, trace_weight=0.0)
+    votes = Votes(torch.tensor([[7, 4999], [7, -1]]), torch.tensor([[0, 2], [1, -1]]))
+    layer.loss(torch.randn(2, 3, generator=torch.Generator().manual_seed(0)), votes).backward()
+    touched = torch.nonzero(layer.weight.grad.abs().sum(dim=(1, 2))).ravel().tolist()
+    assert touched == [7, 4999]
+
+
+def test_it_starts_from_a_noise_model(three_classes):
+    _, labels, _ = three_classes
+    noise = tu.noise.DawidSkene().fit(labels)
+    layer = CrowdLayer(labels.n_labelers, labels.n_classes, init=noise)
+    np.testing.assert_allclose(layer.matrices.detach(), noise.confusion_, atol=1e-3)
+    part = labels.select(labelers=labels.labelers[[3, 0]])
+    layer = CrowdLayer(2, 3, init=noise, labels=part)
+    np.testing.assert_allclose(layer.matrices.detach(), noise.confusion_for(part), atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of torch 2.11 itself
+@pytest.mark.parametrize("device", DEVICES)
+def test_autocast_and_compilation(device):
+    matrices, logits, votes = drawn()
+    layer = CrowdLayer(4, 3, init=matrices, volume_weight=0.2).to(device)
+    noise = NoiseLayer(3, init=matrices[0]).to(device)
+    scores, target = logits.float().to(device), Votes.from_matrix(votes).to(device)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        half = [layer.loss(scores.bfloat16(), target), layer(scores.bfloat16()), noise(scores.bfloat16())]
+    full = [layer.loss(scores, target), layer(scores), noise(scores)]
+    for found, expected in zip(half, full, strict=True):
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+    for call, arguments in ((layer.loss, (scores, target)), (layer, (scores,)), (noise, (scores,))):
+        torch._dynamo.reset()
+        torch.testing.assert_close(
+            torch.compile(call, backend="aot_eager", fullgraph=True)(*arguments), call(*arguments)
+        )
+
+
+def trained(loss, parameters, *, steps=200, rate=0.1):
+    optimiser = torch.optim.Adam(parameters, lr=rate)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        loss().backward()
+        optimiser.step()
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """Items of three kinds, each of one class, with a vote or two of four labelers who are right 7 times in 10."""
+    rng = np.random.default_rng(0)
+    matrices = np.array([np.full((3, 3), 0.15) + np.eye(3) * 0.55] * 4)
+    truth = rng.integers(3, size=1200)
+    votes = np.array([[rng.choice(3, p=matrices[r, y]) for r in range(4)] for y in truth])
+    votes[rng.random(votes.shape) < 0.6] = -1
+    # What the truth would tell of them: the matrices of these very votes.
+    counts = np.array(
+        [[[np.sum((votes[:, r] == a) & (truth == y)) for a in range(3)] for y in range(3)] for r in range(4)]
+    )
+    return truth, torch.tensor(votes), counts / counts.sum(axis=2, keepdims=True)
+
+
+def test_the_trace_recovers_matrices_from_a_start_that_trusts_too_much(cells):
+    # The likelihood of single votes leaves open whether the network or the labelers doubt: p(y|x) A is all that shows.
+    truth, votes, matrices = cells
+    x, target = torch.tensor(truth), Votes.from_matrix(votes)
+    errors, sure = [], []
+    for weight in (0.0, 0.1):
+        network, layer = nn.Embedding(3, 3), CrowdLayer(4, 3, init=0.95, trace_weight=weight)
+        nn.init.zeros_(network.weight)
+        parameters = [*network.parameters(), *layer.parameters()]
+        trained(lambda net=network, crowd=layer: crowd.loss(net(x), target), parameters)
+        errors.append(np.abs(layer.matrices.detach().numpy() - matrices).mean())
+        sure.append(torch.softmax(network.weight, 1).diagonal().mean().item())
+    assert errors[1] < 0.03 < 0.06 < errors[0]
+    assert sure[1] > 0.95 > 0.85 > sure[0]
+
+
+def test_all_votes_together_need_no_trace(cells):
+    # Labelers who vote on the same items vouch for each other: the joint likelihood has one answer.
+    truth, votes, matrices = cells
+    network, layer = nn.Embedding(3, 3), CrowdLayer(4, 3, init=0.8, trace_weight=0.0)
+    nn.init.zeros_(network.weight)
+    x, target = torch.tensor(truth), Votes.from_matrix(votes)
+    trained(lambda: layer.loss(network(x), target, joint=True), [*network.parameters(), *layer.parameters()])
+    assert np.abs(layer.matrices.detach().numpy() - matrices).mean() < 0.03
+    assert torch.softmax(network.weight, 1).diagonal().mean() > 0.95
+
+
+def test_the_noise_layer_takes_the_noise_from_the_network(cells):
+    truth, votes, matrices = cells
+    given = votes[:, 0] >= 0
+    x, noisy = torch.tensor(truth)[given], votes[given, 0]
+    network, layer = nn.Embedding(3, 3), NoiseLayer(3, trace_weight=0.1)
+    nn.init.zeros_(network.weight)
+    trained(
+        lambda: nn.functional.nll_loss(layer(network(x)), noisy) + layer.penalty(),
+        [*network.parameters(), *layer.parameters()],
+    )
+    np.testing.assert_allclose(layer.matrix.detach(), matrices[0], atol=0.03)
+    assert torch.softmax(network.weight, 1).diagonal().min() > 0.95
+
+
+def test_the_data_set_and_the_layer_know_the_same_labelers(three_classes):
+    X, labels, _ = three_classes
+    data = VoteDataset(X, labels)
+    layer = CrowdLayer(data.n_labelers, data.n_classes, data.n_answers)
+    x, votes = next(iter(data.loader(16, shuffle=False)))
+    assert torch.isfinite(layer.loss(x @ torch.zeros(3, 3), votes))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: CrowdLayer(0, 3), InvalidParameter, "n_labelers"),
+        (lambda: CrowdLayer(2, 3, 2), InvalidParameter, "n_answers"),
+        (lambda: CrowdLayer(2, 3, init=0.2), InvalidParameter, "init must be a number"),
+        (lambda: CrowdLayer(2, 3, init=np.full((4, 3, 3), 1 / 3)), InvalidParameter, "(2, 3, 3)"),
+        (lambda: CrowdLayer(2, 3, trace_weight=-1.0), InvalidParameter, "trace_weight"),
+        (lambda: CrowdLayer(2, 3).loss(torch.zeros(2, 3), torch.zeros(2, 3)), InvalidLabels, "got a tensor of float32"),
+        (lambda: CrowdLayer(2, 3).loss(torch.zeros(2, 3), torch.zeros(3, 2).long()), InvalidLabels, "same items"),
+        (lambda: CrowdLayer(2, 3)(torch.zeros(2, 4)), InvalidParameter, "(batch, 3)"),
+        (lambda: NoiseLayer(3, dropout=1.5), InvalidParameter, "dropout"),
+        (lambda: NoiseLayer(3, init=np.eye(2)), InvalidParameter, "(3, 3)"),
+        (lambda: NoiseLayer(3, init=1.0), InvalidParameter, "init"),
+    ],
+)
+def test_bad_input_is_said_in_one_sentence(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

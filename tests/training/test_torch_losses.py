@@ -1,0 +1,308 @@
+"""MMSELoss and NoisyLikelihoodLoss: gradients, special cases, every form a target may have, precision, compilation."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training.torch import MMSELoss, NoisyLikelihoodLoss, VoteDataset, Votes
+
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")),
+]
+LOSSES = [MMSELoss, NoisyLikelihoodLoss]
+
+
+def drawn(*, n_items=12, n_labelers=5, n_classes=3, n_answers=3, seed=0):
+    """Matrices, a prior, logits in double precision and votes with gaps; the second item has no vote at all."""
+    rng = np.random.default_rng(seed)
+    matrices = rng.dirichlet(np.ones(n_answers), size=(n_labelers, n_classes))
+    prior = rng.dirichlet(np.full(n_classes, 5.0))
+    votes = rng.integers(n_answers, size=(n_items, n_labelers))
+    votes[rng.random(votes.shape) < 0.4] = -1
+    votes[1] = -1
+    logits = torch.tensor(rng.normal(size=(n_items, n_classes)) * 2, requires_grad=True)
+    return matrices, prior, logits, torch.tensor(votes)
+
+
+def likelihoods(matrices, votes):
+    """P(votes | class) by loops."""
+    out = np.ones((len(votes), matrices.shape[1]))
+    for i, row in enumerate(votes.tolist()):
+        for labeler, answer in enumerate(row):
+            if answer >= 0:
+                out[i] *= matrices[labeler, :, answer]
+    return out
+
+
+def made(kind, matrices, prior=None, **options):
+    return kind(matrices, prior=prior, **options) if kind is MMSELoss else kind(matrices, **options)
+
+
+def test_values_are_those_of_the_formulas():
+    matrices, prior, logits, votes = drawn(n_answers=4)
+    chances = torch.softmax(logits, 1).detach().numpy()
+    said = likelihoods(matrices, votes)
+    posterior = prior * said / (prior * said).sum(axis=1, keepdims=True)
+    mmse = MMSELoss(matrices, prior=prior, reduction="none")(logits, votes).detach().numpy()
+    np.testing.assert_allclose(mmse, -(posterior * np.log(chances)).sum(axis=1), rtol=1e-6)
+    likelihood = NoisyLikelihoodLoss(matrices, reduction="none")(logits, votes).detach().numpy()
+    np.testing.assert_allclose(likelihood, -np.log((chances * said).sum(axis=1)), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("form", ["votes", "matrix", "evidence"])
+def test_gradients_are_those_of_finite_differences(kind, reduction, form):
+    matrices, prior, logits, votes = drawn()
+    loss = made(kind, matrices, prior, reduction=reduction).double()
+    target = {
+        "votes": Votes.from_matrix(votes),
+        "matrix": votes,
+        "evidence": torch.tensor(np.log(likelihoods(matrices, votes))),
+    }[form]
+    assert torch.autograd.gradcheck(lambda f: loss(f, target), (logits,))
+    assert torch.autograd.gradgradcheck(lambda f: loss(f, target), (logits,))
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_form_of_the_target_gives_the_same(kind, device):
+    matrices, prior, logits, votes = drawn()
+    logits = logits.detach().float().to(device)
+    loss = made(kind, matrices, prior).to(device)
+    evidence = torch.tensor(np.log(likelihoods(matrices, votes)), dtype=torch.float32)
+    narrow = Votes.from_matrix(votes)
+    mixed = Votes(torch.arange(5).expand(12, 5), votes)  # a labeler may be named who did not vote
+    found = [loss(logits, target.to(device)).item() for target in (votes, narrow, mixed, evidence)]
+    np.testing.assert_allclose(found, found[0], rtol=1e-5)
+    order = torch.argsort(torch.rand(narrow.answers.shape, generator=torch.Generator().manual_seed(0)), dim=1)
+    shuffled = Votes(narrow.labelers.gather(1, order), narrow.answers.gather(1, order))
+    np.testing.assert_allclose(loss(logits, shuffled.to(device)).item(), found[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_reductions_agree(kind):
+    matrices, prior, logits, votes = drawn()
+    each, total, mean = (made(kind, matrices, prior, reduction=r)(logits, votes) for r in ("none", "sum", "mean"))
+    assert each.shape == (12,)
+    torch.testing.assert_close(each.sum(), total)
+    torch.testing.assert_close(each.mean(), mean)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("n_labelers", [1, 3])
+def test_perfect_labelers_give_cross_entropy(kind, n_labelers):
+    _, _, logits, _ = drawn()
+    truth = torch.randint(3, (12,), generator=torch.Generator().manual_seed(1))
+    loss = kind(np.broadcast_to(np.eye(3), (n_labelers, 3, 3)))
+    expected = nn.CrossEntropyLoss()(logits, truth)
+    (slope,) = torch.autograd.grad(expected, logits)
+    votes = truth if n_labelers == 1 else truth[:, None].expand(12, n_labelers)
+    found = loss(logits, votes)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(torch.autograd.grad(found, logits)[0], slope, rtol=1e-6, atol=1e-6)
+
+
+def test_votes_that_say_nothing_give_the_prior():
+    prior = [0.2, 0.3, 0.5]
+    guess = np.full((4, 3, 3), 1 / 3)
+    logits = torch.zeros(6, 3, requires_grad=True)
+    votes = torch.randint(3, (6, 4), generator=torch.Generator().manual_seed(0))
+    slopes = []
+    for target in (votes, torch.full_like(votes, -1)):
+        loss = MMSELoss(guess, prior=prior)
+        (slope,) = torch.autograd.grad(loss(logits, target), logits)
+        slopes.append(slope)
+        # At the prior the slope is zero: that is the minimum.
+        at_prior = torch.log(torch.tensor(prior)).expand(6, 3).requires_grad_()
+        (slope,) = torch.autograd.grad(loss(at_prior, target), at_prior)
+        torch.testing.assert_close(slope, torch.zeros(6, 3), rtol=0, atol=1e-7)
+        other = torch.randn(6, 3, generator=torch.Generator().manual_seed(2)).requires_grad_()
+        (slope,) = torch.autograd.grad(NoisyLikelihoodLoss(guess)(other, target), other)
+        torch.testing.assert_close(slope, torch.zeros(6, 3), rtol=0, atol=1e-7)
+    torch.testing.assert_close(*slopes)
+
+
+def test_the_likelihood_has_the_slope_of_the_derivation():
+    # By the logits: p − r with r ∝ p(y|x) p(z|y).
+    matrices, _, logits, votes = drawn()
+    loss = NoisyLikelihoodLoss(matrices, reduction="sum").double()
+    (slope,) = torch.autograd.grad(loss(logits, votes), logits)
+    p = torch.softmax(logits, 1).detach()
+    r = p * torch.tensor(likelihoods(matrices, votes))
+    torch.testing.assert_close(slope, p - r / r.sum(1, keepdim=True), rtol=1e-6, atol=1e-7)
+
+
+def test_fitted_models_and_orders_of_labelers(three_classes):
+    _, labels, _ = three_classes
+    noise = tu.noise.DawidSkene().fit(labels)
+    data = VoteDataset(np.zeros((labels.n_items, 1)), labels)
+    _, votes = data[list(range(labels.n_items))]
+    logits = torch.zeros(labels.n_items, 3)
+    beliefs = MMSELoss(noise).beliefs(logits, votes).numpy()
+    np.testing.assert_allclose(beliefs, noise.posterior(labels), atol=1e-5)
+    # Some labelers only: the numbers in the votes are others, and labels= says whose they are.
+    part = labels.select(labelers=labels.labelers[[1, 3]])
+    _, votes = VoteDataset(np.zeros((labels.n_items, 1)), part, unlabelled="prior")[list(range(labels.n_items))]
+    beliefs = MMSELoss(noise, labels=part).beliefs(logits, votes).numpy()
+    np.testing.assert_allclose(beliefs, noise.posterior(part), atol=1e-5)
+    named = tu.noise.Confusion(dict(zip(labels.labelers.tolist(), noise.confusion_, strict=True)), prior=noise.prior_)
+    found = MMSELoss(named, labels=part).beliefs(logits, votes).numpy()
+    np.testing.assert_allclose(found, beliefs, atol=1e-6)
+
+
+def test_the_oracle_overrules_everybody():
+    matrices = np.full((20, 2, 2), 1e-12)
+    matrices[:, :, 0] = 1 - 1e-12  # everyone always says 0 …
+    matrices[:, 1, :] = [1e-12, 1 - 1e-12]  # … unless it is a 1
+    votes = Votes(torch.arange(21)[None], torch.tensor([[0] * 20 + [1]]))
+    logits = torch.tensor([[3.0, 0.0]])
+    for kind in LOSSES:
+        found = kind(matrices, reduction="none")(logits, votes)
+        assert torch.isfinite(found).all()
+    np.testing.assert_allclose(MMSELoss(matrices).beliefs(logits, votes), [[0.0, 1.0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_evidence_may_rule_a_class_out(kind):
+    logits = torch.tensor([[0.5, -1.0, 2.0], [0.0, 1.0, 0.0]], requires_grad=True)
+    evidence = torch.tensor([[0.0, -torch.inf, -torch.inf], [-torch.inf, -1500.0, -torch.inf]])
+    loss = kind(reduction="none")
+    expected = nn.CrossEntropyLoss(reduction="none")(logits, torch.tensor([0, 1]))
+    found = loss(logits, evidence) - (0 if kind is MMSELoss else torch.tensor([0.0, 1500.0]))
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-3)
+    found.sum().backward()
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e4])
+def test_extreme_logits_and_impossible_votes_stay_finite(kind, scale):
+    certain = np.broadcast_to(np.eye(3), (6, 3, 3))
+    votes = torch.tensor([[0, 1, 2, 0, 1, 2], [0, 0, 0, 0, 0, 0], [-1] * 6, [2, 2, 2, 2, 2, 1]])  # contradictions too
+    logits = torch.tensor([[1.0, 0.0, -1.0]] * 4, requires_grad=True)
+    value = kind(certain)(logits * scale, votes)
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+def test_half_precision_is_taken_to_single(kind, device, half):
+    matrices, prior, logits, votes = drawn(n_items=200)
+    loss = made(kind, matrices, prior).to(device)
+    rounded = (logits * 10).detach().to(device, half).requires_grad_()
+    votes = votes.to(device)
+    found = loss(rounded, votes)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, loss(rounded.float(), votes))
+    found.backward()
+    assert rounded.grad.dtype == half
+    assert torch.isfinite(rounded.grad).all()
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_autocast_is_close_to_single_precision(kind, device):
+    matrices, prior, _, votes = drawn(n_items=200)
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(8, 3, generator=generator).to(device)
+    x = torch.randn(200, 8, generator=generator).to(device)
+    loss, votes = made(kind, matrices, prior).to(device), votes.to(device)
+    plain = loss(x @ weight, votes)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        logits = x @ weight
+        assert logits.dtype == torch.bfloat16
+        found = loss(logits, votes)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, plain, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of torch 2.11 itself
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("form", ["votes", "evidence"])
+def test_it_compiles_in_one_graph(kind, form):
+    matrices, prior, logits, votes = drawn()
+    logits = logits.detach().float().requires_grad_()
+    loss = made(kind, matrices, prior)
+    target = Votes.from_matrix(votes) if form == "votes" else torch.randn(12, 3)
+    expected = loss(logits, target)
+    (slope,) = torch.autograd.grad(expected, logits)
+    torch._dynamo.reset()
+    found = torch.compile(loss, backend="aot_eager", fullgraph=True)(logits, target)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(found, logits)[0], slope)
+
+
+def test_thousands_of_labelers_cost_only_their_tables():
+    n = 20_000
+    matrices = np.broadcast_to([[0.8, 0.2], [0.3, 0.7]], (n, 2, 2))
+    generator = torch.Generator().manual_seed(0)
+    labelers, answers = (torch.randint(most, (64, 3), generator=generator) for most in (n, 2))
+    logits = torch.randn(64, 2, generator=generator)
+    few = NoisyLikelihoodLoss(matrices[:1])(logits, Votes(torch.zeros_like(labelers), answers))
+    torch.testing.assert_close(NoisyLikelihoodLoss(matrices)(logits, Votes(labelers, answers)), few)
+
+
+def test_state_and_device_follow_the_module():
+    loss = MMSELoss([[[0.9, 0.1], [0.2, 0.8]]])
+    other = MMSELoss([[[0.6, 0.4], [0.4, 0.6]]])
+    other.load_state_dict(loss.state_dict())
+    logits = torch.tensor([[1.0, 0.0]])
+    assert other(logits, torch.tensor([1])) == loss(logits, torch.tensor([1]))
+    assert "n_labelers=1" in repr(loss)
+    assert not list(loss.parameters())
+
+
+MATRICES = np.full((2, 3, 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 4), torch.zeros(2, 2).long()), InvalidParameter, "(batch, 3)"),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3, 4), torch.zeros(2, 2).long()), InvalidParameter, "(batch, 3)"),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), torch.zeros(2, 5).long()), InvalidLabels, "(batch, 2)"),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), torch.zeros(3, 2).long()), InvalidLabels, "same items"),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), torch.zeros(2).long()), InvalidLabels, "(batch, 2)"),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), torch.zeros(2, 2)), InvalidLabels, "evidence must have"),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), [[0, 1], [1, 1]]), InvalidLabels, "got list"),
+        (
+            lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), torch.full((2, 2), 3)),
+            InvalidLabels,
+            "between -1 (none) and 2",
+        ),
+        (lambda: MMSELoss(MATRICES)(torch.zeros(2, 3), torch.full((2, 2), -2)), InvalidLabels, "got -2"),
+        (
+            lambda: MMSELoss(MATRICES)(torch.zeros(1, 3), Votes(torch.tensor([[7]]), torch.tensor([[0]]))),
+            InvalidLabels,
+            "labelers of votes",
+        ),
+        (lambda: NoisyLikelihoodLoss()(torch.zeros(2, 3), torch.zeros(2, 2).long()), InvalidParameter, "noise model"),
+        (lambda: MMSELoss(MATRICES, reduction="average"), InvalidParameter, "reduction"),
+        (lambda: MMSELoss(MATRICES, prior=[0.5, 0.5]), InvalidParameter, "prior must have 3"),
+        (lambda: MMSELoss(MATRICES + 0.1), InvalidParameter, "sum to 1"),
+        (lambda: MMSELoss(tu.noise.GLAD()), InvalidParameter, "VoteDataset"),
+        (lambda: MMSELoss(tu.noise.Majority()), InvalidParameter, "VoteDataset"),
+        (lambda: MMSELoss(tu.noise.DawidSkene()), InvalidParameter, "fit"),
+        (lambda: MMSELoss(tu.noise.Confusion(MATRICES[0])), InvalidParameter, "labels="),
+        (lambda: Votes.from_matrix(torch.zeros(2, 3)), InvalidLabels, "integer tensor"),
+    ],
+)
+def test_bad_input_is_said_in_one_sentence(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_loss_left_on_the_cpu_is_said():
+    with pytest.raises(InvalidParameter, match=r"loss\.to\('cuda:0'\)"):
+        MMSELoss(MATRICES)(torch.zeros(2, 3, device="cuda"), torch.zeros(2, 2, device="cuda").long())
