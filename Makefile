@@ -62,6 +62,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.vetting
 	$(BIN)/python -m benchmarks.command_line
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.cleaning
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training
 
 # The variable silences an advertisement; warnings of the build are errors.
 docs: $(STAMP)

@@ -74,7 +74,8 @@ def _module(name: str, module: str, section: str, *arguments: str, quick: str | 
 
 _CALIBRATION, _REAL = "Calibration", "Real crowds and judges, no truth used"
 _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
-_ACTIVE, _TRUTH, _CLEANING = "Active testing", "Finding the truth", "Cleaning"
+_ACTIVE, _TRUTH = "Active testing", "Finding the truth"
+_CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS = "Speed and memory", "Papers"
 
 FIGURES: dict[str, Figure] = {
@@ -99,6 +100,10 @@ FIGURES: dict[str, Figure] = {
         _module("vetting", "benchmarks.vetting", _ACTIVE),
         _module("aggregation", "benchmarks.aggregation", _TRUTH),
         _module("cleaning", "benchmarks.cleaning", _CLEANING),
+        _module("training-crowds", "benchmarks.training", _TRAINING, "crowds"),
+        _module("training-uci", "benchmarks.training", _TRAINING, "ionosphere", "selection"),
+        _module("training-cost", "benchmarks.training", _TRAINING, "cost", "torch"),
+        Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
         _module("speed", "benchmarks.speed", _SPEED),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),

@@ -24,7 +24,7 @@ def test_it_prints_a_line_for_each_loss(example, data_folder, monkeypatch, capsy
     example.main()
     head, *lines = capsys.readouterr().out.splitlines()
     assert "1188 test images" in head
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert all(0.3 < float(line.split()[-1]) < 1 for line in lines)
 
 
@@ -33,7 +33,7 @@ def test_it_prints_a_line_for_each_loss(example, data_folder, monkeypatch, capsy
 def test_votes_are_better_than_their_majority(example, data_folder):
     found = example.accuracies(data_folder / "crowd-labelme-feat", epochs=30, device="cpu", seed=0)
     least = found["CrossEntropyLoss, majority"]
-    for name in ("MMSELoss", "NoisyLikelihoodLoss", "CrowdLayer", "CrowdLayer, joint"):
+    for name in ("MMSELoss", "NoisyLikelihoodLoss", "CrowdLayer", "CrowdLayer, joint", "CrowdLayer, joint, volume"):
         assert least + 0.01 < found[name] < found["CrossEntropyLoss, truth"], name
 
 

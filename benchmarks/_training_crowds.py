@@ -1,0 +1,277 @@
+"""Training on real crowds: test accuracy of every strategy, of majority votes, of the truth and of other libraries.
+
+The classifier is logistic regression throughout. Its C is chosen on the training items by cross-validation of the
+method itself, and nobody sees the truth but the method that trains on it: what trueup trains is scored with
+``trueup.scorer``, majority training against majority votes. Test items are used once, to count right answers. Voting
+has C = 1 on wide features, where a model for each of 203 labelers takes minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+import trueup as tu
+from benchmarks._coverage_tally import Section, as_text, say
+from benchmarks._data import data_folder, load_crowd
+from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
+
+__all__ = ["SETS", "STRATEGIES", "crowds"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+PATH = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]
+LEAVES_REPEATS = 2
+WIDE = 2000  # features
+N_DRAWS = 60  # of the truth, for a score
+PEERS_SCRIPT = Path(__file__).with_name("_training_peers.py")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Votes and truth of the items to train on; test items, and where they stand among all of the set's."""
+
+    X: Any
+    labels: tu.Labels
+    truth: Codes
+    X_test: Any
+    truth_test: Codes
+    test: Codes
+
+
+def _table(name: str, file: str) -> tuple[Floats, Codes]:
+    import polars as pl
+
+    frame = pl.read_parquet(data_folder() / name / file)
+    return frame.drop("item", "truth").to_numpy().astype(float), frame["truth"].to_numpy()
+
+
+def sentiment(quick: bool) -> Iterator[Split]:
+    """TF-IDF of words and pairs; the test texts are phrases, mostly shorter than those to train on."""
+    import polars as pl
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    labels, truth = load_crowd("crowd-sentiment-text")
+    train, test = (
+        pl.read_parquet(data_folder() / "crowd-sentiment-text" / f"text_{p}.parquet") for p in ("train", "test")
+    )
+    words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True).fit(train["text"].to_list())
+    X, X_test = (words.transform(frame["text"].to_list()) for frame in (train, test))
+    keep = slice(0, 800 if quick else None)
+    part = labels.select(items=labels.items[keep])
+    yield Split(X[keep], part, truth[keep], X_test, test["truth"].to_numpy(), np.arange(X_test.shape[0]))
+
+
+def labelme(quick: bool) -> Iterator[Split]:
+    """512 features of a network, as published with the votes; scaled."""
+    labels, truth = load_crowd("crowd-labelme-feat")
+    (X, _), (X_test, truth_test) = (_table("crowd-labelme-feat", f"features_{p}.parquet") for p in ("train", "test"))
+    scale = StandardScaler().fit(X)
+    keep = slice(0, 300 if quick else None)
+    part = labels.select(items=labels.items[keep])
+    yield Split(
+        scale.transform(X)[keep], part, truth[keep], scale.transform(X_test), truth_test, np.arange(len(X_test))
+    )
+
+
+def leaves(quick: bool) -> Iterator[Split]:
+    """No test items were published: five folds, repeated."""
+    labels, truth = load_crowd("crowd-leaves")
+    X, _ = _table("crowd-leaves", "features.parquet")
+    for repeat in range(1 if quick else LEAVES_REPEATS):
+        cut = list(StratifiedKFold(5, shuffle=True, random_state=repeat).split(X, truth))
+        for train, test in cut[: 1 if quick else None]:
+            scale = StandardScaler().fit(X[train])
+            part = labels.select(items=labels.items[train])
+            yield Split(scale.transform(X[train]), part, truth[train], scale.transform(X[test]), truth[test], test)
+
+
+SETS: dict[str, Callable[[bool], Iterator[Split]]] = {"sentiment-text": sentiment, "labelme": labelme, "leaves": leaves}
+
+
+def _around(labels: tu.Labels, **options: Any) -> NoisyLabelClassifier:
+    return NoisyLabelClassifier(LogisticRegression(max_iter=1000), labels=labels, **options)
+
+
+# Name -> the classifier, and the name of its C.
+Recipe = tuple[Callable[[tu.Labels], Any], str]
+STRATEGIES: dict[str, Recipe] = {
+    "mmse": (lambda labels: _around(labels), "estimator__C"),
+    "mmse, noise=majority": (lambda labels: _around(labels, noise="majority"), "estimator__C"),
+    "mmse, noise=glad": (lambda labels: _around(labels, noise="glad"), "estimator__C"),
+    "label-estimation": (lambda labels: _around(labels, strategy="label-estimation"), "estimator__C"),
+    "replication": (lambda labels: _around(labels, strategy="replication"), "estimator__C"),
+    "voting": (lambda labels: _around(labels, strategy="voting"), "estimator__C"),
+    "unbiased": (lambda labels: _around(labels, strategy="unbiased"), "estimator__C"),
+    "alternation": (lambda labels: _around(labels, strategy="alternation"), "estimator__C"),
+    "likelihood (map)": (lambda labels: NoisyLogisticRegression(labels=labels, tol=1e-5), "C"),
+    "likelihood, joint": (lambda labels: NoisyLogisticRegression(labels=labels, joint=True, tol=1e-5), "C"),
+    "likelihood, joint, volume=1": (
+        lambda labels: NoisyLogisticRegression(labels=labels, joint=True, volume=1.0, tol=1e-5),
+        "C",
+    ),
+}
+
+
+def choose(estimator: Any, name: str, scoring: Any, path: list[float]) -> GridSearchCV:
+    """The cross-validation that chooses C."""
+    return GridSearchCV(estimator, {name: path}, scoring=scoring, cv=KFold(3, shuffle=True, random_state=0))
+
+
+def majority_of(labels: tu.Labels) -> Codes:
+    """The class with most votes, of tied ones the first."""
+    return np.asarray(labels.answer_counts[:, : labels.n_classes].argmax(axis=1))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Whether each test item is right, the C that was chosen, and the score it was chosen by."""
+
+    right: Floats
+    C: float
+    score: float
+
+
+def train_on_classes(split: Split, codes: Codes, quick: bool) -> Trained:
+    """Ordinary training on a class for each item."""
+    path = PATH[1:2] if quick else PATH
+    search = choose(LogisticRegression(max_iter=1000), "C", "accuracy", path).fit(split.X, codes)
+    right = search.predict(split.X_test) == split.truth_test
+    return Trained(right.astype(float), search.best_params_["C"], float(search.best_score_))
+
+
+def train_on_votes(split: Split, recipe: Recipe, quick: bool) -> Trained:
+    """A strategy of trueup, with C chosen without truth."""
+    make, name = recipe
+    scoring = tu.scorer("accuracy", split.labels, n_draws=10 if quick else N_DRAWS)
+    model = make(split.labels)
+    slow = split.X.shape[1] > WIDE and getattr(model, "strategy", None) == "voting"
+    search = choose(model, name, scoring, [1.0] if slow else PATH[1:2] if quick else PATH)
+    search.fit(split.X, np.arange(split.labels.n_items))
+    right = search.predict(split.X_test) == split.truth_test
+    return Trained(right.astype(float), search.best_params_[name], float(search.best_score_))
+
+
+def ask_peers(split: Split, C: float, quick: bool) -> dict[str, Floats]:
+    """Right answers of other libraries, run by the Python that TRUEUP_PEERS names; empty where it is not set."""
+    python = os.environ.get("TRUEUP_PEERS")
+    if not python:
+        return {}
+    from scipy import sparse
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part, X in (("train", split.X), ("test", split.X_test)):
+            sparse.save_npz(folder / f"{part}.npz", sparse.csr_matrix(X))
+        votes = split.labels.votes.tocoo()
+        labeler, label = np.divmod(votes.col, split.labels.n_answers)
+        shape = (split.labels.n_items, split.labels.n_labelers, split.labels.n_classes)
+        np.savez(folder / "votes.npz", item=votes.row, labeler=labeler, label=label, shape=shape)
+        (folder / "settings.json").write_text(json.dumps({"C": C, "quick": quick}), encoding="utf-8")
+        subprocess.run([python, str(PEERS_SCRIPT), name], check=True, stdout=subprocess.DEVNULL)
+        told = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
+    return {peer: np.mean([np.equal(run, split.truth_test) for run in runs], axis=0) for peer, runs in told.items()}
+
+
+@dataclass
+class Tally:
+    """Right answers of each method on each test item of a set, averaged over repeats."""
+
+    right: dict[str, Floats]
+    times: dict[str, Floats]
+    C: dict[str, list[float]]
+    score: dict[str, list[float]]
+
+    def add(self, name: str, n: int, test: Codes, right: Floats) -> None:
+        self.right.setdefault(name, np.zeros(n))[test] += right
+        self.times.setdefault(name, np.zeros(n))[test] += 1
+
+    def mean(self, name: str) -> Floats:
+        """The share of right answers of each item that was tested."""
+        tested = self.times[name] > 0
+        return np.asarray(self.right[name][tested] / self.times[name][tested])
+
+
+def measure(splits: list[Split], quick: bool, what: str) -> Tally:
+    """All methods on all splits of a set."""
+    tally = Tally({}, {}, {}, {})
+    n = 1 + max(int(split.test.max()) for split in splits)
+    for number, split in enumerate(splits):
+        say(f"  {what}: split {number + 1} of {len(splits)}")
+        trained = {
+            "truth": train_on_classes(split, split.truth, quick),
+            "majority": train_on_classes(split, majority_of(split.labels), quick),
+        }
+        trained |= {name: train_on_votes(split, recipe, quick) for name, recipe in STRATEGIES.items()}
+        for name, found in trained.items():
+            tally.add(name, n, split.test, found.right)
+            tally.C.setdefault(name, []).append(found.C)
+            tally.score.setdefault(name, []).append(found.score)
+        for name, right in ask_peers(split, trained["majority"].C, quick).items():
+            tally.add(name, n, split.test, right)
+    return tally
+
+
+def rows_of(tally: Tally) -> tuple[list[list[str]], dict[str, Any]]:
+    """A row for each method: accuracy, its difference from majority training, the share of the gap closed, and C."""
+    majority, truth = tally.mean("majority"), tally.mean("truth")
+    gap = float(truth.mean() - majority.mean())
+    rows, numbers = [], {}
+    for name in tally.right:
+        difference = tally.mean(name) - majority
+        ahead, error = float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+        chosen = tally.C.get(name)
+        numbers[name] = {"accuracy": float(tally.mean(name).mean()), "ahead": ahead, "error": error}
+        rows.append(
+            [
+                name,
+                f"{tally.mean(name).mean():.4f}",
+                "" if name == "majority" else f"{100 * ahead:+.2f} ± {100 * error:.2f}",
+                "" if name in ("majority", "truth") or gap <= 0 else f"{100 * ahead / gap:.0f}%",
+                f"{np.median(chosen):g}" if chosen else "",
+                f"{np.mean(tally.score[name]):.3f}" if name in STRATEGIES else "",
+            ]
+        )
+    return rows, numbers
+
+
+def summary(numbers: Mapping[str, Mapping[str, Any]], tally: Tally) -> str:
+    """The best strategy, and the one that its score without truth would have chosen."""
+    best = max(STRATEGIES, key=lambda name: numbers[name]["accuracy"])
+    chosen = max(STRATEGIES, key=lambda name: float(np.mean(tally.score[name])))
+    gap = numbers["truth"]["accuracy"] - numbers["majority"]["accuracy"]
+    closes = (
+        f"closes {numbers[best]['ahead'] / gap:.0%} of the gap"
+        if gap > 0
+        else "ahead of training on the truth" * (numbers[best]["accuracy"] > numbers["truth"]["accuracy"])
+    )
+    return (
+        f"gap of truth and majority {100 * gap:+.2f} points; best: {best}, {100 * numbers[best]['ahead']:+.2f} points, "
+        f"{closes}; of highest score without truth: {chosen}, {100 * numbers[chosen]['ahead']:+.2f} points"
+    )
+
+
+def crowds(quick: bool) -> Section:
+    """Test accuracy on three crowds."""
+    head = ["", "accuracy", "ahead of majority, points", "of the gap", "C", "score without truth"]
+    texts, all_numbers = [], {}
+    for name, read in SETS.items():
+        tally = measure(list(read(quick)), quick, name)
+        rows, numbers = rows_of(tally)
+        all_numbers[name] = numbers
+        texts.append(f"{name}\n{as_text(head, rows)}\n{summary(numbers, tally)}")
+    if not os.environ.get("TRUEUP_PEERS"):
+        texts.append("crowd-kit and cleanlab are left out: set TRUEUP_PEERS to a Python that has them and torch")
+    return Section("\n\n".join(texts), all_numbers)

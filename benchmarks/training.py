@@ -1,0 +1,96 @@
+"""Training on votes: how good are the classifiers, can a model be chosen without truth, and what does it cost?
+
+Run ``python -m benchmarks.training [section ...] [--quick] [--json out.json]``; without names all sections are run. The
+data are found through TRUEUP_DATA; crowd-kit and cleanlab are run by the Python that TRUEUP_PEERS names and left out
+where it is not set. Costs are ratios of times in the same run. Set OMP_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+import trueup as tu
+from benchmarks._coverage_tally import Section, as_text
+from benchmarks._sections import run_sections
+from benchmarks._training_crowds import crowds
+from benchmarks._training_ionosphere import ionosphere, selection
+from benchmarks._training_torch import torch_cost
+from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def cost(quick: bool) -> Section:
+    """Training of logistic regression on votes, in units of training on one class for each item."""
+    n, d, turns = (5_000, 20, 2) if quick else (100_000, 50, 5)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=n)
+    X = rng.normal(size=(n, d))
+    X[:, 0] += truth
+    votes = np.where(rng.random((n, 3)) < 0.75, truth[:, None], 1 - truth[:, None])
+    labels = tu.Labels.from_matrix(votes)
+    learned = tu.noise.DawidSkene().fit(labels)
+    known = tu.noise.Confusion(learned.confusion_for(labels).mean(axis=0), prior=learned.prior_)
+    posterior = known.posterior(labels)
+    options = {"C": 1.0, "tol": 1e-4, "max_iter": 1000}
+    hard = posterior.argmax(axis=1)
+    runs: dict[str, Callable[[], Any]] = {
+        "plain logistic regression": lambda: LogisticRegression(**options).fit(X, hard),
+        "NoisyLabelClassifier, mmse": lambda: NoisyLabelClassifier(LogisticRegression(**options), noise=known).fit(
+            X, labels
+        ),
+        "the same with the noise model learned": lambda: NoisyLabelClassifier(LogisticRegression(**options)).fit(
+            X, labels
+        ),
+        "NoisyLogisticRegression, mmse": lambda: NoisyLogisticRegression(method="mmse", tol=1e-4, noise=known).fit(
+            X, labels
+        ),
+        "NoisyLogisticRegression, map": lambda: NoisyLogisticRegression(tol=1e-4, noise=known).fit(X, labels),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(turns):
+        for name, run in runs.items():
+            taken[name].append(seconds(run))
+    first = np.array(next(iter(taken.values())))
+    ratios = {name: np.array(times) / first for name, times in taken.items()}
+    rows = [
+        [name, f"{np.median(taken[name]):.2f}", f"{np.median(ratio):.2f}", f"{ratio.min():.2f} – {ratio.max():.2f}"]
+        for name, ratio in ratios.items()
+    ]
+    text = as_text([f"{n:,} × {d}, two classes", "seconds", "ratio", "range"], rows)
+    return Section(text, {name: float(np.median(ratio)) for name, ratio in ratios.items()})
+
+
+def _printed(text: str) -> Section:
+    return Section(text, {})
+
+
+SECTIONS: dict[str, Callable[[bool], Section]] = {
+    "crowds": crowds,
+    "ionosphere": lambda quick: _printed(ionosphere(quick=quick)),
+    "selection": lambda quick: _printed(selection(quick=quick)),
+    "cost": cost,
+    "torch": lambda quick: _printed(torch_cost("cpu", quick)),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's, of searches that stop early at large C
+        run_sections("python -m benchmarks.training", __doc__.splitlines()[0], SECTIONS, arguments)
+
+
+if __name__ == "__main__":
+    main()
