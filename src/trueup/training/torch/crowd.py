@@ -21,7 +21,9 @@ from trueup.training.torch.votes import as_votes, check_votes
 
 __all__ = ["CrowdLayer"]
 
-_FLAT = 1e-5  # in single precision a matrix with less on its diagonal may have no factor
+# Predictions of a network that has learned nothing are nearly all alike. With much less on the diagonal their volume
+# would outweigh the votes then, and pull the network to classes of its own making.
+_FLAT = 0.01
 
 
 class CrowdLayer(nn.Module):  # type: ignore[misc]
@@ -42,7 +44,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
     which is made small: of all matrices that explain the votes these trust the labelers least. Without it a network
     that has learned a labeler's errors by heart makes him look perfect. And both subtract
 
-    .. math:: \nu \, \log\det \tfrac1n P^\top P
+    .. math:: \nu \, \log\det (\tfrac1n P^\top P + 0.01 I)
 
     for the predictions P of the batch, n items by classes: of all predictions that explain the votes these are the
     surest and most evenly spread [3]_. It finds out where a whole crowd errs together, if features tell the classes
@@ -194,7 +196,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
 
 
 def log_volume(log_p: torch.Tensor) -> torch.Tensor:
-    """Log det PᵀP / n of the predictions of a batch; all alike they would have none, hence the small diagonal."""
+    """Log det (PᵀP / n + 0.01 I) of the predictions of a batch."""
     n, n_classes = log_p.shape
     with torch.autocast(log_p.device.type, enabled=False):
         p = log_p.exp()
