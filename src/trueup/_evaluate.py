@@ -11,14 +11,14 @@ import numpy as np
 from trueup import _findings
 from trueup._doors import choose_noise, positive_code
 from trueup._outputs import ScoreEstimates
-from trueup._validation import RandomState, as_generator, check_choice, check_level
+from trueup._validation import RandomState, as_generator, check_choice, check_level, check_options
 from trueup.estimators import LABELER_METHODS, METHODS, VOTE_METHODS, Problem, Solution
 from trueup.estimators.bayes_learned import bayes_learned
 from trueup.evaluation import Evaluation
 from trueup.exceptions import InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.labels import Labels
 from trueup.metrics import FunctionMetric, as_metric
-from trueup.noise import NoiseModel
+from trueup.noise import NoiseModel, sample
 from trueup.noise import fit as fit_noise
 from trueup.predictions import AlignedPredictions, as_predictions
 
@@ -124,6 +124,7 @@ def evaluate(
         choice = None if method in LABELER_METHODS else choose_noise(wanted, labels, drawn=method == "bayes")
         model = None if choice is None else choice.model
         problem = _problem(codes, labels, model)
+    _check_options(options, method, drawn=method == "bayes" and isinstance(model, str))
     sampling: dict[str, Any] = {k: options[k] for k in ("n_chains", "n_warmup") if k in options}
     ranked = ScoreEstimates(labels, aligned, choice if method == "bayes" else None, target, code, seed, sampling)
     named, functions = _metrics(metrics, labels, code, ranked)
@@ -224,6 +225,14 @@ def _problem(codes: Any, labels: Labels, model: str | NoiseModel | None) -> Prob
         model = "majority"
     fitted = fit_noise(labels, "dawid-skene" if model == "subtypes" else model) if isinstance(model, str) else model
     return Problem(codes, fitted.log_likelihood(labels), fitted.prior_, labels.gold_codes)
+
+
+def _check_options(options: dict[str, Any], method: str, *, drawn: bool) -> None:
+    """Raise if the method that will be run does not know an option."""
+    work: Callable[..., Any] = sample if drawn else {**METHODS, **LABELER_METHODS, **VOTE_METHODS}[method]
+    kind = "" if method != "bayes" else " and learned noise" if drawn else " and noise that is given or fitted"
+    given = ("random_state", "target", "truth", "noise", "progress", "raters", "item_prior", "warn")
+    check_options(options, work, name=f"method={method!r}{kind}", taken=given)
 
 
 def _solve(

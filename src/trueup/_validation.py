@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ __all__ = [
     "check_integer",
     "check_level",
     "check_number",
+    "check_options",
     "did_you_mean",
     "kind_hint",
     "kind_of",
@@ -72,6 +74,18 @@ def check_choice(value: str, choices: Collection[_Name], *, name: str) -> _Name:
             return choice
     listed = ", ".join(repr(c) for c in sorted(choices))
     raise InvalidParameter(f"{name} must be one of {listed}, got {value!r}{did_you_mean(value, choices)}")
+
+
+def check_options(
+    options: Iterable[str], work: Callable[..., Any], *, name: str, taken: Collection[str] = ("random_state",)
+) -> None:
+    """Raise if `work` has no keyword of the name of an option; those in `taken` are not for the caller to give."""
+    parameters = inspect.signature(work).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in taken]
+    for option in options:
+        if option not in known:
+            listed = f"takes the options {', '.join(known)}" if known else "takes no options"
+            raise InvalidParameter(f"{name} {listed}, got {option!r}{did_you_mean(option, known) or '; leave it out'}")
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

@@ -208,7 +208,8 @@ class Predictions:
             if not isinstance(one, Predictions) or one.n_systems != 1:
                 got = f"{one.n_systems} systems" if isinstance(one, Predictions) else type(one).__name__
                 raise InvalidPredictions(f"stack needs Predictions of one system for {name!r}, got {got}; stack each")
-        return cls(tuple(replace(one.parts[0], name=name) for name, one in systems.items()))
+        parts = tuple(replace(one.parts[0], name=name) for name, one in systems.items())
+        return cls(parts, are_labelers=all(one.are_labelers for one in systems.values()))
 
     @classmethod
     def from_labelers(cls, labels: Labels, *, min_votes: int = 1) -> Predictions:

@@ -7,6 +7,7 @@ from sklearn import metrics as sk
 import trueup as tu
 from trueup import Labels, Predictions, estimators, noise, simulate
 from trueup.estimators import LABELER_METHODS, METHODS, Problem
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 
 FAST = {"n_draws": 200, "n_warmup": 100, "check_dependence": False}
@@ -297,6 +298,24 @@ def test_progress_is_heard(binary):
     heard = []
     tu.evaluate(binary.predictions, binary.labels, progress=heard.append, **FAST)
     assert max(heard) == pytest.approx(1.0)
+
+
+# ---------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"noise": "glad", "n_warmup": 10}, "takes the options n_draws, got 'n_warmup'; leave it out"),
+        ({"noise": "dawid-skene", "n_warmups": 10}, "got 'n_warmups'; did you mean 'n_warmup'"),
+        ({"method": "labeler-mean", "n_draws": 10}, "method='labeler-mean' takes no options, got 'n_draws'"),
+    ],
+    ids=["not-drawn", "misspelt", "none"],
+)
+def test_an_option_the_method_does_not_know_is_said(options, words):
+    data = simulate.dawid_skene(n_items=30, random_state=0)
+    with pytest.raises(InvalidParameter, match=words):
+        tu.evaluate(data.predictions, data.labels, **options)
 
 
 # ---------------------------------------------------------------------- calibration
