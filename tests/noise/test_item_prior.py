@@ -135,6 +135,19 @@ def test_missing_information_is_that_of_a_numerical_derivative(n_classes):
     np.testing.assert_allclose(observed, numeric, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("n_values", [3, 150, 400], ids=["few-rows", "many-rows", "a-row-each"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_many_marginals_are_those_of_one_at_a_time(n_classes, n_values):
+    rng = np.random.default_rng(7)
+    x = rng.permutation(np.resize(rng.normal(size=n_values), 400))
+    prior = LogLinearPrior(features_of(x, n_classes), np.full(n_classes, 2.0))
+    log_likelihood = 3 * rng.normal(size=(400, n_classes))
+    log_likelihood[:5, 1:] = -np.inf  # known truths
+    w = rng.normal(size=(6, n_classes))
+    one_at_a_time = [prior._marginal(log_likelihood, one) for one in w]
+    np.testing.assert_allclose(prior._marginals(log_likelihood, w), one_at_a_time, rtol=1e-12)
+
+
 def log_dirichlet_multinomial(counts, base):
     return float(
         gammaln(base.sum()) - gammaln(base.sum() + counts.sum()) + (gammaln(base + counts) - gammaln(base)).sum()

@@ -30,6 +30,8 @@ _PROPOSAL_FREEDOM = 6.0  # degrees of freedom of the proposal: heavier tails tha
 _MOST_EVALUATIONS = 40_000_000  # item-classes × candidates that importance weights may cost
 _CANDIDATES = 4000
 _BLOCK = 4_000_000  # numbers held at once
+_FEW_ROWS = 100  # rows of features so few that the items of each are taken together
+_TINY = 1e-300
 _ENOUGH = 0.25  # effective draws over draws, below which candidates are walked on from
 _WALKERS = 100
 _LEAST_STEPS = 8  # of each walker that are kept
@@ -280,7 +282,7 @@ class LogLinearPrior:
     def _marginals(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
         """Log-posteriors of many coefficients, shape (n, n_features), with the truth summed out."""
         if self.n_classes > 2:
-            return np.array([self._marginal(log_likelihood, w) for w in coefficients])
+            return self._marginals_of_many_classes(log_likelihood, coefficients)
         odds = coefficients @ self._rows[:, 1].T
         of_items = odds if self._row_of is None else odds[:, self._row_of]
         none = np.logaddexp(0.0, odds)
@@ -289,6 +291,24 @@ class LogLinearPrior:
         )
         fit = np.logaddexp(log_likelihood[:, 0], log_likelihood[:, 1] + of_items).sum(axis=1) - total
         return np.asarray(fit - 0.5 * coefficients**2 @ self.precision)
+
+    def _marginals_of_many_classes(self, log_likelihood: Floats, coefficients: Floats) -> Floats:
+        top = log_likelihood.max(axis=1)
+        weight = np.exp(log_likelihood - top[:, None])  # once for all coefficients; the rest is products of matrices
+        logits = np.tensordot(coefficients, self._rows, axes=(1, 2))
+        prior = np.exp(logits - logits.max(axis=2, keepdims=True))
+        prior /= prior.sum(axis=2, keepdims=True)
+        if self._row_of is None or len(self._rows) > _FEW_ROWS:
+            of_items = prior if self._row_of is None else prior[:, self._row_of]
+            mixed = np.einsum("nic,ic->ni", of_items, weight)
+            fit = np.log(np.maximum(mixed, _TINY)).sum(axis=1)
+        else:
+            order = np.argsort(self._row_of, kind="stable")
+            ends = np.cumsum(np.bincount(self._row_of, minlength=len(self._rows)))
+            fit = np.zeros(len(coefficients))
+            for row, items in enumerate(np.split(order, ends[:-1])):
+                fit += np.log(np.maximum(prior[:, row] @ weight[items].T, _TINY)).sum(axis=1)
+        return np.asarray(fit + top.sum() - 0.5 * coefficients**2 @ self.precision)
 
     def _marginal(self, log_likelihood: Floats, coefficients: Floats) -> float:
         log_prior = self._log_rows(coefficients)
