@@ -2,8 +2,8 @@
 
 The classifier is logistic regression throughout. Its C is chosen on the training items by cross-validation of the
 method itself, and nobody sees the truth but the method that trains on it: what trueup trains is scored with
-``trueup.scorer``, majority training against majority votes. Test items are used once, to count right answers. Voting
-has C = 1 on wide features, where a model for each of 203 labelers takes minutes.
+``trueup.scorer``, majority training against majority votes (ties at random, five times). Test items are used once, to
+count right answers. Voting has C = 1 on wide features, where a model for each of 203 labelers takes minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from benchmarks._coverage_tally import Section, as_text, say
 from benchmarks._data import data_folder, load_crowd
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
 
-__all__ = ["SETS", "STRATEGIES", "crowds"]
+__all__ = ["SETS", "STRATEGIES", "crowd"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -36,6 +36,7 @@ PATH = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2]
 LEAVES_REPEATS = 2
 WIDE = 2000  # features
 N_DRAWS = 60  # of the truth, for a score
+N_TIES = 5  # ways to break ties of majority votes
 PEERS_SCRIPT = Path(__file__).with_name("_training_peers.py")
 
 
@@ -130,9 +131,10 @@ def choose(estimator: Any, name: str, scoring: Any, path: list[float]) -> GridSe
     return GridSearchCV(estimator, {name: path}, scoring=scoring, cv=KFold(3, shuffle=True, random_state=0))
 
 
-def majority_of(labels: tu.Labels) -> Codes:
-    """The class with most votes, of tied ones the first."""
-    return np.asarray(labels.answer_counts[:, : labels.n_classes].argmax(axis=1))
+def majority_of(labels: tu.Labels, seed: int) -> Codes:
+    """The class with most votes, of tied ones any: 13% of the items of LabelMe are tied."""
+    counts = labels.answer_counts[:, : labels.n_classes]
+    return np.asarray((counts + np.random.default_rng(seed).random(counts.shape) / 2).argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def train_on_votes(split: Split, recipe: Recipe, quick: bool) -> Trained:
     return Trained(right.astype(float), search.best_params_[name], float(search.best_score_))
 
 
-def ask_peers(split: Split, C: float, quick: bool) -> dict[str, Floats]:
+def ask_peers(split: Split, C: float, majorities: Sequence[Codes], quick: bool) -> dict[str, Floats]:
     """Right answers of other libraries, run by the Python that TRUEUP_PEERS names; empty where it is not set."""
     python = os.environ.get("TRUEUP_PEERS")
     if not python:
@@ -175,6 +177,7 @@ def ask_peers(split: Split, C: float, quick: bool) -> dict[str, Floats]:
         folder = Path(name)
         for part, X in (("train", split.X), ("test", split.X_test)):
             sparse.save_npz(folder / f"{part}.npz", sparse.csr_matrix(X))
+        np.save(folder / "majority.npy", np.stack(list(majorities)))
         votes = split.labels.votes.tocoo()
         labeler, label = np.divmod(votes.col, split.labels.n_answers)
         shape = (split.labels.n_items, split.labels.n_labelers, split.labels.n_classes)
@@ -210,16 +213,16 @@ def measure(splits: list[Split], quick: bool, what: str) -> Tally:
     n = 1 + max(int(split.test.max()) for split in splits)
     for number, split in enumerate(splits):
         say(f"  {what}: split {number + 1} of {len(splits)}")
-        trained = {
-            "truth": train_on_classes(split, split.truth, quick),
-            "majority": train_on_classes(split, majority_of(split.labels), quick),
-        }
-        trained |= {name: train_on_votes(split, recipe, quick) for name, recipe in STRATEGIES.items()}
-        for name, found in trained.items():
-            tally.add(name, n, split.test, found.right)
-            tally.C.setdefault(name, []).append(found.C)
-            tally.score.setdefault(name, []).append(found.score)
-        for name, right in ask_peers(split, trained["majority"].C, quick).items():
+        ties = [majority_of(split.labels, seed) for seed in range(1 if quick else N_TIES)]
+        majority = [train_on_classes(split, codes, quick) for codes in ties]
+        trained = {"truth": [train_on_classes(split, split.truth, quick)], "majority": majority}
+        trained |= {name: [train_on_votes(split, recipe, quick)] for name, recipe in STRATEGIES.items()}
+        for name, runs in trained.items():
+            tally.add(name, n, split.test, np.mean([run.right for run in runs], axis=0))
+            tally.C.setdefault(name, []).extend(run.C for run in runs)
+            tally.score.setdefault(name, []).extend(run.score for run in runs)
+        C = float(np.median([run.C for run in majority]))
+        for name, right in ask_peers(split, C, ties, quick).items():
             tally.add(name, n, split.test, right)
     return tally
 
@@ -263,15 +266,12 @@ def summary(numbers: Mapping[str, Mapping[str, Any]], tally: Tally) -> str:
     )
 
 
-def crowds(quick: bool) -> Section:
-    """Test accuracy on three crowds."""
+def crowd(name: str, quick: bool) -> Section:
+    """Test accuracy of all methods on one crowd."""
     head = ["", "accuracy", "ahead of majority, points", "of the gap", "C", "score without truth"]
-    texts, all_numbers = [], {}
-    for name, read in SETS.items():
-        tally = measure(list(read(quick)), quick, name)
-        rows, numbers = rows_of(tally)
-        all_numbers[name] = numbers
-        texts.append(f"{name}\n{as_text(head, rows)}\n{summary(numbers, tally)}")
+    tally = measure(list(SETS[name](quick)), quick, name)
+    rows, numbers = rows_of(tally)
+    texts = [as_text(head, rows), summary(numbers, tally)]
     if not os.environ.get("TRUEUP_PEERS"):
         texts.append("crowd-kit and cleanlab are left out: set TRUEUP_PEERS to a Python that has them and torch")
-    return Section("\n\n".join(texts), all_numbers)
+    return Section("\n".join(texts), numbers)

@@ -1,10 +1,11 @@
 """Trains with cleanlab and crowd-kit; run by `benchmarks.training` in an interpreter which need not have trueup.
 
-Usage: python _training_peers.py FOLDER, with ``train.npz`` and ``test.npz`` (features), ``votes.npz`` and
-``settings.json``. Writes ``predictions.json``: the test items' classes of each peer, one list for each seed. CrowdLayer
-is a layer, so what lies below it and how long it is trained are choices of ours: a linear one, as all others here have,
-and 128 hidden units with dropout, as its authors took for LabelMe (left out for wide features); Adam, batches of 64,
-50 epochs.
+Usage: python _training_peers.py FOLDER, with ``train.npz`` and ``test.npz`` (features), ``votes.npz``, ``majority.npy``
+(their majority, once for each way to break ties) and ``settings.json``. Writes ``predictions.json``: the test items'
+classes of each peer, one list for each run. CleanLearning has the C that majority training chose. CrowdLayer is a
+layer, so what lies below it and how long it is trained are choices of ours: a linear one, as all others here have, and
+128 hidden units with dropout, as its authors took for LabelMe (left out for wide features); Adam, batches of 64, 50
+epochs, three seeds.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ def clean_learning(X: Any, X_test: Any, votes: Any, C: float, quick: bool) -> li
     from cleanlab.classification import CleanLearning  # type: ignore[import-not-found]
     from sklearn.linear_model import LogisticRegression
 
-    counts = np.zeros(votes["shape"][[0, 2]])
-    np.add.at(counts, (votes["item"], votes["label"]), 1)
-    model = CleanLearning(LogisticRegression(C=C, max_iter=1000), seed=0)
-    return [model.fit(X, counts.argmax(axis=1)).predict(X_test).tolist()]
+    told = []
+    for codes in votes["majority"]:
+        model = CleanLearning(LogisticRegression(C=C, max_iter=1000), seed=0)
+        told.append(model.fit(X, codes).predict(X_test).tolist())
+    return told
 
 
 def crowd_layer(hidden: int) -> Any:
@@ -82,7 +84,8 @@ def main(name: str) -> None:
     if X.nnz > 0.3 * np.prod(X.shape):
         X, X_test = X.toarray(), X_test.toarray()
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-    with np.load(folder / "votes.npz") as votes:
+    with np.load(folder / "votes.npz") as stored:
+        votes = {**stored, "majority": np.load(folder / "majority.npy")}
         told = {
             peer: run(X, X_test, votes, settings["C"], settings["quick"])
             for peer, run in PEERS.items()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 import trueup as tu
 from benchmarks._coverage_tally import Section, as_text
 from benchmarks._sections import run_sections
-from benchmarks._training_crowds import crowds
+from benchmarks._training_crowds import SETS, crowd
 from benchmarks._training_ionosphere import ionosphere, selection
 from benchmarks._training_torch import torch_cost
 from trueup.training import NoisyLabelClassifier, NoisyLogisticRegression
@@ -77,7 +78,7 @@ def _printed(text: str) -> Section:
 
 
 SECTIONS: dict[str, Callable[[bool], Section]] = {
-    "crowds": crowds,
+    **{name: partial(crowd, name) for name in SETS},
     "ionosphere": lambda quick: _printed(ionosphere(quick=quick)),
     "selection": lambda quick: _printed(selection(quick=quick)),
     "cost": cost,

@@ -5,10 +5,12 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import trueup as tu
@@ -158,18 +160,21 @@ def test_order_of_classes_does_not_matter(crowd):
 
 
 def test_the_unbiased_loss_is_unbiased():
-    # A population: every combination of x, truth and label with its probability, as weights of the items.
+    """Items for every x, truth and label, as many as they are probable, give the coefficients of the truth."""
     matrix = np.array([[0.6, 0.4], [0.1, 0.9]])
-    x, p = np.array([[-1.0], [0.0], [2.0]]), np.array([0.2, 0.5, 0.9])
-    n = 1000
-    truth_targets = np.repeat(np.stack([1 - p, p], axis=1), n, axis=0)
-    inverse = np.linalg.inv(matrix)
-    noisy = np.stack([1 - p, p], axis=1) @ matrix
-    mean_targets = np.repeat(noisy @ inverse, n, axis=0)
-    for targets in (truth_targets, mean_targets):
-        slope, _ = soft_logistic(np.repeat(x, n, axis=0), targets, penalty=1.0)
-        expected, _ = soft_logistic(np.repeat(x, n, axis=0), truth_targets, penalty=1.0)
-        np.testing.assert_allclose(slope, expected, atol=1e-6)
+    x, p, n = np.array([-1.0, 0.0, 2.0]), np.array([0.2, 0.5, 0.9]), 1000
+    truth_shares = np.stack([1 - p, p], axis=1)
+    noisy = np.rint(n * truth_shares @ matrix).astype(int)
+    X = np.repeat(x, noisy.sum(axis=1))[:, None]
+    said = np.concatenate([np.repeat([0, 1], counts) for counts in noisy])
+    labels = tu.Labels.from_matrix(said[:, None], classes=range(2))
+    prior = truth_shares.mean(axis=0)
+    found = NoisyLabelClassifier(
+        LogisticRegression(C=1.0, tol=1e-8), strategy="unbiased", noise=tu.noise.Confusion(matrix, prior=prior)
+    ).fit(X, labels)
+    slope, intercept = soft_logistic(X, np.repeat(truth_shares, noisy.sum(axis=1), axis=0), penalty=1.0)
+    np.testing.assert_allclose(found.estimator_.coef_, slope, atol=1e-3)
+    np.testing.assert_allclose(found.estimator_.intercept_, intercept, atol=1e-3)
 
 
 def test_unbiased_corrects_one_sided_noise():
@@ -374,3 +379,72 @@ def test_unbiased_of_three_classes_needs_logistic_regression(three_classes):
     with pytest.raises(InvalidParameter, match=r"negative weights.*DecisionTreeClassifier"):
         NoisyLabelClassifier(DecisionTreeClassifier(), strategy="unbiased").fit(X, labels)
     assert NoisyLabelClassifier(LogisticRegression(), strategy="unbiased").fit(X, labels).predict(X).shape == (240,)
+
+
+# ---------------------------------------------------------------------- what a review found
+
+
+@pytest.mark.parametrize("k", [5, 15])
+def test_replication_leaves_neighbours_as_many_items(k):
+    """Ten copies of an item would else fill the neighbourhood."""
+    sim = tu.simulate.tars(n_items=800, n_labelers=3, noise_rates=0.3, means=[[0, 0], [2, 0]], random_state=0)
+    labels = sim.labels.select(items=range(400))
+    model = NoisyLabelClassifier(KNeighborsClassifier(k), strategy="replication").fit(sim.features[:400], labels)
+    distant = KNeighborsClassifier(k).fit(sim.features[:400], np.zeros(400)).kneighbors(sim.features[400:])[1]
+    softly = model.posterior_[distant].mean(axis=1)
+    np.testing.assert_allclose(model.predict_proba(sim.features[400:]), softly, atol=0.06)
+
+
+@pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_depth=2, random_state=0), SVC(), logistic()])
+def test_balanced_classes_count_weights_and_not_copies(estimator):
+    rng = np.random.default_rng(0)
+    truth = (rng.random(1000) < 0.1).astype(int)
+    X = rng.normal(size=(1000, 2)) + truth[:, None]
+    votes = np.where(rng.random((1000, 5)) < 0.75, truth[:, None], 1 - truth[:, None])
+    balanced = clone(estimator).set_params(class_weight="balanced")
+    known = tu.noise.Confusion([[0.75, 0.25], [0.25, 0.75]], prior=[0.9, 0.1])
+    share = {}
+    for name, one in (("plain", estimator), ("balanced", balanced)):
+        model = NoisyLabelClassifier(one, noise=known).fit(X, tu.Labels.from_matrix(votes))
+        share[name] = model.predict(X).mean()
+    ideal = clone(balanced).fit(X, truth).predict(X).mean()
+    assert share["plain"] < 0.1
+    assert abs(share["balanced"] - ideal) < 0.12
+    assert model.estimator_.get_params()["class_weight"] == "balanced"
+
+
+def test_scores_of_classes_one_of_which_is_never_assigned():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 2], 30)
+    X = rng.normal(size=(60, 1)) + truth[:, None]
+    votes = np.repeat(truth[:, None], 3, axis=1)
+    votes[0, 0] = 1  # a class that got a vote and no item
+    model = NoisyLabelClassifier(logistic(), strategy="majority").fit(X, tu.Labels.from_matrix(votes))
+    scores = model.decision_function(X)
+    assert scores.shape == (60, 3)
+    np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
+
+
+def test_labelers_who_always_say_the_same_have_opinions_of_every_row():
+    votes = np.array([[0, 1, -1]] * 6 + [[0, 1, 0], [0, 1, 1]])
+    known = tu.noise.Confusion([[[0.9, 0.1], [0.4, 0.6]], [[0.6, 0.4], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]])
+    model = NoisyLabelClassifier(logistic(), strategy="voting", noise=known)
+    model.fit(np.arange(8.0)[:, None], tu.Labels.from_matrix(votes))
+    assert model.predict_proba(np.zeros((5, 1))).shape == (5, 2)
+    assert model.predict(np.zeros((5, 1))).shape == (5,)
+
+
+def test_a_search_without_a_scorer_is_an_error(crowd):
+    X, labels, *_ = crowd
+    with pytest.raises(InvalidParameter, match="score needs true classes"):
+        cross_val_score(
+            NoisyLabelClassifier(logistic(), labels=labels), X, np.arange(600), cv=KFold(3), error_score="raise"
+        )
+
+
+def test_alternation_names_the_class_that_is_too_rare():
+    votes = np.array([[0, 0, 0]] * 20 + [[1, 1, 1]] + [[0, 0, 2]])
+    with pytest.raises(InvalidLabels, match="alternation needs two items"):
+        NoisyLabelClassifier(logistic(), strategy="alternation").fit(
+            np.arange(22.0)[:, None], tu.Labels.from_matrix(votes)
+        )

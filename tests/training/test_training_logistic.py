@@ -75,6 +75,16 @@ def test_perfect_labelers_give_sklearn(method, n_classes, solver, three_classes)
         np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["map", "mmse"])
+def test_an_outlier_with_a_plain_y_is_believed(method):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 0], [1000, 1000, 1])
+    X = np.concatenate([rng.normal(-3, 1, 1000), rng.normal(3, 1, 1000), [30.0]])[:, None]
+    found = NoisyLogisticRegression(method=method).fit(X, y)
+    np.testing.assert_allclose(found.coef_, LogisticRegression(tol=1e-8).fit(X, y).coef_, rtol=1e-3)
+    np.testing.assert_allclose(found.posterior_[-1], [1, 0], atol=1e-9)
+
+
 def test_ml_has_no_penalty(crowd):
     X, _, _, _, sim = crowd
     plain = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, sim.truth[:600])

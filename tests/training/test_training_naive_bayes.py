@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 import trueup as tu
@@ -21,6 +22,19 @@ def words():
     X = np.stack([rng.multinomial(15, shares[y]) for y in truth])
     votes = np.where(rng.random((600, 3)) < np.where(truth == 1, 0.7, 0.2)[:, None], 1, 0)
     return X, tu.Labels.from_matrix(votes), truth, shares
+
+
+def test_a_plain_y_is_never_overruled_by_features():
+    X, y = load_digits(return_X_y=True)
+    for mine, plain in (
+        (NoisyMultinomialNB(), MultinomialNB()),
+        (NoisyGaussianNB(method="ml", var_smoothing=1e-2), GaussianNB(var_smoothing=1e-2)),
+    ):
+        found = mine.fit(X, y)
+        np.testing.assert_array_equal(found.posterior_.argmax(axis=1), y)
+        np.testing.assert_allclose(
+            found.predict_log_proba(X), plain.fit(X, y).predict_log_proba(X), rtol=1e-6, atol=1e-6
+        )
 
 
 def test_perfect_labelers_give_sklearn(crowd, words):

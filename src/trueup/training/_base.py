@@ -11,11 +11,13 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from trueup._validation import preview
+from trueup.exceptions import InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.training._votes import Floats, Positions, TrainingVotes, gather, take
 
-__all__ = ["VoteClassifier", "checked", "gold_likelihood"]
+__all__ = ["VoteClassifier", "check_truth", "checked", "gold_likelihood"]
 
 
 def checked(estimator: VoteClassifier, X: Any, *, reset: bool) -> Any:
@@ -69,6 +71,11 @@ class VoteClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         return np.asarray(self.classes_[self._joint(self._checked(X)).argmax(axis=1)])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy against true classes."""
+        check_truth(y, self.labels, self.classes_)
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         """Whether sparse features are fine."""
         tags = super().__sklearn_tags__()
@@ -83,9 +90,22 @@ class VoteClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def gold_likelihood(noise: NoiseModel, votes: TrainingVotes) -> Floats:
-    """Log p(votes | class) of each item, shape (n_items, n_classes); only the truth is possible for a gold item."""
+    """Log p(votes | class) of each item, shape (n_items, n_classes); only the truth is possible where it is known."""
     table = np.array(noise.log_likelihood(votes.labels), dtype=float)
-    known = np.flatnonzero(votes.labels.gold_codes >= 0)
+    truth = votes.labels.answer_counts.argmax(axis=1) if votes.perfect else votes.labels.gold_codes
+    known = np.flatnonzero(truth >= 0)
     table[known] = -np.inf
-    table[known, votes.labels.gold_codes[known]] = 0.0
+    table[known, truth[known]] = 0.0
     return table
+
+
+def check_truth(y: Any, labels: Labels | None, classes: npt.NDArray[Any]) -> None:
+    """Raise if a score is asked for positions of items, which no prediction equals."""
+    if labels is None:
+        return
+    strange = [value for value in np.unique(np.asarray(y)).tolist() if value not in classes.tolist()]
+    if strange:
+        raise InvalidParameter(
+            f"score needs true classes, {preview(classes)}, got {preview(strange)} (positions of items?); "
+            "pass scoring=trueup.scorer(metric, labels) to the search"
+        )

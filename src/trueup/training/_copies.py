@@ -113,13 +113,35 @@ def fit_copies(estimator: Any, X: Any, hard: Positions, copies: Copies, names: n
     model = clone(estimator)
     rows = take(X, copies.item)
     if copies.weight is None:
+        _count_neighbours_in_copies(model, len(copies.item) // max(len(hard), 1))
         return model.fit(rows, names[copies.code])
     if not takes_weights(model):
         raise InvalidParameter(
             f"weighted labels need an estimator whose fit takes sample_weight, got {type(model).__name__}, which "
             'ignores it; pass strategy="replication", which copies items instead'
         )
-    return model.fit(rows, names[copies.code], sample_weight=copies.weight)
+    return _fit_weighted(model, rows, copies, names)
+
+
+def _count_neighbours_in_copies(model: Any, each: int) -> None:
+    """Let nearest neighbours look at as many items as before, if each item is there `each` times."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    if each > 1 and isinstance(model, KNeighborsClassifier):
+        model.set_params(n_neighbors=model.n_neighbors * each)
+
+
+def _fit_weighted(model: Any, rows: Any, copies: Copies, names: npt.NDArray[Any]) -> Any:
+    """Fit to weighted copies; classes are balanced by their weights, where some estimators count copies."""
+    assert copies.weight is not None
+    balanced = model.get_params().get("class_weight") == "balanced"
+    weight = copies.weight
+    if balanced:
+        share = np.bincount(copies.code, weights=weight, minlength=len(names))
+        weight = weight * (share.sum() / (np.count_nonzero(share) * share[copies.code]))
+        model.set_params(class_weight=None)
+    model.fit(rows, names[copies.code], sample_weight=weight)
+    return model.set_params(class_weight="balanced") if balanced else model
 
 
 def takes_weights(estimator: Any) -> bool:

@@ -83,7 +83,8 @@ def _label_estimation(task: Task) -> Trained:
 
 
 def _replication(task: Task) -> Trained:
-    return Trained(task.fitted(task.posterior.argmax(axis=1), quantised_copies(task.posterior, task.n_copies)))
+    copies = quantised_copies(task.posterior, task.n_copies)
+    return Trained(task.fitted(task.posterior.argmax(axis=1), copies))
 
 
 def _majority(task: Task) -> Trained:
@@ -207,7 +208,7 @@ def _unseen_predictions(task: Task, posterior: Floats) -> Positions:
     if fewest < 2:
         raise InvalidLabels(
             "alternation needs two items that most probably are of a class, to train without one of them, got one for "
-            f'{names[np.bincount(hard) == 1][:1].tolist()}; pass strategy="mmse"'
+            f'{names[np.bincount(hard, minlength=len(names)) == 1][:1].tolist()}; pass strategy="mmse"'
         )
     predicted = np.empty(len(hard), dtype=np.int64)
     for train, test in StratifiedKFold(min(task.n_folds, fewest)).split(hard, hard):

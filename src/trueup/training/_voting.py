@@ -12,7 +12,7 @@ from trueup.estimators.consolidation import labeler_matrices
 from trueup.exceptions import InvalidLabels
 from trueup.noise import NoiseModel
 from trueup.noise.base import normalise
-from trueup.training._votes import Floats, Positions, TrainingVotes, take
+from trueup.training._votes import Floats, Positions, TrainingVotes, as_rows, n_rows_of, take
 
 __all__ = ["LabelerModels", "aligned_columns", "fit_labeler_models"]
 
@@ -49,11 +49,11 @@ class LabelerModels:
 
     def predict_proba(self, X: Any) -> Floats:
         """P(class | x), shape (n_rows, n_classes)."""
-        total: Any = 0.0
+        total = np.zeros((n_rows_of(as_rows(X)), len(self.classes_)))
         for model, reading, weight in zip(self.models, self.readings, self.weights, strict=True):
             if weight > 0:
-                total = total + weight * (self._said(model, X) @ reading)
-        return np.asarray(total)
+                total += weight * (self._said(model, X) @ reading)
+        return total
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""

@@ -38,8 +38,8 @@ class NoisyLogisticRegression(VoteClassifier):
     ----------
     method : {"ml", "map", "mmse"}
         Maximise that likelihood, without a penalty; the same with ‖ψ‖² / 2C as the prior of the coefficients; or
-        minimise the risk :math:`\sum_i \sum_y p(y \mid z_i) (-\log p(y \mid x_i))` with the same penalty. With votes
-        that are always right all are ordinary logistic regression; "map" and "mmse" are then scikit-learn's with the
+        minimise the risk :math:`\sum_i \sum_y p(y \mid z_i) (-\log p(y \mid x_i))` with the same penalty. Trained on
+        a plain y, or on gold, all are ordinary logistic regression; "map" and "mmse" are then scikit-learn's with the
         same C.
     C : float
         Inverse strength of the penalty, as in scikit-learn. Intercepts are free.
@@ -221,6 +221,7 @@ class NoisyLogisticRegression(VoteClassifier):
             if n_iter == 1:
                 # One vote an item makes its labeler look perfect, and EM would stay there; the classifier disagrees.
                 counted[items] = (beliefs[items] + softmax(objective.scores(theta), axis=1)) / 2
+                counted = with_gold(counted, labels)
             self.noise_ = matrices_given(counted, votes, prior=beliefs[items].mean(axis=0))
             loss = NoisyLikelihood(gold_likelihood(self.noise_, votes)[items])
             new = beliefs.copy()

@@ -94,7 +94,7 @@ class NoisyGaussianNB(_NaiveBayes):
     ----------
     method : {"ml", "map", "mmse"}
         Maximum likelihood; the same with `prior_strength`; or with p(y|z) as fixed soft labels, and `prior_strength`.
-        With votes that are always right, "ml" is scikit-learn's ``GaussianNB``.
+        Trained on a plain y, "ml" is scikit-learn's ``GaussianNB``.
     prior_strength : float
         Each class is also given that many observations with the mean and variance of all items.
     noise, unlabelled, labels
@@ -184,7 +184,7 @@ class NoisyMultinomialNB(_NaiveBayes):
     ----------
     method : {"ml", "map", "mmse"}
         Maximum likelihood; the same with a Dirichlet prior of `alpha` counts a feature; or with p(y|z) as fixed soft
-        labels, and `alpha`. With votes that are always right, "map" and "mmse" are scikit-learn's ``MultinomialNB``.
+        labels, and `alpha`. Trained on a plain y, "map" and "mmse" are scikit-learn's ``MultinomialNB``.
     alpha : float
     noise, unlabelled, labels
         As for `NoisyLabelClassifier`.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueup._validation import RandomState, check_choice, check_integer, check_number
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
+from trueup.training._base import check_truth
 from trueup.training._strategies import STRATEGIES, Task
 from trueup.training._votes import Unlabelled, as_rows, gather, n_rows_of, take
 from trueup.training._voting import aligned_columns
@@ -46,7 +47,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
     strategy : str
         - "mmse": the risk :math:`\sum_i \sum_y p(y \mid z_i) L(f(x_i), y)` [1]_, by a copy of each item for each class
           it may have, weighted with p(y|z). Needs an estimator with `sample_weight`.
-        - "replication": the same with whole numbers of copies, for estimators without `sample_weight`.
+        - "replication": the same with whole numbers of copies, for estimators without `sample_weight`. Nearest
+          neighbours count copies, so their `n_neighbors` is multiplied by the copies of an item.
         - "label-estimation": the most probable class of each item.
         - "majority": the class with most votes; of tied ones the one with more votes on all items.
         - "voting": a model for each labeler; their predictions are read by the labelers' matrices and averaged with
@@ -58,7 +60,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         - "alternation": as "mmse", then take the model's predictions on items it was not trained on for the votes of
           one more labeler, learn all labelers' matrices again, and train again. Khetan et al. [3]_ take the
           predictions for the truth instead, which makes every labeler look worse by the errors of the model. Helps
-          where items have few votes.
+          where items have few votes. Matrices are learned again where the noise model has any (not "glad").
     noise : str or NoiseModel
         As for `trueup.noise.fit`; fitted to the votes of the training items. Known matrices:
         ``trueup.noise.Confusion``. A plain y is taken for the truth, and this is not looked at.
@@ -195,11 +197,19 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         """Scores of the estimator; for two classes those of the second in ``classes_``."""
         check_is_fitted(self, "estimator_")
         scores = np.asarray(self.estimator_.decision_function(X), dtype=float)
-        if scores.ndim == 1:
+        if scores.ndim == 1 and len(self.classes_) == 2:
             return scores if self.estimator_.classes_[1] == self.classes_[1] else -scores
+        if scores.ndim == 1:  # a class was never assigned, and the estimator knows two of them
+            scores = np.stack([-scores, scores], axis=1)
         if scores.shape[1] != len(self.estimator_.classes_):  # one-against-one scores belong to pairs of classes
             return scores
         return aligned_columns(scores, self.estimator_.classes_, self.classes_, fill=-np.inf)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy against true classes."""
+        check_is_fitted(self, "estimator_")
+        check_truth(y, self.labels, self.classes_)
+        return float(super().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         """What the classifier inside can take."""
