@@ -42,6 +42,12 @@ def network(n_features: int, n_classes: int) -> nn.Module:
     return nn.Sequential(nn.Linear(n_features, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, n_classes))
 
 
+def majority_vote(labels: tu.Labels, rng: np.random.Generator) -> np.ndarray:
+    """The class most voted for on each item; ties, of which two or three votes leave many, are broken at random."""
+    counts = labels.answer_counts[:, : labels.n_classes]
+    return (counts + rng.random(counts.shape)).argmax(axis=1)
+
+
 def train(
     model: nn.Module,
     batches: Iterable[Any],
@@ -79,7 +85,7 @@ def accuracies(folder: Path, *, epochs: int, device: str, seed: int) -> dict[str
     single = CrowdLayer(votes.n_labelers, votes.n_classes, init=noise).to(device)
     wide = CrowdLayer(votes.n_labelers, votes.n_classes, init=noise, volume_weight=0.5).to(device)
     cross_entropy = nn.CrossEntropyLoss()
-    majority = tu.noise.Majority(kind="hard").fit(labels).posterior(labels).argmax(axis=1)
+    majority = majority_vote(labels, np.random.default_rng(seed))
     code = {name: k for k, name in enumerate(labels.classes.tolist())}
     true = np.array([code[name] for name in truth.tolist()])
 
@@ -88,14 +94,17 @@ def accuracies(folder: Path, *, epochs: int, device: str, seed: int) -> dict[str
         data = TensorDataset(torch.tensor(X), torch.tensor(classes))
         return DataLoader(data, 64, shuffle=True, generator=torch.Generator().manual_seed(seed))
 
-    batches = votes.loader(64, generator=torch.Generator().manual_seed(seed))
+    def batches() -> Iterable[Any]:
+        """Batches of items with their votes, in the order that each way sees."""
+        return votes.loader(64, generator=torch.Generator().manual_seed(seed))
+
     ways: dict[str, tuple[Iterable[Any], Callable[[Any, Any], torch.Tensor], Any]] = {
         "CrossEntropyLoss, majority": (hard(majority), cross_entropy, ()),
-        "MMSELoss": (batches, mmse, ()),
-        "NoisyLikelihoodLoss": (batches, likelihood, ()),
-        "CrowdLayer": (batches, single.loss, single.parameters()),
-        "CrowdLayer, joint": (batches, lambda f, z: crowd.loss(f, z, joint=True), crowd.parameters()),
-        "CrowdLayer, joint, volume": (batches, lambda f, z: wide.loss(f, z, joint=True), wide.parameters()),
+        "MMSELoss": (batches(), mmse, ()),
+        "NoisyLikelihoodLoss": (batches(), likelihood, ()),
+        "CrowdLayer": (batches(), single.loss, single.parameters()),
+        "CrowdLayer, joint": (batches(), lambda f, z: crowd.loss(f, z, joint=True), crowd.parameters()),
+        "CrowdLayer, joint, volume": (batches(), lambda f, z: wide.loss(f, z, joint=True), wide.parameters()),
         "CrossEntropyLoss, truth": (hard(true), cross_entropy, ()),
     }
     goal = np.array([code[name] for name in truth_test.tolist()])

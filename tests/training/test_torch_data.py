@@ -127,9 +127,9 @@ def test_gold_is_a_vote_of_the_oracle_or_certain_evidence(labels):
     X = np.zeros((5, 1))
     data = VoteDataset(X, labels)
     assert len(data) == 5  # what is known needs no vote
-    assert data[0][1].labelers.tolist() == [0, 1, 3]
+    assert data[0][1].labelers.tolist() == [0, 1, -2]
     assert data[0][1].answers.tolist() == [0, 1, 2]
-    assert data[2][1].labelers.tolist() == [3, -1, -1]
+    assert data[2][1].labelers.tolist() == [-2, -1, -1]
     certain = VoteDataset(X, labels, noise=KNOWN)
     assert certain[0][1].argmax() == 2
     assert torch.isfinite(certain[0][1]).all()

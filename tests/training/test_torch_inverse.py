@@ -66,7 +66,7 @@ def test_proxy_leaves_out_items_of_guessers():
 
 def test_proxy_takes_the_oracle_at_her_word():
     matrices = np.array([diagonal(0.6)] * 4)
-    votes = Votes(torch.tensor([[0, 1, 2, 3, 4]]), torch.tensor([[0, 0, 0, 0, 2]]))
+    votes = Votes(torch.tensor([[0, 1, 2, 3, -2]]), torch.tensor([[0, 0, 0, 0, 2]]))
     logits = torch.tensor([[0.3, -0.2, 1.0]])
     expected = nn.CrossEntropyLoss()(logits, torch.tensor([2]))
     torch.testing.assert_close(ProxyLoss(matrices)(logits, votes), expected, rtol=1e-4, atol=1e-4)

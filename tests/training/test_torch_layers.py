@@ -209,7 +209,7 @@ def test_the_volume_finds_what_the_whole_crowd_confuses():
 def test_the_oracle_teaches_the_network_and_the_labelers():
     layer = CrowdLayer(1, 2, init=0.7, trace_weight=0.0)
     logits = torch.zeros(1, 2, requires_grad=True)
-    votes = Votes(torch.tensor([[0, 1]]), torch.tensor([[0, 1]]))  # the labeler says 0, the oracle 1
+    votes = Votes(torch.tensor([[0, -2]]), torch.tensor([[0, 1]]))  # the labeler says 0, the oracle 1
     layer.loss(logits, votes, joint=True).backward()
     torch.testing.assert_close(logits.grad, torch.tensor([[0.5, -0.5]]), rtol=1e-4, atol=1e-4)
     slope = layer.weight.grad[0]  # (answers, classes): only what the labeler does with a 1 is learned

@@ -159,7 +159,7 @@ def test_the_oracle_overrules_everybody():
     matrices = np.full((20, 2, 2), 1e-12)
     matrices[:, :, 0] = 1 - 1e-12  # everyone always says 0 …
     matrices[:, 1, :] = [1e-12, 1 - 1e-12]  # … unless it is a 1
-    votes = Votes(torch.arange(21)[None], torch.tensor([[0] * 20 + [1]]))
+    votes = Votes(torch.tensor([[*range(20), -2]]), torch.tensor([[0] * 20 + [1]]))
     logits = torch.tensor([[3.0, 0.0]])
     for kind in LOSSES:
         found = kind(matrices, reduction="none")(logits, votes)

@@ -1,8 +1,8 @@
 """Confusion matrices as tables that votes are looked up in.
 
-A table has shape (n_labelers + 2, n_answers + 1, k). Behind the labelers stands the oracle, and behind her nobody,
-whose rows are zero; so is the row behind the last answer. A vote that is missing is -1 and finds one of these zeros by
-itself: nothing has to be masked.
+A table has shape (n_labelers + 2, n_answers + 1, k). Behind the labelers stands the oracle, number -2, and behind her
+nobody, number -1, whose rows are zero; so is the row behind the last answer. A vote that is missing is -1 and finds one
+of these zeros by itself: nothing has to be masked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from trueup._validation import check_distribution
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel
@@ -23,6 +23,7 @@ from trueup.noise.base import TableModel
 __all__ = [
     "CERTAIN",
     "as_float",
+    "as_numbers",
     "check_prior",
     "log_table",
     "matrices_of",
@@ -34,8 +35,11 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-FLOOR = 1e-10  # the least probability of an answer, as in the noise models; keeps logarithms and gradients finite
-CERTAIN = 1e3  # log-odds of a known truth: beyond what votes add up to, and exact to 1e-4 in single precision
+FLOOR = 1e-10  # the least probability of an answer that is possible, as in the noise models
+IMPOSSIBLE = -100.0  # the logarithm of 0: softmax in single precision ends there too, and contradictions can be weighed
+# Log-odds of a known truth. It fits in half precision, and beats what votes against it add up to: some 1300 by labelers
+# who give such an answer with the least probability, 300 by labelers who never do.
+CERTAIN = 3e4
 SINGULAR = 1e-6  # the smallest singular value from which a matrix can be inverted
 
 
@@ -50,6 +54,10 @@ def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = Tr
     multiply : bool
         Whether the likelihood of an item's votes must be the product of what the matrices say of each.
     """
+    if labels is not None and not isinstance(labels, Labels):
+        raise InvalidLabels(
+            f"labels must be Labels, got {type(labels).__name__}; pass those whose labelers the votes are numbered by"
+        )
     if not isinstance(noise, NoiseModel):
         known = Confusion(noise)  # checks
         matrices = known.confusion_ if known.confusion_.ndim == 3 else known.confusion_[None]
@@ -86,6 +94,16 @@ def check_prior(prior: Any, known: Floats | None, n_classes: int | None) -> Floa
     return check_distribution(prior, name="prior", n=n_classes)
 
 
+def as_numbers(values: Any, *, name: str, shape: tuple[int, ...] | None = None) -> Floats:
+    """What a user gave as numbers, as an array; broadcast to `shape` where that is possible."""
+    try:
+        array = np.asarray(values, dtype=float)
+        return array if shape is None else np.broadcast_to(array, shape)
+    except (TypeError, ValueError):
+        need = "numbers" if shape is None else f"a number or {' by '.join(map(str, shape))} of them"
+        raise InvalidParameter(f"{name} must be {need}, got {values!r}; pass probabilities") from None
+
+
 def as_float(values: npt.ArrayLike) -> torch.Tensor:
     """Single precision; `module.double()` gives more."""
     return torch.as_tensor(np.ascontiguousarray(values), dtype=torch.float32)
@@ -110,7 +128,7 @@ def oracle_logs(n_classes: int, n_answers: int) -> Floats:
 
 def log_table(matrices: Floats) -> torch.Tensor:
     """Log p(answer | class): the table that turns votes into evidence."""
-    logs = np.log(np.maximum(matrices, FLOOR)).transpose(0, 2, 1)
+    logs = np.where(matrices > 0, np.log(np.maximum(matrices, FLOOR)), IMPOSSIBLE).transpose(0, 2, 1)
     return vote_table(logs, oracle_logs(matrices.shape[1], matrices.shape[2]))
 
 

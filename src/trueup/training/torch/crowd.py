@@ -16,7 +16,7 @@ from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.training.torch._tables import as_float, matrices_of, oracle_logs, row_numbers
 from trueup.training.torch.layers import check_sizes, log_mix, start_logits, start_matrix
-from trueup.training.torch.losses import Reduction, check_place, class_scores, minus_log_sum_exp, reduced
+from trueup.training.torch.losses import Reduction, check_place, class_scores, minus_log_sum_exp
 from trueup.training.torch.votes import as_votes, check_votes
 
 __all__ = ["CrowdLayer"]
@@ -59,7 +59,9 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         The diagonal of all matrices at the start; or the matrices of a fitted noise model. These start where the votes
         alone lead, which matters where labelers have few votes or err more often than not.
     labels : Labels, optional
-        Whose labelers are meant by the numbers in the votes; by default those the noise model was fitted to.
+        The labels that the votes are numbered by, if `init` is a noise model fitted to others: numbers are positions in
+        ``labels.labelers`` and ``labels.classes``, by default of those the model was fitted to. Labelers it does not
+        know start with its pooled matrix, and other classes are an error.
     trace_weight : float
         λ.
     volume_weight : float
@@ -175,14 +177,18 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         )  # (batch, width, n_classes)
         log_p = functional.log_softmax(scores, dim=1)
         if joint:
-            values = minus_log_sum_exp(log_p + said.sum(dim=1))
+            found = minus_log_sum_exp(log_p + said.sum(dim=1), how)
         else:
             # Where there is no vote this is the sum of p(y|x), whose logarithm is 0.
-            values = minus_log_sum_exp(log_p[:, None] + said).sum(dim=1)
-        found = reduced(values, how)
+            each = (log_p[:, None] + said).reshape(-1, self.n_classes)
+            found = minus_log_sum_exp(each, "none" if how == "none" else "sum")
+            if how == "none":
+                found = found.view(said.shape[:2]).sum(dim=1)
+            elif how == "mean":
+                found = found / max(scores.shape[0], 1)
         if how == "none":
             return found
-        times = 1 if how == "mean" else scores.shape[0]
+        times = min(scores.shape[0], 1) if how == "mean" else scores.shape[0]  # of no items nothing is to be learned
         if self.trace_weight:
             found = found + self._penalty(logs) * times
         if self.volume_weight:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from trueup._validation import check_integer
-from trueup.exceptions import InvalidLabels
+from trueup._validation import check_integer, preview
+from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.noise.base import TableModel
@@ -31,11 +31,13 @@ class VoteDataset(Dataset):  # type: ignore[misc]
     X : array, tensor, sparse matrix or frame of n_items rows
         Row i is item i of ``labels.items``; rows may have any shape. Sparse rows are made dense when asked for.
     labels : Labels
-        The votes. Items whose truth is known (``labels.with_gold``) get a vote of the oracle, or certain evidence.
+        The votes. Items whose truth is known (``labels.with_gold``) get a vote of the oracle, number -2, or certain
+        evidence.
     unlabelled : {"drop", "prior", "error"}
         Items without votes are left out, kept with no vote at all, or an error.
     noise : str or NoiseModel, optional
-        Yield evidence instead of votes: log p(votes | class) by this model, fitted to `labels` unless it is already.
+        Yield evidence instead of votes: log p(votes | class) by this model, fitted to `labels` unless it is already,
+        less that of the item's best class.
         Any noise model will do, also one without a confusion matrix for each labeler.
     dtype : torch.dtype or None
         Of the rows of X; None leaves it.
@@ -100,8 +102,7 @@ class VoteDataset(Dataset):  # type: ignore[misc]
             return
         fitted = isinstance(noise, NoiseModel) and hasattr(noise, "prior_")
         model = noise if isinstance(noise, NoiseModel) and fitted else votes.noise(noise)
-        logs = np.maximum(gold_likelihood(model, votes)[self.rows], -CERTAIN)
-        self._target = torch.as_tensor(logs, dtype=torch.float32)
+        self._target = torch.as_tensor(relative(gold_likelihood(model, votes)[self.rows]), dtype=torch.float32)
         self.noise_, self.prior = model, np.asarray(model.prior_)
         if isinstance(model, TableModel):
             self.confusion = np.asarray(model.confusion_for(labels))
@@ -111,6 +112,8 @@ class VoteDataset(Dataset):  # type: ignore[misc]
 
     def __getitem__(self, index: Any) -> tuple[torch.Tensor, Any]:
         """The item, or a batch of items for a list of indices."""
+        if isinstance(index, torch.Tensor | np.ndarray) and not index.ndim:
+            index = int(index)
         one = isinstance(index, int | np.integer)
         x = self._features([index] if one else index)
         target = self._target
@@ -150,7 +153,8 @@ class VoteDataset(Dataset):  # type: ignore[misc]
     def _features(self, index: Any) -> torch.Tensor:
         if isinstance(self._X, torch.Tensor):
             return self._X[index]
-        return torch.as_tensor(self._X[index].toarray(), dtype=self.dtype)
+        at = index.numpy() if isinstance(index, torch.Tensor) else index
+        return torch.as_tensor(self._X[at].toarray(), dtype=self.dtype)
 
 
 def _stored(X: Any, rows: Positions, dtype: torch.dtype | None) -> Any:
@@ -159,18 +163,37 @@ def _stored(X: Any, rows: Positions, dtype: torch.dtype | None) -> Any:
         kept = X if len(rows) == len(X) else X[torch.from_numpy(rows)]
         return kept if dtype is None else kept.to(dtype)
     part = take(X, rows)
-    return part.tocsr() if hasattr(part, "tocsr") else torch.as_tensor(np.array(part), dtype=dtype)
+    if hasattr(part, "tocsr"):
+        return part.tocsr()
+    array = np.array(part)
+    try:
+        return torch.as_tensor(array if array.dtype.kind in "biufc" else array.astype(float), dtype=dtype)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"X must hold numbers, got {preview(array.ravel(), most=1)}; turn texts and categories into features first"
+        ) from None
+
+
+def relative(logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Evidence less that of each item's best class, and at least -CERTAIN: many votes make all of it small."""
+    best = logs.max(axis=1, keepdims=True)
+    if not np.isfinite(best).all():
+        raise InvalidLabels(
+            "the noise model must leave each item a class that is possible, got an item with none; take a model in "
+            "which every answer has a probability above 0"
+        )
+    return np.asarray(np.maximum(logs - best, -CERTAIN))
 
 
 def padded_votes(labels: Labels) -> tuple[Positions, Positions]:
     """Labelers and answers of the votes on each item, shape (n_items, most votes), padded with -1.
 
-    A truth that is known comes after the votes, as a vote of labeler number ``n_labelers``.
+    A truth that is known comes after the votes, as a vote of labeler number -2, the oracle.
     """
     item, labeler, answer, times = (np.asarray(part, dtype=np.int64) for part in labels.vote_table())
     gold = np.flatnonzero(labels.gold_codes >= 0)
     item = np.concatenate([np.repeat(item, times), gold])
-    labeler = np.concatenate([np.repeat(labeler, times), np.full(len(gold), labels.n_labelers)])
+    labeler = np.concatenate([np.repeat(labeler, times), np.full(len(gold), -2)])
     answer = np.concatenate([np.repeat(answer, times), labels.gold_codes[gold].astype(np.int64)])
     order = np.argsort(item, kind="stable")
     item, labeler, answer = item[order], labeler[order], answer[order]

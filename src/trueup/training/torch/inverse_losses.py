@@ -14,13 +14,14 @@ from trueup._validation import check_choice, check_distribution, check_integer
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
-from trueup.training.torch._tables import as_float, check_prior, matrices_of, right_inverse, vote_table
-from trueup.training.torch.losses import Reduction, check_place, class_scores
-from trueup.training.torch.votes import as_votes, check_range, check_votes
+from trueup.training.torch._tables import as_float, as_numbers, check_prior, matrices_of, right_inverse, vote_table
+from trueup.training.torch.losses import Reduction, check_place, class_scores, log_chances
+from trueup.training.torch.votes import as_votes, check_range, check_votes, is_integer, told
 
 __all__ = ["PartialLabelLoss", "ProxyLoss"]
 
-_ORACLE = 1e6  # the weight of a known truth beside votes
+_ORACLE = 3e4  # the weight of a known truth, within half precision …
+_VOTE = 0.03  # … and of a vote of the best labeler
 _TINY = 1e-30
 
 
@@ -40,7 +41,7 @@ def virtual_loss(
     """
     if reduction == "mean":
         virtual = virtual / n_items
-    log_p = functional.log_softmax(scores, dim=1)
+    log_p = log_chances(scores)
     if reduction == "none" or floor:
         parts = virtual * log_p
         return -parts.sum(dim=1) if reduction == "none" else functional.relu(-parts.sum(dim=0)).sum()
@@ -80,7 +81,9 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
     prior : array of shape (n_classes,), optional
         Which of many inverses is taken where there are more answers than classes: that of least variance under it.
     labels : Labels, optional
-        Whose labelers are meant by the numbers in the votes; by default those the noise model was fitted to.
+        The labels that the votes are numbered by: numbers are positions in ``labels.labelers`` and ``labels.classes``.
+        By default those the noise model was fitted to. Pass them if the data have other labelers or another order;
+        labelers the model does not know get its pooled matrix, and other classes are an error.
     floor : bool
         Take the part of each class in the batch as at least 0 [3]_. No longer unbiased, but never below 0.
     reduction : {"mean", "sum", "none"}
@@ -136,6 +139,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
                 "or add gold with labels.with_gold"
             )
         alpha = np.where(np.isnan(size), 0.0, 1 / size)[:, None, None]
+        alpha *= _VOTE / alpha.max()
         rows = np.concatenate([np.nan_to_num(inverse * alpha), np.broadcast_to(alpha, (n_labelers, n_answers, 1))], 2)
         oracle = np.pad(np.eye(n_answers, self.n_classes), ((0, 0), (0, 1)), constant_values=1.0) * _ORACLE
         self.register_buffer("table", vote_table(rows, oracle))
@@ -152,7 +156,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
         votes = as_votes(target, self.everyone)
         check_place(scores, votes, self.table)
         check_votes(votes, self.table.shape[0] - 2, self.table.shape[1] - 1)
-        sums = self.table[votes.labelers, votes.answers].sum(dim=1).to(scores.dtype)
+        sums = self.table[votes.labelers, votes.answers].sum(dim=1, dtype=scores.dtype)
         weight = sums[:, self.n_classes :]
         virtual = sums[:, : self.n_classes] / weight.clamp_min(_TINY)
         return virtual_loss(scores, virtual, weight.count_nonzero().clamp_min(1), self.reduction, self.floor)
@@ -220,7 +224,7 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
         floor: bool = False,
         reduction: Reduction = "mean",
     ) -> None:
-        M = np.asarray(mixing, dtype=float)
+        M = as_numbers(mixing, name="mixing")
         if M.ndim != 2 or M.shape[0] < M.shape[1] or M.shape[1] < 2:
             raise InvalidParameter(
                 "mixing must have shape (n_weak, n_classes) with at least as many weak labels as classes, got "
@@ -280,14 +284,14 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
         """
         n = check_integer(n_classes, name="n_classes", low=2)
         given = {"extra": extra, "hit": hit}
-        e, h = (np.broadcast_to(np.asarray(value, dtype=float), (n,)) for value in given.values())
+        e, h = (as_numbers(value, name=name, shape=(n,)) for name, value in given.items())
         for name, value in (("extra", e), ("hit", h)):
             if not ((value >= 0) & (value <= 1)).all():
                 raise InvalidParameter(f"{name} must hold probabilities, got {given[name]!r}; pass numbers from 0 to 1")
-        if (np.abs(h - e) < 1e-6).any():
+        if (h - e < 1e-6).any():
             raise InvalidParameter(
                 f"a class must be likelier in the sets of its own items than in others, got extra={extra!r} and "
-                f"hit={hit!r}; sets with these say nothing of the class"
+                f"hit={hit!r}; sets with these say nothing of the class, or must be turned round with ~sets"
             )
         loss = cls.__new__(cls)
         loss._set_up(n, None, (as_float(1 / (h - e)), as_float(-e / (h - e))), floor, reduction)
@@ -296,17 +300,18 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
     def virtual_labels(self, target: torch.Tensor) -> torch.Tensor:
         """The virtual label of each item, shape (batch, n_classes)."""
         if self.virtual is not None:
-            if target.ndim != 1 or target.is_floating_point() or target.dtype == torch.bool:
+            if not is_integer(target) or target.ndim != 1:
                 raise InvalidLabels(
-                    f"weak labels must be an integer tensor of shape (batch,), got {target.dtype} of shape "
-                    f"{tuple(target.shape)}; candidate sets need PartialLabelLoss.from_sets"
+                    f"weak labels must be an integer tensor of shape (batch,), got {told(target)}; candidate sets need "
+                    "PartialLabelLoss.from_sets"
                 )
             check_range(target, self.virtual.shape[0] - 1, "weak labels")
-            return self.virtual[target]
-        if target.ndim != 2 or target.shape[1] != self.n_classes or target.dtype != torch.bool:
+            return self.virtual[target.long()]
+        shaped = isinstance(target, torch.Tensor) and target.ndim == 2 and target.shape[1] == self.n_classes
+        if not shaped or target.dtype != torch.bool:
             raise InvalidLabels(
-                f"candidate sets must be a boolean tensor of shape (batch, {self.n_classes}), got {target.dtype} of "
-                f"shape {tuple(target.shape)}; True is a class that the item may have"
+                f"candidate sets must be a boolean tensor of shape (batch, {self.n_classes}), got {told(target)}; True "
+                "is a class that the item may have"
             )
         virtual = torch.addcmul(self.shift, self.scale, target)
         return virtual + (1 - virtual.sum(dim=1, keepdim=True)) / self.n_classes

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trueup._validation import check_integer, check_number
+from trueup._validation import check_distribution, check_integer, check_number
 from trueup.exceptions import InvalidParameter
-from trueup.training.torch._tables import as_float
+from trueup.training.torch._tables import as_float, as_numbers
 from trueup.training.torch.losses import class_scores
 
 __all__ = ["NoiseLayer"]
@@ -108,13 +108,13 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
         self.dropout = check_number(dropout, name="dropout", low=0.0, high=0.95)
         self.trace_weight = check_number(trace_weight, name="trace_weight", low=0.0)
         number = isinstance(init, int | float | np.number)
-        given: Any = start_matrix(init, self.n_classes, self.n_answers) if number else init
+        given: Any = start_matrix(init, self.n_classes, self.n_answers) if number else as_numbers(init, name="init")
         if np.shape(given) != (self.n_classes, self.n_answers):
             raise InvalidParameter(
                 f"init must be a number or a matrix of shape ({self.n_classes}, {self.n_answers}), got shape "
                 f"{np.shape(given)}; rows are the truth"
             )
-        self.weight = nn.Parameter(start_logits(given))
+        self.weight = nn.Parameter(start_logits(check_distribution(given, name="each row of init")))
 
     @property
     def matrix(self) -> torch.Tensor:

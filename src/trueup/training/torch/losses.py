@@ -15,7 +15,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.training.torch._tables import as_float, check_prior, log_table, matrices_of
-from trueup.training.torch.votes import Votes, as_votes, check_votes
+from trueup.training.torch.votes import Votes, as_votes, can_look, check_votes, told
 
 __all__ = [
     "EvidenceLoss",
@@ -24,22 +24,31 @@ __all__ = [
     "Reduction",
     "check_place",
     "class_scores",
+    "log_chances",
     "minus_log_sum_exp",
-    "reduced",
 ]
 
 Reduction = Literal["mean", "sum", "none"]
-_IMPOSSIBLE = -1e4  # the least evidence: log 0 of a user would be nan where it is taken from itself
+_LEAST_LOG = -1e30  # in place of -inf, which is nan where it is multiplied by a belief of 0
 
 
 def class_scores(logits: torch.Tensor, n_classes: int | None) -> torch.Tensor:
     """The logits in single precision at least, after a look at their shape."""
+    if not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
+        raise InvalidParameter(
+            f"logits must be a floating tensor, got {told(logits)}; pass what the network gives, without a softmax"
+        )
     if logits.ndim != 2 or (n_classes is not None and logits.shape[1] != n_classes):
         raise InvalidParameter(
             f"logits must have shape (batch, {n_classes or 'n_classes'}), got {tuple(logits.shape)}; "
             "the network must have an output for each class"
         )
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def log_chances(scores: torch.Tensor) -> torch.Tensor:
+    """Log p(y|x), finite also for a class that was ruled out by a logit of -inf."""
+    return functional.log_softmax(scores, dim=1).clamp_min(_LEAST_LOG)
 
 
 class EvidenceLoss(nn.Module):  # type: ignore[misc]
@@ -57,8 +66,10 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
         self.register_buffer("table", None if matrices is None else log_table(matrices))
         self.register_buffer("everyone", None if matrices is None else torch.arange(len(matrices)))
 
-    def evidence(self, scores: torch.Tensor, target: Any) -> torch.Tensor:
+    def evidence(self, scores: torch.Tensor, target: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Log p(votes | class) of the items of a batch, shape (batch, n_classes), like `scores` in type.
+
+        Evidence that was given is taken relative to its best class; what was taken off comes second, (batch, 1).
 
         Parameters
         ----------
@@ -71,7 +82,15 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
                     f"evidence must have the shape of the logits, {tuple(scores.shape)}, got {tuple(target.shape)}; "
                     "pass log p(votes | class), a column for each class"
                 )
-            return target.detach().to(scores.dtype)
+            given = target.detach()
+            best = given.amax(dim=1, keepdim=True)
+            _check_possible(best)
+            return (given - best).to(scores.dtype), best.to(scores.dtype)
+        if not isinstance(target, Votes | torch.Tensor):
+            raise InvalidLabels(
+                f"the target must be Votes or a tensor, got {told(target)}; make it with VoteDataset, "
+                "Votes.from_matrix or torch.as_tensor"
+            )
         if self.table is None:
             raise InvalidParameter(
                 f"votes can only be read with a noise model, got none; pass {type(self).__name__}(noise), or evidence "
@@ -80,12 +99,27 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
         votes = as_votes(target, self.everyone)
         check_place(scores, votes, self.table)
         check_votes(votes, self.table.shape[0] - 2, self.table.shape[1] - 1)
-        return self.table[votes.labelers, votes.answers].sum(dim=1).to(scores.dtype)
+        return self.table[votes.labelers, votes.answers].sum(dim=1, dtype=scores.dtype), None
 
     def extra_repr(self) -> str:
         """Sizes and reduction."""
         known = "" if self.table is None else f"n_labelers={self.table.shape[0] - 2}, n_classes={self.n_classes}, "
         return f"{known}reduction={self.reduction!r}"
+
+
+def _check_possible(best: torch.Tensor) -> None:
+    """Raise if the evidence of an item rules out every class. Elsewhere than on the CPU its loss is nan."""
+    if not can_look(best):
+        return
+    try:
+        possible = bool(best.isfinite().all())
+    except RuntimeError:  # mapped by torch.func.vmap
+        return
+    if not possible:
+        raise InvalidLabels(
+            "evidence must leave each item a class that is possible, got an item whose best class has evidence of "
+            "-inf or nan; give items whose votes say nothing zeros"
+        )
 
 
 def check_place(scores: torch.Tensor, votes: Votes, table: torch.Tensor) -> None:
@@ -119,8 +153,9 @@ class MMSELoss(EvidenceLoss):
     prior : array of shape (n_classes,), optional
         π; that of the noise model by default, or else uniform.
     labels : Labels, optional
-        Whose labelers are meant by the numbers in the votes, in the order of ``labels.labelers``; by default the
-        labelers the noise model was fitted to.
+        The labels that the votes are numbered by: numbers are positions in ``labels.labelers`` and ``labels.classes``.
+        By default those the noise model was fitted to. Pass them if the data have other labelers or another order;
+        labelers the model does not know get its pooled matrix, and other classes are an error.
     reduction : {"mean", "sum", "none"}
 
     Notes
@@ -131,7 +166,9 @@ class MMSELoss(EvidenceLoss):
     - an integer tensor of shape (batch, n_labelers), -1 where there is no vote; (batch,) if there is one labeler;
     - a floating tensor of shape (batch, n_classes): evidence log p(z | y), up to a constant for each item.
 
-    Half-precision logits are taken to single precision first. No gradient goes through p(y|z).
+    Evidence may be -inf for classes that are ruled out, but not for all of an item: that is an error on the CPU and nan
+    elsewhere. A class with a logit of -inf counts nothing where p(y|z) is 0. Half-precision logits are taken to single
+    precision first. No gradient goes through p(y|z).
 
     References
     ----------
@@ -149,7 +186,7 @@ class MMSELoss(EvidenceLoss):
     (0.559, torch.Size([2, 2]))
     """
 
-    log_prior: torch.Tensor | None
+    log_prior: torch.Tensor
 
     def __init__(
         self,
@@ -163,20 +200,19 @@ class MMSELoss(EvidenceLoss):
         known = check_prior(prior, self._known_prior, self.n_classes)
         if known is not None:
             self.n_classes = len(known)
-        if known is not None and np.ptp(known) == 0:
-            known = None  # a uniform prior changes nothing, and adding it takes time
-        self.register_buffer("log_prior", None if known is None else as_float(np.log(np.maximum(known, 1e-12))))
+        shares = np.full(self.n_classes or 1, 1.0) if known is None else known
+        self.register_buffer("log_prior", as_float(np.log(np.maximum(shares, 1e-12))))
 
     def beliefs(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
         """P(class | votes), shape (batch, n_classes); of the logits only shape and type matter."""
-        evidence = self.evidence(logits, target)
-        return torch.softmax(evidence if self.log_prior is None else evidence + self.log_prior, dim=1).to(logits.dtype)
+        evidence, _ = self.evidence(class_scores(logits, self.n_classes), target)
+        return torch.softmax(evidence + self.log_prior, dim=1).to(logits.dtype)
 
     def forward(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
         """The loss of a batch."""
         scores = class_scores(logits, self.n_classes)
         beliefs = self.beliefs(scores, target)
-        log_p = functional.log_softmax(scores, dim=1)
+        log_p = log_chances(scores)
         if self.reduction == "none":
             return -(beliefs * log_p).sum(dim=1)
         # One product for all, scaled where no gradient flows: small networks wait for each operation.
@@ -190,9 +226,10 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     .. math:: -\log \sum_y p(y \mid x) \, p(z \mid y), \qquad p(z \mid y) = \prod_r \theta_r[y, z_r]
 
     for the votes z of an item, with p(y|x) the softmax of the logits [1]_. Its minimum is p(y|x), so probabilities come
-    out calibrated. With labelers who never err it is ``CrossEntropyLoss``. Votes that say nothing have no gradient.
-    Nothing is left out of the likelihood; with evidence as target the loss is shifted by the constant of each item's
-    evidence.
+    out calibrated. With labelers who never err it is ``CrossEntropyLoss``: an answer of probability 0 counts as
+    :math:`e^{-100}`, so this holds until a network contradicts them by 80 or more. Votes that say nothing have no
+    gradient. Nothing is left out of the likelihood; with evidence as target the loss is shifted by the constant of each
+    item's evidence (that of `VoteDataset` is 0 at the best class).
 
     Parameters
     ----------
@@ -200,7 +237,7 @@ class NoisyLikelihoodLoss(EvidenceLoss):
         A fitted model with a confusion matrix for each labeler, or the matrices θ; rows are the truth. Without it the
         targets must be evidence.
     labels : Labels, optional
-        Whose labelers are meant by the numbers in the votes; by default those the noise model was fitted to.
+        The labels that the votes are numbered by, as for `MMSELoss`.
     reduction : {"mean", "sum", "none"}
 
     Notes
@@ -233,23 +270,21 @@ class NoisyLikelihoodLoss(EvidenceLoss):
     def forward(self, logits: torch.Tensor, target: Any) -> torch.Tensor:
         """The loss of a batch."""
         scores = class_scores(logits, self.n_classes)
-        if isinstance(target, torch.Tensor) and target.is_floating_point():
-            target = target.clamp_min(_IMPOSSIBLE)
-        joint = functional.log_softmax(scores, dim=1) + self.evidence(scores, target)
-        return reduced(minus_log_sum_exp(joint), self.reduction)
+        evidence, best = self.evidence(scores, target)
+        found = minus_log_sum_exp(functional.log_softmax(scores, dim=1) + evidence, self.reduction)
+        if best is None:
+            return found
+        if self.reduction == "none":
+            return found - best[:, 0]
+        return found - best.sum() / (max(scores.shape[0], 1) if self.reduction == "mean" else 1)
 
 
-def minus_log_sum_exp(joint: torch.Tensor) -> torch.Tensor:
-    """-log Σ exp along the last axis, the same for all of that axis: to be averaged over it.
+def minus_log_sum_exp(joint: torch.Tensor, reduction: str) -> torch.Tensor:
+    """-log Σ exp of the rows of a matrix, reduced; 0 if there are none.
 
-    The difference of a log-softmax and its argument: two kernels, where ``torch.logsumexp`` is a chain of them.
+    A log-softmax less its argument is the same all along a row. It is read where the row is largest: what is -inf or
+    far below then matters neither to the value nor to the gradient. ``torch.logsumexp`` takes twice as many kernels.
     """
-    return functional.log_softmax(joint, dim=-1) - joint
-
-
-def reduced(values: torch.Tensor, reduction: str) -> torch.Tensor:
-    """Losses of items that stand, repeated, along the last axis."""
-    if reduction == "mean":
-        return values.mean()
-    each = values.mean(dim=-1)
-    return each if reduction == "none" else each.sum()
+    at = joint.detach().argmax(dim=1)
+    how = reduction if joint.shape[0] else reduction.replace("mean", "sum")
+    return functional.nll_loss(joint - functional.log_softmax(joint, dim=1), at, reduction=how)
