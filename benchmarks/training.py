@@ -73,6 +73,14 @@ def cost(quick: bool) -> Section:
     return Section(text, {name: float(np.median(ratio)) for name, ratio in ratios.items()})
 
 
+def torch_losses(quick: bool) -> Section:
+    """Steps of a small network with each loss; on a GPU too where there is one."""
+    import torch
+
+    devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    return _printed("\n\n".join(torch_cost(device, quick) for device in devices))
+
+
 def _printed(text: str) -> Section:
     return Section(text, {})
 
@@ -82,7 +90,7 @@ SECTIONS: dict[str, Callable[[bool], Section]] = {
     "ionosphere": lambda quick: _printed(ionosphere(quick=quick)),
     "selection": lambda quick: _printed(selection(quick=quick)),
     "cost": cost,
-    "torch": lambda quick: _printed(torch_cost("cpu", quick)),
+    "torch": torch_losses,
 }
 
 

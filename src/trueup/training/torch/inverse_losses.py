@@ -60,7 +60,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
     r"""A loss of the votes whose mean over the noise is the cross-entropy under the truth.
 
     Each answer a of labeler r stands for weights :math:`w_{ra}` over the classes with
-    :math:`\sum_a \theta_r[y, a]\, w_{ra} = e_y`, the rows of :math:`\theta_r^{-1}` [1]_ [2]_. The loss of an item is
+    :math:`\sum_a \theta_r[y, a]\, w_{ra} = e_y`, the rows of :math:`\theta_r^{-1}` [1]_, [2]_. The loss of an item is
 
     .. math:: -\sum_y v_y \log p(y \mid x), \qquad v = \sum_r \alpha_r w_{r z_r} \Big/ \sum_r \alpha_r
 
@@ -175,7 +175,7 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
 
     .. math:: -\sum_y Y[y, z] \log p(y \mid x)
 
-    has the cross-entropy under the truth as its mean over z. So it is proper: its minimum is p(y|x) [1]_ [2]_.
+    has the cross-entropy under the truth as its mean over z. So it is proper: its minimum is p(y|x) [1]_, [2]_.
 
     Parameters
     ----------
