@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import trueup as tu
+from trueup.estimators import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training.torch import PartialLabelLoss, ProxyLoss, Votes
-from trueup.training.torch._tables import right_inverse
 
 
 def diagonal(rate, n_classes=3):
@@ -42,7 +42,7 @@ def test_proxy_is_unbiased(truth, n_answers):
 def test_proxy_counts_labelers_by_what_they_say():
     # One vote each: the virtual label is the weighted mean of those of single votes.
     matrices = np.array([diagonal(0.9), diagonal(0.6), np.full((3, 3), 1 / 3)])
-    single = [right_inverse(m) for m in matrices[:2]]
+    single = [inverse_weights(m) for m in matrices[:2]]
     alpha = [1 / (w**2).sum() for w in single]
     virtual = (alpha[0] * single[0][1] + alpha[1] * single[1][2]) / sum(alpha)
     logits = torch.tensor([[0.3, -0.2, 1.0]], dtype=torch.float64)

@@ -137,3 +137,36 @@ def test_bad_input(fitted):
         judge(LogisticRegression().fit(sim.features[:9], np.arange(9)), sim.features[test], test)
     with pytest.raises(InvalidPredictions, match="log_loss needs predict_proba"):
         judge(LinearSVC().fit(sim.features, sim.truth), sim.features[test], test)
+
+
+# ---------------------------------------------------------------------- calibration
+
+
+def share_held(n, *, narrowed=1.0):
+    """How often the 90% interval of accuracy holds the actual value, with labelers whose rates are known."""
+    matrix, held = [[0.75, 0.25], [0.3, 0.7]], 0
+    for seed in range(n):
+        sim = tu.simulate.tars(
+            n_items=260, n_labelers=3, confusion=[matrix] * 3, means=[[0, 0], [1.5, 0]], random_state=seed
+        )
+        model = LogisticRegression().fit(sim.features[:60], sim.truth[:60])
+        at = np.arange(60, 260)
+        judge = scorer("accuracy", sim.labels, noise=tu.noise.Confusion(matrix, prior=[0.5, 0.5]), n_draws=400)
+        low, high = judge.estimate(model, sim.features[at], at).interval(0.9)
+        middle, half = (low + high) / 2, narrowed * (high - low) / 2 + 1e-9
+        held += abs(model.score(sim.features[at], sim.truth[at]) - middle) <= half
+    return held / n
+
+
+def least(n):
+    """Two standard errors below a share of 0.9."""
+    return 0.9 - 2 * np.sqrt(0.09 / n)
+
+
+def test_intervals_of_scores_hold_as_often_as_they_say():
+    assert share_held(100) > least(100)
+
+
+@pytest.mark.slow
+def test_intervals_of_scores_hold_and_a_fifth_less_would_not():
+    assert share_held(500, narrowed=0.8) < least(500) < share_held(500)

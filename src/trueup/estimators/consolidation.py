@@ -24,13 +24,13 @@ from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.noise.base import TableModel, as_table
 
-__all__ = ["Consolidation", "Rule", "consolidate"]
+__all__ = ["SINGULAR", "Consolidation", "Rule", "consolidate"]
 
 Positions = npt.NDArray[np.int64]
 Rule = Literal["map", "likelihood"]
 _RULES: tuple[Rule, ...] = ("map", "likelihood")
 _FEW = 1 << 12  # numbers for all outcomes of the votes of a set that is taken together with others
-_SINGULAR = 1e-6  # the smallest singular value from which a matrix can be inverted
+SINGULAR = 1e-6  # the smallest singular value from which a matrix can be inverted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,7 +175,7 @@ def _singular(found: list[ConsolidatedConfusion]) -> npt.NDArray[np.bool_]:
         return np.zeros(0, dtype=bool)
     smallest = np.linalg.svd(np.array([one.matrix for one in found]), compute_uv=False)[:, -1]
     slack = np.array([3 * one.error if one.how == "draws" else 0.0 for one in found])
-    return np.asarray(smallest < np.maximum(_SINGULAR, slack))
+    return np.asarray(smallest < np.maximum(SINGULAR, slack))
 
 
 def _voters(labels: Labels, item: int) -> Positions:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from trueup._validation import RandomState, as_generator, check_choice, check_integer
 from trueup.estimators.consolidated_matrix import MAX_NUMBERS, N_DRAWS
-from trueup.estimators.consolidation import Consolidation, Rule, consolidate
+from trueup.estimators.consolidation import SINGULAR, Consolidation, Rule, consolidate
 from trueup.estimators.problem import Array, Codes, Solution
 from trueup.estimators.unbiased_counts import UnbiasedCounts
 from trueup.exceptions import InvalidLabels, InvalidParameter
@@ -22,6 +22,7 @@ Interval = Literal["delta", "bootstrap"]
 _INTERVALS: tuple[Interval, ...] = ("delta", "bootstrap")
 _MOST_RESAMPLED = 1 << 28  # cells × resamples from which resamples come from their normal limit
 _BLOCK = 1 << 22  # numbers held at once
+_RARE = 1e-10  # the least frequency of an answer
 
 
 def unbiased(
@@ -114,8 +115,27 @@ def unbiased(
     )
 
 
-def inverse_weights(matrices: npt.ArrayLike) -> Array:
-    """Unbiased estimates of the truth's indicator for each label: the rows of R⁻¹, for matrices (..., C, C).
+def inverse_weights(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None = None) -> Array:
+    r"""Unbiased estimates of the truth's indicator for each label: rows of W with R W = I.
+
+    For square matrices W is :math:`R^{-1}`. With more answers than classes there are many; of these
+
+    .. math:: W = D^{-1} R^\top (R D^{-1} R^\top)^{-1}
+
+    has the least :math:`\sum_a d_a \lVert w_a \rVert^2`. If d are the frequencies of the answers, this is the least
+    variance, and the weights of each answer sum to 1.
+
+    Parameters
+    ----------
+    matrices : array of shape (..., n_classes, n_answers)
+        R; rows are the truth.
+    frequencies : array of shape (..., n_answers), optional
+        d; the same for all answers by default, which is the pseudo-inverse.
+
+    Returns
+    -------
+    array of shape (..., n_answers, n_classes)
+        nan where a matrix cannot be inverted.
 
     Examples
     --------
@@ -123,13 +143,19 @@ def inverse_weights(matrices: npt.ArrayLike) -> Array:
     array([[ 1.333, -0.333],
            [-0.333,  1.333]])
     """
-    return np.asarray(np.linalg.inv(np.asarray(matrices, dtype=float)))
+    R = np.asarray(matrices, dtype=float)
+    usable = (np.linalg.svd(R, compute_uv=False)[..., -1] >= SINGULAR)[..., None, None]
+    if R.shape[-1] == R.shape[-2]:
+        return np.where(usable, np.linalg.inv(np.where(usable, R, np.eye(R.shape[-1]))), np.nan)
+    d = np.ones(R.shape[-1]) if frequencies is None else np.maximum(np.asarray(frequencies, dtype=float), _RARE)
+    transposed = np.swapaxes(R, -1, -2) / d[..., None]
+    gram = np.where(usable, R @ transposed, np.eye(R.shape[-2]))
+    return np.where(usable, transposed @ np.linalg.inv(gram), np.nan)
 
 
 def _cells(found: Consolidation, codes: Codes, used: npt.NDArray[np.int64], c: int) -> tuple[Array, Array, Codes]:
     """Items that add the same: their weights (m, C), how many there are (m,), and their prediction (m,)."""
-    inverse = np.full(found.matrices.shape, np.nan)
-    inverse[~found.singular] = inverse_weights(found.matrices[~found.singular])
+    inverse = inverse_weights(found.matrices)
     key = (found.group[used] * c + found.codes[used]) * c + codes[used]
     distinct, counts = np.unique(key, return_counts=True)
     group_label, prediction = np.divmod(distinct, c)

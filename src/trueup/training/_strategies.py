@@ -121,8 +121,7 @@ def _unbiased(task: Task) -> Trained:
     names, X = task.votes.classes, take(task.X, kept)
     head, last = _split(task.estimator)
     if _is_ridge_logistic(last):
-        inverse = np.full(found.matrices.shape, np.nan)
-        inverse[~found.singular] = inverse_weights(found.matrices[~found.singular])
+        inverse = inverse_weights(found.matrices)
         model = fit_copies(task.estimator, X, code, hard_copies(code), names)
         _set_unbiased(model, head is not None, X, inverse[group, code], names)
         return Trained(model)

@@ -28,7 +28,6 @@ __all__ = [
     "log_table",
     "matrices_of",
     "oracle_logs",
-    "right_inverse",
     "row_numbers",
     "vote_table",
 ]
@@ -40,7 +39,6 @@ IMPOSSIBLE = -100.0  # the logarithm of 0: softmax in single precision ends ther
 # Log-odds of a known truth. It fits in half precision, and beats what votes against it add up to: some 1300 by labelers
 # who give such an answer with the least probability, 300 by labelers who never do.
 CERTAIN = 3e4
-SINGULAR = 1e-6  # the smallest singular value from which a matrix can be inverted
 
 
 def matrices_of(noise: Any, labels: Labels | None = None, *, multiply: bool = True) -> tuple[Floats, Floats | None]:
@@ -130,41 +128,6 @@ def log_table(matrices: Floats) -> torch.Tensor:
     """Log p(answer | class): the table that turns votes into evidence."""
     logs = np.where(matrices > 0, np.log(np.maximum(matrices, FLOOR)), IMPOSSIBLE).transpose(0, 2, 1)
     return vote_table(logs, oracle_logs(matrices.shape[1], matrices.shape[2]))
-
-
-def right_inverse(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None = None) -> Floats:
-    r"""Weights W with R W = I: unbiased estimates of the truth's indicator for each answer.
-
-    For square matrices these are the rows of :math:`R^{-1}`. With more answers than classes there are many; of these
-
-    .. math:: W = D^{-1} R^\top (R D^{-1} R^\top)^{-1}
-
-    has the least :math:`\sum_a d_a \lVert w_a \rVert^2`. If d are the frequencies of the answers, this is the least
-    variance, and the weights of each answer sum to 1.
-
-    Parameters
-    ----------
-    matrices : array of shape (..., n_classes, n_answers)
-    frequencies : array of shape (..., n_answers), optional
-        d; the same for all answers by default, which is the pseudo-inverse.
-
-    Returns
-    -------
-    array of shape (..., n_answers, n_classes)
-        nan where a matrix cannot be inverted.
-
-    Examples
-    --------
-    >>> right_inverse([[0.8, 0.2], [0.2, 0.8]]).round(3)
-    array([[ 1.333, -0.333],
-           [-0.333,  1.333]])
-    """
-    R = np.asarray(matrices, dtype=float)
-    d = np.ones(R.shape[-1]) if frequencies is None else np.maximum(np.asarray(frequencies, dtype=float), FLOOR)
-    transposed = np.swapaxes(R, -1, -2) / d[..., None]
-    usable = np.linalg.svd(R, compute_uv=False)[..., -1] >= SINGULAR
-    gram = np.where(usable[..., None, None], R @ transposed, np.eye(R.shape[-2]))
-    return np.where(usable[..., None, None], transposed @ np.linalg.inv(gram), np.nan)
 
 
 def row_numbers(n_labelers: int, n_answers: int) -> torch.Tensor:

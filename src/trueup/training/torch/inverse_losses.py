@@ -11,10 +11,11 @@ from torch import nn
 from torch.nn import functional
 
 from trueup._validation import check_choice, check_distribution, check_integer
+from trueup.estimators.unbiased import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labels import Labels
 from trueup.noise import NoiseModel
-from trueup.training.torch._tables import as_float, as_numbers, check_prior, matrices_of, right_inverse, vote_table
+from trueup.training.torch._tables import as_float, as_numbers, check_prior, matrices_of, vote_table
 from trueup.training.torch.losses import Reduction, check_place, class_scores, log_chances
 from trueup.training.torch.votes import as_votes, check_range, check_votes, is_integer, told
 
@@ -131,7 +132,7 @@ class ProxyLoss(nn.Module):  # type: ignore[misc]
         n_labelers, self.n_classes, n_answers = matrices.shape
         weight = check_prior(prior, known, self.n_classes)
         weight = np.full(self.n_classes, 1 / self.n_classes) if weight is None else weight
-        inverse = right_inverse(matrices, np.einsum("y,rya->ra", weight, matrices))
+        inverse = inverse_weights(matrices, np.einsum("y,rya->ra", weight, matrices))
         size = (inverse**2).sum(axis=(1, 2))
         if np.isnan(size).all():
             raise InvalidParameter(
@@ -232,7 +233,7 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
             )
         R = check_distribution(M.T, name="each column of mixing")
         frequencies = None if prior is None else check_distribution(prior, name="prior", n=len(R)) @ R
-        virtual = right_inverse(R, frequencies)
+        virtual = inverse_weights(R, frequencies)
         if np.isnan(virtual).any():
             raise InvalidParameter(
                 "mixing must tell the classes apart, got a matrix whose columns are not independent; merge the classes "
