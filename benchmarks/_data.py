@@ -1,7 +1,7 @@
 """The open sets that benchmarks measure on.
 
-The folder is named by TRUEUP_DATA, by default ``../shared/data`` from the root of the project. Nothing of it is copied
-here. Truth is for measuring, never for input.
+The folder is the one that TRUEUP_DATA names, and no other. Nothing of it is copied here. Truth is for measuring, never
+for input.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ PUBLISHED = {
 
 
 def data_folder() -> Path:
-    """The folder of the open sets."""
-    named = os.environ.get("TRUEUP_DATA")
-    folder = Path(named) if named else Path(__file__).parents[1] / ".." / "shared" / "data"
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the data folder must exist, got {str(folder)!r}; name it in TRUEUP_DATA")
-    return folder.resolve()
+    """The folder of the open sets, for benchmarks and experiments alike."""
+    name = os.environ.get("TRUEUP_DATA")
+    if not name:
+        raise FileNotFoundError("the data folder must be named, got nothing; name it in TRUEUP_DATA")
+    if not Path(name).is_dir():
+        raise FileNotFoundError(f"the data folder must exist, got {name!r}; name another in TRUEUP_DATA")
+    return Path(name).resolve()
 
 
 def load_crowd(name: str) -> tuple[tu.Labels, npt.NDArray[np.int64]]:

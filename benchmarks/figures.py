@@ -160,7 +160,12 @@ def page_with(page: str) -> str:
 
 
 def _folders() -> list[tuple[str, str]]:
-    return [(str(data_folder().resolve()), "$TRUEUP_DATA"), (f"{ROOT}{os.sep}", ""), (str(Path.home()), "~")]
+    """Paths of this machine, and what is printed in their place."""
+    try:
+        data = [(str(data_folder()), "$TRUEUP_DATA")]
+    except FileNotFoundError:  # then no command can have printed its path
+        data = []
+    return [*data, (f"{ROOT}{os.sep}", ""), (str(Path.home()), "~")]
 
 
 def measure(figure: Figure, *, quick: bool = False) -> str | None:

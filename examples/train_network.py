@@ -126,10 +126,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=5, help="networks trained for each line")
     options = parser.parse_args()
-    root = Path(__file__).resolve().parents[1]
-    folder = Path(os.environ.get("TRUEUP_DATA", root / ".." / "shared" / "data")) / "crowd-labelme-feat"
+    name = os.environ.get("TRUEUP_DATA")
+    if not name:
+        sys.exit("the data folder must be named, got nothing; name it in TRUEUP_DATA")
+    folder = Path(name) / "crowd-labelme-feat"
     if not folder.is_dir():
-        sys.exit(f"the data folder {str(folder)!r} does not exist; name the one that holds it in TRUEUP_DATA")
+        sys.exit(f"the data folder must hold crowd-labelme-feat, got {name!r}; name another in TRUEUP_DATA")
     runs = [accuracies(folder, epochs=options.epochs, device=options.device, seed=s) for s in range(options.seeds)]
     print(f"accuracy on 1188 test images, {options.epochs} epochs, mean of {options.seeds} networks")
     for name in runs[0]:

@@ -1,15 +1,18 @@
-"""What all tests share: the data folder, repeatable property tests, figures without a screen."""
+"""What all tests share: what a machine may lack, repeatable property tests, figures without a screen."""
 
 import os
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+if TYPE_CHECKING:
+    from chromium_pipe import Chromium
+
 # Each folder has its own; pytest loads them as plugins, and must not look for examples in them as modules.
 collect_ignore_glob = ["*conftest.py"]
-
-ROOT = Path(__file__).parents[1]
 
 # Before anything imports matplotlib.
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -19,12 +22,72 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# What a machine may lack, by the marker of the tests that need it. A test without it is skipped with the reason, and
+# fails instead where TRUEUP_REQUIRE names the marker: there a failed installation must not look like a passed test.
+FOLDERS = {"data": "TRUEUP_DATA", "adapters": "TRUEUP_ADAPTERS"}
+REQUIREMENTS = {*FOLDERS, "browser", "postgres"}
+
+
+def named_folder(marker: str) -> Path | str:
+    """The folder that the tests with this marker read, or the sentence that says why there is none."""
+    variable = FOLDERS[marker]
+    name = os.environ.get(variable)
+    if not name:
+        return f"{variable} is not set; it names the folder that this test reads"
+    return Path(name).resolve() if Path(name).is_dir() else f"{variable} names {name!r}, which is no folder"
+
+
+def required_markers() -> set[str]:
+    """The markers whose tests must not be skipped."""
+    return {name.strip() for name in os.environ.get("TRUEUP_REQUIRE", "").split(",")} - {""}
+
+
+def pytest_configure() -> None:
+    """A misspelled requirement would demand nothing."""
+    unknown = sorted(required_markers() - REQUIREMENTS)
+    if unknown:
+        raise pytest.UsageError(
+            f"TRUEUP_REQUIRE must name some of {', '.join(sorted(REQUIREMENTS))}, got {', '.join(unknown)}"
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in FOLDERS:
+        if item.get_closest_marker(marker) and isinstance(reason := named_folder(marker), str):
+            pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    lacking = sorted(name for name in required_markers() if item.get_closest_marker(name))
+    if report.skipped and lacking and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"TRUEUP_REQUIRE asks for {', '.join(lacking)}, but this test was skipped: {reason}"
+    return report
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of the open data sets, named by TRUEUP_DATA; a test that asks for it is skipped where it is absent."""
-    named = os.environ.get("TRUEUP_DATA")
-    folder = Path(named) if named else ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"the data folder {str(folder)!r} does not exist; name one in TRUEUP_DATA")
-    return folder.resolve()
+    """The folder of the open data sets, for tests marked ``data``."""
+    folder = named_folder("data")
+    if isinstance(folder, str):
+        pytest.fail(f"a test that reads the data folder must be marked with data: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Chromium"]:
+    """A browser that runs, for tests marked ``browser``."""
+    from chromium_pipe import Chromium, find_chromium
+
+    path = find_chromium()
+    if path is None:
+        pytest.skip("there is no chromium; install it (apt-get install chromium) or name one in CHROMIUM")
+    try:
+        chromium = Chromium(path)
+    except (OSError, TimeoutError, StopIteration) as problem:
+        pytest.skip(f"chromium does not start here: {problem}")
+    with chromium:
+        yield chromium

@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from benchmarks._data import data_folder
 
 import trueup as tu
 from experiments.dolatshah2018.runs import known_rates
-from experiments.dolatshah2018.sets import Array, Codes, data_folder, restaurant, uci_table
+from experiments.dolatshah2018.sets import Array, Codes, restaurant, uci_table
 
 __all__ = ["CROWDS", "FIVE", "MIX", "SETS", "CleaningSet", "Mix", "cleaning_set", "gaussian_set"]
 

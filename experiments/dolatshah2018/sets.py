@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks._data import data_folder
 from scipy import stats
 
 import trueup as tu
 
-__all__ = ["REAL_SETS", "Part", "data_folder", "gaussian", "labelled", "real_set", "restaurant", "trained", "uci_table"]
+__all__ = ["REAL_SETS", "Part", "gaussian", "labelled", "real_set", "restaurant", "trained", "uci_table"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -45,15 +45,6 @@ class Part:
     truth: Codes
     predictions: Codes
     population: dict[str, float]
-
-
-def data_folder() -> Path:
-    """The folder of the open sets, named by TRUEUP_DATA."""
-    named = os.environ.get("TRUEUP_DATA")
-    folder = Path(named) if named else Path(__file__).parents[2] / ".." / "shared" / "data"
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the data folder must exist, got {str(folder)!r}; name it in TRUEUP_DATA")
-    return folder.resolve()
 
 
 def metrics_of(joint: Array) -> dict[str, float]:

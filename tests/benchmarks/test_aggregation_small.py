@@ -15,17 +15,13 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = Path(os.environ.get("TRUEUP_DATA") or ROOT.parent / "shared" / "data")
 SET = "crowd-bluebird"
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(not (FOLDER / SET).is_dir(), reason=f"{SET} is not in the folder named by TRUEUP_DATA"),
-]
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, data_folder):
     out = tmp_path_factory.mktemp("aggregation") / "out.json"
     environment = {k: v for k, v in os.environ.items() if k != "TRUEUP_PEERS"}
     command = [sys.executable, "-m", "benchmarks.aggregation", "--quick", "--sets", SET, "--json", str(out)]
@@ -33,14 +29,15 @@ def run(tmp_path_factory):
     return done.stdout, json.loads(out.read_text(encoding="utf-8"))["sets"][SET]
 
 
-def rows_of(name):
-    with gzip.open(FOLDER / SET / name, "rt", encoding="utf-8", newline="") as stream:
+def rows_of(path):
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 
 
-def majority_accuracy():
+def majority_accuracy(folder):
     """Share of items whose most frequent answer is the truth; a tie counts for its part."""
-    votes, truth = rows_of("labels.csv.gz"), {row["item"]: row["label"] for row in rows_of("truth.csv.gz")}
+    votes = rows_of(folder / "labels.csv.gz")
+    truth = {row["item"]: row["label"] for row in rows_of(folder / "truth.csv.gz")}
     items, item = np.unique([row["item"] for row in votes], return_inverse=True)
     classes, label = np.unique([row["label"] for row in votes], return_inverse=True)
     counts = np.zeros((len(items), len(classes)))
@@ -59,8 +56,8 @@ def test_every_number_is_finite(run):
     assert sum(candidate["weight"] for candidate in numbers["auto"]["candidates"]) == pytest.approx(1)
 
 
-def test_majority_is_counted_as_numpy_counts_it(run):
-    assert run[1]["accuracy"]["Majority"] == pytest.approx(majority_accuracy(), abs=1e-12)
+def test_majority_is_counted_as_numpy_counts_it(run, data_folder):
+    assert run[1]["accuracy"]["Majority"] == pytest.approx(majority_accuracy(data_folder / SET), abs=1e-12)
 
 
 def test_the_tables_name_every_model_and_say_why_peers_are_absent(run):

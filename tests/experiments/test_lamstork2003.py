@@ -53,8 +53,6 @@ def test_a_pair_knows_its_rates():
 
 @pytest.mark.data
 def test_bounds_hold_on_pairs_of_digits(data_folder):
-    if not (data_folder / "uci").is_dir():
-        pytest.skip("the data folder has no uci")
     text, ours = bounds.table3(quick=True)
     assert not wrong("table3", ours)
     assert ours["gaussian: pairs with a labeler's error"] == 18
@@ -67,8 +65,6 @@ def test_bounds_hold_on_pairs_of_digits(data_folder):
 @pytest.mark.data
 def test_bounds_hold_for_five_networks_and_one_human_vote(data_folder):
     pytest.importorskip("pyarrow")
-    if not (data_folder / "cifar10h").is_dir():
-        pytest.skip("the data folder has no cifar10h")
     _, ours = bounds.cifar10h(quick=True)
     assert not wrong("cifar10h", ours)
 
@@ -80,10 +76,11 @@ def test_a_command_saves_its_figure_and_prints_the_comparison(tmp_path, capsys):
     assert "e = 0.1, ε = 0.05" in capsys.readouterr().out
 
 
-def test_missing_data_are_said(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("TRUEUP_DATA", str(tmp_path / "nowhere"))
+@pytest.mark.parametrize(("folder", "sentence"), [("nowhere", "must exist, got 'nowhere'"), ("", "must be named")])
+def test_missing_data_are_said(folder, sentence, capsys, monkeypatch):
+    monkeypatch.setenv("TRUEUP_DATA", folder)
     assert main(["table3"]) == 0
-    assert "skipped: the data folder must exist" in capsys.readouterr().out
+    assert f"skipped: the data folder {sentence}" in capsys.readouterr().out
 
 
 def test_an_unknown_part_is_refused(capsys):

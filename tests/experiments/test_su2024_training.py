@@ -38,11 +38,8 @@ def few_strengths(monkeypatch):
 
 
 @pytest.fixture
-def ionosphere():
-    try:
-        return training.ionosphere()
-    except FileNotFoundError as error:
-        pytest.skip(str(error))
+def ionosphere(data_folder):
+    return training.ionosphere()
 
 
 def test_votes_err_as_often_as_difficulty_and_fallibility_say():

@@ -170,11 +170,8 @@ def test_pooling_is_checked(pooling):
 
 @pytest.mark.data
 def test_dawid_and_skene_s_own_data(data_folder):
-    path = data_folder / "crowd-anesthesia" / "labels.csv.gz"
-    if not path.is_file():
-        pytest.skip(f"{path} does not exist")
     with pytest.warns(DataWarning, match="repeat"):
-        labels = tu.read_labels(path)
+        labels = tu.read_labels(data_folder / "crowd-anesthesia" / "labels.csv.gz")
     assert (labels.n_items, labels.n_labelers, labels.n_votes) == (45, 5, 315)
     model = noise.DawidSkene(pooling=0, max_iter=2000, tol=1e-9).fit(labels)
     np.testing.assert_allclose(model.prior_, [0.40, 0.42, 0.11, 0.07], atol=0.01)

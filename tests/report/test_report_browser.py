@@ -3,9 +3,10 @@
 from itertools import pairwise
 
 import pytest
-from chromium_pipe import Chromium, find_chromium
 
 from trueup.report import save_report
+
+pytestmark = pytest.mark.browser
 
 CASES = ("two_classes", "two_systems", "hostile", "comparison_alone")
 CONTRAST = """
@@ -24,19 +25,6 @@ CONTRAST = """
   return least;
 })()
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = find_chromium()
-    if path is None:
-        pytest.skip("there is no chromium; install it (apt-get install chromium) or name one in CHROMIUM")
-    try:
-        chromium = Chromium(path)
-    except (OSError, TimeoutError, StopIteration) as problem:
-        pytest.skip(f"chromium does not start here: {problem}")
-    with chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")

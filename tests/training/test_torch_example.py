@@ -42,10 +42,12 @@ def test_votes_are_better_than_their_majority(example, data_folder):
         assert least < found[name] < found["CrossEntropyLoss, truth"], name
 
 
-def test_missing_data_are_said(example, tmp_path, monkeypatch):
-    monkeypatch.setenv("TRUEUP_DATA", str(tmp_path))
+@pytest.mark.parametrize(("folder", "sentence"), [(".", "must hold crowd-labelme-feat"), ("", "must be named")])
+def test_missing_data_are_said(example, folder, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRUEUP_DATA", folder)
     monkeypatch.setattr(sys, "argv", ["train_network.py"])
-    with pytest.raises(SystemExit, match="TRUEUP_DATA"):
+    with pytest.raises(SystemExit, match=sentence):
         example.main()
 
 
