@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Two workers with one thread each: the suite is dominated by short numeric work on small arrays.
 WORKERS ?= 2
+MARKERS ?= not slow
 
 .PHONY: help setup demo test lint types browser tests test-slow bench docs figures clean
 
@@ -44,7 +45,7 @@ browser:
 	} || true
 
 tests: $(STAMP) browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKERS)"
 
 test: lint types tests
 
