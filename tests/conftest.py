@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from chromium_pipe import Chromium
@@ -18,8 +18,10 @@ collect_ignore_glob = ["*conftest.py"]
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # The same examples each time, so that a red suite is red for everyone; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile("ci", deadline=None, derandomize=True, database=None)
-settings.register_profile("explore", deadline=None, max_examples=500)
+# A busy machine is slow, which is no fault of a test.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", patient, derandomize=True, database=None)
+settings.register_profile("explore", patient, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # What a machine may lack, by the marker of the tests that need it. A test without it is skipped with the reason, and

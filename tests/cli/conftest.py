@@ -2,32 +2,60 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from cli_helpers import BAD_VOTES, PROGRAM, Ran, crowd, write_csv
+from cli_helpers import BAD_VOTES, HANGS_AFTER, PROGRAM, Ran, crowd, write_csv
 
 from trueup.cli import main
+
+
+def environment_with(more: dict[str, str]) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", **more}
 
 
 @pytest.fixture
 def run_trueup(tmp_path: Path) -> Callable[..., Ran]:
     """Run the installed program in a process of its own: ``run_trueup("check", path, stdin="…")``."""
 
-    def run(*args: object, stdin: str | bytes = b"", timeout: float = 120, **environment: str) -> Ran:
+    def run(*args: object, stdin: str | bytes = b"", **environment: str) -> Ran:
         done = subprocess.run(
             [str(PROGRAM), *map(str, args)],
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
-            timeout=timeout,
+            timeout=HANGS_AFTER,
             cwd=tmp_path,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", **environment},
+            env=environment_with(environment),
         )
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+@pytest.fixture
+def start_process() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start a command that a test talks to while it runs: ``start_process(PROGRAM, "check", path, COLUMNS="80")``.
+
+    Its standard output and error are pipes unless the test gives others. Whatever becomes of the test, the process does
+    not outlive it.
+    """
+    started = []
+
+    def start(
+        *args: object, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **environment: str
+    ) -> subprocess.Popen[bytes]:
+        command = [str(arg) for arg in args]
+        process = subprocess.Popen(command, stdout=stdout, stderr=stderr, env=environment_with(environment))
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

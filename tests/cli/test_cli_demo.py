@@ -65,7 +65,7 @@ def test_a_place_that_cannot_be_written(run_main, tmp_path):
 
 @pytest.mark.slow
 def test_the_installed_program(run_trueup, tmp_path):
-    ran = run_trueup("demo", timeout=280)
+    ran = run_trueup("demo")
     assert ran.code == 0, ran.err
     assert (tmp_path / "trueup-demo.html").exists()
     assert "trueup-demo.html" in ran.out

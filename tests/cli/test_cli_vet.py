@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from cli_helpers import PROGRAM, assert_one_sentence, crowd, write_csv
+from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
 from trueup.cli import _session_file, main
@@ -414,7 +414,10 @@ def killed_while_writing(*args):
         "main(sys.argv[1:])"
     )
     return subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)], capture_output=True, timeout=120, env={**os.environ, **QUICK}
+        [sys.executable, "-c", code, *map(str, args)],
+        capture_output=True,
+        timeout=HANGS_AFTER,
+        env={**os.environ, **QUICK},
     )
 
 
@@ -452,9 +455,9 @@ def test_what_stops_the_writing_loses_nothing(error, code, sentence, session, be
 
 
 @pytest.mark.slow
-def test_kills_at_any_moment_leave_a_readable_session(session, begun, run_main):
+def test_kills_at_any_moment_leave_a_readable_session(session, begun, run_main, start_process):
     for k in range(20):
-        started = subprocess.Popen([str(PROGRAM), "vet", "tell", str(session), *answers(begun)], stdout=subprocess.PIPE)
+        started = start_process(PROGRAM, "vet", "tell", session, *answers(begun))
         time.sleep(0.25 * k)
         started.kill()
         started.communicate()
@@ -462,19 +465,19 @@ def test_kills_at_any_moment_leave_a_readable_session(session, begun, run_main):
         assert found["n_vetted"] in (0, 5)
 
 
-def test_two_at_once_wait_for_each_other(session, begun, run_main):
+def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process):
+    patient = (
+        "import sys\n"
+        "from trueup.cli import _session_file, main\n"
+        f"_session_file._SECONDS_TO_WAIT = {HANGS_AFTER}\n"  # the other may be slow on a busy machine
+        "main(sys.argv[1:])"
+    )
     programs = [
-        subprocess.Popen(
-            [str(PROGRAM), "vet", "tell", str(session), answer],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **QUICK},
-        )
+        start_process(sys.executable, "-c", patient, "vet", "tell", session, answer, **QUICK)
         for answer in answers(begun[:2])
     ]
-    for program in programs:
-        program.communicate(timeout=120)
-    assert [program.returncode for program in programs] == [0, 0]
+    errors = [program.communicate()[1] for program in programs]
+    assert [program.returncode for program in programs] == [0, 0], errors
     assert json.loads(run_main("vet", "status", session, "--json").out)["n_vetted"] == 2
     assert not list(session.parent.glob(".*"))
 
