@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 import trueup as tu
 from benchmarks._peers import seconds
-from trueup.estimators.views import deterministic, probabilistic, subjectivist
+from trueup.estimators.published.urkullu2019 import deterministic, probabilistic, subjectivist
 from trueup.metrics import auc_draws, concordance, concordance_many
 
 TURNS = 5

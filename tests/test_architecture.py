@@ -13,102 +13,62 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "trueup"
-MOST_LINES = 400
+MOST_LINES = 500
 
 # The level of each module or package directly under trueup. Imports go to lower levels only.
 LEVELS = {
     "exceptions": 0,
-    "_validation": 0,
-    "_optional": 0,
-    "_encoding": 1,
-    "_frames": 1,
-    "_files": 1,
-    "_writing": 1,
-    "_assemble": 1,
-    "_merge": 1,
-    "_describe": 1,
-    "labels": 1,
-    "_systems": 1,
-    "_alignment": 1,
-    "predictions": 1,
-    "_systems_given": 2,
-    "io": 2,
-    "noise": 2,
-    "posteriors": 2,
-    "metrics": 2,
-    "estimators": 3,
-    "rates": 3,
-    "labelers": 3,
-    "simulate": 3,
-    "_findings": 4,
-    "_doors": 4,
-    "_outputs": 4,
-    "evaluation": 4,
-    "comparison": 4,
-    "_evaluate": 4,
-    "_compare": 4,
-    "_auc": 4,
-    "planning": 4,
-    "training": 4,
-    "active": 5,
-    "cleaning": 5,
-    "report": 5,
-    "checks": 6,
-    "demo": 6,
-    "cli": 7,
-    "__main__": 8,
-    "__init__": 9,
+    "_base": 1,
+    "data": 2,
+    "noise": 3,
+    "metrics": 3,
+    "posteriors": 3,
+    "estimators": 4,
+    "rates": 4,
+    "labelers": 5,
+    "simulate": 4,
+    "answers": 6,
+    "training": 6,
+    "sessions": 7,
+    "active": 8,
+    "cleaning": 8,
+    "report": 8,
+    "testing": 9,
+    "checks": 10,
+    "cli": 10,
+    "__main__": 11,
+    "__init__": 12,
 }
-# The files of these levels are one part of the design, so they may import each other (never in a circle).
-ONE_PART = {0, 1}
 # Edges to the same or a higher level that are allowed all the same: (importer, imported).
 EXTRA_EDGES: set[tuple[str, str]] = {
-    ("_evaluate", "_findings"),
-    ("_evaluate", "evaluation"),
-    ("_evaluate", "_doors"),
-    ("_evaluate", "_outputs"),
-    ("_outputs", "_doors"),
-    ("_compare", "_findings"),
-    ("_compare", "_doors"),
-    ("_compare", "_outputs"),
-    ("_compare", "comparison"),
-    ("_auc", "_compare"),
-    ("_auc", "_doors"),
-    ("_auc", "_outputs"),
-    ("evaluation", "report"),  # save_html, imported where it is called
-    ("comparison", "report"),
-    ("cleaning", "active"),  # the log of a session, and batches
+    ("answers", "report"),  # save_html, imported where it is called
 }
 # Edges to a lower level that are not allowed: a metric and an answer know no votes and no files.
-FORBIDDEN_EDGES = {
-    (importer, imported)
-    for importer in ("posteriors", "metrics")
-    for imported in ("labels", "predictions", "_assemble", "_merge", "_describe", "_frames", "_files")
-}
+FORBIDDEN_EDGES = {("posteriors", "data"), ("metrics", "data")}
 
 EVERYWHERE = {"numpy", "scipy"}
 # What may be imported beyond that, by the start of the path below src/trueup.
 ALLOWED_IN = {
-    "_frames.py": {"narwhals"},
-    "_files.py": {"polars", "pyarrow"},
-    "io.py": {"pyarrow"},
-    "noise/_numba": {"numba", "llvmlite"},
-    "metrics/_numba": {"numba", "llvmlite"},
-    "estimators/noise_removal.py": {"sklearn"},
+    "data/frames.py": {"narwhals"},
+    "data/files.py": {"polars", "pyarrow"},
+    "data/reading.py": {"pyarrow"},
+    "noise/kernels/compiled": {"numba", "llvmlite"},
+    "metrics/compiled": {"numba", "llvmlite"},
+    "estimators/published/noise_removal.py": {"sklearn"},
     "active/learned.py": {"sklearn"},
     "training/": {"sklearn"},
     "training/torch/": {"torch"},
     "cleaning/": {"sklearn", "joblib"},
     "report/": {"jinja2"},
-    "demo.py": {"sklearn"},
     "cli/": {"typer", "rich"},
+    "cli/demo.py": {"sklearn"},
 }
 # Heavy or optional: no import statement at the top of a module, except in the files that are nothing without them,
 # which are again given by the start of the path.
 LAZY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "torch", "pycocotools", "contourpy"}
 NOTHING_WITHOUT = (
-    "noise/_numba",
-    "metrics/_numba",
+    "noise/kernels/compiled",
+    "metrics/compiled",
     "training/torch",
     "training/sklearn.py",
     "training/__init__.py",
@@ -204,7 +164,7 @@ def edge_problem(importer: str, imported: str) -> str | None:
     if (importer, imported) in FORBIDDEN_EDGES:
         return f"{importer} must not know {imported}"
     mine, theirs = LEVELS[importer], LEVELS[imported]
-    if theirs < mine or (theirs == mine and mine in ONE_PART):
+    if theirs < mine:
         return None
     return f"{importer} (level {mine}) must not import {imported} (level {theirs})"
 
@@ -325,7 +285,11 @@ def test_modules_say_what_they_are():
 
 def test_public_modules_say_what_they_offer():
     public = [path for path in source_files() if path.stem == "__init__" or not path.stem.startswith("_")]
-    silent = [name_of(path) for path in public if exports_of(parsed(path)) is None]
+    silent = [
+        name_of(path)
+        for path in public
+        if exports_of(parsed(path)) is None and (path.stem != "__init__" or len(parsed(path).body) > 1)
+    ]
     assert not silent, f"public modules without __all__: {silent}"
 
 
@@ -341,16 +305,16 @@ def first(problems: list[str]) -> str:
     [
         (direction_problems, "noise/new.py", "from trueup.metrics import accuracy", "must not import metrics"),
         (direction_problems, "noise/new.py", "def f():\n    import trueup.posteriors", "must not import posteriors"),
-        (direction_problems, "metrics/new.py", "from trueup.labels import Labels", "must not know labels"),
-        (direction_problems, "labels.py", "from trueup.noise import DawidSkene", "must not import noise"),
-        (direction_problems, "labels.py", "from trueup import evaluation", "must not import"),
+        (direction_problems, "metrics/new.py", "from trueup.data.labels import Labels", "must not know data"),
+        (direction_problems, "data/labels.py", "from trueup.noise import DawidSkene", "must not import noise"),
+        (direction_problems, "data/labels.py", "from trueup import answers", "must not import"),
         (direction_problems, "noise/new.py", "from trueup.surprise import x", "in no level"),
-        (private_problems, "estimators/new.py", "from trueup.noise._kernels import em_step", "private to"),
-        (private_problems, "estimators/new.py", "from trueup.noise import _kernels", "private to"),
-        (dependency_problems, "labels.py", "import narwhals as nw", "not allowed"),
+        (private_problems, "estimators/new.py", "from trueup.noise._secret import em_step", "private to"),
+        (private_problems, "estimators/new.py", "from trueup.training import _votes", "private to"),
+        (dependency_problems, "data/labels.py", "import narwhals as nw", "not allowed"),
         (dependency_problems, "posteriors/new.py", "def f():\n    import matplotlib.pyplot", "not allowed"),
         (dependency_problems, "training/losses.py", "from sklearn.base import clone", "inside the function"),
-        (kernel_problems, "noise/new.py", "from trueup.noise import _numba", "inside the function"),
+        (kernel_problems, "noise/new.py", "from trueup.noise.kernels import compiled", "inside the function"),
         (habit_problems, "noise/new.py", "from . import base", "relative import"),
         (habit_problems, "noise/new.py", "print(1)", "print"),
         (habit_problems, "noise/new.py", "import numpy as np\nnp.random.seed(0)", "np.random.seed"),
@@ -366,11 +330,11 @@ def test_a_fault_is_found(rule, name, source, finding):
     ("rule", "name", "source"),
     [
         (direction_problems, "estimators/new.py", "from trueup.metrics import accuracy"),
-        (direction_problems, "noise/new.py", "from trueup.labels import Labels"),
-        (private_problems, "noise/new.py", "from trueup.noise import _kernels"),
+        (direction_problems, "noise/new.py", "from trueup.data.labels import Labels"),
+        (private_problems, "noise/new.py", "from trueup.noise import _secret"),
         (dependency_problems, "training/losses.py", "def f():\n    from sklearn.base import clone"),
         (dependency_problems, "posteriors/new.py", "if TYPE_CHECKING:\n    from matplotlib.axes import Axes"),
-        (kernel_problems, "noise/new.py", "def f():\n    from trueup.noise import _numba"),
+        (kernel_problems, "noise/new.py", "def f():\n    from trueup.noise.kernels import compiled"),
         (habit_problems, "noise/new.py", "import numpy as np\nrng = np.random.default_rng(0)"),
     ],
 )

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trueup.data.labels import Labels
+from trueup.data.predictions import Predictions, as_predictions
+from trueup.data.reading import read_gold, read_labels, read_predictions
 from trueup.exceptions import (
     DataWarning,
     InvalidFile,
@@ -17,9 +20,6 @@ from trueup.exceptions import (
     MissingFile,
     TrueupError,
 )
-from trueup.io import read_gold, read_labels, read_predictions
-from trueup.labels import Labels
-from trueup.predictions import Predictions, as_predictions
 
 GOOD = {"item": [1, 1, 2], "labeler": ["a", "b", "a"], "label": ["x", "y", "y"]}
 

@@ -11,8 +11,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from trueup import _files, _optional
-from trueup import io as tio
+from trueup._base import optional as _optional
+from trueup.data import files as _files
+from trueup.data import reading as tio
+from trueup.data.labels import Labels
 from trueup.exceptions import (
     DataWarning,
     InvalidFile,
@@ -22,7 +24,6 @@ from trueup.exceptions import (
     MissingExtra,
     MissingFile,
 )
-from trueup.labels import Labels
 
 VOTES = "item,labeler,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n"
 SUFFIXES = ["csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "ndjson", "parquet", "pq", "CSV"]

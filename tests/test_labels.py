@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from trueup.data.labels import Labels
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
-from trueup.labels import Labels
 
 TABLE = {
     "item": ["a", "a", "b", "b", "c"],

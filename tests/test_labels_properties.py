@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from trueup.data.labels import Labels
+from trueup.data.reading import read_labels, write_labels
 from trueup.exceptions import DataWarning
-from trueup.io import read_labels, write_labels
-from trueup.labels import Labels
 
 pytestmark = pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,10 +11,9 @@ from scipy.stats import norm
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter
-from trueup.labelers.channel import channel_of
-from trueup.labelers.outcomes import list_outcomes
-from trueup.labelers.precision import explained_share, item_variance, learned_variance, votes_channel
-from trueup.planning import plan
+from trueup.labelers.channel import channel_of, list_outcomes
+from trueup.labelers.information import explained_share, item_variance, learned_variance, votes_channel
+from trueup.labelers.planning import plan
 
 Z = norm.ppf(0.975)
 

@@ -10,9 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from trueup.data.labels import Labels
+from trueup.data.predictions import Predictions, as_predictions
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.labels import Labels
-from trueup.predictions import Predictions, as_predictions
 
 
 @pytest.fixture

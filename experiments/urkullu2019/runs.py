@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 import trueup as tu
 from experiments.urkullu2019.settings import Array, Design
-from trueup.estimators.views import deterministic, probabilistic, subjectivist
+from trueup.estimators.published.urkullu2019 import deterministic, probabilistic, subjectivist
 from trueup.exceptions import ConvergenceWarning
 from trueup.metrics import concordance, concordance_many
 

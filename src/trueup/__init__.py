@@ -35,17 +35,17 @@ if TYPE_CHECKING:
         simulate,
         training,
     )
-    from trueup._auc import auc
-    from trueup._compare import compare
-    from trueup._evaluate import evaluate
     from trueup.active import ActiveTest
+    from trueup.answers.auc import auc
+    from trueup.answers.compare import compare
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluate import evaluate
+    from trueup.answers.evaluation import Evaluation
     from trueup.cleaning import CleaningAdvisor
-    from trueup.comparison import Comparison
-    from trueup.evaluation import Evaluation
-    from trueup.io import read_gold, read_labels, read_predictions, write_labels
-    from trueup.labels import Labels
-    from trueup.planning import plan
-    from trueup.predictions import Predictions
+    from trueup.data.labels import Labels
+    from trueup.data.predictions import Predictions
+    from trueup.data.reading import read_gold, read_labels, read_predictions, write_labels
+    from trueup.labelers.planning import plan
     from trueup.training import scorer
 
 __version__ = "0.1.0"
@@ -84,19 +84,19 @@ __all__ = [
 _HOME_OF = {
     "ActiveTest": "trueup.active",
     "CleaningAdvisor": "trueup.cleaning",
-    "Comparison": "trueup.comparison",
-    "Evaluation": "trueup.evaluation",
-    "Labels": "trueup.labels",
-    "Predictions": "trueup.predictions",
-    "auc": "trueup._auc",
-    "compare": "trueup._compare",
-    "evaluate": "trueup._evaluate",
-    "plan": "trueup.planning",
-    "read_gold": "trueup.io",
-    "read_labels": "trueup.io",
-    "read_predictions": "trueup.io",
+    "Comparison": "trueup.answers.comparison",
+    "Evaluation": "trueup.answers.evaluation",
+    "Labels": "trueup.data.labels",
+    "Predictions": "trueup.data.predictions",
+    "auc": "trueup.answers.auc",
+    "compare": "trueup.answers.compare",
+    "evaluate": "trueup.answers.evaluate",
+    "plan": "trueup.labelers.planning",
+    "read_gold": "trueup.data.reading",
+    "read_labels": "trueup.data.reading",
+    "read_predictions": "trueup.data.reading",
     "scorer": "trueup.training",
-    "write_labels": "trueup.io",
+    "write_labels": "trueup.data.reading",
 }
 _MODULES = frozenset(__all__) - _HOME_OF.keys() - {"__version__"}
 

@@ -2,7 +2,14 @@
 
 Every error says in one sentence what was wrong, what was got and what to do. All derive from `TrueupError`; each
 also derives from the builtin that a caller would catch without knowing trueup.
+
+A sentence names a parameter between ⟨ and ⟩, as in "pass ⟨missing=None⟩". Python callers read ``missing=None``; another
+door, such as the command line, spells it its own way with `Sentence.spelled`.
 """
+
+import re
+from collections.abc import Callable
+from typing import Self
 
 __all__ = [
     "ConvergenceWarning",
@@ -15,14 +22,66 @@ __all__ = [
     "MissingExtra",
     "MissingFile",
     "NotFitted",
+    "Sentence",
     "TrueupError",
     "TrueupWarning",
     "UndefinedMetricWarning",
 ]
 
 
+_PARAMETER = re.compile(r"⟨(\w+)(?:=([^⟩]*))?⟩")
+
+
+class Sentence(str):
+    """Text for people that knows which of its words are parameters.
+
+    Parameters
+    ----------
+    marked : str
+        With parameters as ``⟨name⟩`` or ``⟨name=value⟩``.
+
+    Examples
+    --------
+    >>> sentence = Sentence("items lack votes; pass ⟨missing=None⟩")
+    >>> print(sentence)
+    items lack votes; pass missing=None
+    >>> sentence.spelled(lambda name, value: f"--{name} {value}")
+    'items lack votes; pass --missing None'
+    """
+
+    marked: str
+
+    def __new__(cls, marked: str) -> Self:
+        """The text as Python callers read it."""
+        plain = _PARAMETER.sub(lambda match: match[1] if match[2] is None else f"{match[1]}={match[2]}", marked)
+        sentence = super().__new__(cls, plain)
+        sentence.marked = marked.marked if isinstance(marked, Sentence) else marked
+        return sentence
+
+    def spelled(self, spell: Callable[[str, str | None], str]) -> str:
+        """The text with each parameter as ``spell(name, value)`` has it; `value` is None where none was named."""
+        return _PARAMETER.sub(lambda match: spell(match[1], match[2]), self.marked)
+
+
 class TrueupError(Exception):
-    """Base class of all errors raised on purpose."""
+    """Base class of all errors raised on purpose.
+
+    Parameters
+    ----------
+    sentence : str
+        What was wrong, what was got and what to do, with parameters marked as in `Sentence`.
+    parameter : str, optional
+        The parameter whose value was refused.
+    """
+
+    def __init__(self, sentence: str = "", *, parameter: str | None = None) -> None:
+        super().__init__(Sentence(sentence))
+        self.parameter = parameter
+
+    @property
+    def sentence(self) -> Sentence:
+        """What was said, with its parameters marked."""
+        return Sentence(self.args[0] if self.args else "")
 
 
 class InvalidLabels(TrueupError, ValueError):

@@ -8,17 +8,9 @@ import numpy as np
 import pytest
 
 from trueup.active import Event
-from trueup.active.batch import draw_in_turn
-from trueup.active.log import (
-    Names,
-    events_from_json,
-    events_to_json,
-    fold,
-    session_from_json,
-    session_to_json,
-    told,
-)
 from trueup.exceptions import InvalidParameter
+from trueup.sessions.batch import draw_in_turn
+from trueup.sessions.log import Names, events_from_json, events_to_json, fold, session_from_json, session_to_json, told
 
 NAMES = Names(["a", "b", "c"], ["no", "yes"])
 

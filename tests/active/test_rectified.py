@@ -11,8 +11,7 @@ from scipy import stats
 
 import trueup as tu
 from trueup.active import effective_number, lure_weights
-from trueup.active.recalibration import Recalibration, recalibrate
-from trueup.active.rectified import weighted_answers
+from trueup.active.rectified import Recalibration, recalibrate, weighted_answers
 
 VALUES = np.array([0.0, 1.0, 4.0, -2.0, 7.0])
 WANTED = np.array([0.4, 0.25, 0.2, 0.1, 0.05])

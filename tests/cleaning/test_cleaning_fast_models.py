@@ -17,7 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from trueup.cleaning import Candidates, _fast_columns, _fast_softmax, flip_candidates, flip_models
+from trueup.cleaning import Candidates, flip_candidates, flip_models
+from trueup.cleaning import fast_columns as _fast_columns
+from trueup.cleaning import fast_linear as _fast_softmax
 from trueup.cleaning.exact import retrained_predictions
 
 TIGHT = {"tol": 1e-10, "max_iter": 5000}

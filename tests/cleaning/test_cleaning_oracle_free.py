@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import trueup as tu
 from trueup.cleaning import UnbiasedScorer, noise_aware_probabilities, noise_removed, noise_tolerant
-from trueup.estimators.logistic_objective import soft_logistic
 from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training.objectives import soft_logistic
 
 MATRICES = {2: np.array([[0.6, 0.4], [0.05, 0.95]]), 3: np.array([[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.3, 0.0, 0.7]])}
 

@@ -13,8 +13,10 @@ import pytest
 from cli_helpers import PROGRAM, assert_one_sentence
 
 from trueup import __version__
-from trueup.cli import _codes, _commands, _console
-from trueup.cli._words import for_the_command_line
+from trueup.cli import _app as _commands
+from trueup.cli import _console
+from trueup.cli import _console as _codes
+from trueup.cli._console import for_the_command_line
 
 
 def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):

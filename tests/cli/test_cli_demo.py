@@ -11,7 +11,7 @@ def quick_demo(monkeypatch):
     """The real demonstration on some of the digits and with few draws."""
     import functools
 
-    import trueup.demo as module
+    import trueup.cli.demo as module
 
     for name in ("evaluate", "compare"):
         whole = getattr(module, name)
@@ -38,7 +38,7 @@ def quick_demo(monkeypatch):
 
 
 def test_it_judges_compares_and_writes_a_report(run_main, quick_demo, tmp_path, monkeypatch):
-    import trueup.demo as module
+    import trueup.cli.demo as module
 
     report = tmp_path / "demo.html"
     ran = run_main("demo", "--report", report)

@@ -9,7 +9,7 @@ import stat
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
-from trueup._writing import check_writable, write_text_safely
+from trueup._base.writing import check_writable, write_text_safely
 from trueup.exceptions import InvalidFile, MissingFile
 
 HOSTILE = ("=cmd()", "<script>alert(1)</script>")
@@ -191,7 +191,7 @@ def test_a_failure_on_the_way_leaves_the_old_file_and_no_other(tmp_path, monkeyp
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("trueup._writing.os.fsync" if step == "fsync" else "pathlib.Path.replace", fail)
+    monkeypatch.setattr("trueup._base.writing.os.fsync" if step == "fsync" else "pathlib.Path.replace", fail)
     with pytest.raises(InvalidFile if isinstance(error, OSError) else KeyboardInterrupt):
         write_text_safely(path, "new")
     monkeypatch.undo()

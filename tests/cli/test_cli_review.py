@@ -6,11 +6,10 @@ import shlex
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
-from trueup.cli._comparing import on_judged_items
-from trueup.cli._console import chance, interval, level_words, number, percent
+from trueup.cli._console import chance, for_the_command_line, interval, level_words, number, percent
 from trueup.cli._options import PredictionOptions, VoteOptions, _methods
 from trueup.cli._reading import read_systems, read_votes
-from trueup.cli._words import for_the_command_line
+from trueup.cli.compare import on_judged_items
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ import pytest
 from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup.cli import _session_file, main
-from trueup.cli._session_file import locked
-from trueup.io import read_labels, read_predictions
+from trueup.cli import _vetting as _session_file
+from trueup.cli import main
+from trueup.cli._vetting import locked
+from trueup.data.reading import read_labels, read_predictions
 
 QUICK = {"TRUEUP_ENGINE": "scipy"}  # nothing to compile; both engines give the same
 TRUTH = {f"i{i}": ("no", "yes")[y] for i, y in enumerate(crowd()["truth"])}

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
 import trueup as tu
-from trueup._systems_given import are_in_votes
+from trueup.data.coercion import are_in_votes
 from trueup.estimators.system_features import main_features, principal_features, system_prior
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.noise import Confusion, item_prior

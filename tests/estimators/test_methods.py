@@ -82,7 +82,7 @@ def test_start_does_not_matter(main_example):
 def test_expansion_for_many_items_agrees(main_example, monkeypatch):
     problem, _ = main_example
     exact = mmse(problem, algorithm="exact").confusion
-    monkeypatch.setattr(importlib.import_module("trueup.estimators.mmse"), "_MOST_EXACT", 10)
+    monkeypatch.setattr(importlib.import_module("trueup.estimators.published.su2024"), "_MOST_EXACT", 10)
     np.testing.assert_allclose(mmse(problem, algorithm="exact").confusion, exact, atol=1e-4)
 
 

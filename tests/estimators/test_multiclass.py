@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from trueup import noise, simulate
 from trueup.estimators import Problem, bayes, class_posterior, ideal, mmse, no_predictions, prior_average
-from trueup.estimators.bayes_multiclass import Rows, _group, gibbs, laplace
+from trueup.estimators.exact_multiclass import Rows, _group, gibbs, laplace
 from trueup.metrics import confusion_counts, get_metric
 
 SU_CONFUSION = np.array(

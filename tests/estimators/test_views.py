@@ -10,8 +10,8 @@ from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
 import trueup as tu
-from trueup._optional import is_installed
-from trueup.estimators.views import VIEWS, bootstrap_view, deterministic, probabilistic, subjectivist
+from trueup._base.optional import is_installed
+from trueup.estimators.published.urkullu2019 import VIEWS, bootstrap_view, deterministic, probabilistic, subjectivist
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, InvalidPredictions
 
 ENGINES = ["scipy", pytest.param("numba", marks=pytest.mark.skipif(not is_installed("numba"), reason="no numba"))]
@@ -202,7 +202,7 @@ def test_blocks_of_draws_do_not_matter_where_nothing_is_tied(monkeypatch):
     data = tu.simulate.urkullu(n_items=50, n_classifiers=2, random_state=3)
     for view in ("probabilistic", "subjectivist"):
         whole = bootstrap_view(data.labels, data.scores, view=view, n_draws=20, random_state=4)
-        monkeypatch.setattr("trueup.estimators.views._BLOCK", 120)
+        monkeypatch.setattr("trueup.estimators.published.urkullu2019._BLOCK", 120)
         parts = bootstrap_view(data.labels, data.scores, view=view, n_draws=20, random_state=4)
         np.testing.assert_allclose(parts, whole, atol=1e-14)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.estimators.views import deterministic, probabilistic
+from trueup.estimators.published.urkullu2019 import deterministic, probabilistic
 from trueup.metrics import auc, auc_draws, concordance_many
 
 ROOT = Path(__file__).parents[2]

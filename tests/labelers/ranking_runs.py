@@ -12,7 +12,8 @@ import numpy as np
 
 import trueup as tu
 from trueup.exceptions import ConvergenceWarning
-from trueup.labelers import draws, rank, spam_share
+from trueup.labelers import rank, spam_share
+from trueup.labelers import ranking as draws
 
 
 @dataclass(frozen=True)

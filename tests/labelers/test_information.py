@@ -9,8 +9,8 @@ import pytest
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter, NotFitted
+from trueup.labelers import channel as outcomes_module
 from trueup.labelers import mutual_information, symmetric_matrix
-from trueup.labelers import outcomes as outcomes_module
 from trueup.labelers.channel import channel_of
 from trueup.labelers.information import information_of
 

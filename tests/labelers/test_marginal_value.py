@@ -8,7 +8,7 @@ import pytest
 import trueup as tu
 from trueup.exceptions import InvalidParameter
 from trueup.labelers import marginal_value, mutual_information, symmetric_matrix
-from trueup.labelers.outcomes import entropy
+from trueup.labelers.channel import entropy
 
 
 def test_gains_add_up_to_the_information():

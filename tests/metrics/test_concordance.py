@@ -10,11 +10,11 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from trueup._optional import is_installed
+from trueup._base.optional import is_installed
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import GroupedItems, auc, concordance, concordance_draws, concordance_many
-from trueup.metrics._ordering import ascending_order
 from trueup.metrics.concordance import engine_for
+from trueup.metrics.score_groups import ascending_order
 
 ENGINES = ["scipy", pytest.param("numba", marks=pytest.mark.skipif(not is_installed("numba"), reason="no numba"))]
 

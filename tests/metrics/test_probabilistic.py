@@ -7,7 +7,8 @@ import pytest
 from sklearn import metrics as sk
 
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics import _score_groups, brier, calibration_error, calibration_floor, log_loss
+from trueup.metrics import brier, calibration_error, calibration_floor, log_loss
+from trueup.metrics import score_groups as _score_groups
 
 N_DRAWS, N_ITEMS = 8, 40
 ALL = {"log_loss": log_loss, "brier": brier, "calibration_error": calibration_error}

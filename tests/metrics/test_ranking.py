@@ -10,7 +10,6 @@ from sklearn import metrics as sk
 
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import (
-    _score_groups,
     auc,
     auc_draws,
     auc_ovo,
@@ -21,6 +20,7 @@ from trueup.metrics import (
     precision_at_k,
     recall_at_k,
 )
+from trueup.metrics import score_groups as _score_groups
 
 N_DRAWS, N_ITEMS = 8, 40
 SCORES = {

@@ -3,7 +3,7 @@
 import pytest
 
 from trueup import noise
-from trueup.checks import NOISE_CHECKS
+from trueup.testing.noise import NOISE_CHECKS
 
 MODELS = {
     "majority": lambda: noise.Majority(),

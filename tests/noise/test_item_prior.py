@@ -8,7 +8,7 @@ from scipy.special import gammaln, log_softmax, logsumexp
 from scipy.stats import kstest, norm
 
 from trueup import Labels, noise, simulate
-from trueup.estimators.truth_draws import draw_truths
+from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidParameter
 from trueup.noise.item_prior import LogLinearPrior
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from trueup.noise import _kernels
+from trueup.noise.kernels import reference as _kernels
 
 pytest.importorskip("numba", reason="compiled kernels need numba: pip install 'trueup[fast]'")
 

@@ -8,11 +8,10 @@ from scipy.special import logsumexp
 from scipy.stats import betabinom, dirichlet_multinomial, kendalltau, rankdata
 
 from trueup import Labels, noise, simulate
-from trueup.checks import NOISE_CHECKS, example_labels
 from trueup.exceptions import InvalidParameter
-from trueup.noise._lattice import learn_shape, polya_weights, simplex_lattice
 from trueup.noise.base import as_table
-from trueup.noise.soft_truth import _Stage, labeler_spread
+from trueup.noise.soft_truth import _Stage, labeler_spread, learn_shape, polya_weights, simplex_lattice
+from trueup.testing.noise import NOISE_CHECKS, example_labels
 
 
 @pytest.mark.parametrize("check", NOISE_CHECKS, ids=lambda check: check.__name__)

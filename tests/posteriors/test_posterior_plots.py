@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueup import _optional
+from trueup._base import optional as _optional
 from trueup.exceptions import MissingExtra
 from trueup.posteriors import (
     DiscreteEstimate,

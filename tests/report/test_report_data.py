@@ -9,7 +9,7 @@ import trueup as tu
 from trueup.estimators import majority
 from trueup.exceptions import InvalidParameter
 from trueup.report import build_report, render_json
-from trueup.report.words import chance, metric_label, number, shorten, span, text
+from trueup.report.sentences import chance, metric_label, number, shorten, span, text
 
 
 def test_json_holds_it(any_report):

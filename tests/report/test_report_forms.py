@@ -9,8 +9,8 @@ import pytest
 
 from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.report import build_report, render_html, render_markdown, save_report
-from trueup.report.svg import Drawing, Scale, ticks
-from trueup.report.words import decimals, number, span
+from trueup.report.figures import Drawing, Scale, ticks
+from trueup.report.sentences import decimals, number, span
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

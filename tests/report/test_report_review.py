@@ -7,9 +7,8 @@ import pytest
 
 import trueup as tu
 from trueup.report import build_report, render_html, render_markdown
-from trueup.report._compared import positive_of
-from trueup.report._sentences import title_for
-from trueup.report.words import is_unnamed, setting, signed
+from trueup.report.compared import positive_of
+from trueup.report.sentences import is_unnamed, setting, signed, title_for
 
 FILES = {"votes": {"file": "v.csv", "sha256": "ab12"}, "predictions": [{"file": "p.csv", "sha256": "cd34"}]}
 FORMS = pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from trueup import simulate
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.labels import Labels
 from trueup.simulate import Simulation
 
 SIMULATORS: dict[str, Callable[..., Simulation]] = {

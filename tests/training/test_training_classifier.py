@@ -14,11 +14,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import trueup as tu
-from trueup.estimators.logistic_objective import LogisticObjective, SoftTargets, minimise, soft_logistic
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training import NoisyLabelClassifier
-from trueup.training._copies import quantised_copies, weighted_copies
-from trueup.training._strategies import STRATEGIES, label_costs
+from trueup.training._strategies import STRATEGIES, label_costs, quantised_copies, weighted_copies
+from trueup.training.objectives import LogisticObjective, SoftTargets, minimise, soft_logistic
 
 EXACT = {"tol": 1e-10, "max_iter": 1000}
 

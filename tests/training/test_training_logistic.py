@@ -8,9 +8,9 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 import trueup as tu
-from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, SoftTargets
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
 from trueup.training import NoisyLogisticRegression
+from trueup.training.objectives import LogisticObjective, NoisyLikelihood, SoftTargets
 
 
 def objective_of(kind, n_classes, *, fit_intercept=True, thin=False, seed=0):

@@ -5,10 +5,9 @@ import pytest
 from scipy.optimize import check_grad
 
 import trueup as tu
-from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, SoftTargets
-from trueup.estimators.volume_term import WithVolume
 from trueup.exceptions import InvalidParameter
 from trueup.training import NoisyLogisticRegression
+from trueup.training.objectives import LogisticObjective, NoisyLikelihood, SoftTargets, WithVolume
 
 
 class Nothing:

@@ -10,34 +10,43 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from trueup._doors import choose_noise
-from trueup.active.design_based import check_design_based, draw_design_based
+from trueup._base.types import Codes, Floats
+from trueup.active.influence import count_slopes, expected_counts
 from trueup.active.learned import learned_probabilities
-from trueup.active.log import Progress
 from trueup.active.pool import Pool
-from trueup.active.recalibration import Recalibration
 from trueup.active.rectified import (
+    Recalibration,
     draw_rectified,
+    drawn_items,
     known_classes,
     recalibrated_probabilities,
     recalibration_of,
     used_by_metric,
     weighted_answers,
 )
-from trueup.active.weights import effective_number
+from trueup.active.strategy import effective_number
+from trueup.answers.setup import choose_noise
+from trueup.data.predictions import AlignedPredictions
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_counts, system_values
-from trueup.estimators.truth_draws import draw_truths
+from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidParameter, TrueupWarning
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
-from trueup.predictions import AlignedPredictions
+from trueup.sessions.log import Progress
 
-__all__ = ["ESTIMATORS", "Estimated", "as_estimate", "believed", "check_estimator", "estimate_by"]
+__all__ = [
+    "ESTIMATORS",
+    "Estimated",
+    "as_estimate",
+    "believed",
+    "check_design_based",
+    "check_estimator",
+    "draw_design_based",
+    "estimate_by",
+]
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
 _NO_WARRANT = "The items were not drawn by chance: the interval has no warrant."
 
 
@@ -311,3 +320,100 @@ def _caveats(request: Request, notes: tuple[str, ...]) -> list[str]:
         n_passed = int(progress.passed.sum())
         found.append(f"{n_passed} items were passed: if these are the hard ones, the estimate is too good.")
     return found
+
+
+_FEWEST = 2
+
+
+def check_design_based(name: str, pool: Pool) -> None:
+    """Refuse what the published estimators cannot do, before anyone is paid to look."""
+    if not isinstance(pool.metric, Metric) or pool.categories is not None:
+        got = "categories" if isinstance(pool.metric, Metric) else f"metric {pool.metric.name!r}"
+        raise InvalidParameter(
+            f'estimator="{name}" is for metrics of the confusion counts of the whole pool, got {got}; use "rectified"'
+        )
+
+
+def draw_design_based(
+    pool: Pool, progress: Progress, *, tuned: bool, target: str, n_draws: int, rng: np.random.Generator
+) -> tuple[Floats, bool]:
+    """Draws of the metric of every system, shape (n_draws, n_systems), from Student's law around the estimate.
+
+    Parameters
+    ----------
+    tuned : bool
+        Whether the noise model is used, with the weight of least variance (PPI++), or not at all (LURE).
+
+    Returns
+    -------
+    draws : array of shape (n_draws, n_systems)
+    by_chance : bool
+        Whether the items were drawn by chance; if not, all answers count alike and nothing warrants the interval.
+    """
+    metric = pool.metric
+    assert isinstance(metric, Metric)
+    assert pool.aligned.codes is not None
+    drawn, weights, n_pool = drawn_items(pool, progress)
+    answers = weighted_answers(pool, progress)
+    if not answers.by_chance:
+        drawn, weights, n_pool = answers.positions, answers.weights, pool.n_items
+    n = len(drawn)
+    if n < _FEWEST:
+        raise InvalidParameter(f"at least {_FEWEST} answers are needed for this estimator, got {n}; tell more first")
+    known = known_classes(pool, progress)
+    aside = known >= 0
+    aside[drawn] = False
+    found = [_system(metric, pool, codes, known, drawn, weights, aside, tuned=tuned) for codes in pool.aligned.codes]
+    values, residuals = np.array([value for value, _ in found]), np.stack([part for _, part in found])
+    # Those that were looked at have no uncertainty on the sample; the others are what the drawn ones stand for.
+    unknown = (n_pool - n) / n_pool if target == "sample" else 1.0
+    normal = rng.standard_normal((n_draws, n)) @ residuals.T * np.sqrt(unknown / (n * (n - 1)))
+    student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(n_draws, 1)))
+    low, high = metric.bounds
+    return np.clip(values + student, low, high), answers.by_chance
+
+
+def _system(
+    metric: Metric,
+    pool: Pool,
+    codes: Codes,
+    known: Codes,
+    drawn: npt.NDArray[np.int64],
+    weights: Floats,
+    aside: npt.NDArray[np.bool_],
+    *,
+    tuned: bool,
+) -> tuple[float, Floats]:
+    """The metric of one system and the pull of each drawn item on it, of mean zero.
+
+    `aside` are the items that are known and were not drawn: they count for themselves.
+    """
+    given, n_classes = codes >= 0, pool.n_classes
+    known_counts = np.zeros((n_classes, n_classes))
+    np.add.at(known_counts, (known[aside & given], codes[aside & given]), 1.0)
+    open_and_given = ~aside & given
+    modelled = expected_counts(pool.prior[open_and_given], codes[open_and_given])
+    mine = np.flatnonzero(given[drawn])
+    seen = np.zeros((len(drawn), n_classes, n_classes))
+    expected = np.zeros_like(seen)
+    seen[mine, known[drawn[mine]], codes[drawn[mine]]] = 1.0
+    expected[mine, :, codes[drawn[mine]]] = pool.prior[drawn[mine]]
+    each = weights * float((~aside).sum())  # what one drawn item stands for, times their number
+    weight, pull_seen, pull_expected = 0.0, np.zeros(len(drawn)), np.zeros(len(drawn))
+    counts = known_counts
+    for _ in range(3 if tuned else 1):
+        rest = np.einsum("n,nyp->yp", each, seen - weight * expected) / len(drawn)
+        counts = np.maximum(known_counts + weight * modelled + rest, 0.0)
+        slopes = count_slopes(metric, counts)
+        pull_seen = each * np.einsum("yp,nyp->n", slopes, seen)
+        pull_expected = each * np.einsum("yp,nyp->n", slopes, expected)
+        if tuned:
+            weight = _best_weight(pull_seen, pull_expected)
+    pull = pull_seen - weight * pull_expected
+    return float(metric(counts)), pull - pull.mean()
+
+
+def _best_weight(a: Floats, f: Floats) -> float:
+    """The weight of least variance of a − λf, between nothing and all of the model."""
+    spread = float(np.var(f))
+    return float(np.clip(np.mean((a - a.mean()) * (f - f.mean())) / spread, 0.0, 1.0)) if spread > 0 else 0.0

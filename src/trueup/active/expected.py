@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import roots_laguerre, roots_legendre
 
-from trueup._validation import check_choice, check_number
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_number
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import check_scores
 from trueup.metrics.ranking import check_k
@@ -43,7 +44,6 @@ __all__ = [
     "precision_sum_slopes",
 ]
 
-Floats = npt.NDArray[np.float64]
 Method = Literal["exact", "second-order"]
 _METHODS: tuple[Method, ...] = ("exact", "second-order")
 _NODES = 96

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_integer
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_integer
 from trueup.active.pool import Pool
 from trueup.active.score_slopes import class_slopes, positive_slopes
 from trueup.estimators.system_values import outputs_of
@@ -28,8 +29,6 @@ from trueup.metrics import FunctionMetric, Metric, ScoreMetric
 
 __all__ = ["Influence", "count_slopes", "expected_counts", "influence", "lists_of", "root_mean_square"]
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer[Any]]
 _STEP = 1e-6  # of the number of items, for differences
 _BLOCK = 4_000_000  # numbers held at once
 _SMALL = 2000  # items of the list on which a function is tried out

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_number, preview
+from trueup._base.types import Booleans, Floats
+from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import check_scores
 
 __all__ = ["flip_rates", "learned_probabilities"]
 
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 _PRIOR_RIGHT = 0.75  # before anything is vetted a label is worth something, but is not taken for the truth
 
 

@@ -12,29 +12,32 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import rankdata
 
+from trueup._base.types import Codes, Floats
 from trueup.active.influence import Influence, influence, root_mean_square
-from trueup.active.log import Progress
 from trueup.active.pool import Pool
-from trueup.active.recalibration import Recalibration, recalibrate
-from trueup.active.weights import effective_number, lure_weights
+from trueup.active.strategy import effective_number, lure_weights
 from trueup.estimators.system_features import Used, main_features, principal_features
 from trueup.metrics import ScoreMetric
+from trueup.sessions.log import Progress
 
 __all__ = [
+    "Recalibration",
+    "RecalibrationDraws",
     "Weighted",
     "draw_rectified",
     "drawn_items",
     "known_classes",
+    "recalibrate",
     "recalibrated_probabilities",
     "recalibration_of",
     "used_by_metric",
     "weighted_answers",
 ]
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
 
 _LEAST_PROBABILITY = 0.01  # the votes are never believed more than this
 _SLOPE_SCALE = 0.7
@@ -219,3 +222,115 @@ def _with_known(probabilities: Floats, pool: Pool, progress: Progress) -> Floats
     probabilities[at] = 0.0
     probabilities[at, known[at]] = 1.0
     return probabilities
+
+
+_NEWTON_STEPS = 40
+_CANDIDATES = 2000
+_RECALIBRATION_BLOCK = 5_000_000  # numbers held at once
+_FREEDOM = 8.0  # of the Student law that candidates come from
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """Features of all items, and what the votes say of them.
+
+    Attributes
+    ----------
+    offset : array of shape (n_items, n_classes)
+        Log P(class | votes), finite.
+    features : array of shape (n_items, n_classes, n_features)
+    scale : array of shape (n_features,)
+        Prior standard deviations.
+    importance : array of shape (n_items,)
+        What an answer on each item counts for beside its chance; less where the metric does not look at the item.
+    """
+
+    offset: Floats
+    features: Floats
+    scale: Floats
+    importance: Floats
+
+    def probabilities(self, coefficients: Floats) -> Floats:
+        """P(class) of each item, shape (n_items, n_classes)."""
+        return np.asarray(softmax(self.offset + self.features @ coefficients, axis=1))
+
+    def cumulative(self, draws: Floats) -> Floats:
+        """P(class or one before it) but for the last class, shape (n_draws, n_items, n_classes - 1)."""
+        flat = self.features.reshape(-1, len(self.scale))
+        heights = (draws @ flat.T + self.offset.ravel()).reshape(len(draws), *self.offset.shape)
+        heights -= heights.max(axis=2, keepdims=True)
+        upto = np.cumsum(np.exp(heights, out=heights), axis=2)
+        return np.asarray(upto[:, :, :-1] / upto[:, :, -1:])
+
+
+@dataclass(frozen=True, eq=False)
+class RecalibrationDraws:
+    """The coefficients: their mode and draws, shape (n_draws, n_features), worth `effective` independent ones."""
+
+    mode: Floats
+    draws: Floats
+    effective: float
+
+
+def recalibrate(
+    model: Recalibration,
+    positions: npt.NDArray[np.int64],
+    truth: Codes,
+    weights: Floats,
+    *,
+    n_draws: int,
+    rng: np.random.Generator | None = None,
+) -> RecalibrationDraws:
+    """Learn the coefficients from vetted items.
+
+    Parameters
+    ----------
+    positions, truth : integer arrays of shape (n_vetted,)
+        The vetted items and their classes.
+    weights : array of shape (n_vetted,)
+        What each counts for; that of items that were likely to be asked is small.
+    n_draws : int
+        0 for the mode alone.
+    """
+    offset = model.offset[positions]
+    x = model.features[positions]
+    precision = model.scale**-2.0
+    at = np.arange(len(positions))
+
+    def height(w: Floats) -> float:
+        logs = log_softmax(offset + x @ w, axis=1)
+        return float(weights @ logs[at, truth] - 0.5 * precision @ w**2)
+
+    w = np.zeros(len(model.scale))
+    value = height(w)
+    information = np.diag(precision)
+    for _ in range(_NEWTON_STEPS):
+        p = softmax(offset + x @ w, axis=1)
+        mean = np.einsum("nc,ncf->nf", p, x)
+        gradient = weights @ (x[at, truth] - mean) - precision * w
+        flat = x.reshape(-1, len(w))
+        information = flat.T @ (flat * (weights[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * weights[:, None])
+        information += np.diag(precision)
+        step = np.linalg.solve(information, gradient)
+        while height(w + step) < value - 1e-12 and np.abs(step).max() > 1e-10:
+            step = step / 2
+        w = w + step
+        new = height(w)
+        if new - value < 1e-9:
+            break
+        value = new
+    if not n_draws or rng is None:
+        return RecalibrationDraws(w, w[None], np.inf)
+    factor = np.linalg.cholesky(information)
+    standard = rng.standard_normal((len(w), _CANDIDATES)) * np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _CANDIDATES))
+    candidates = w + solve_triangular(factor, standard, lower=True, trans="T").T
+    log_proposal = -0.5 * (_FREEDOM + len(w)) * np.log1p((standard**2).sum(axis=0) / _FREEDOM)
+    rows = max(1, _RECALIBRATION_BLOCK // max(offset.size, 1))
+    log_likelihood = [
+        log_softmax(offset + np.einsum("ncf,kf->knc", x, part), axis=2)[:, at, truth] @ weights
+        for part in (candidates[k : k + rows] for k in range(0, _CANDIDATES, rows))
+    ]
+    log_weight = np.concatenate(log_likelihood) - 0.5 * candidates**2 @ precision - log_proposal
+    chance = np.exp(log_weight - logsumexp(log_weight))
+    chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
+    return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()))

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
 
+from trueup._base.types import Floats
 from trueup.active.expected import RankedList, precision_at_k_slopes, precision_sum, precision_sum_slopes
 from trueup.metrics import (
     ScoreMetric,
@@ -32,7 +32,6 @@ from trueup.metrics.ranking import check_k
 
 __all__ = ["auc_slopes", "class_slopes", "positive_slopes"]
 
-Floats = npt.NDArray[np.float64]
 Valued = tuple[float, Floats]
 _GROUPS = 128  # of items alike in score, at either spacing, where a metric can only be differentiated numerically
 _STEP = 1e-6

@@ -7,28 +7,26 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 
-from trueup._validation import (
+from trueup._base.validation import (
     RandomState,
     check_choice,
     check_integer,
     check_level,
     check_number,
     preview,
+    seed_of,
 )
-from trueup.active.batch import Asked, Batch, draw_in_turn
 from trueup.active.estimators import ESTIMATORS, Estimated, as_estimate, believed, check_estimator, estimate_by
-from trueup.active.history import plot_history
-from trueup.active.log import Event, session_from_json, session_to_json
-from trueup.active.logged import LoggedSession
-from trueup.active.order import misranking, prob_order
-from trueup.active.pool import State
+from trueup.active.pool import State, category_code, category_list, make_pool
 from trueup.active.rectified import recalibration_of, used_by_metric
-from trueup.active.setup import category_code, category_list, make_pool, seed_of
 from trueup.active.strategies import STRATEGIES, get_strategy
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.posteriors import Estimate
+from trueup.sessions.batch import Asked, Batch, draw_in_turn, misranking, prob_order
+from trueup.sessions.log import Event, plot_history, session_from_json, session_to_json
+from trueup.sessions.session import LoggedSession
 
 __all__ = ["ActiveTest"]
 

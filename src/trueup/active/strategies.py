@@ -1,7 +1,14 @@
-"""Strategies that need no metric, and all strategies by name."""
+r"""Strategies that look at what an answer would do to the metric.
+
+Expected change (Nguyen et al. 2018) takes the item whose answer is expected to move the estimate most. Propensity
+sampling draws items with chances in proportion to the standard deviation of that move, which is what minimises the
+variance of an inverse-propensity estimate of a sum (Neyman 1934; Zrnic and Candès 2024), and keeps a floor of even
+draws so that no weight is large where the model is wrong.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,9 +17,13 @@ import numpy.typing as npt
 from scipy.special import entr
 from scipy.stats import rankdata
 
-from trueup.active.influence_strategies import ExpectedChange, PaperExpectedChange, Propensity, Separate
+from trueup._base.registry import Registry
+from trueup._base.types import Floats
+from trueup._base.validation import check_number, preview
+from trueup.active.expected import expected_change, paper_change, precision_at_k_slopes
+from trueup.active.influence import Influence, influence, lists_of, root_mean_square
 from trueup.active.pool import State
-from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out, strategy_of
+from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import ScoreMetric
 
@@ -31,7 +42,199 @@ __all__ = [
     "list_strategies",
 ]
 
-Floats = npt.NDArray[np.float64]
+_EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
+NumberOfPositives = float | Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class ExpectedChange(Strategy):
+    r"""MEEC: the item whose answer is expected to change the estimate most, in absolute value.
+
+    .. math:: \sum_c p_{jc} |\Delta_{jc}| \quad (= 2 p_j (1 - p_j) |s_j| \text{ for two classes})
+
+    with the effects of `trueup.active.influence.influence`. With several systems it is the mean over them.
+
+    Parameters
+    ----------
+    n_positives : float or one for each category, optional
+        The number of positives if it is known, for average precision.
+
+    References
+    ----------
+    P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing", ICML 2018, equations 10 to 12, with 12 put right.
+    """
+
+    n_positives: NumberOfPositives = None
+    name: ClassVar[str] = "meec"
+
+    def scores(self, state: State) -> Floats:
+        """The expected absolute change of the metric."""
+        return np.where(state.available, self._changes(state), 0.0)
+
+    def _changes(self, state: State) -> Floats:
+        found = _influences(state, self.n_positives)
+        return np.asarray(sum(one.expected_change(state.probabilities) for one in found) / len(found))
+
+    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+        changes = self._changes(state)
+        return [
+            f"It is taken for {class_words(state, at)}, and the answer is expected to move "
+            f"{state.pool.metric.name} by {changes[at]:.2g}."
+            for at in positions
+        ]
+
+
+@dataclass(frozen=True)
+class PaperExpectedChange(ExpectedChange):
+    """MEEC by the formulas as printed: equation 11 for precision@k, which is right, and 12 for average precision.
+
+    Equation 12 is a mean of signed changes and not of absolute ones; see `trueup.active.expected.paper_change`. Other
+    metrics have no formula in the paper.
+    """
+
+    name: ClassVar[str] = "meec-paper"
+
+    def _changes(self, state: State) -> Floats:
+        pool, metric = state.pool, state.pool.metric
+        at_k = isinstance(metric, ScoreMetric) and metric.name.startswith("precision@")
+        if not isinstance(metric, ScoreMetric) or not (at_k or metric.name == "average_precision"):
+            raise InvalidParameter(
+                f"strategy 'meec-paper' knows precision@k and average_precision, got {metric.name!r}; use 'meec'"
+            )
+        changes = np.zeros(pool.n_items)
+        p = state.probabilities[:, pool.positive]
+        for system in range(pool.n_systems):
+            for positions, scores, positives in lists_of(pool, system, self.n_positives):
+                of_list = p[positions]
+                if at_k:
+                    k = int(metric.name.partition("@")[2])
+                    found = expected_change(of_list, precision_at_k_slopes(scores, k=k))
+                else:
+                    found = paper_change(of_list, scores, state.vetted[positions], n_positives=positives)
+                changes[positions] += found
+        return changes / (pool.n_systems * pool.n_categories)
+
+
+@dataclass(frozen=True)
+class Propensity(RandomStrategy):
+    r"""Draws in proportion to the standard deviation of an item's effect on the metric, with a floor.
+
+    .. math:: q_j = (1 - f) \frac{\sigma_j}{\sum_i \sigma_i} + f \Bigl(0.9 \frac{r_j}{\sum_i r_i} + \frac{0.1}{n}\Bigr),
+        \qquad \sigma_j^2 = \sum_c p_{jc} \Delta_{jc}^2, \quad r_j = \max_c \Delta_{jc} - \min_c \Delta_{jc}
+
+    over the n available items. The floor does not ask what is believed of an item, only how far its answer can move
+    the metric: for accuracy all alike, for precision only what the system found. With several systems
+    :math:`\sigma_j^2` and :math:`r_j^2` are means over them, which minimises the mean of their variances.
+
+    Parameters
+    ----------
+    floor : float
+        The share f of draws that do not look at what is believed, above 0 and at most 1.
+    n_positives : float or one for each category, optional
+        The number of positives if it is known, for average precision.
+
+    References
+    ----------
+    T. Zrnic, E. Candès, "Active statistical inference", ICML 2024.
+    """
+
+    floor: float = 0.5
+    n_positives: NumberOfPositives = None
+    name: ClassVar[str] = "propensity"
+
+    def __post_init__(self) -> None:
+        if not check_number(self.floor, name="floor", low=0.0, high=1.0) > 0:
+            raise InvalidParameter(
+                f"floor must be above 0 so that every item can be drawn, got {self.floor!r}; pass e.g. 0.5"
+            )
+
+    def propensities(self, state: State) -> Floats:
+        """The chance of each item to be drawn next, shape (n_items,)."""
+        found = self._effects(state)
+        # What is believed of an item may be wrong, so half the draws or so do not ask for it; but an item that cannot
+        # move the metric, such as one that a system does not find when precision is asked, is hardly worth an answer.
+        reach = root_mean_square([one.reach() for one in found])
+        even = share_out(reach, state.available, floor=_EVEN_OF_FLOOR)
+        wanted = share_out(_deviations(found, state), state.available)
+        return (1 - self.floor) * wanted + self.floor * even
+
+    def _effects(self, state: State) -> list[Influence]:
+        return _influences(state, self.n_positives)
+
+    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+        deviations = _deviations(self._effects(state), state)
+        return [
+            f"Drawn at random, items that matter more often: it is taken for {class_words(state, at)}, and the answer "
+            f"moves {state.pool.metric.name} by about {deviations[at]:.2g}."
+            for at in positions
+        ]
+
+
+@dataclass(frozen=True)
+class Separate(Propensity):
+    """As `Propensity`, for the difference of two systems: items on which they say the same hardly matter.
+
+    Parameters
+    ----------
+    floor, n_positives
+        As for `Propensity`; the floor is 0.2 by default.
+    systems : (name, name), optional
+        The two systems; by default the two best as far as is known.
+    """
+
+    floor: float = 0.2  # an order needs less caution than a number: it is the doubtful items that decide it
+    systems: tuple[Hashable, Hashable] | None = None
+    name: ClassVar[str] = "separate"
+
+    def _pair(self, state: State) -> tuple[tuple[str, str], Influence]:
+        """The names of the two systems, and the influence on their difference."""
+        pool = state.pool
+        names = pool.aligned.systems.tolist()
+        if pool.n_systems < 2:
+            raise InvalidParameter("strategy 'separate' needs two systems or more, got 1; use 'propensity'")
+        if self.systems is None:
+            found = _influences(state, self.n_positives)
+            values = np.array([one.value for one in found])
+            sign = -1 if pool.metric.higher_is_better is False else 1
+            first, second = np.argsort(-np.where(np.isnan(values), -np.inf, sign * values), kind="stable")[:2]
+            return (repr(names[first]), repr(names[second])), found[first].minus(found[second])
+        if len(self.systems) != 2 or len(set(self.systems)) != 2 or not set(self.systems) <= set(names):
+            raise InvalidParameter(
+                f"systems must be the names of two systems, got {self.systems!r}; there are {preview(names, most=10)}"
+            )
+        found = _influences(state, self.n_positives)
+        one, other = (found[names.index(name)] for name in self.systems)
+        return (repr(self.systems[0]), repr(self.systems[1])), one.minus(other)
+
+    def _effects(self, state: State) -> list[Influence]:
+        return [self._pair(state)[1]]
+
+    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+        (one, other), found = self._pair(state)
+        deviations = _deviations([found], state)
+        return [
+            f"Drawn at random, items that tell {one} from {other} more often: it is taken for "
+            f"{class_words(state, at)}, and the answer moves the difference in {state.pool.metric.name} by about "
+            f"{deviations[at]:.2g}."
+            for at in positions
+        ]
+
+
+def _deviations(found: list[Influence], state: State) -> Floats:
+    """The standard deviation of what each answer does; of several systems the root of the mean square."""
+    return root_mean_square([np.sqrt(one.variance(state.probabilities)) for one in found])
+
+
+def _influences(state: State, n_positives: NumberOfPositives) -> list[Influence]:
+    """That of the items on each system; worked out once for a state."""
+    key = ("influences", np.asarray(n_positives, dtype=float).tobytes())
+    if key not in state.memo:
+        state.memo[key] = [
+            influence(state.pool, state.probabilities, system=system, n_positives=n_positives)
+            for system in range(state.pool.n_systems)
+        ]
+    found: list[Influence] = state.memo[key]
+    return found
 
 
 @dataclass(frozen=True)
@@ -152,19 +355,23 @@ class Uncertainty(Strategy):
         return [f"Its class is among the least certain: it is taken for {class_words(state, at)}." for at in positions]
 
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    kind.name: kind
-    for kind in (
-        Random,
-        Stratified,
-        MostConfidentMistake,
-        ExpectedChange,
-        PaperExpectedChange,
-        Uncertainty,
-        Propensity,
-        Separate,
-    )
-}
+STRATEGIES: Registry[type[Strategy]] = Registry(
+    "strategy",
+    {
+        kind.name: kind
+        for kind in (
+            Random,
+            Stratified,
+            MostConfidentMistake,
+            ExpectedChange,
+            PaperExpectedChange,
+            Uncertainty,
+            Propensity,
+            Separate,
+        )
+    },
+    group="trueup.strategies",
+)
 
 
 def list_strategies() -> list[str]:
@@ -175,7 +382,7 @@ def list_strategies() -> list[str]:
     >>> "propensity" in list_strategies()
     True
     """
-    return sorted(STRATEGIES)
+    return STRATEGIES.names()
 
 
 def get_strategy(name: str | Strategy, **options: Any) -> Strategy:
@@ -195,7 +402,7 @@ def get_strategy(name: str | Strategy, **options: Any) -> Strategy:
     >>> get_strategy("meec").is_random
     False
     """
-    return strategy_of(name, STRATEGIES, Strategy, options)
+    return STRATEGIES.make(name, options, base=Strategy)
 
 
 def _rank_share(values: Floats) -> Floats:

@@ -12,20 +12,19 @@ The contract
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_choice, check_integer
+from trueup._base.types import Floats
+from trueup._base.validation import check_integer
 from trueup.active.pool import State
 from trueup.exceptions import InvalidParameter
 
-__all__ = ["RandomStrategy", "Strategy", "class_words", "share_out", "strategy_of"]
+__all__ = ["RandomStrategy", "Strategy", "class_words", "effective_number", "lure_weights", "share_out"]
 
-Floats = npt.NDArray[np.float64]
 S = TypeVar("S")
 
 
@@ -109,23 +108,6 @@ def share_out(weights: Floats, available: npt.NDArray[np.bool_], *, floor: float
     return np.asarray(mixed / mixed.sum())
 
 
-def strategy_of(name: str | S, kinds: Mapping[str, type[S]], base: Any, options: Mapping[str, Any]) -> S:
-    """A strategy by name among these kinds, with its options; one that is made already is given back as it is."""
-    if not isinstance(name, str) and isinstance(name, base):
-        if options:
-            raise InvalidParameter(
-                f"a strategy has its options already, got {sorted(options)}; set them when it is made"
-            )
-        return name
-    chosen = check_choice(str(name).lower().replace("_", "-"), list(kinds), name="strategy")
-    known = [option.name for option in fields(kinds[chosen])]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            takes = f"the options {', '.join(known)}" if known else "no option"
-            raise InvalidParameter(f"strategy {chosen!r} takes {takes}, got {option!r}")
-    return kinds[chosen](**options)
-
-
 def class_words(state: State, at: int) -> str:
     """What is believed of the item, e.g. ``'cat' with probability 0.62``."""
     row = state.probabilities[at]
@@ -133,3 +115,43 @@ def class_words(state: State, at: int) -> str:
     name: Any = state.pool.labels.classes[likeliest]
     shown = name.item() if isinstance(name, np.generic) else name
     return f"{shown!r} with probability {row[likeliest]:.2f}"
+
+
+def lure_weights(propensity: npt.ArrayLike, draw: npt.ArrayLike, n_pool: int) -> Floats:
+    r"""Weights that make the mean over items drawn without replacement unbiased for the pool (LURE).
+
+    .. math:: v_m = 1 + \frac{N - M}{N - m}\Bigl(\frac{1}{(N - m + 1)\, q_m} - 1\Bigr)
+
+    With even probabilities every weight is one.
+
+    Parameters
+    ----------
+    propensity : array of shape (n,)
+        :math:`q_m`, the probability of the item among those that were left when it was drawn.
+    draw : integer array of shape (n,)
+        m, its place among the draws, from 1 on.
+    n_pool : int
+        N, the items that could be drawn at first.
+
+    References
+    ----------
+    Farquhar, Gal and Rainforth (2021), "On statistical bias in active learning: how and when to fix it", ICLR.
+
+    Examples
+    --------
+    >>> lure_weights([1 / 10, 1 / 9, 1 / 8], [1, 2, 3], 10).round(6).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    q, m = np.asarray(propensity, dtype=float), np.asarray(draw, dtype=float)
+    if not len(q):
+        return q
+    last = float(m.max())
+    left = np.maximum(n_pool - m, 1.0)
+    return np.asarray(1.0 + (n_pool - last) / left * (1.0 / ((n_pool - m + 1.0) * q) - 1.0))
+
+
+def effective_number(weights: npt.ArrayLike) -> float:
+    """How many evenly drawn items weighted ones are worth: (Σw)² / Σw²."""
+    w = np.asarray(weights, dtype=float)
+    total = float((w**2).sum())
+    return float(w.sum() ** 2 / total) if total > 0 else 0.0

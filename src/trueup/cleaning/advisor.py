@@ -8,25 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from trueup._validation import RandomState, check_integer, check_level, check_number, preview
-from trueup.active.batch import Asked, Batch
-from trueup.active.history import plot_history
-from trueup.active.log import Event, session_from_json, session_to_json
-from trueup.active.setup import seed_of
-from trueup.cleaning._session import CleaningSession
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import RandomState, check_integer, check_level, check_number, preview, seed_of
 from trueup.cleaning.exact import retrained_scores
-from trueup.cleaning.flips import Array, Codes, flip_candidates
+from trueup.cleaning.flips import flip_candidates
 from trueup.cleaning.oracle_free import noise_removed, noise_tolerant
 from trueup.cleaning.problem import CleaningState, Resources, make_problem
+from trueup.cleaning.session import CleaningSession
 from trueup.cleaning.stopping import BudgetCurve, CleanOrVote, budget_curve, clean_or_vote, per_cost, value_of_cleaning
 from trueup.cleaning.strategies import CleaningStrategy, ExpectedImprovement, get_cleaning_strategy
-from trueup.estimators.consolidation import labeler_matrices
+from trueup.data.labels import Labels
+from trueup.estimators.published.consolidation import labeler_matrices
 from trueup.exceptions import InvalidParameter
-from trueup.labels import Labels
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.noise.base import normalise
 from trueup.posteriors import Estimate
+from trueup.sessions.batch import Asked, Batch
+from trueup.sessions.log import Event, plot_history, session_from_json, session_to_json
 
 __all__ = ["CleaningAdvisor"]
 
@@ -194,7 +193,7 @@ class CleaningAdvisor(CleaningSession):
                 left -= cost
         return chosen
 
-    def _scores(self, state: CleaningState) -> Array:
+    def _scores(self, state: CleaningState) -> Floats:
         key = "scores", self._strategy
         if key not in state.memo:
             state.memo[key] = self._strategy.scores(state)
@@ -341,7 +340,7 @@ class CleaningAdvisor(CleaningSession):
             random_state=self.seed,
         )
 
-    def _next_labeler(self, labeler: Any, error: Any) -> Array:
+    def _next_labeler(self, labeler: Any, error: Any) -> Floats:
         """P(vote | truth) of a labeler who is asked once more."""
         labels, c = self.problem.labels, self.problem.n_classes
         if error is None:

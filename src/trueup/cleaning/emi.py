@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from trueup._validation import check_choice, check_integer
-from trueup.cleaning._fast_base import item_chunks
-from trueup.cleaning._fast_surrogate import surrogate_problem
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_choice, check_integer
 from trueup.cleaning.exact import fitted, predicted_codes, retrained_predictions
-from trueup.cleaning.fast_models import Block, FlipModels, flip_models
-from trueup.cleaning.flips import Array, Candidates, Codes, check_labels, flip_candidates
+from trueup.cleaning.fast_base import item_chunks
+from trueup.cleaning.fast_models import Block, FlipModels, flip_models, surrogate_problem
+from trueup.cleaning.flips import Candidates, check_labels, flip_candidates
 from trueup.cleaning.validation import UnbiasedScorer
 from trueup.exceptions import InvalidParameter
 
@@ -53,10 +53,10 @@ class EMI:
     """
 
     items: Codes
-    improvement: Array
-    standard_error: Array
-    uncertainty: Array
-    score: Array
+    improvement: Floats
+    standard_error: Floats
+    uncertainty: Floats
+    score: Floats
     exact: npt.NDArray[np.bool_]
     base: float
     how: str
@@ -180,7 +180,7 @@ def expected_improvement(
         return Block(rows, np.arange(scorer.n_items), codes)
 
     worth.start(before)
-    first = where
+    first: Codes = where
     if chosen != "exact":
         first = worth.ranked_by_surrogate(X, labels, X_val, shortlist, memory_limit)
     rows = changes.of(first)
@@ -189,7 +189,7 @@ def expected_improvement(
     return worth.result("exact" if chosen == "exact" else "shortlist", above=None if chosen == "exact" else first)
 
 
-def model_uncertainty(model: Any, X: Any) -> Array:
+def model_uncertainty(model: Any, X: Any) -> Floats:
     """u(x) = 1 − max_c p(c | x); from scores through the logistic function for models without probabilities.
 
     Examples
@@ -213,7 +213,7 @@ class _Worth:
     """Gathers the improvement of each item from blocks of predictions."""
 
     def __init__(
-        self, scorer: UnbiasedScorer, changes: Candidates, chances: Array, items: Codes, weigh: bool, unsure: Array
+        self, scorer: UnbiasedScorer, changes: Candidates, chances: Floats, items: Codes, weigh: bool, unsure: Floats
     ) -> None:
         self.scorer, self.changes, self.items, self.weigh, self.unsure = scorer, changes, items, weigh, unsure
         self.chance = chances[changes.item, changes.to]
@@ -251,7 +251,7 @@ class _Worth:
         self.standard_error[of] = np.sqrt(np.maximum(squares - sums**2 / n, 0.0) / (n * max(n - 1, 1)))
         self.exact[of] = exact
 
-    def _moments(self, block: Block, starts: Codes, before: Codes) -> tuple[Array, Array]:
+    def _moments(self, block: Block, starts: Codes, before: Codes) -> tuple[Floats, Floats]:
         """For each item the sums over validation items of its expected gain, and of the square."""
         gains = self.gains[block.columns]
         if gains.shape[1] == 2:  # an item has one candidate, and a prediction changes or does not
@@ -263,7 +263,7 @@ class _Worth:
         expected = np.add.reduceat(each * self.chance[block.rows][:, None], starts, axis=0)
         return expected.sum(axis=1), np.einsum("ij,ij->i", expected, expected)
 
-    def score(self) -> Array:
+    def score(self) -> Floats:
         """What ranks."""
         return self.unsure * special.expit(self.improvement) if self.weigh else self.improvement
 
@@ -297,7 +297,7 @@ class _Worth:
         self.improvement, self.standard_error = own.improvement, own.standard_error
         return np.sort(self.items[own.order()[:n]])
 
-    def _flip_chance(self) -> Array:
+    def _flip_chance(self) -> Floats:
         return np.bincount(self.place, self.chance, len(self.items)).astype(float)
 
     def result(self, how: str, above: Codes | None = None) -> EMI:

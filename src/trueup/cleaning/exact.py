@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup.cleaning.flips import Array, Candidates, Codes
+from trueup._base.types import Codes, Floats
+from trueup.cleaning.flips import Candidates
 from trueup.cleaning.validation import UnbiasedScorer
 
 __all__ = ["Retrained", "predicted_codes", "retrained_predictions", "retrained_scores"]
@@ -31,7 +32,7 @@ class Retrained:
     base_predictions : integer array of shape (n_validation,)
     """
 
-    scores: Array
+    scores: Floats
     base: float
     predictions: npt.NDArray[np.integer[Any]]
     base_predictions: Codes

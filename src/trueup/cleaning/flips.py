@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_distribution
+from trueup._base.types import Floats
+from trueup._base.validation import check_distribution
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 __all__ = ["Candidates", "flip_candidates", "true_class_probabilities"]
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 
-def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prior: npt.ArrayLike) -> Floats:
     r"""P(truth = c | consolidated label) of each item [1]_.
 
     .. math:: P(y_i = c \mid y'_i) = \frac{R_i[c, y'_i]\, \pi_c}{\sum_b R_i[b, y'_i]\, \pi_b}
@@ -56,7 +56,7 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
     return np.asarray(np.where(total > 0, joint / np.where(total > 0, total, 1.0), own))
 
 
-def check_codes(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Codes, Array]:
+def check_codes(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Codes, Floats]:
     """Labels as integers and a matrix for each; one sentence if they do not fit."""
     table = np.asarray(matrices, dtype=float)
     if table.ndim not in (2, 3) or table.shape[-1] != table.shape[-2]:

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import RandomState, check_number
-from trueup.cleaning._fast_base import csr, is_sparse
+from trueup._base.types import Floats
+from trueup._base.validation import RandomState, check_number
 from trueup.cleaning.exact import fitted
-from trueup.cleaning.flips import Array, check_codes
+from trueup.cleaning.fast_base import csr, is_sparse
+from trueup.cleaning.flips import check_codes
 from trueup.cleaning.validation import UnbiasedScorer
-from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, minimise, soft_logistic
-from trueup.estimators.noise_removal import Filter, mislabeled
+from trueup.estimators.published.noise_removal import Filter, mislabeled
 from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.training.objectives import LogisticObjective, NoisyLikelihood, minimise, soft_logistic
 
 __all__ = ["noise_aware_probabilities", "noise_removed", "noise_tolerant", "soft_logistic"]
 
@@ -46,7 +47,7 @@ def noise_removed(
     keep : boolean array of shape (n_items,), optional
         Items that stay in any case, because their label is known to be right.
     filter, n_folds, random_state
-        As for `trueup.estimators.noise_removal.mislabeled`.
+        As for `trueup.estimators.published.noise_removal.mislabeled`.
 
     Returns
     -------
@@ -156,7 +157,7 @@ def _usual(model: Any) -> bool:
     return bool(ridge and options.get("class_weight") is None and np.isfinite(model.C))
 
 
-def _on_copies(estimator: Any, X: Any, weights: Array, names: npt.NDArray[Any]) -> Any:
+def _on_copies(estimator: Any, X: Any, weights: Floats, names: npt.NDArray[Any]) -> Any:
     """One copy of each item for each class with a positive weight."""
     from sklearn.base import clone
     from sklearn.utils.validation import has_fit_parameter
@@ -175,7 +176,7 @@ def _on_copies(estimator: Any, X: Any, weights: Array, names: npt.NDArray[Any]) 
     return clone(estimator).fit(rows, names[code], **{name: shares[item, code]})
 
 
-def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, penalty: float = 1.0) -> Array:
+def noise_aware_probabilities(X: Any, codes: npt.ArrayLike, matrices: npt.ArrayLike, *, penalty: float = 1.0) -> Floats:
     r"""P(truth = c | features, label): logistic regression that knows how labels err.
 
     .. math:: \max_\theta \sum_i \log \sum_c R_i[c, y'_i]\, p_\theta(c \mid x_i) - \tfrac\lambda2\lVert\theta\rVert^2,

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._doors import choose_noise
-from trueup._validation import check_number, preview
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_number, preview
+from trueup.answers.setup import choose_noise
 from trueup.cleaning.exact import fitted
-from trueup.cleaning.flips import Array, Codes, true_class_probabilities
+from trueup.cleaning.flips import true_class_probabilities
 from trueup.cleaning.validation import UnbiasedScorer
-from trueup.estimators.consolidation import consolidate, labeler_matrices
+from trueup.data.labels import Labels
+from trueup.estimators.published.consolidation import consolidate, labeler_matrices
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
-from trueup.labels import Labels
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 
@@ -83,11 +84,11 @@ class CleaningProblem:
     noise: NoiseModel
     codes: Codes
     group: Codes
-    matrices: Array
-    prior: Array
+    matrices: Floats
+    prior: Floats
     trains: Mask
     validates: Mask
-    costs: Array
+    costs: Floats
     metric: str | Metric = "accuracy"
     positive: Hashable | None = None
     resources: Resources = field(default_factory=Resources)
@@ -180,13 +181,13 @@ class CleaningState:
         return self.problem.scorer(self.truth)
 
     @cached_property
-    def chances(self) -> Array:
+    def chances(self) -> Floats:
         """P(truth = c | label) in the training part, from the votes alone; shape (n_train, n_classes)."""
         problem = self.problem
         return true_class_probabilities(self.y, problem.matrices[self.group[self.train]], problem.prior)
 
     @cached_property
-    def model_chances(self) -> Array:
+    def model_chances(self) -> Floats:
         """P(class | features) of the model in the training part; shape (n_train, n_classes)."""
         known = {name: k for k, name in enumerate(self.problem.labels.classes.tolist())}
         found = np.zeros((len(self.train), self.problem.n_classes))
@@ -349,7 +350,7 @@ def _check_parts(problem: CleaningProblem) -> None:
         )
 
 
-def _costs(costs: Any, labels: Labels) -> Array:
+def _costs(costs: Any, labels: Labels) -> Floats:
     if costs is None:
         return np.ones(labels.n_items)
     if isinstance(costs, Mapping):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_distribution, check_number
-from trueup.cleaning.flips import Array, Codes
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_distribution, check_number
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def shrunk_improvement(improvement: npt.ArrayLike, standard_error: npt.ArrayLike) -> tuple[Array, Array]:
+def shrunk_improvement(improvement: npt.ArrayLike, standard_error: npt.ArrayLike) -> tuple[Floats, Floats]:
     r"""Improvements drawn together towards their mean, because the largest of many estimates is too large.
 
     .. math:: \tau^2 = \max\Bigl(0, \operatorname{var}(d) - \overline{s^2}\Bigr), \qquad
@@ -111,7 +111,7 @@ def value_of_cleaning(
     return normal_estimate(float(mean[at]), float(spread[at]), bounds=(-bound, bound), name=name)
 
 
-def per_cost(scores: Array, costs: Array) -> Array:
+def per_cost(scores: Floats, costs: Floats) -> Floats:
     """Scores divided by costs where they are positive and multiplied where negative: dear items never rank higher.
 
     Examples
@@ -138,9 +138,9 @@ class BudgetCurve:
     """
 
     order: Codes
-    cost: Array
-    improvement: Array
-    standard_error: Array
+    cost: Floats
+    improvement: Floats
+    standard_error: Floats
 
     def at(self, budget: float) -> float:
         """The improvement that a budget is expected to buy."""

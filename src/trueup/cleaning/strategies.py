@@ -1,17 +1,19 @@
-"""Expected model improvement as a strategy, and all strategies by name."""
+"""What features and labels together say of the truth, for every item of a state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import special
 
-from trueup._validation import check_choice, check_number
-from trueup.active.strategy import strategy_of
-from trueup.cleaning._baselines import (
+from trueup._base.registry import Registry
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_choice, check_number
+from trueup.cleaning.baselines import (
     ActiveClean,
     CleaningStrategy,
     ExpectedError,
@@ -20,11 +22,12 @@ from trueup.cleaning._baselines import (
     Uncertainty,
     ValidationEffort,
 )
-from trueup.cleaning._belief import believed_scorer, believed_truths
 from trueup.cleaning.emi import EMI, How, expected_improvement, model_uncertainty
-from trueup.cleaning.fast_models import _FAMILIES
-from trueup.cleaning.flips import Array, Codes
-from trueup.cleaning.problem import CleaningState
+from trueup.cleaning.fast_models import _FAMILIES, _few, _numbers
+from trueup.cleaning.flips import true_class_probabilities
+from trueup.cleaning.oracle_free import noise_aware_probabilities
+from trueup.cleaning.problem import CleaningState, take_rows
+from trueup.cleaning.validation import UnbiasedScorer
 
 __all__ = [
     "STRATEGIES",
@@ -36,8 +39,45 @@ __all__ = [
     "RandomOrder",
     "Uncertainty",
     "ValidationEffort",
+    "believed_scorer",
+    "believed_truths",
     "get_cleaning_strategy",
 ]
+
+
+def believed_truths(state: CleaningState) -> Floats:
+    """P(truth = c | features, label) of every item; shape (n_items, n_classes).
+
+    A noise-aware logistic regression on all labels, of both parts, on standardised features (their first principal
+    components if there are many; those of the last step for a pipeline). From the votes alone where features are no
+    numbers. Rows of items without a label are the prior.
+    """
+    problem = state.problem
+    labelled = np.flatnonzero(state.codes >= 0)
+    codes, matrices = state.codes[labelled], problem.matrices[state.group[labelled]]
+    found = np.tile(problem.prior, (problem.n_items, 1))
+    X = take_rows(problem.X, labelled)
+    if type(state.model).__name__ == "Pipeline" and len(state.model.steps) > 1:
+        X = state.model[:-1].transform(X)
+    try:
+        rows = _numbers(X)
+    except (TypeError, ValueError):
+        found[labelled] = true_class_probabilities(codes, matrices, problem.prior)
+        return found
+    found[labelled] = noise_aware_probabilities(_few(rows, rows[:1])[0], codes, matrices)
+    return found
+
+
+def believed_scorer(state: CleaningState, believed: Floats) -> UnbiasedScorer:
+    """The metric on the validation part against what is believed of the truth there.
+
+    The unbiased weights of a label with error rates a and b are as large as 1 / (1 − a − b); those of a belief lie
+    between 0 and 1. So changes of the metric are far less noisy, at the price of a bias where the belief is wrong.
+    """
+    scorer = copy(state.scorer)
+    scorer.weights, scorer.n_used = believed[state.validation], scorer.n_items
+    return scorer
+
 
 Belief = Literal["features", "votes"]
 _BELIEFS: tuple[Belief, ...] = ("features", "votes")
@@ -92,7 +132,7 @@ class ExpectedImprovement(CleaningStrategy):
         """The expected improvement by each open label."""
         return _improvement(self, state)[0]
 
-    def scores(self, state: CleaningState) -> Array:
+    def scores(self, state: CleaningState) -> Floats:
         """How much each label is wanted; shape (n_train,)."""
         found, flips = _improvement(self, state)
         score = found.score
@@ -109,14 +149,14 @@ class ExpectedImprovement(CleaningStrategy):
         values[found.items] = score
         return values
 
-    def ties(self, state: CleaningState) -> Array:
+    def ties(self, state: CleaningState) -> Floats:
         """The model's uncertainty."""
         found = self.improvement(state)
         values = np.zeros(len(state.train))
         values[found.items] = found.uncertainty
         return values
 
-    def reasons(self, state: CleaningState, scores: Array, positions: Sequence[int]) -> list[str]:
+    def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
         """How likely the label is wrong, how unsure the model is, and what cleaning is worth."""
         found, flips = _improvement(self, state)
         place = {int(item): k for k, item in enumerate(found.items)}
@@ -129,15 +169,15 @@ class ExpectedImprovement(CleaningStrategy):
         ]
 
 
-def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Array]:
+def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Floats]:
     """The improvement by each open label, and the probability that it is wrong; worked out once for a state."""
     if strategy not in state.memo:
         state.memo[strategy] = _work_out(strategy, state)
-    found: tuple[EMI, Array] = state.memo[strategy]
+    found: tuple[EMI, Floats] = state.memo[strategy]
     return found
 
 
-def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Array]:
+def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Floats]:
     use = state.problem.resources
     chances, scorer = state.chances, state.scorer
     if strategy.belief == "features":
@@ -181,7 +221,7 @@ def has_fast_path(model: Any) -> bool:
     return type(last).__name__ in _FAMILIES
 
 
-def _among(items: Codes, found: EMI, unsure: Array) -> EMI:
+def _among(items: Codes, found: EMI, unsure: Floats) -> EMI:
     """The improvements of some items, and none for the others."""
     at = np.searchsorted(items, found.items)
     improvement, error, exact = np.zeros(len(items)), np.zeros(len(items)), np.zeros(len(items), dtype=bool)
@@ -190,18 +230,22 @@ def _among(items: Codes, found: EMI, unsure: Array) -> EMI:
     return EMI(items, improvement, error, unsure[items], score, exact, found.base, "shortlist")
 
 
-STRATEGIES: dict[str, type[CleaningStrategy]] = {
-    kind.name: kind
-    for kind in (
-        ExpectedImprovement,
-        RandomOrder,
-        NoiseRate,
-        Uncertainty,
-        ExpectedError,
-        ActiveClean,
-        ValidationEffort,
-    )
-}
+STRATEGIES: Registry[type[CleaningStrategy]] = Registry(
+    "strategy",
+    {
+        kind.name: kind
+        for kind in (
+            ExpectedImprovement,
+            RandomOrder,
+            NoiseRate,
+            Uncertainty,
+            ExpectedError,
+            ActiveClean,
+            ValidationEffort,
+        )
+    },
+    group="trueup.cleaning_strategies",
+)
 
 
 def get_cleaning_strategy(name: str | CleaningStrategy, **options: Any) -> CleaningStrategy:
@@ -219,4 +263,4 @@ def get_cleaning_strategy(name: str | CleaningStrategy, **options: Any) -> Clean
     >>> get_cleaning_strategy("noise_rate")
     NoiseRate()
     """
-    return strategy_of(name, STRATEGIES, CleaningStrategy, options)
+    return STRATEGIES.make(name, options, base=CleaningStrategy)

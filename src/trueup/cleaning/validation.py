@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup.cleaning.flips import Array, Codes, check_codes
-from trueup.estimators.unbiased import inverse_weights
+from trueup._base.types import Codes, Floats
+from trueup.cleaning.flips import check_codes
+from trueup.estimators.published.tars2018 import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, get_metric
 
@@ -99,7 +100,7 @@ class UnbiasedScorer:
         """1 if more is better, else −1."""
         return -1.0 if self.metric.higher_is_better is False else 1.0
 
-    def shares(self, predictions: npt.ArrayLike) -> Array:
+    def shares(self, predictions: npt.ArrayLike) -> Floats:
         """The unbiased shares of the confusion cells of each model.
 
         Parameters
@@ -122,11 +123,11 @@ class UnbiasedScorer:
                 found[start : start + rows, :, t] = (some == t).astype(float) @ self.weights / self.n_used
         return found.reshape(*codes.shape[:-1], self.n_classes, self.n_classes)
 
-    def scores(self, predictions: npt.ArrayLike) -> Array:
+    def scores(self, predictions: npt.ArrayLike) -> Floats:
         """The unbiased metric of each model; predictions of shape (..., n_items) give values of shape (...)."""
         return self.values(self.shares(predictions))
 
-    def values(self, shares: npt.ArrayLike) -> Array:
+    def values(self, shares: npt.ArrayLike) -> Floats:
         """The metric of shares of shape (..., n_classes, n_classes)."""
         cells = np.asarray(shares, dtype=float)
         if self.linear:  # its denominator is 1
@@ -135,7 +136,7 @@ class UnbiasedScorer:
         found = self.metric(cells)
         return np.clip(np.where(np.isfinite(found), found, 0.0), *self.metric.bounds)
 
-    def gradient(self, shares: npt.ArrayLike) -> Array:
+    def gradient(self, shares: npt.ArrayLike) -> Floats:
         """The derivative of the metric by each share; shape (n_classes, n_classes), 0 where it has none."""
         cells = np.asarray(shares, dtype=float)
         c = self.n_classes
@@ -145,7 +146,7 @@ class UnbiasedScorer:
         slope = (self.metric(cells + steps) - self.metric(cells - steps)) / (2 * _STEP)
         return np.where(np.isfinite(slope), slope, 0.0).reshape(c, c)
 
-    def gains(self, predictions: npt.ArrayLike) -> Array:
+    def gains(self, predictions: npt.ArrayLike) -> Floats:
         r"""What each validation item adds to the metric if its prediction became class t, linearised.
 
         ``gains[j, t]`` = :math:`\langle G, w_j (e_t - e_{\hat y_j})^\top\rangle` with the gradient G at the shares of
@@ -173,7 +174,7 @@ class UnbiasedScorer:
         spread = float((each**2).sum() - each.sum() ** 2 / n)
         return math.sqrt(max(spread, 0.0) / (n * max(n - 1, 1)))
 
-    def changed_shares(self, base: Array, before: Codes, columns: Codes, predictions: npt.NDArray[Any]) -> Array:
+    def changed_shares(self, base: Floats, before: Codes, columns: Codes, predictions: npt.NDArray[Any]) -> Floats:
         """Shares of models that differ from a base model on a few items only.
 
         Parameters
@@ -220,7 +221,7 @@ class UnbiasedScorer:
         return f"UnbiasedScorer({self.metric.name}, {self.n_used} items)"
 
 
-def _weights(labels: Codes, table: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+def _weights(labels: Codes, table: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """The row of R⁻¹ that belongs to each label; items share few matrices, so each is inverted once."""
     c = table.shape[-1]
     if table.strides[0] == 0:  # one matrix for all

@@ -1,37 +1,132 @@
-"""The program `trueup`: its global options, and what becomes of errors.
-
-To add a command, write a module ``trueup/cli/<name>.py`` with
-
-- a function ``<name>`` (or, for a command with subcommands, a ``typer.Typer`` called ``app``), whose parameters are
-  annotated with the options of `_options`; decorate it with `_bundles.unbundled` if it takes bundles of them;
-- light imports at the top only (typer, `_options`, `_console`, `_exit`): numpy, sklearn and the rest of trueup are
-  imported inside the function, which keeps ``trueup --help`` quick;
-
-and a line in `_commands.COMMANDS`. A command prints with `_console` (results on standard output, the rest on standard
-error), raises trueup's exceptions for what is wrong, and ends with `_exit.fail_on` where the user asked to fail on a
-finding. It catches no interrupts and no broken pipes: that is done here, for all commands.
-"""
+"""How a command ends: the exit codes, and failing on findings."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import shlex
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from trueup.cli._command_line import remembered
-from trueup.cli._commands import register
-from trueup.cli._console import complain, plain_warnings
-from trueup.cli._exit import BAD_INPUT, BUG, FINE, INTERRUPTED, PIPE_CLOSED
+from trueup.cli._console import BAD_INPUT, BUG, FINDING, FINE, INTERRUPTED, PIPE_CLOSED, complain, plain_warnings
 from trueup.exceptions import TrueupError
 
-__all__ = ["app", "main"]
+__all__ = [
+    "BAD_INPUT",
+    "BUG",
+    "COMMANDS",
+    "FINDING",
+    "FINE",
+    "INTERRUPTED",
+    "PIPE_CLOSED",
+    "app",
+    "command_line",
+    "fail_on",
+    "main",
+    "options_said",
+    "register",
+    "remembered",
+]
+
+
+def fail_on(findings: Sequence[str]) -> None:
+    """End a command: a line on standard error for each finding and exit code 1, or nothing if there is none.
+
+    Call it last, after everything was printed and written.
+    """
+    for sentence in findings:
+        complain(sentence, kind="finding")
+    if findings:
+        raise typer.Exit(FINDING)
+
+
+_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
+
+
+@contextmanager
+def remembered(arguments: Sequence[str]) -> Iterator[None]:
+    """Inside, `command_line` is of these arguments."""
+    token = _ARGUMENTS.set(tuple(arguments))
+    try:
+        yield
+    finally:
+        _ARGUMENTS.reset(token)
+
+
+def command_line() -> str:
+    """The command as a shell takes it.
+
+    Examples
+    --------
+    >>> with remembered(["evaluate", "my votes.csv", "p.csv"]):
+    ...     command_line()
+    "trueup evaluate 'my votes.csv' p.csv"
+    """
+    return shlex.join(["trueup", *_ARGUMENTS.get()])
+
+
+def options_said(*bundles: Any, **single: tuple[Any, Any]) -> dict[str, Any]:
+    """The options that are not as by default, by name; files are left out, which are told with their hashes.
+
+    Parameters
+    ----------
+    *bundles : dataclass instances
+        Such as `VoteOptions`.
+    **single : tuple
+        Of an option by itself: its value and its default.
+
+    Examples
+    --------
+    >>> from trueup.cli._options import SamplerOptions
+    >>> options_said(SamplerOptions(draws=100), target=("sample", "sample"), level=(0.9, 0.95))
+    {'draws': 100, 'level': 0.9}
+    """
+    found = {}
+    for bundle in bundles:
+        for field in fields(bundle):
+            default = field.default_factory() if field.default_factory is not MISSING else field.default
+            value = getattr(bundle, field.name)
+            if value != default and field.name != "gold":
+                found[field.name] = value
+    return found | {name: value for name, (value, default) in single.items() if value != default}
+
+
+_JUDGE, _LABELERS, _TRY = "Judge systems", "Know the labelers, plan and vet", "Try it"
+
+# The modules in trueup.cli and the panel of the help they are shown in.
+COMMANDS = {
+    "check": _JUDGE,
+    "evaluate": _JUDGE,
+    "compare": _JUDGE,
+    "auc": _JUDGE,
+    "labelers": _LABELERS,
+    "plan": _LABELERS,
+    "rates": _LABELERS,
+    "vet": _LABELERS,
+    "demo": _TRY,
+    "simulate": _TRY,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command to the program."""
+    for name, panel in COMMANDS.items():
+        module = importlib.import_module(f"trueup.cli.{name}")
+        group = getattr(module, "app", None)
+        if group is None:
+            app.command(name, rich_help_panel=panel)(getattr(module, name))
+        else:
+            app.add_typer(group, name=name, rich_help_panel=panel)
+
 
 # The base of all errors of usage. Recent versions of typer bring their own copy of click, so it has no fixed address.
 _UsageProblem: Any = typer.BadParameter.__mro__[2]

@@ -340,7 +340,7 @@ class SamplerOptions:
 
     def check(self, *, noise: str | None, method: str = "bayes") -> None:
         """Only what is drawn can be drawn for longer; raise an error in the words of the command line."""
-        from trueup._validation import check_choice
+        from trueup._base.validation import check_choice
 
         if noise is not None:
             check_choice(noise.lower().replace("_", "-"), _noise_models(), name="--noise")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from trueup.cli._options import PredictionOptions, VoteOptions
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
@@ -12,8 +15,9 @@ from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, Inva
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from trueup.labels import Labels
-    from trueup.predictions import Predictions
+    from trueup.data.labels import Labels
+    from trueup.data.predictions import Predictions
+
 
 __all__ = [
     "STANDARD_INPUT",
@@ -26,6 +30,7 @@ __all__ = [
     "one_system",
     "read_systems",
     "read_votes",
+    "unbundled",
 ]
 
 STANDARD_INPUT = "-"
@@ -47,7 +52,7 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
         The file; "-" is standard input.
     how : VoteOptions
     """
-    from trueup.io import read_gold, read_labels
+    from trueup.data.reading import read_gold, read_labels
 
     check_one_stdin(path, how.gold)
 
@@ -98,7 +103,7 @@ def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], name
 
 def check_overlap(predictions: Predictions, labels: Labels) -> None:
     """Stop where a system has no item of the votes: no policy can mend that."""
-    from trueup._validation import preview
+    from trueup._base.validation import preview
 
     for system in predictions.parts:
         if system.items is None or (labels.find_items(system.items) >= 0).any():
@@ -126,7 +131,7 @@ def read_systems(
     file_format : str, optional
         Of standard input.
     """
-    from trueup.predictions import Predictions
+    from trueup.data.predictions import Predictions
 
     files = [paths] if isinstance(paths, str) else list(paths)
     check_one_stdin(*files)
@@ -156,7 +161,7 @@ def one_system(predictions: Predictions, wanted: str | None) -> Predictions:
 
 
 def _read_file(path: str, labels: Labels, how: PredictionOptions, item: str, file_format: str | None) -> Predictions:
-    from trueup.io import read_predictions
+    from trueup.data.reading import read_predictions
 
     known = _format_of(path, file_format)
     probabilities = dict(key_and_value(text, option="--probability") for text in how.probability)
@@ -180,7 +185,7 @@ def _read_file(path: str, labels: Labels, how: PredictionOptions, item: str, fil
 
 def _has_column(path: str, column: str, file_format: Any) -> bool:
     """Whether a file has a column; standard input cannot be looked into and read again."""
-    from trueup._files import open_table
+    from trueup.data.files import open_table
 
     if path == STANDARD_INPUT:
         return False
@@ -222,7 +227,7 @@ def item_named(labels: Labels, text: str) -> Hashable:
 
 
 def _named(text: str, names: list[Any], what: str, plural: str) -> Hashable:
-    from trueup._validation import did_you_mean, preview
+    from trueup._base.validation import did_you_mean, preview
 
     for name in names:
         if str(name) == text:
@@ -247,3 +252,52 @@ def about_files(**paths: str | Sequence[str] | None) -> dict[str, Any]:
         for role, given in paths.items()
         if given is not None
     }
+
+
+def unbundled(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters of a dataclass type are replaced by the fields of that dataclass.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Size:
+    ...     width: int = 3
+    ...     height: int = 4
+    >>> def area(name: str, size: Size) -> None:
+    ...     assert (name, size) == ("a", Size(3, 5))
+    >>> list(inspect.signature(unbundled(area)).parameters)
+    ['name', 'width', 'height']
+    >>> unbundled(area)(name="a", width=3, height=5)
+    """
+    hints = get_type_hints(function, include_extras=True)
+    signature = inspect.signature(function)
+    bundles: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        hint = hints[name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            bundles[name] = hint
+            inner = get_type_hints(hint, include_extras=True)
+            parameters += [_parameter(field, inner[field.name]) for field in fields(hint)]
+        else:
+            parameters.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(function)
+    def call(**given: Any) -> None:
+        for name, bundle in bundles.items():
+            given[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
+        function(**given)
+
+    # typer reads the signature or the annotations, by its version; it must not look at the function inside.
+    del call.__wrapped__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _parameter(field: Field[Any], annotation: Any) -> inspect.Parameter:
+    default = field.default
+    if default is MISSING:
+        default = inspect.Parameter.empty if field.default_factory is MISSING else field.default_factory()
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -11,9 +11,9 @@ from trueup.exceptions import InvalidFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trueup.comparison import Comparison
-    from trueup.evaluation import Evaluation
-    from trueup.labels import Labels
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
 
 __all__ = ["check_report_path", "json_head", "write_report"]
 
@@ -22,7 +22,7 @@ _SUFFIXES = (".html", ".md", ".json")
 
 def check_report_path(path: str | None) -> None:
     """Stop before the work if the report could not be written afterwards."""
-    from trueup._writing import check_writable
+    from trueup._base.writing import check_writable
 
     if path is None:
         return

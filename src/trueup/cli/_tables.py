@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup._writing import check_writable
+from trueup._base.writing import check_writable
 from trueup.exceptions import InvalidFile, InvalidParameter, TrueupWarning
 
 __all__ = [
@@ -171,7 +171,7 @@ def save_plot(axes: Any, path: Path) -> None:
 
     Whether that can work is best asked before long work, with `check_picture`.
     """
-    from trueup._optional import require
+    from trueup._base.optional import require
 
     figure, target = axes.get_figure(), check_writable(path)
     scratch = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")

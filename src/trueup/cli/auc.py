@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from trueup.cli._bundles import unbundled
 from trueup.cli._options import (
     AsJson,
     Level,
@@ -19,6 +18,7 @@ from trueup.cli._options import (
     VoteOptions,
     VotesFile,
 )
+from trueup.cli._reading import unbundled
 
 __all__ = ["auc"]
 
@@ -50,8 +50,8 @@ def auc(
     seed: Seed = 0,
 ) -> None:
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
-    from trueup._auc import auc as area
-    from trueup._validation import check_choice, check_level
+    from trueup._base.validation import check_choice, check_level
+    from trueup.answers.auc import auc as area
     from trueup.cli._console import interval, level_words, number, print_json, print_table, progress_bar
     from trueup.cli._reading import (
         about_files,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._bundles import unbundled
 from trueup.cli._options import (
     AsJson,
     FailIfDependent,
@@ -16,13 +17,19 @@ from trueup.cli._options import (
     VoteOptions,
     VotesFile,
 )
+from trueup.cli._reading import unbundled
+from trueup.cli.evaluate import about_independence
+from trueup.exceptions import InvalidPredictions, TrueupWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
-    from trueup.labels import Labels
+    from trueup.data.labels import Labels
+    from trueup.data.predictions import Predictions
+    from trueup.data.systems import System
 
-__all__ = ["check"]
+
+__all__ = ["about_dependence", "about_systems", "check", "class_shares", "problems_with"]
 
 
 @unbundled
@@ -39,12 +46,10 @@ def check(
     fail_if_dependent: FailIfDependent = False,
 ) -> None:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
-    from trueup.cli._checking import about_dependence, about_systems, problems_with
-    from trueup.cli._console import complain, print_json
-    from trueup.cli._exit import BAD_INPUT, fail_on
+    from trueup.cli._app import BAD_INPUT, fail_on
+    from trueup.cli._console import complain, for_the_command_line, print_json
     from trueup.cli._reading import about_files, check_one_stdin, read_systems, read_votes
     from trueup.cli._reporting import json_head
-    from trueup.cli._words import for_the_command_line
 
     check_one_stdin(votes, predictions, votes_how.gold)
     labels = read_votes(votes, votes_how)
@@ -93,9 +98,7 @@ def _show(
     about: dict[str, Any] | None,
     notes: list[str],
 ) -> None:
-    from trueup.cli._checking import class_shares
-    from trueup.cli._console import percent, print_table, say, shown
-    from trueup.cli._words import for_the_command_line
+    from trueup.cli._console import for_the_command_line, percent, print_table, say, shown
 
     per_item, per_labeler = counts["votes_per_item"], counts["votes_per_labeler"]
     rows: list[tuple[str, str]] = [
@@ -130,3 +133,88 @@ def _show(
         for part in (about["independence"], about["effective_labelers"]):
             if part is not None:
                 say(f"- {for_the_command_line(part['sentence'])}")
+
+
+_MOST_CLASSES = 20
+_MOST_VOTES = 60_000  # dependence is looked for in this many votes at most, of items chosen by chance
+
+
+def class_shares(labels: Labels) -> list[tuple[Hashable, float]]:
+    """The share of votes of each class, the commonest first; of very many classes the commonest only."""
+    totals = labels.answer_counts.sum(axis=0)[: labels.n_classes]
+    order = sorted(range(labels.n_classes), key=lambda k: -totals[k])[:_MOST_CLASSES]
+    names = labels.classes.tolist()
+    return [(names[k], float(totals[k] / max(totals.sum(), 1))) for k in order]
+
+
+def about_systems(predictions: Predictions, labels: Labels) -> list[dict[str, Any]]:
+    """Counts for each system: rows, items of the votes predicted and not, items and classes the votes do not have."""
+    return [_about(part, labels) for part in predictions.parts]
+
+
+def _about(system: System, labels: Labels) -> dict[str, Any]:
+    gives = [
+        what
+        for what, values in (
+            ("classes", system.codes),
+            ("scores", system.scores),
+            ("probabilities", system.probabilities),
+        )
+        if values is not None
+    ]
+    known = None if system.items is None else labels.find_items(system.items) >= 0
+    n_known = system.n if known is None else int(known.sum())
+    strange: list[str] = []
+    n_strange = 0
+    if system.codes is not None and system.classes is not None:
+        classes = set(labels.classes.tolist())
+        odd = {k: name for k, name in enumerate(system.classes.tolist()) if name not in classes}
+        used = [odd[code] for code in system.codes.tolist() if code in odd]
+        n_strange, strange = len(used), sorted({str(name) for name in used})
+    return {
+        "system": str(system.name),
+        "gives": ", ".join(gives),
+        "rows": system.n,
+        "items": n_known,
+        "missing": labels.n_items - n_known,
+        "unknown_items": system.n - n_known,
+        "unknown_classes": n_strange,
+        "classes_nobody_voted_for": strange,
+    }
+
+
+def problems_with(predictions: Predictions, labels: Labels, policies: Mapping[str, Any]) -> list[str]:
+    """A sentence for each reason why an evaluation would refuse the files."""
+    found = []
+    ignoring: dict[str, Any] = dict.fromkeys(policies, "ignore")
+    for name in predictions.systems.tolist():
+        one = predictions[name]
+        # One policy at a time, so that each reason is told, not only the first.
+        for policy, value in policies.items():
+            try:
+                one.align(labels, **{**ignoring, policy: value})
+            except InvalidPredictions as error:
+                found.append(str(error))
+    return list(dict.fromkeys(found))
+
+
+def about_dependence(labels: Labels) -> dict[str, Any]:
+    """Whether labelers err together, and how many independent ones the votes are worth."""
+    import numpy as np
+
+    from trueup.answers.findings import about_votes
+    from trueup.noise import effective_labelers
+
+    if labels.n_votes > _MOST_VOTES:
+        chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
+        labels = labels.select(items=labels.items[chosen])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)
+        _, independence = about_votes(labels, learned=True, drawn=True, check_dependence=True)
+        # Where no item has two votes nothing can be said of either.
+        effective = None if independence is None else effective_labelers(labels)
+    return {
+        "independence": about_independence(independence),
+        "effective_labelers": None if effective is None else asdict(effective),
+        "votes_looked_at": labels.n_votes,
+    }

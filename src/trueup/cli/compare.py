@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._bundles import unbundled
+from trueup.cli._console import chance, interval, level_words, number, print_table, say, shown
 from trueup.cli._options import (
     AsJson,
     FailIfDependent,
@@ -22,11 +23,27 @@ from trueup.cli._options import (
     VoteOptions,
     VotesFile,
 )
+from trueup.cli._reading import unbundled
+from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
-    from trueup.comparison import Comparison
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["compare"]
+    from trueup.answers.comparison import Comparison
+    from trueup.data.labels import Labels
+    from trueup.data.predictions import Predictions
+    from trueup.data.systems import System
+
+
+__all__ = [
+    "about_pairs",
+    "compare",
+    "findings_about",
+    "items_predicted",
+    "named_pairs",
+    "on_judged_items",
+    "show_comparison",
+]
 
 _FAIL = "Exit with 1 on a finding"
 _MOST_IN_REPORT = 6  # systems that are evaluated for a report; each takes as long as `trueup evaluate`
@@ -85,22 +102,12 @@ def compare(
     fail_if_dependent: FailIfDependent = False,
 ) -> None:
     """Which of several systems is better, and how sure is that?"""
-    from trueup._compare import compare as judge_all
-    from trueup.cli._command_line import command_line, options_said
-    from trueup.cli._comparing import (
-        about_pairs,
-        findings_about,
-        items_predicted,
-        named_pairs,
-        on_judged_items,
-        show_comparison,
-    )
-    from trueup.cli._console import print_json, progress_bar
-    from trueup.cli._exit import fail_on
-    from trueup.cli._judging import dependence, warn_once
+    from trueup.answers.compare import compare as judge_all
+    from trueup.cli._app import command_line, fail_on, options_said
+    from trueup.cli._console import for_the_command_line, print_json, progress_bar
     from trueup.cli._reading import about_files, check_one_stdin, check_overlap, class_named, read_systems, read_votes
     from trueup.cli._reporting import check_report_path, json_head
-    from trueup.cli._words import for_the_command_line
+    from trueup.cli.evaluate import dependence, warn_once
 
     check_report_path(report)
     sampler.check(noise=noise)
@@ -169,9 +176,9 @@ def _report(
     files: dict[str, Any],
 ) -> None:
     """The report shows each system by itself as well, so the best of them are evaluated, on the items compared on."""
-    from trueup.cli._judging import evaluate_each
     from trueup.cli._reporting import write_report
-    from trueup.predictions import Predictions
+    from trueup.cli.evaluate import evaluate_each
+    from trueup.data.predictions import Predictions
 
     best = {name: systems[name] for name in found.ranking[:_MOST_IN_REPORT]}
     each = evaluate_each(
@@ -184,3 +191,138 @@ def _report(
         **settings,
     )
     write_report(path, each, labels, comparison=found, seed=settings["random_state"], settings=files)
+
+
+_MOST_PAIRS = 20
+
+
+def named_pairs(texts: Sequence[str], systems: Sequence[str], *, option: str) -> list[tuple[str, str]]:
+    """The pairs of ``A:B``; a name may hold a colon itself, as long as one split only gives two systems.
+
+    Examples
+    --------
+    >>> named_pairs(["v1:old:v2"], ["v1:old", "v2"], option="--fail-unless-better")
+    [('v1:old', 'v2')]
+    """
+    from trueup._base.validation import preview
+
+    found = []
+    for text in texts:
+        parts = text.split(":")
+        splits = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(1, len(parts))]
+        fitting = [(a, b) for a, b in splits if a in systems and b in systems and a != b]
+        if len(fitting) != 1:
+            raise InvalidParameter(
+                f"{option} takes the names of two systems as A:B, got {text!r}; the systems are "
+                f"{preview(list(systems), most=10)}"
+            )
+        found += fitting
+    return found
+
+
+def findings_about(
+    comparison: Comparison, *, better: Sequence[tuple[str, str]], worse: Sequence[tuple[str, str]]
+) -> list[str]:
+    """A sentence for each pair where the first is not surely better, or is surely worse."""
+    by_text = {str(name): name for name in comparison.systems.tolist()}
+    found = []
+    for pairs, wanted in ((better, True), (worse, False)):
+        for a, b in pairs:
+            low, high = comparison.difference(by_text[a], by_text[b]).interval(comparison.level)
+            if not comparison.higher_is_better:
+                low, high = -high, -low
+            sure = low > 0 if wanted else high < 0
+            if sure != wanted:
+                better_with = chance(comparison.prob_better(by_text[a], by_text[b]))
+                found.append(
+                    f"{a!r} is {'not surely better' if wanted else 'surely worse'} than {b!r} by {comparison.metric}: "
+                    f"better with probability {better_with}, and it gains {interval(low, high)} "
+                    f"({level_words(comparison.level)} interval)"
+                )
+    return found
+
+
+def _pairs(comparison: Comparison) -> list[tuple[Any, Any]]:
+    """Each system with the next of the ranking, and the best with all others, as far as there is room."""
+    ranking = comparison.ranking
+    pairs = [(ranking[0], other) for other in ranking[1:]]
+    pairs += pairwise(ranking[1:])
+    return pairs[:_MOST_PAIRS]
+
+
+def about_pairs(comparison: Comparison) -> list[dict[str, Any]]:
+    """The differences for JSON."""
+    return [
+        {
+            "a": str(a),
+            "b": str(b),
+            "prob_a_better": comparison.prob_better(a, b),
+            "told_apart": comparison.told_apart(a, b),
+            "difference": comparison.difference(a, b).to_dict(comparison.level),
+        }
+        for a, b in _pairs(comparison)
+    ]
+
+
+def items_predicted(systems: Predictions, labels: Labels) -> dict[str, int]:
+    """How many items of the votes each system has predicted."""
+    return {
+        str(one.name): one.n if one.items is None else int((labels.find_items(one.items) >= 0).sum())
+        for one in systems.parts
+    }
+
+
+def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions:
+    """The systems on the items that all were compared on, so that what is said of each fits the comparison."""
+    import numpy as np
+
+    if comparison.codes is None:
+        return systems
+    labels = comparison.labels
+    judged = np.asarray((comparison.codes >= 0).all(axis=0))
+
+    def kept(one: System) -> System:
+        if one.items is None:
+            return one
+        where = labels.find_items(one.items)
+        rows = np.flatnonzero((where >= 0) & judged[where])
+        columns = {
+            name: values[rows]
+            for name in ("items", "codes", "probabilities", "scores")
+            if (values := getattr(one, name)) is not None
+        }
+        return replace(one, n=len(rows), **columns)
+
+    return replace(systems, parts=tuple(kept(one) for one in systems.parts))
+
+
+def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> None:
+    """The ranking and the differences for people."""
+    ranking, level = comparison.ranking, comparison.level
+    first, second = ranking[0], ranking[1]
+    sure = "and is told apart from" if comparison.told_apart(first, second) else "but cannot be told apart from"
+    say(
+        f"{shown(first)} is the best of {len(ranking)} by {comparison.metric} with probability "
+        f"{chance(comparison.prob_best[first])}, {sure} "
+        f"{shown(second)} ({level_words(level)} interval)."
+    )
+    ranks = []
+    for rank, system in enumerate(ranking, start=1):
+        estimate = comparison[system]
+        bounds = interval(*estimate.interval(level))
+        ranks.append((rank, system, number(estimate.mean), bounds, chance(comparison.prob_best[system])))
+    columns = (("rank", "right"), ("system", "left"), comparison.metric, f"{level_words(level)} interval", "best with")
+    print_table(columns, ranks)
+    rows = []
+    for a, b in _pairs(comparison):
+        difference = comparison.difference(a, b)
+        bounds = interval(*difference.interval(level))
+        better = chance(comparison.prob_better(a, b))
+        rows.append((f"{shown(a)} minus {shown(b)}", number(difference.mean), bounds, better))
+    print_table(("difference", "mean", f"{level_words(level)} interval", "first is better"), rows)
+    say(f"{comparison.n_items:,} items; noise {comparison.noise}, target {comparison.target}.")
+    if set(predicted.values()) != {comparison.n_items}:
+        some = [f"{shown(system)} {predicted[str(system)]:,}" for system in ranking[:_MOST_PAIRS]]
+        say(
+            f"Items with votes that each has predicted: {', '.join(some)}{', …' if len(ranking) > _MOST_PAIRS else ''}."
+        )

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from trueup.cli._bundles import unbundled
+from trueup.cli._console import (
+    complain,
+    for_the_command_line,
+    interval,
+    level_words,
+    number,
+    percent,
+    print_table,
+    progress_bar,
+    say,
+    shown,
+)
 from trueup.cli._options import (
     AsJson,
     FailIfDependent,
@@ -24,8 +37,29 @@ from trueup.cli._options import (
     VoteOptions,
     VotesFile,
 )
+from trueup.cli._reading import check_overlap, key_and_value, unbundled
+from trueup.exceptions import InvalidParameter
 
-__all__ = ["evaluate"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
+    from trueup.data.predictions import Predictions
+    from trueup.noise import IndependenceCheck
+    from trueup.posteriors import Estimate
+
+
+__all__ = [
+    "Limit",
+    "about_independence",
+    "dependence",
+    "evaluate",
+    "evaluate_each",
+    "limits",
+    "show_evaluation",
+    "warn_once",
+]
 
 _FAIL = "Exit with 1 on a finding"
 _METRICS = ["accuracy", "precision", "recall", "f1"]
@@ -73,20 +107,11 @@ def evaluate(
     fail_if_dependent: FailIfDependent = False,
 ) -> None:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
-    from trueup.cli._command_line import command_line, options_said
+    from trueup.cli._app import command_line, fail_on, options_said
     from trueup.cli._console import print_json, say
-    from trueup.cli._exit import fail_on
-    from trueup.cli._judging import (
-        about_independence,
-        dependence,
-        evaluate_each,
-        limits,
-        show_evaluation,
-        warn_once,
-    )
     from trueup.cli._reading import about_files, check_one_stdin, class_named, one_system, read_systems, read_votes
     from trueup.cli._reporting import check_report_path, json_head, write_report
-    from trueup.report.majority import majority_values
+    from trueup.report.measures import majority_values
 
     bounds = limits(fail_below, fail_above)
     sampler.check(method=method, noise=noise)
@@ -159,3 +184,136 @@ def evaluate(
             say()
     warn_once([evaluation.warnings for evaluation in found.values()])
     fail_on(findings)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound that a metric must not surely be beyond."""
+
+    metric: str
+    value: float
+    side: Literal["below", "above"]
+
+    def finding(self, estimate: Estimate, level: float, *, who: str) -> str | None:
+        """A sentence if the whole interval lies beyond the bound, else None."""
+        low, high = estimate.interval(level)
+        if math.isnan(estimate.mean):
+            raise InvalidParameter(
+                f"--fail-{self.side} needs a metric that is defined on these items, got {self.metric} of {who}, which "
+                "is a share of nothing; name another metric, or judge items where it is defined"
+            )
+        if math.isnan(low):
+            raise InvalidParameter(
+                f"--fail-{self.side} needs an interval, got none for {self.metric} of {who}; use --method bayes"
+            )
+        if not (high < self.value if self.side == "below" else low > self.value):
+            return None
+        return (
+            f"{self.metric} of {who} is surely {self.side} {self.value:g}: the {level_words(level)} interval is "
+            f"{interval(low, high)}"
+        )
+
+
+def limits(below: Sequence[str], above: Sequence[str]) -> list[Limit]:
+    """The bounds of ``--fail-below`` and ``--fail-above``, each ``METRIC=VALUE``."""
+    found = []
+    sides: tuple[tuple[Literal["below", "above"], Sequence[str]], ...] = (("below", below), ("above", above))
+    for side, texts in sides:
+        for text in texts:
+            metric, value = key_and_value(text, option=f"--fail-{side}")
+            try:
+                bound = float(value)
+            except ValueError:
+                bound = math.nan
+            if math.isnan(bound):
+                raise InvalidParameter(f"--fail-{side} takes METRIC=NUMBER, got {text!r}; write e.g. accuracy=0.9")
+            found.append(Limit(metric, bound, side))
+    return found
+
+
+def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> dict[str, Evaluation]:
+    """Each system judged by itself; `settings` as `trueup.evaluate` has them."""
+    from trueup.answers.evaluate import evaluate
+
+    check_overlap(predictions, labels)
+    found = {}
+    names = predictions.systems.tolist()
+    for k, name in enumerate(names):
+        what = "evaluating" if len(names) == 1 else f"evaluating {name} ({k + 1} of {len(names)})"
+        with progress_bar(what) as hear:
+            one = evaluate(predictions[name], labels, progress=hear, **settings)
+        # Everything that a command prints or writes gives advice in the words of the command line.
+        found[str(name)] = replace(one, warnings=tuple(map(for_the_command_line, one.warnings)))
+    return found
+
+
+def dependence(labels: Labels) -> IndependenceCheck | None:
+    """Whether labelers err together, where nothing that was computed has looked; None where nothing can be said."""
+    from trueup.answers.findings import about_votes
+
+    return about_votes(labels, learned=True, drawn=True, check_dependence=True)[1]
+
+
+def show_evaluation(
+    name: str | None, evaluation: Evaluation, labels: Labels, majority: Mapping[str, float | None]
+) -> None:
+    """A sentence and a table for people."""
+    who = "" if name is None else f"{shown(name)}: "
+    first, level = evaluation.metrics[0], level_words(evaluation.level)
+    low, high = evaluation[first].interval(evaluation.level)
+    where = "on these items" if evaluation.target == "sample" else "on items like these"
+    if math.isnan(evaluation[first].mean):
+        say(f"{who}{_undefined(first, evaluation)}.")
+    elif math.isnan(low):
+        say(f"{who}{first} is {number(evaluation[first].mean)} {where}; this method gives no interval.")
+    else:
+        dirty = majority[first]
+        told = "" if dirty is None else f"; the majority of votes as truth would say {number(dirty)}"
+        between = interval(low, high).replace(" to ", " and ")
+        say(f"{who}{first} is between {between} {where} ({level} interval){told}.")
+    rows = []
+    for metric in evaluation.metrics:
+        estimate = evaluation[metric]
+        bounds = interval(*estimate.interval(evaluation.level))
+        rows.append((metric, number(estimate.mean), bounds, number(majority[metric])))
+    print_table(("metric", "estimate", f"{level} interval", "majority as truth"), rows)
+    for metric in evaluation.metrics:
+        share = evaluation[metric].undefined
+        if math.isnan(evaluation[metric].mean):
+            if metric != first:
+                say(f"{_undefined(metric, evaluation)}.")
+        elif share > 0:
+            say(
+                f"{metric} is undefined on {percent(share, 1)} of the drawn truths, where it is a share of nothing; "
+                "estimate and interval are of the others."
+            )
+    positive = f"; positive class {shown(evaluation.classes[evaluation.positive])}" if labels.n_classes == 2 else ""
+    say(
+        f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
+        f"{evaluation.method}, noise {evaluation.noise}{positive}."
+    )
+
+
+def _undefined(metric: str, evaluation: Evaluation) -> str:
+    why = "it is a share of nothing"
+    if metric == "precision" and len(evaluation.classes) == 2:
+        why = f"no item is predicted as {shown(evaluation.classes[evaluation.positive])}"
+    return f"{metric} is undefined on these items: {why}"
+
+
+def warn_once(groups: Sequence[Sequence[str]]) -> None:
+    """The warnings of several results, each sentence once, on standard error."""
+    for sentence in dict.fromkeys(sentence for group in groups for sentence in group):
+        complain(sentence, kind="warning")
+
+
+def about_independence(found: IndependenceCheck | None) -> dict[str, Any] | None:
+    """The check of independence for JSON."""
+    if found is None:
+        return None
+    return {
+        "ratio": found.ratio,
+        "p_value": found.p_value,
+        "dependent": found.dependent,
+        "sentence": found.sentence,
+    }

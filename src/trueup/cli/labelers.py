@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._bundles import unbundled
+from trueup.cli._app import fail_on
 from trueup.cli._console import (
     chance,
     complain,
+    for_the_command_line,
     interval,
     level_words,
     number,
@@ -20,10 +21,9 @@ from trueup.cli._console import (
     say,
     shown,
 )
-from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, FailIfDependent, Level, Noise, Seed, VoteOptions, VotesFile
+from trueup.cli._reading import unbundled
 from trueup.cli._tables import Plot, silenced
-from trueup.cli._words import for_the_command_line
 
 if TYPE_CHECKING:
     from trueup.labelers import LabelerRanking, RankedLabeler
@@ -74,8 +74,8 @@ def labelers(
     as_json: AsJson = False,
 ) -> None:
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
-    from trueup._findings import about_votes
-    from trueup._validation import check_choice, check_level
+    from trueup._base.validation import check_choice, check_level
+    from trueup.answers.findings import about_votes
     from trueup.cli._reading import about_files, read_votes
     from trueup.cli._reporting import json_head
     from trueup.cli._tables import check_picture, save_plot

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._bundles import unbundled
+from trueup.cli._app import fail_on
 from trueup.cli._console import level_words, note, number, print_json, print_table, say
-from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, Level, OptionalPredictionsFile, PredictionOptions, VoteOptions
+from trueup.cli._reading import unbundled
 from trueup.cli._tables import Plot
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
-    from trueup.planning import Design, Plan
+    from trueup.labelers.planning import Design, Plan
 
 __all__ = ["plan"]
 
@@ -77,10 +77,10 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """How many items, votes and vettings give the narrowest interval of a model's accuracy for the money."""
-    from trueup import planning
     from trueup.cli._reading import about_files
     from trueup.cli._reporting import json_head
     from trueup.cli._tables import check_picture, save_plot
+    from trueup.labelers import planning
 
     if (budget is None) == (half_width is None):
         raise InvalidParameter("one of --budget and --half-width is needed, got both or none; give one")

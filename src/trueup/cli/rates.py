@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from trueup.cli._app import fail_on
 from trueup.cli._console import interval, level_words, number, print_json, print_table, say
-from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, Level, Seed
 from trueup.cli._tables import parse_matrix, parse_rate
 from trueup.exceptions import InvalidParameter

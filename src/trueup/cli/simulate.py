@@ -89,7 +89,7 @@ def simulate(
 
 def _simulator(name: str) -> Any:
     from trueup import simulate as simulators
-    from trueup._validation import check_choice
+    from trueup._base.validation import check_choice
 
     return getattr(simulators, check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="NAME").replace("-", "_"))
 
@@ -103,7 +103,7 @@ def _parameters(name: str) -> dict[str, Any]:
 
 
 def _check_parameters(name: str, given: dict[str, Any]) -> None:
-    from trueup._validation import did_you_mean
+    from trueup._base.validation import did_you_mean
 
     known = _parameters(name)
     for key in given:
@@ -194,7 +194,7 @@ def _accuracy(found: Simulation) -> float | None:
 
 
 def _write(out: Path, texts: dict[str, str]) -> None:
-    from trueup._writing import write_text_safely
+    from trueup._base.writing import write_text_safely
 
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._bundles import unbundled
+from trueup.cli._app import fail_on
 from trueup.cli._console import (
     chance,
     complain,
+    for_the_command_line,
     interval,
     level_words,
     note,
@@ -22,11 +23,10 @@ from trueup.cli._console import (
     say,
     shown,
 )
-from trueup.cli._exit import fail_on
 from trueup.cli._options import AsJson, PredictionOptions, VoteOptions
-from trueup.cli._session_file import locked
+from trueup.cli._reading import unbundled
 from trueup.cli._tables import Plot, csv_text, safe_cell
-from trueup.cli._words import for_the_command_line
+from trueup.cli._vetting import locked
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Which items to vet next, and why. The first time it needs the files; later only the session."""
-    from trueup._writing import check_writable, write_text_safely
+    from trueup._base.writing import check_writable, write_text_safely
     from trueup.cli._vetting import begin, resume
 
     if out is not None:

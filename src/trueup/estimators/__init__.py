@@ -6,37 +6,40 @@ the votes, the codes and a noise model, and are about the population. All return
 
 from collections.abc import Callable
 
-from trueup.estimators.baselines import ideal, no_predictions, prior_average
-from trueup.estimators.bayes_known import bayes, exact_counts
-from trueup.estimators.bayes_learned import bayes_learned
-from trueup.estimators.bayes_multiclass import bayes_multiclass
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
-from trueup.estimators.consolidated_matrix import ConsolidatedConfusion, consolidated_confusion
-from trueup.estimators.consolidation import Consolidation, consolidate
-from trueup.estimators.curves import Curve, performance_curve
-from trueup.estimators.dirty import dirty
-from trueup.estimators.estimated_labels import estimated_labels
-from trueup.estimators.labelers import (
+from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, JointPoint, PointCounts
+from trueup.estimators.curves import Curve, Sensitivity, error_sensitivity, performance_curve
+from trueup.estimators.exact_binary import bayes, exact_counts
+from trueup.estimators.exact_multiclass import bayes_multiclass
+from trueup.estimators.normal import LatticeCounts, NormalCounts
+from trueup.estimators.problem import Problem, Solution, class_posterior
+from trueup.estimators.published.consolidated_matrix import ConsolidatedConfusion, consolidated_confusion
+from trueup.estimators.published.consolidation import Consolidation, consolidate
+from trueup.estimators.published.noise_removal import dirty, mislabeled, noise_removal
+from trueup.estimators.published.practice import (
     LabelerCounts,
     MajorityCounts,
+    ideal,
     labeler_counts,
     labeler_mean,
     labeler_median,
     majority,
+    no_predictions,
+    prior_average,
 )
-from trueup.estimators.lattice import LatticeCounts
-from trueup.estimators.mmse import mmse
-from trueup.estimators.noise_removal import mislabeled, noise_removal
-from trueup.estimators.normal import NormalCounts
-from trueup.estimators.posterior import CountsPosterior, DrawnCounts, DrawnRates, JointPoint, PointCounts
-from trueup.estimators.problem import Problem, Solution, class_posterior
-from trueup.estimators.sensitivity import Sensitivity, error_sensitivity
+from trueup.estimators.published.su2024 import estimated_labels, mmse
+from trueup.estimators.published.tars2018 import UnbiasedCounts, inverse_weights, unbiased
+from trueup.estimators.published.urkullu2019 import (
+    VIEWS,
+    ViewResult,
+    bootstrap_view,
+    deterministic,
+    probabilistic,
+    subjectivist,
+)
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth_draws import TruthDraws, draw_truths
-from trueup.estimators.unbiased import inverse_weights, unbiased
-from trueup.estimators.unbiased_counts import UnbiasedCounts
-from trueup.estimators.views import VIEWS, ViewResult, bootstrap_view, deterministic, probabilistic, subjectivist
+from trueup.estimators.truth import TruthDraws, bayes_learned, draw_truths
 
 __all__ = [
     "LABELER_METHODS",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from trueup.estimators.problem import Array
+from trueup._base.types import Floats
 from trueup.posteriors import DrawnEstimate, Estimate
 
 __all__ = ["BootstrapEstimate", "ScoreEstimate"]
@@ -57,13 +57,13 @@ class ScoreEstimate(Estimate):
     """
 
     value: float
-    _x: Array
-    _sd: Array
+    _x: Floats
+    _sd: Floats
 
     def __init__(
         self,
         value: float,
-        deviation: Callable[[Array], Array],
+        deviation: Callable[[Floats], Floats],
         *,
         bounds: tuple[float, float] = (0.0, 1.0),
         name: str | None = None,
@@ -99,7 +99,7 @@ class ScoreEstimate(Estimate):
         return float(np.clip(self.value, *self.bounds))
 
     @property
-    def _z(self) -> Array:
+    def _z(self) -> Floats:
         """(x − value) / σ(x), increasing; 0 for all x if there is no value."""
         if math.isnan(self.value):
             return np.zeros_like(self._x)
@@ -108,21 +108,21 @@ class ScoreEstimate(Estimate):
         z = np.divide(gap, self._sd, out=far, where=self._sd > 0)
         return np.maximum.accumulate(np.clip(z, -_FAR, _FAR))
 
-    def _cdf(self, x: Array) -> Array:
+    def _cdf(self, x: Floats) -> Floats:
         inside = ndtr(np.interp(np.clip(x, *self.bounds), self._x, self._z))
         below, beyond = x < self.bounds[0], x >= self.bounds[1]
         return np.where(np.isnan(x), math.nan, np.where(below, 0.0, np.where(beyond, 1.0, inside)))
 
-    def _cdf_left(self, x: Array) -> Array:
+    def _cdf_left(self, x: Floats) -> Floats:
         return np.where(x <= self.bounds[0], 0.0, self._cdf(np.nextafter(x, -math.inf)))
 
-    def _ppf(self, q: Array) -> Array:
+    def _ppf(self, q: Floats) -> Floats:
         wanted, z = np.clip(ndtri(q), -_FAR, _FAR), self._z
         x = np.interp(wanted, z, self._x)
         # What the test cannot reject within the bounds has its mass on them.
         return np.asarray(np.where(wanted < z[0], self.bounds[0], np.where(wanted > z[-1], self.bounds[1], x)))
 
-    def _pdf(self, x: Array) -> Array:
+    def _pdf(self, x: Floats) -> Floats:
         return np.interp(x, self._x, np.gradient(ndtr(self._z), self._x), left=0.0, right=0.0)
 
     def _hdi(self, level: float) -> tuple[float, float]:
@@ -140,7 +140,7 @@ class ScoreEstimate(Estimate):
         first, last = int(kept[0]), int(kept[-1])
         return self._crossing(over, first, -1), self._crossing(over, last, 1)
 
-    def _crossing(self, over: Array, inner: int, step: int) -> float:
+    def _crossing(self, over: Floats, inner: int, step: int) -> float:
         """Where the test begins to reject, between two points of the grid."""
         outer = inner + step
         if not 0 <= outer < len(over):
@@ -149,7 +149,7 @@ class ScoreEstimate(Estimate):
         return float(self._x[inner] + share * (self._x[outer] - self._x[inner]))
 
 
-def _critical(above: Array, below: Array, level: float) -> Array:
+def _critical(above: Floats, below: Floats, level: float) -> Floats:
     """The c of which a normal variable's ordering statistic stays below with probability `level`.
 
     `above` and `below` are the distances of the mean to the bounds in standard deviations, both arrays of shape (n,).
@@ -168,7 +168,7 @@ def _critical(above: Array, below: Array, level: float) -> Array:
     return found
 
 
-def _reach(c: Array, to_bound: Array) -> Array:
+def _reach(c: Floats, to_bound: Floats) -> Floats:
     root = np.sqrt(c)
     far = np.divide(c, to_bound, out=np.full_like(c, np.inf), where=to_bound > 0)
     return np.where(root <= to_bound, root, (far + to_bound) / 2)

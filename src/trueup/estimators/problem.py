@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from trueup._validation import check_distribution, preview
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_distribution, preview
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
-    from trueup.estimators.posterior import CountsPosterior
+    from trueup.estimators.counts import CountsPosterior
 
 __all__ = ["Problem", "Solution", "class_posterior"]
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer[Any]]
 
 TINY = 1e-300  # what a probability of zero counts as under a logarithm
 
@@ -47,8 +46,8 @@ class Problem:
     """
 
     predictions: Codes
-    log_likelihood: Array
-    prior: Array
+    log_likelihood: Floats
+    prior: Floats
     gold: Codes
 
     def __init__(
@@ -135,13 +134,13 @@ class Solution:
     """
 
     counts: CountsPosterior
-    confusion: Array | None = None
-    trace: Array | None = None
+    confusion: Floats | None = None
+    trace: Floats | None = None
     n_iter: int = 0
     converged: bool = True
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    truth: Array | None = None
+    truth: Floats | None = None
 
     @property
     def operating_point(self) -> tuple[float, float]:
@@ -151,14 +150,14 @@ class Solution:
         return float(self.confusion[1, 1]), float(self.confusion[0, 1])
 
     @property
-    def operating_points(self) -> Array:
+    def operating_points(self) -> Floats:
         """The trace as rows (p_D, p_FA); two classes only."""
         if self.trace is None or self.trace.shape[-1] != 2:
             raise InvalidParameter("operating_points needs two classes and an iterative method; see trace")
         return np.stack([self.trace[:, 1, 1], self.trace[:, 0, 1]], axis=1)
 
 
-def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) -> Array:
+def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) -> Floats:
     """P(class | prediction, votes) of each item (Su 2024, eqs. 10 and 25).
 
     Parameters

@@ -16,12 +16,12 @@ from scipy.sparse.linalg import eigsh
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from trueup._base.types import Codes, Floats
+from trueup.data.predictions import AlignedPredictions
 from trueup.noise.item_prior import LogLinearPrior
-from trueup.predictions import AlignedPredictions
 
 __all__ = ["Used", "main_features", "principal_features", "system_prior"]
 
-Floats = npt.NDArray[np.float64]
 Used = Literal["classes", "scores", "probabilities"]
 
 _INTERCEPT_SCALE = 2.5
@@ -135,7 +135,7 @@ def _bends(main: Floats, positive: int | None) -> Floats:
     return np.stack(bent)
 
 
-def _splits(codes: npt.NDArray[np.int32] | None, n_classes: int) -> Floats:
+def _splits(codes: Codes | None, n_classes: int) -> Floats:
     """Being right may be likelier for some classes; and two systems together may say more than their sum."""
     assert codes is not None
     n_systems, n_items = codes.shape

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.types import Codes, Floats, Target
+from trueup.data.predictions import AlignedPredictions
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric
-from trueup.predictions import AlignedPredictions
 
 __all__ = ["outputs_of", "system_counts", "system_values"]
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer[Any]]
-Target = Literal["sample", "population"]
 
 _BLOCK = 20_000_000  # numbers held at once
 

@@ -1,9 +1,10 @@
 """What is measured: a metric is a function of the confusion counts, or of scores and a truth, and knows no model."""
 
 from trueup.metrics.concordance import concordance, concordance_draws, concordance_many
-from trueup.metrics.confusion import (
+from trueup.metrics.counts import (
     accuracy,
     balanced_accuracy,
+    confusion_counts,
     error_rate,
     false_alarm_rate,
     fbeta,
@@ -14,11 +15,9 @@ from trueup.metrics.confusion import (
     recall,
     specificity,
 )
-from trueup.metrics.counts import confusion_counts
 from trueup.metrics.group_auc import GroupedItems
 from trueup.metrics.metric import FunctionMetric, Metric
-from trueup.metrics.multiclass_ranking import auc_ovo, auc_ovr
-from trueup.metrics.probabilistic import brier, calibration_error, calibration_floor, log_loss
+from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, calibration_floor, log_loss
 from trueup.metrics.ranking import (
     auc,
     auc_draws,

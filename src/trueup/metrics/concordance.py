@@ -8,14 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._optional import is_installed
+from trueup._base.optional import is_installed
+from trueup._base.types import Codes, Floats
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics._ordering import ascending_order
-from trueup.metrics._score_groups import Array, check_finite, check_weights, ratio
+from trueup.metrics.score_groups import ascending_order, check_finite, check_weights, ratio
 
 __all__ = ["concordance", "concordance_draws", "concordance_many"]
 
-Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[Any]
 _FEW_LEVELS = 4096  # distinct truths up to which looking each up beats sorting all
 _WORTH_COMPILING = 50_000  # scores from which compiled code repays loading numba
@@ -60,7 +59,7 @@ def concordance(scores: npt.ArrayLike, truth: npt.ArrayLike, *, weights: npt.Arr
     return float(concordance_draws(scores, truth, np.asarray(weights)[None])[0])
 
 
-def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Array:
+def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
     """The `concordance` of many systems with one truth.
 
     Parameters
@@ -85,7 +84,7 @@ def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Array:
     return ratio(pairs - wrong - tied / 2, float(pairs))
 
 
-def concordance_draws(scores: npt.ArrayLike, truth: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
+def concordance_draws(scores: npt.ArrayLike, truth: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
     """The `concordance` of one system for many weights of the items, e.g. those of a Bayesian bootstrap.
 
     Parameters
@@ -128,7 +127,7 @@ def engine_for(n_scores: int) -> Literal["numpy", "numba"]:
     return "numba" if n_scores >= _WORTH_COMPILING and is_installed("numba") else "numpy"
 
 
-def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Array, Codes, npt.NDArray[np.int64]]:
+def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Codes, npt.NDArray[np.int64]]:
     """Scores of shape (n_systems, n_items), the truth as codes in its order, and the number of items of each code."""
     table = check_finite(scores)
     values = np.asarray(truth, dtype=float)
@@ -146,7 +145,7 @@ def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Array, Codes, 
     return table, codes, np.bincount(codes)
 
 
-def _in_order(table: Array, codes: Codes, n_levels: int) -> tuple[Codes, npt.NDArray[np.int64]]:
+def _in_order(table: Floats, codes: Codes, n_levels: int) -> tuple[Codes, npt.NDArray[np.int64]]:
     """The codes by ascending score, equal scores by code, and the number of pairs of equal score but other codes."""
     order, moved = ascending_order(table)
     ordered = np.take(codes, order)
@@ -186,7 +185,7 @@ def discordant_counts(codes: Codes, sizes: npt.NDArray[np.int64]) -> npt.NDArray
     each group. Where groups start is the same in all rows, so no row needs a look at more than its own bits.
     """
     if engine_for(codes.size) == "numba":
-        from trueup.metrics import _numba_concordance
+        from trueup.metrics import compiled_concordance as _numba_concordance
 
         return np.asarray(_numba_concordance.discordant_counts(codes, len(sizes)))
     n_rows, n = codes.shape
@@ -206,10 +205,10 @@ def discordant_counts(codes: Codes, sizes: npt.NDArray[np.int64]) -> npt.NDArray
     return wrong
 
 
-def discordant_masses(codes: Codes, masses: Array, n_levels: int) -> Array:
+def discordant_masses(codes: Codes, masses: Floats, n_levels: int) -> Floats:
     """The mass of pairs whose first code is the larger, for each row of masses; see `discordant_counts`."""
     if engine_for(masses.size) == "numba":
-        from trueup.metrics import _numba_concordance
+        from trueup.metrics import compiled_concordance as _numba_concordance
 
         return np.asarray(_numba_concordance.discordant_masses(codes, np.ascontiguousarray(masses), n_levels))
     wrong = np.zeros(len(masses))

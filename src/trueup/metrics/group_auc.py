@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_integer
+from trueup._base.types import Floats
+from trueup._base.validation import check_integer
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics._ordering import ascending_order
-from trueup.metrics._score_groups import Array, check_finite, ratio
 from trueup.metrics.concordance import engine_for
+from trueup.metrics.score_groups import ascending_order, check_finite, ratio
 
 __all__ = ["GroupedItems"]
 
@@ -43,8 +43,8 @@ class GroupedItems:
 
     item: Integers
     group: Integers
-    of: Array
-    against: Array
+    of: Floats
+    against: Floats
     n_items: int
     n_groups: int
 
@@ -87,11 +87,11 @@ class GroupedItems:
         return cls(items[order], groups[order], of, against, n_items, n_groups)
 
     @cached_property
-    def pairs(self) -> Array:
+    def pairs(self) -> Floats:
         """The mass of the pairs of a positive and a negative in each group, shape (n_groups,)."""
         return self._sums(self.of) * self._sums(self.against)
 
-    def wins(self, scores: npt.ArrayLike) -> Array:
+    def wins(self, scores: npt.ArrayLike) -> Floats:
         """The mass of those pairs that the scores order right, a tie by half.
 
         The time grows with the number of entries, not with that of pairs or of groups.
@@ -113,7 +113,7 @@ class GroupedItems:
         distinct = np.concatenate([np.ones((len(moved), 1), dtype=bool), moved[:, 1:] != moved[:, :-1]], axis=1)
         used = self._used
         if engine_for(len(table) * len(used.item)) == "numba":
-            from trueup.metrics import _numba_concordance
+            from trueup.metrics import compiled_concordance as _numba_concordance
 
             return np.asarray(
                 _numba_concordance.group_wins(
@@ -127,7 +127,7 @@ class GroupedItems:
             wins[row] = used._wins_of_one(place[used.item])
         return wins
 
-    def auc(self, scores: npt.ArrayLike) -> Array:
+    def auc(self, scores: npt.ArrayLike) -> Floats:
         """The AUC of each system in each group, shape (n_systems, n_groups); nan for groups with one class only."""
         return ratio(self.wins(scores), self.pairs)
 
@@ -149,10 +149,10 @@ class GroupedItems:
         cells = np.sort(self.item * self.n_groups + self.group)
         return bool((cells[1:] != cells[:-1]).all())
 
-    def _sums(self, values: Array) -> Array:
+    def _sums(self, values: Floats) -> Floats:
         return np.asarray(np.bincount(self.group, weights=values, minlength=self.n_groups), dtype=float)
 
-    def _wins_of_one(self, place: Integers) -> Array:
+    def _wins_of_one(self, place: Integers) -> Floats:
         """The wins for one system, given the place of each entry's item, by sorting entries by group and place."""
         if not len(place):
             return np.zeros(self.n_groups)

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.types import Floats
 from trueup.exceptions import InvalidParameter
 
 __all__ = ["FunctionMetric", "Metric"]
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,12 @@ class Metric:
     """
 
     name: str
-    function: Callable[[Array], Array]
+    function: Callable[[Floats], Floats]
     bounds: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool | None = True
     description: str = ""
 
-    def __call__(self, counts: npt.ArrayLike) -> Array:
+    def __call__(self, counts: npt.ArrayLike) -> Floats:
         """The metric of counts of shape (..., C, C)."""
         return np.asarray(self.function(np.asarray(counts, dtype=float)), dtype=float)
 
@@ -92,7 +91,7 @@ class FunctionMetric:
 
     def evaluate_draws(
         self, truth_draws: npt.ArrayLike, y_pred: npt.ArrayLike, *, classes: npt.ArrayLike | None = None
-    ) -> Array:
+    ) -> Floats:
         """The metric for each of many truths; the share of nan is the share on which it is undefined.
 
         Parameters

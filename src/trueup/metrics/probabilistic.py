@@ -6,27 +6,23 @@ wanted, weights of the items in each draw, and returns one value a draw.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from trueup._validation import check_integer
-from trueup.metrics._score_groups import (
-    Array,
-    blocks,
-    check_probabilities,
-    class_inputs,
-    ratio,
-)
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_integer
+from trueup.metrics.ranking import auc
+from trueup.metrics.score_groups import blocks, check_probabilities, class_inputs, rank_items, ratio
 
-__all__ = ["brier", "calibration_error", "calibration_floor", "log_loss"]
+__all__ = ["auc_ovo", "auc_ovr", "brier", "calibration_error", "calibration_floor", "log_loss"]
 
 _LEAST = float(np.finfo(float).eps)  # scikit-learn's: keeps the loss of an impossible class finite
 
 
-def log_loss(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Array:
+def log_loss(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """The mean of −log p(true class), in nats.
 
     Probabilities are kept from 0 and 1 by the machine epsilon, as in scikit-learn, so a loss is at most 36.04.
@@ -52,7 +48,7 @@ def log_loss(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.A
     return _mean_loss(codes, -np.log(np.clip(table, _LEAST, 1 - _LEAST)), weight)
 
 
-def brier(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Array:
+def brier(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     r"""The mean squared error of the probabilities (Brier 1950).
 
     .. math:: \frac1N \sum_i (p_i - y_i)^2 \text{ for two classes}, \qquad
@@ -83,7 +79,7 @@ def brier(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.Arra
 
 def calibration_error(
     truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, n_bins: int = 15
-) -> Array:
+) -> Floats:
     r"""The expected calibration error of the likeliest class, in bins of equal numbers of items.
 
     .. math:: \sum_b \frac{n_b}{N} \Bigl| \frac{1}{n_b} \sum_{i \in b} 1[y_i = \hat y_i]
@@ -148,7 +144,9 @@ def calibration_floor(probabilities: npt.ArrayLike, *, n_bins: int = 15) -> floa
     return float(np.sqrt(2 / np.pi * np.maximum(variance, 0.0)).sum() / len(table))
 
 
-def _bins(table: Array, n_bins: int) -> tuple[npt.NDArray[np.intp], Array, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _bins(
+    table: Floats, n_bins: int
+) -> tuple[npt.NDArray[np.intp], Floats, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The likeliest class and its probability, the items in order of their bins, and where each bin starts."""
     n = check_integer(n_bins, name="n_bins", low=1)
     likeliest = table.argmax(axis=1)
@@ -160,7 +158,7 @@ def _bins(table: Array, n_bins: int) -> tuple[npt.NDArray[np.intp], Array, npt.N
     return likeliest, confidence, order, np.flatnonzero(np.concatenate([[True], moved[1:] != moved[:-1]]))
 
 
-def _mean_loss(codes: npt.NDArray[Any], loss: Array, weights: Array | None) -> Array:
+def _mean_loss(codes: npt.NDArray[Any], loss: Floats, weights: Floats | None) -> Floats:
     """The (weighted) mean over items of the loss (n_items, n_classes) of the true class."""
     values = np.empty(len(codes))
     items = np.arange(len(loss))
@@ -171,3 +169,107 @@ def _mean_loss(codes: npt.NDArray[Any], loss: Array, weights: Array | None) -> A
         else:
             values[rows] = ratio((of_items * weights[rows]).sum(axis=1), weights[rows].sum(axis=1))
     return values
+
+
+Average = Literal["macro", "weighted"]
+_AVERAGES: tuple[Average, ...] = ("macro", "weighted")
+
+
+def auc_ovr(
+    truths: npt.ArrayLike,
+    probabilities: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    *,
+    average: Average = "macro",
+) -> Floats:
+    """The AUC of each class against all others, averaged over the classes that occur.
+
+    Parameters
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+        The class of each item, from 0 to n_classes − 1; many draws of it at once.
+    probabilities : array of shape (n_items, n_classes)
+    weights : array of shape (n_draws, n_items), optional
+        What each item counts for in each draw.
+    average : {"macro", "weighted"}
+        All classes alike, or by their share of the items (Provost and Domingos 2000).
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        nan for a draw with one class only. Where scikit-learn refuses a truth without some class, the mean is over
+        the others.
+
+    Examples
+    --------
+    >>> chances = [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
+    >>> auc_ovr([[0, 1, 2, 1]], chances).round(4).tolist()
+    [0.9583]
+    """
+    codes, table, weight = class_inputs(truths, probabilities, weights)
+    check_choice(average, _AVERAGES, name="average")
+    values, share = np.empty((2, len(codes), table.shape[1]))
+    for c in range(table.shape[1]):
+        positive = codes == c
+        values[:, c] = auc(positive, table[:, c], weight)
+        share[:, c] = positive.sum(axis=1) if weight is None else np.where(positive, weight, 0.0).sum(axis=1)
+    defined = ~np.isnan(values)
+    counted = np.where(defined, 1.0 if average == "macro" else share, 0.0)
+    return ratio((np.where(defined, values, 0.0) * counted).sum(axis=1), counted.sum(axis=1))
+
+
+def auc_ovo(truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    r"""Hand and Till's M: the AUC of each pair of classes, averaged over pairs of classes that occur.
+
+    .. math:: M = \frac{2}{C(C-1)} \sum_{a<b} \frac{A(a|b) + A(b|a)}{2}
+
+    where *A(a|b)* is the chance that a random item of class *a* has a higher probability of *a* than a random item of
+    class *b*, a tie counting one half. It does not depend on the shares of the classes.
+
+    Parameters
+    ----------
+    truths, probabilities, weights
+        As for `auc_ovr`.
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        nan for a draw with one class only.
+
+    References
+    ----------
+    Hand and Till (2001), A simple generalisation of the area under the ROC curve for multiple class classification
+    problems, Machine Learning 45.
+
+    Examples
+    --------
+    >>> chances = [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
+    >>> auc_ovo([[0, 1, 2, 1]], chances).round(4).tolist()
+    [0.9583]
+    """
+    codes, table, weight = class_inputs(truths, probabilities, weights)
+    n_classes = table.shape[1]
+    orders = [rank_items(column) for column in table.T]
+    values = np.empty(len(codes))
+    for rows in blocks(*codes.shape):
+        block = codes[rows]
+        mass = np.ones(block.shape) if weight is None else weight[rows]
+        totals = _by_class(block, mass, n_classes)
+        ordered = np.empty((len(block), n_classes, n_classes))
+        for a, ranked in enumerate(orders):
+            # How much of class a has a higher probability of a than each item, ties by half.
+            own = ranked.sums(np.where(block == a, mass, 0.0))
+            above = np.repeat(np.cumsum(own, axis=1) - own / 2, ranked.sizes, axis=1)
+            ordered[:, a] = _by_class(block[:, ranked.order], above * mass[:, ranked.order], n_classes)
+        pairs = ratio(ordered, totals[:, :, None] * totals[:, None, :])
+        pairs[:, np.arange(n_classes), np.arange(n_classes)] = np.nan
+        defined = ~np.isnan(pairs)
+        values[rows] = ratio(np.where(defined, pairs, 0.0).sum(axis=(1, 2)), defined.sum(axis=(1, 2)))
+    return values
+
+
+def _by_class(codes: npt.NDArray[Any], values: Floats, n_classes: int) -> Floats:
+    """Sums of values over the items of each class, shape (n_draws, n_classes)."""
+    cell = codes.astype(np.intp) + (np.arange(len(codes)) * n_classes)[:, None]
+    sums = np.bincount(cell.ravel(), weights=values.ravel(), minlength=len(codes) * n_classes)
+    return np.asarray(sums.reshape(len(codes), n_classes))

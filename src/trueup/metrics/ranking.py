@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from trueup._validation import RandomState, as_generator, check_integer, check_number
+from trueup._base.types import Booleans, Floats
+from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics._score_groups import (
-    Array,
+from trueup.metrics.score_groups import (
     blocks,
     check_finite,
     check_scores_of,
@@ -28,11 +28,10 @@ from trueup.metrics._score_groups import (
 
 __all__ = ["auc", "auc_draws", "average_precision", "ndcg", "partial_auc", "precision_at_k", "recall_at_k"]
 
-Booleans = npt.NDArray[np.bool_]
-_Inputs = tuple[Booleans, Array, Array | None]
+_Inputs = tuple[Booleans, Floats, Floats | None]
 
 
-def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Array:
+def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     r"""The area under the ROC curve: the share of pairs of a positive and a negative that are ordered right.
 
     .. math:: \mathrm{AUC} = \frac{1}{PM} \sum_{i: y_i = 1} \sum_{j: y_j = 0}
@@ -73,7 +72,7 @@ def auc(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | N
 
 def auc_draws(
     probabilities: npt.ArrayLike, scores: npt.ArrayLike, n_draws: int, random_state: RandomState = None
-) -> Array:
+) -> Floats:
     """The AUC of one or many systems for truths drawn item by item.
 
     The truths are those of independent items and are drawn in blocks that are not kept, so memory does not grow with
@@ -117,7 +116,7 @@ def auc_draws(
     return values
 
 
-def _centred_ranks(scores: Array) -> Array:
+def _centred_ranks(scores: Floats) -> Floats:
     """Mid-ranks less their mean, doubled, as columns, and a column of ones; shape (n_items, n_systems + 1).
 
     All are whole numbers, so sums of them are exact. The ones let the same product count the positives.
@@ -128,7 +127,7 @@ def _centred_ranks(scores: Array) -> Array:
     return table
 
 
-def _rank_sum_auc(truths: Booleans, ranks: Array) -> Array:
+def _rank_sum_auc(truths: Booleans, ranks: Floats) -> Floats:
     """AUCs of shape (n_draws, n_systems) from `_centred_ranks`."""
     n_items = truths.shape[1]
     values = np.empty((len(truths), ranks.shape[1] - 1))
@@ -141,7 +140,7 @@ def _rank_sum_auc(truths: Booleans, ranks: Array) -> Array:
 
 def partial_auc(
     truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, max_fpr: float
-) -> Array:
+) -> Floats:
     r"""The area under the part of the ROC curve with few false alarms, so scaled that ½ is chance and 1 perfect.
 
     .. math:: \tfrac12 \Bigl( 1 + \frac{A - f^2/2}{f - f^2/2} \Bigr)
@@ -181,7 +180,7 @@ def partial_auc(
     return (1 + (values - chance) / (most - chance)) / 2
 
 
-def average_precision(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Array:
+def average_precision(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     r"""The precision at each positive item, averaged.
 
     .. math:: \mathrm{AP} = \sum_g (R_g - R_{g-1}) P_g
@@ -215,7 +214,7 @@ def average_precision(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt
 
 def precision_at_k(
     truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, k: int
-) -> Array:
+) -> Floats:
     """The share of positives among the k items with the highest scores.
 
     Items of equal score at the boundary count in part: the value is the mean over all ways to break the tie. With
@@ -241,7 +240,9 @@ def precision_at_k(
     return ratio(hits, taken)
 
 
-def recall_at_k(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, k: int) -> Array:
+def recall_at_k(
+    truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, k: int
+) -> Floats:
     """The share of the positives that are among the k items with the highest scores; ties as in `precision_at_k`.
 
     Parameters
@@ -267,7 +268,7 @@ def recall_at_k(truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.Array
 
 def ndcg(
     truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, k: int | None = None
-) -> Array:
+) -> Floats:
     r"""The normalised discounted cumulative gain of positive items (Järvelin and Kekäläinen 2002).
 
     .. math:: \frac{\sum_{r \le k} y_{(r)} / \log_2(r + 1)}{\sum_{r \le \min(k, P)} 1 / \log_2(r + 1)}
@@ -332,7 +333,7 @@ def check_max_fpr(max_fpr: float) -> float:
 
 def _top(
     truths: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None, k: int
-) -> tuple[Array, Array, Array]:
+) -> tuple[Floats, Floats, Floats]:
     """Of each draw the mass of positives among the top k, the mass of the top k, and that of all positives."""
     truth, score, weight = _inputs(truths, scores, weights)
     top = check_k(k, len(score))
@@ -352,7 +353,7 @@ def _top(
     return hits, taken, positive
 
 
-def _share_sums(truths: Booleans, share: Array) -> Array:
+def _share_sums(truths: Booleans, share: Floats) -> Floats:
     """The sum over positives of what each item counts for; items that count for nothing are not looked at."""
     used = np.flatnonzero(share)
     values = np.empty(len(truths))

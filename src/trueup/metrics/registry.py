@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import did_you_mean, preview
+from trueup._base.types import Floats
+from trueup._base.validation import did_you_mean, preview
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import confusion
+from trueup.metrics import counts as confusion
 from trueup.metrics.metric import FunctionMetric, Metric
 
 __all__ = ["as_metric", "get_metric", "list_metrics", "register_metric"]
 
-Array = npt.NDArray[np.float64]
 
 # name -> (function of the counts, bounds, higher is better, what it is)
-_WHOLE: dict[str, tuple[Callable[[Array], Array], tuple[float, float], bool | None, str]] = {
+_WHOLE: dict[str, tuple[Callable[[Floats], Floats], tuple[float, float], bool | None, str]] = {
     "accuracy": (confusion.accuracy, (0.0, 1.0), True, "share of items predicted right"),
     "error_rate": (confusion.error_rate, (0.0, 1.0), False, "share of items predicted wrong"),
     "balanced_accuracy": (confusion.balanced_accuracy, (0.0, 1.0), True, "mean recall of the classes that occur"),
@@ -28,7 +27,7 @@ _WHOLE: dict[str, tuple[Callable[[Array], Array], tuple[float, float], bool | No
     "kappa": (confusion.kappa, (-1.0, 1.0), True, "Cohen's kappa, agreement beyond chance"),
 }
 # name -> (function of the counts and a class, higher is better, what it is)
-_OF_CLASS: dict[str, tuple[Callable[..., Array], bool | None, str]] = {
+_OF_CLASS: dict[str, tuple[Callable[..., Floats], bool | None, str]] = {
     "precision": (confusion.precision, True, "share of the items predicted as the class that are of it"),
     "recall": (confusion.recall, True, "share of the items of the class that are predicted as it"),
     "specificity": (confusion.specificity, True, "share of the other items that are not predicted as the class"),
@@ -76,7 +75,7 @@ def list_metrics() -> list[str]:
 
 def register_metric(
     name: str,
-    function: Callable[[Array], Array],
+    function: Callable[[Floats], Floats],
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
     higher_is_better: bool | None = True,
@@ -172,7 +171,7 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     return _bound(key, function, "macro", better, f"{description}, macro average")
 
 
-def _bound(name: str, function: Callable[..., Array], of: int | str, better: bool | None, description: str) -> Metric:
+def _bound(name: str, function: Callable[..., Floats], of: int | str, better: bool | None, description: str) -> Metric:
     return Metric(name, partial(function, of=of), (0.0, 1.0), better, description)
 
 
@@ -196,7 +195,7 @@ def _split(key: str) -> tuple[str, str | None]:
     return (f"f{float(match[1]):g}" if match else key), average
 
 
-def _of_class(key: str, name: str) -> tuple[Callable[..., Array], bool | None, str]:
+def _of_class(key: str, name: str) -> tuple[Callable[..., Floats], bool | None, str]:
     if key in _OF_CLASS:
         return _OF_CLASS[key]
     match = _FBETA.fullmatch(key)

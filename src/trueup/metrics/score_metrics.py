@@ -12,17 +12,17 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_integer
+from trueup._base.types import Floats
+from trueup._base.validation import check_integer
 from trueup.exceptions import InvalidParameter
-from trueup.metrics._score_groups import Array, check_codes, check_finite
-from trueup.metrics.multiclass_ranking import auc_ovo, auc_ovr
-from trueup.metrics.probabilistic import brier, calibration_error, log_loss
+from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, log_loss
 from trueup.metrics.ranking import auc, average_precision, check_max_fpr, ndcg, partial_auc, precision_at_k, recall_at_k
+from trueup.metrics.score_groups import check_codes, check_finite
 
 __all__ = ["ScoreMetric", "check_scores", "get_score_metric", "list_score_metrics"]
 
 Needs = Literal["scores", "probabilities"]
-_Function = Callable[..., Array]
+_Function = Callable[..., Floats]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ScoreMetric:
         *,
         positive: int,
         weights: npt.ArrayLike | None = None,
-    ) -> Array:
+    ) -> Floats:
         """The metric for each of many truths.
 
         Parameters

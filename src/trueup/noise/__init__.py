@@ -1,23 +1,17 @@
 """Who can be trusted: models of how labelers err."""
 
 from trueup.noise.auto import Stack, choose
-from trueup.noise.base import NoiseModel
+from trueup.noise.base import NoiseModel, identifiability_problem
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
+from trueup.noise.diagnostics import EffectiveLabelers, IndependenceCheck, check_independence, effective_labelers
 from trueup.noise.difficulty import Difficulty
-from trueup.noise.gibbs import PosteriorDraws, sample
 from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
-from trueup.noise.identifiability import identifiability_problem
-from trueup.noise.independence import (
-    EffectiveLabelers,
-    IndependenceCheck,
-    check_independence,
-    effective_labelers,
-)
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.registry import fit, get_model, list_models, register_model
+from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 

@@ -10,10 +10,11 @@ from typing import Self
 
 import numpy as np
 
-from trueup._validation import RandomState, check_integer, check_number
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import RandomState, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.exceptions import DataWarning, InvalidParameter, TrueupWarning
-from trueup.labels import Labels
-from trueup.noise.base import Floats, NoiseModel, Positions, normalise
+from trueup.noise.base import NoiseModel, normalise
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD

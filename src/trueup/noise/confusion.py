@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_distribution
+from trueup._base.types import Floats
+from trueup._base.validation import check_distribution
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labels import Labels
-from trueup.noise.base import Floats, TableModel, normalise
+from trueup.noise.base import TableModel, normalise
 
 __all__ = ["Confusion"]
 

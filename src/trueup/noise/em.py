@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from trueup._base.types import Codes, Floats
+from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning
-from trueup.labels import Labels
-from trueup.noise import _kernels
-from trueup.noise.base import Floats, TableModel, class_states, normalise, vote_shares
+from trueup.noise.base import TableModel, class_states, normalise, vote_shares
+from trueup.noise.kernels import reference as _kernels
 
 __all__ = ["EMResult", "expectation_maximisation", "fit_matrices"]
 
@@ -36,7 +36,7 @@ def expectation_maximisation(
     start: Floats,
     maximise: Maximise,
     *,
-    state_class: npt.NDArray[np.int32],
+    state_class: Codes,
     max_iter: int,
     tol: float,
     name: str,

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
-from trueup._validation import check_choice, check_distribution, check_integer, check_number
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import check_choice, check_distribution, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning
-from trueup.labels import Labels
-from trueup.noise.base import Floats, NoiseModel, Positions, normalise, symmetric_votes, vote_shares, with_gold
-from trueup.noise.identifiability import warn_if_unidentifiable
+from trueup.noise.base import NoiseModel, normalise, symmetric_votes, vote_shares, warn_if_unidentifiable, with_gold
 
 __all__ = ["GLAD"]
 

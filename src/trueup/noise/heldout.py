@@ -11,16 +11,16 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup._assemble import vote_matrix
-from trueup._validation import RandomState, as_generator, check_integer
+from trueup._base.types import Positions
+from trueup._base.validation import RandomState, as_generator, check_integer
+from trueup.data.building import vote_matrix
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, TrueupWarning
-from trueup.labels import Labels
 from trueup.noise.base import NoiseModel
 
 __all__ = ["Fold", "best_of", "heldout_scores", "is_splittable", "split_votes"]
 
 _Model = TypeVar("_Model", bound=NoiseModel)
-Positions = npt.NDArray[np.int64]
 
 
 def is_splittable(labels: Labels) -> bool:

@@ -15,14 +15,13 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import log_expit, logsumexp
 
-from trueup._validation import preview
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter
-from trueup.noise.convergence import effective_draws
+from trueup.noise.diagnostics import effective_draws
 
 __all__ = ["CoefficientDraws", "CoefficientState", "LogLinearPrior"]
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
 
 _NEWTON_STEPS = 30
 _SETTLED = 1e-3  # rise of the log-posterior in a step

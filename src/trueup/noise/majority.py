@@ -6,9 +6,10 @@ from typing import Literal, Self
 
 import numpy as np
 
-from trueup._validation import check_choice, check_number
-from trueup.labels import Labels
-from trueup.noise.base import Floats, TableModel, from_table, normalise, vote_shares, with_gold
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_number
+from trueup.data.labels import Labels
+from trueup.noise.base import TableModel, from_table, normalise, vote_shares, with_gold
 
 __all__ = ["Majority"]
 

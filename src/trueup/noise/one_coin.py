@@ -6,11 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from trueup._validation import check_integer, check_number
-from trueup.labels import Labels
-from trueup.noise.base import Floats, TableModel, as_table, normalise
+from trueup._base.types import Floats
+from trueup._base.validation import check_integer, check_number
+from trueup.data.labels import Labels
+from trueup.noise.base import TableModel, as_table, normalise, warn_if_unidentifiable
 from trueup.noise.em import fit_matrices
-from trueup.noise.identifiability import warn_if_unidentifiable
 
 __all__ = ["OneCoin"]
 

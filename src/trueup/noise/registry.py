@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup._validation import check_choice
+from trueup._base.validation import check_choice
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.labels import Labels
 from trueup.noise.auto import choose
 from trueup.noise.base import NoiseModel
 from trueup.noise.dawid_skene import DawidSkene

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from trueup.noise.base import Floats, normalise
+from trueup._base.types import Codes, Floats
+from trueup.noise.base import normalise
 
 __all__ = ["ClusterSampler", "DawidSkeneSampler", "OneCoinSampler", "Sampler"]
 
-Integers = npt.NDArray[np.int32]
 # labels, is_extra, pooled rows, strengths, prior parameters, whether pooled rows and strengths are drawn
 CompiledParameters = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], Floats, Floats, Floats, bool]
 _TINY = 1e-300
@@ -27,7 +27,7 @@ class Sampler(ABC):
 
     table: Floats
     weights: Floats
-    labels: Integers
+    labels: Codes
 
     def __init__(self, n_labelers: int, n_classes: int, n_answers: int) -> None:
         self.n_labelers, self.n_classes, self.n_answers = n_labelers, n_classes, n_answers

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
+from math import comb
 from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp, psi
 
-from trueup._validation import check_choice, check_integer, check_number
-from trueup.labels import Labels
-from trueup.noise import _kernels
-from trueup.noise._lattice import learn_shape, polya_weights, simplex_lattice
-from trueup.noise.base import Floats, NoiseModel, as_table, normalise, rows_for
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_choice, check_integer, check_number
+from trueup.data.labels import Labels
+from trueup.noise.base import NoiseModel, as_table, normalise, rows_for, warn_if_unidentifiable
 from trueup.noise.dawid_skene import Pooling, check_pooling
 from trueup.noise.em import EMResult, expectation_maximisation
-from trueup.noise.identifiability import warn_if_unidentifiable
+from trueup.noise.kernels import reference as _kernels
 
-__all__ = ["SoftTruth", "labeler_spread"]
+__all__ = ["SoftTruth", "labeler_spread", "learn_shape", "polya_weights", "simplex_lattice"]
 
 _EVEN = 1.4  # on twelve points, the ends among them, this spreads as much as the uniform distribution on [0, 1]
 _PRIOR_ITEMS = 5.0  # of the even shape; they decide where votes cannot tell
@@ -266,7 +267,7 @@ class _Stage:
         return np.asarray(self.table.reshape(-1, self.table.shape[2]) @ self.lattice.T)
 
 
-def _corners(lattice: Floats) -> npt.NDArray[np.int32]:
+def _corners(lattice: Floats) -> Codes:
     """The class of each state that is wholly of one; the others get a class that no gold item has."""
     states = np.where(lattice.max(axis=1) == 1, lattice.argmax(axis=1), lattice.shape[1])
     return np.asarray(states, dtype=np.int32)
@@ -364,3 +365,87 @@ def labeler_spread(labels: Labels, pooled: Floats, lattice: Floats, weights: Flo
     found = float(((residuals**2).sum(axis=1) - own_residuals).sum())
     wanted = float(weight @ ((products**2).sum(axis=1) - own_products))
     return max(found, 0.0) / wanted if wanted > 0 else 0.0
+
+
+_MOST_STATES = 60
+_MOST_PAIRS = 465  # of classes, each with itself too, where an item can be only half and half
+_FINEST = 11  # for two classes twelve states, which fill vectors of the processor
+_SHAPES = (1e-6, 1e3)
+
+
+@lru_cache(maxsize=32)
+def simplex_lattice(n_classes: int) -> Floats:
+    """All class probabilities that are multiples of 1/m, shape (n_states, n_classes); the corners are among them.
+
+    m is 11, or less where that would be more than 60 states, but 2 up to 30 classes. With more classes than that only
+    the corners are left.
+
+    Examples
+    --------
+    >>> simplex_lattice(2).shape, simplex_lattice(3).shape, simplex_lattice(10).shape
+    ((12, 2), (55, 3), (55, 10))
+    >>> simplex_lattice(30).shape, simplex_lattice(31).shape
+    ((465, 30), (31, 31))
+    """
+    finest = _FINEST
+    while finest > 1 and comb(finest + n_classes - 1, finest) > (_MOST_STATES if finest > 2 else _MOST_PAIRS):
+        finest -= 1
+    states = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(n_classes - 1):  # each class takes up to what the ones before it have left
+        left = finest - states.sum(axis=1)
+        taken = np.concatenate([np.arange(most + 1) for most in left])
+        states = np.column_stack([np.repeat(states, left + 1, axis=0), taken])
+    states = np.column_stack([states, finest - states.sum(axis=1)])
+    lattice = states[::-1] / finest  # the first state is the first class
+    lattice.flags.writeable = False  # it is shared by all who ask
+    return lattice
+
+
+def polya_weights(lattice: Floats, shape: Floats) -> Floats:
+    r"""The Dirichlet–multinomial (Pólya) distribution on a lattice.
+
+    .. math:: w_g \propto \prod_y \frac{\Gamma(k_{gy} + \alpha_y)}{k_{gy}!\,\Gamma(\alpha_y)}, \qquad k_g = m \rho_g
+
+    It is a Dirichlet distribution made discrete: uniform for a shape of ones, all at the corners as the shape goes to
+    zero, and its mean is the normalised shape.
+
+    Parameters
+    ----------
+    lattice : array of shape (n_states, n_classes)
+    shape : array of shape (n_classes,)
+
+    Examples
+    --------
+    >>> polya_weights(simplex_lattice(2), np.array([1.0, 1.0])).round(3)[:3]
+    array([0.083, 0.083, 0.083])
+    """
+    counts = _counts(lattice)
+    log_weights = (gammaln(counts + shape) - gammaln(counts + 1)).sum(axis=1)
+    return normalise(np.exp(log_weights - log_weights.max()))
+
+
+def learn_shape(lattice: Floats, state_counts: Floats, shape: Floats) -> Floats:
+    """One step of Minka's fixed point for the shape, given how many items are in each state; never less likely.
+
+    Parameters
+    ----------
+    lattice : array of shape (n_states, n_classes)
+    state_counts : array of shape (n_states,)
+    shape : array of shape (n_classes,)
+
+    Examples
+    --------
+    >>> lattice, shape = simplex_lattice(2), np.array([1.0, 3.0])
+    >>> learn_shape(lattice, polya_weights(lattice, shape), shape).round(6)  # what is right stays
+    array([1., 3.])
+    """
+    counts = _counts(lattice)
+    rise = state_counts @ (psi(counts + shape) - psi(shape))
+    total = shape.sum()
+    fall = state_counts.sum() * (psi(counts[0].sum() + total) - psi(total))
+    return np.asarray(np.clip(shape * rise / max(float(fall), 1e-12), *_SHAPES))
+
+
+def _counts(lattice: Floats) -> Floats:
+    """Multiples of 1/m as the integers they are; the least step is 1/m."""
+    return np.asarray(np.round(lattice / lattice[lattice > 0].min()))

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
 
-from trueup._validation import RandomState, as_generator, check_integer, check_number
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import RandomState, as_generator, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.exceptions import TrueupWarning
-from trueup.labels import Labels
-from trueup.noise import _kernels
-from trueup.noise.base import Floats, NoiseModel, as_table, from_table, normalise, rows_for, vote_shares
+from trueup.noise.base import NoiseModel, as_table, from_table, normalise, rows_for, vote_shares, warn_if_unidentifiable
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.em import EMResult, expectation_maximisation
-from trueup.noise.identifiability import warn_if_unidentifiable
+from trueup.noise.kernels import reference as _kernels
 
 __all__ = ["Subtypes", "subtype_states"]
 
@@ -186,7 +186,7 @@ class Subtypes(NoiseModel):
         return np.asarray(np.einsum("ns,nsa->na", states[item], self.state_confusion_for(labels)[labeler]))
 
 
-def subtype_states(n_classes: int, n_subtypes: int) -> npt.NDArray[np.int32]:
+def subtype_states(n_classes: int, n_subtypes: int) -> Codes:
     """The class of each state; the subtypes of a class lie together."""
     return np.repeat(np.arange(n_classes, dtype=np.int32), n_subtypes)
 

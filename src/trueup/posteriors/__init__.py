@@ -1,12 +1,17 @@
 """The shapes an answer comes in: every answer is an `Estimate`."""
 
-from trueup.posteriors.continuous import ContinuousEstimate, beta_estimate, normal_estimate
-from trueup.posteriors.discrete import DiscreteEstimate
-from trueup.posteriors.drawn import DrawnEstimate
+from trueup.posteriors.atoms import DiscreteEstimate, DrawnEstimate
+from trueup.posteriors.continuous import (
+    ContinuousEstimate,
+    GridEstimate,
+    beta_estimate,
+    jeffreys,
+    jeffreys_estimate,
+    normal_estimate,
+    wald,
+    wilson,
+)
 from trueup.posteriors.estimate import Estimate, IntervalKind
-from trueup.posteriors.geometric_median import geometric_median
-from trueup.posteriors.grid import GridEstimate
-from trueup.posteriors.intervals import jeffreys, jeffreys_estimate, wald, wilson
 from trueup.posteriors.joint_densities import pr_density, roc_density
 from trueup.posteriors.mixture import MixtureEstimate, mixture_estimate
 from trueup.posteriors.normal_ratio import normal_ratio, normal_ratio_density, normal_ratio_mean
@@ -16,7 +21,7 @@ from trueup.posteriors.poisson_binomial import (
     poisson_binomial_pmf,
     two_counts_estimate,
 )
-from trueup.posteriors.regions import HighestDensityRegion, JointEstimate
+from trueup.posteriors.regions import HighestDensityRegion, JointEstimate, geometric_median
 
 __all__ = [
     "ContinuousEstimate",

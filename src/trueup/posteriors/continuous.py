@@ -7,16 +7,26 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
-from trueup._validation import check_number
+from trueup._base.types import Floats
+from trueup._base.validation import check_level, check_number, preview
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors._quantile_search import shortest_quantile_interval
-from trueup.posteriors.discrete import DiscreteEstimate
-from trueup.posteriors.estimate import Array, Estimate
+from trueup.posteriors.atoms import DiscreteEstimate
+from trueup.posteriors.estimate import Estimate, shortest_quantile_interval
 
-__all__ = ["ContinuousEstimate", "beta_estimate", "normal_estimate"]
+__all__ = [
+    "ContinuousEstimate",
+    "GridEstimate",
+    "beta_estimate",
+    "jeffreys",
+    "jeffreys_estimate",
+    "normal_estimate",
+    "wald",
+    "wilson",
+]
 
 _NEGLIGIBLE = 1e-14  # mass outside the bounds that changes no moment
 
@@ -79,11 +89,11 @@ class ContinuousEstimate(Estimate):
     _upper: bool
     _inside: float
 
-    def _pdf(self, x: Array) -> Array:
+    def _pdf(self, x: Floats) -> Floats:
         within = (x >= self.bounds[0]) & (x <= self.bounds[1])
         return np.where(within, np.asarray(self.distribution.pdf(x)) / self._inside, 0.0)
 
-    def _cdf(self, x: Array) -> Array:
+    def _cdf(self, x: Floats) -> Floats:
         x = np.clip(x, *self.bounds)
         if self._upper:
             share = 1 - (np.asarray(self.distribution.sf(x)) - self._above) / self._inside
@@ -91,7 +101,7 @@ class ContinuousEstimate(Estimate):
             share = (np.asarray(self.distribution.cdf(x)) - self._below) / self._inside
         return np.clip(share, 0.0, 1.0)
 
-    def _ppf(self, q: Array) -> Array:
+    def _ppf(self, q: Floats) -> Floats:
         if self._upper:
             x = self.distribution.isf(self._above + (1 - q) * self._inside)
         else:
@@ -163,3 +173,174 @@ def beta_estimate(a: float, b: float, *, name: str | None = None) -> ContinuousE
     a = check_number(a, name="a", low=0.0, strict=True)
     b = check_number(b, name="b", low=0.0, strict=True)
     return ContinuousEstimate(stats.beta(a, b), name=name)
+
+
+class GridEstimate(Estimate):
+    """A density known at the points of a grid and taken as linear between them.
+
+    Mean, standard deviation, cdf and quantiles are exact for that broken line, so they agree with each other.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+        Increasing, within the bounds; need not be even.
+    density : array of shape (n,)
+        Need not be normalised.
+    bounds, name, undefined
+        As for `Estimate`.
+
+    Examples
+    --------
+    >>> e = GridEstimate([0.0, 1.0], [0.0, 1.0])
+    >>> round(e.mean, 4), round(e.median, 4), e.mode
+    (0.6667, 0.7071, 1.0)
+    """
+
+    x: Floats
+    density: Floats
+    _upto: Floats
+
+    def __init__(
+        self,
+        x: npt.ArrayLike,
+        density: npt.ArrayLike,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str | None = None,
+        undefined: float = 0.0,
+    ) -> None:
+        super().__init__(bounds=bounds, name=name, undefined=undefined)
+        grid = np.array(x, dtype=float).ravel()
+        height = np.array(density, dtype=float).ravel()
+        if grid.shape != height.shape or len(grid) < 2:
+            raise InvalidParameter(
+                f"x and density must have the same length of at least 2, got {len(grid)} and {len(height)}"
+            )
+        if not (np.diff(grid) > 0).all() or grid[0] < self.bounds[0] or grid[-1] > self.bounds[1]:
+            low, high = self.bounds
+            raise InvalidParameter(f"x must increase within the bounds ({low:g}, {high:g}), got {preview(grid)}")
+        if not np.isfinite(height).all() or (height < 0).any() or not (height > 0).any():
+            raise InvalidParameter(
+                f"density must be finite, not negative and somewhere positive, got {preview(height)}"
+            )
+        height = height / height.max()  # a density may be so high or low that the sum over- or underflows
+        mass = np.diff(grid) * (height[1:] + height[:-1]) / 2
+        total = mass.sum()
+        upto = np.concatenate([[0.0], np.cumsum(mass / total)])
+        self._set(x=grid, density=height / total, _upto=upto / upto[-1])
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        # Centred at the peak, so that a narrow density far from zero keeps its digits.
+        center = float(self.x[np.argmax(self.density)])
+        a, b = self.x[:-1] - center, self.x[1:] - center
+        da, db = self.density[:-1], self.density[1:]
+        first = float(((b - a) * (a * (2 * da + db) + b * (da + 2 * db))).sum() / 6)
+        second = float(((b - a) * (da * (3 * a**2 + 2 * a * b + b**2) + db * (a**2 + 2 * a * b + 3 * b**2))).sum() / 12)
+        return center + first, math.sqrt(max(second - first**2, 0.0))
+
+    @property
+    def mean(self) -> float:
+        """The posterior mean."""
+        return self._moments[0]
+
+    @property
+    def std(self) -> float:
+        """The posterior standard deviation."""
+        return self._moments[1]
+
+    @property
+    def mode(self) -> float:
+        """The most probable value."""
+        return float(self.x[np.argmax(self.density)])
+
+    def _pdf(self, x: Floats) -> Floats:
+        return np.interp(x, self.x, self.density, left=0.0, right=0.0)
+
+    def _cdf(self, x: Floats) -> Floats:
+        inside = np.clip(x, self.x[0], self.x[-1])
+        cell = np.clip(np.searchsorted(self.x, inside, side="right") - 1, 0, len(self.x) - 2)
+        step = inside - self.x[cell]
+        return np.clip(self._upto[cell] + step * (self.density[cell] + self._pdf(inside)) / 2, 0.0, 1.0)
+
+    def _ppf(self, q: Floats) -> Floats:
+        cell = np.clip(np.searchsorted(self._upto, q, side="left") - 1, 0, len(self.x) - 2)
+        rest = np.maximum(q - self._upto[cell], 0.0)
+        width = self.x[cell + 1] - self.x[cell]
+        start = self.density[cell]
+        slope = (self.density[cell + 1] - start) / width
+        # Root of slope/2 t² + start t = rest, in the form that does not cancel.
+        root = start + np.sqrt(np.maximum(start**2 + 2 * slope * rest, 0.0))
+        step = np.divide(2 * rest, root, out=np.zeros(np.shape(q)), where=root > 0)
+        return np.asarray(self.x[cell] + np.minimum(step, width))
+
+    def _hdi(self, level: float) -> tuple[float, float]:
+        return shortest_quantile_interval(self._ppf, level)
+
+
+def _check_counts(successes: float, n: float) -> tuple[float, float]:
+    n = check_number(n, name="n", low=0.0)
+    successes = check_number(successes, name="successes", low=0.0)
+    if successes > n:
+        raise InvalidParameter(f"successes must not exceed n, got {successes:g} of {n:g}")
+    return successes, n
+
+
+def wald(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """The interval p̂ ± z√(p̂(1−p̂)/n), clipped to [0, 1]; too narrow for small n and for p̂ near 0 or 1.
+
+    Examples
+    --------
+    >>> tuple(round(end, 4) for end in wald(8, 10))
+    (0.5521, 1.0)
+    """
+    successes, n = _check_counts(successes, n)
+    z = float(stats.norm.isf((1 - check_level(level)) / 2))
+    if n == 0:
+        return math.nan, math.nan
+    share = successes / n
+    half = z * math.sqrt(share * (1 - share) / n)
+    return max(share - half, 0.0), min(share + half, 1.0)
+
+
+def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval; (0, 1) when nothing was counted.
+
+    Examples
+    --------
+    >>> tuple(round(end, 4) for end in wilson(8, 10))
+    (0.4902, 0.9433)
+    """
+    successes, n = _check_counts(successes, n)
+    z2 = float(stats.norm.isf((1 - check_level(level)) / 2)) ** 2
+    if n == 0:
+        return 0.0, 1.0
+    center = (successes + z2 / 2) / (n + z2)
+    half = math.sqrt(z2) / (n + z2) * math.sqrt(successes * (n - successes) / n + z2 / 4)
+    low = 0.0 if successes == 0 else max(center - half, 0.0)
+    high = 1.0 if successes == n else min(center + half, 1.0)
+    return low, high
+
+
+def jeffreys(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Equal-tailed interval of the Jeffreys posterior, reaching 0 (or 1) when no (or every) trial succeeded.
+
+    References
+    ----------
+    Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion. Statistical Science 16.
+    """
+    successes, n = _check_counts(successes, n)
+    low, high = jeffreys_estimate(successes, n).interval(level, kind="equal")
+    return 0.0 if successes == 0 else low, 1.0 if successes == n else high
+
+
+def jeffreys_estimate(successes: float, n: float, *, name: str | None = None) -> ContinuousEstimate:
+    """The Beta(successes + ½, failures + ½) posterior of a share.
+
+    Examples
+    --------
+    >>> jeffreys_estimate(80, 100, name="accuracy")
+    Estimate(accuracy: 0.797, 95% interval 0.718 to 0.873)
+    """
+    successes, n = _check_counts(successes, n)
+    return beta_estimate(successes + 0.5, n - successes + 0.5, name=name)

@@ -5,19 +5,33 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Literal, NoReturn, Self, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, overload
 
 import numpy as np
 import numpy.typing as npt
+from scipy.integrate import trapezoid
 
-from trueup._validation import RandomState, as_generator, check_choice, check_integer, check_level
+from trueup._base.optional import require
+from trueup._base.types import Floats
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors._plotting import draw_estimate
 
-__all__ = ["Estimate", "IntervalKind"]
+if TYPE_CHECKING:
+    pass
 
-Array = npt.NDArray[np.float64]
+
+__all__ = [
+    "Estimate",
+    "IntervalKind",
+    "bounded_kde",
+    "fold",
+    "linear_bins",
+    "shortest_quantile_interval",
+    "shortest_tail",
+    "silverman",
+]
+
 Many = Sequence[float] | npt.NDArray[Any]
 IntervalKind = Literal["hdi", "equal"]
 _KINDS: tuple[IntervalKind, ...] = ("hdi", "equal")
@@ -90,18 +104,18 @@ class Estimate(ABC):
         """The posterior standard deviation."""
 
     @abstractmethod
-    def _pdf(self, x: Array) -> Array: ...
+    def _pdf(self, x: Floats) -> Floats: ...
 
     @abstractmethod
-    def _cdf(self, x: Array) -> Array: ...
+    def _cdf(self, x: Floats) -> Floats: ...
 
     @abstractmethod
-    def _ppf(self, q: Array) -> Array: ...
+    def _ppf(self, q: Floats) -> Floats: ...
 
     @abstractmethod
     def _hdi(self, level: float) -> tuple[float, float]: ...
 
-    def _cdf_left(self, x: Array) -> Array:
+    def _cdf_left(self, x: Floats) -> Floats:
         """P(M < x); differs from the cdf only where single values have mass."""
         return self._cdf(x)
 
@@ -132,24 +146,24 @@ class Estimate(ABC):
     @overload
     def pdf(self, x: float) -> float: ...
     @overload
-    def pdf(self, x: Many) -> Array: ...
-    def pdf(self, x: float | Many) -> float | Array:
+    def pdf(self, x: Many) -> Floats: ...
+    def pdf(self, x: float | Many) -> float | Floats:
         """The density at `x`; for an exact discrete distribution the probability of `x` itself."""
         return _plain(self._pdf(np.asarray(x, dtype=float)))
 
     @overload
     def cdf(self, x: float) -> float: ...
     @overload
-    def cdf(self, x: Many) -> Array: ...
-    def cdf(self, x: float | Many) -> float | Array:
+    def cdf(self, x: Many) -> Floats: ...
+    def cdf(self, x: float | Many) -> float | Floats:
         """P(M ≤ x)."""
         return _plain(self._cdf(np.asarray(x, dtype=float)))
 
     @overload
     def ppf(self, q: float) -> float: ...
     @overload
-    def ppf(self, q: Many) -> Array: ...
-    def ppf(self, q: float | Many) -> float | Array:
+    def ppf(self, q: Many) -> Floats: ...
+    def ppf(self, q: float | Many) -> float | Floats:
         """The quantile: the smallest x with P(M ≤ x) ≥ q."""
         shares = np.asarray(q, dtype=float)
         if not ((shares >= 0) & (shares <= 1)).all():
@@ -164,7 +178,7 @@ class Estimate(ABC):
         """P(M < x)."""
         return float(self._cdf_left(np.array(float(x))))
 
-    def draws(self, n: int, random_state: RandomState = None) -> Array:
+    def draws(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` independent draws from the distribution."""
         rng = as_generator(random_state)
         return self._ppf(rng.random(check_integer(n, name="n", low=0)))
@@ -215,6 +229,133 @@ def _json_number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _plain(values: Array) -> float | Array:
+def _plain(values: Floats) -> float | Floats:
     """A number for a number, an array for an array."""
     return float(values) if np.ndim(values) == 0 else values
+
+
+_COLOR = "#1f5a93"
+_MOST_BARS = 200  # more atoms than this are better shown as a line
+
+
+def new_axes(ax: Any, *, purpose: str) -> Any:
+    """The given axes, or those of a new figure."""
+    pyplot = require("matplotlib.pyplot", purpose=purpose)
+    return pyplot.subplots()[1] if ax is None else ax
+
+
+def draw_estimate(estimate: Estimate, *, ax: Any, level: float) -> Any:
+    """Draw the density (or the probabilities), the mean and the interval of an estimate."""
+    ax = new_axes(ax, purpose="Estimate.plot()")
+    ax.set_xlabel(estimate.name or "value")
+    ax.set_yticks([])
+    if not math.isnan(estimate.std):
+        _draw_distribution(estimate, ax, level)
+    if not math.isnan(estimate.mean):
+        ax.axvline(estimate.mean, color=_COLOR, linestyle="--", linewidth=1, label=f"mean {estimate.mean:.3g}")
+        ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def _draw_distribution(estimate: Estimate, ax: Any, level: float) -> None:
+    low, high = estimate.interval(level)
+    label = f"{level:.0%} interval {low:.3g} to {high:.3g}"
+    atoms = getattr(estimate, "support", None)
+    if estimate.std == 0 or (atoms is not None and len(atoms) <= _MOST_BARS):
+        x = np.array([estimate.mean]) if atoms is None else atoms
+        height = np.ones(1) if atoms is None else estimate.pdf(x)
+        inside = (x >= low) & (x <= high)
+        ax.vlines(x[~inside], 0, height[~inside], color=_COLOR, alpha=0.35, linewidth=2)
+        ax.vlines(x[inside], 0, height[inside], color=_COLOR, linewidth=2, label=label)
+        return
+    ends = estimate.ppf([0.0005, 0.9995])
+    x = np.unique(np.concatenate([np.linspace(ends[0], ends[1], 400), [low, high]]))
+    smoothed = getattr(estimate, "smoothed", None)  # many atoms are shown as the density that they come near to
+    height = estimate.pdf(x) if smoothed is None else np.interp(x, *smoothed())
+    ax.plot(x, height, color=_COLOR, linewidth=1.5)
+    inside = (x >= low) & (x <= high)
+    ax.fill_between(x[inside], height[inside], color=_COLOR, alpha=0.25, linewidth=0, label=label)
+    ax.set_ylim(bottom=0)
+
+
+def shortest_tail(ppf: Callable[[Floats], Floats], level: float) -> float:
+    """The mass q left below the shortest interval: the one that minimises ``ppf(q + level) - ppf(q)``.
+
+    A scan finds the valley, so that a second, shallower one does no harm; finer scans around it find its bottom.
+    Each is one call of `ppf`.
+    """
+    tails = np.linspace(0.0, 1.0 - level, 201)
+    tail = 0.0
+    for _ in range(4):
+        low, high = np.split(ppf(np.concatenate([tails, np.minimum(tails + level, 1.0)])), 2)
+        best = int(np.argmin(high - low))
+        tail = float(tails[best])
+        tails = np.linspace(tails[max(best - 1, 0)], tails[min(best + 1, len(tails) - 1)], 41)
+    return tail
+
+
+def shortest_quantile_interval(ppf: Callable[[Floats], Floats], level: float) -> tuple[float, float]:
+    """The shortest interval of this level; for a density with one peak that is the highest-density interval."""
+    tail = shortest_tail(ppf, level)
+    low, high = ppf(np.array([tail, min(tail + level, 1.0)]))
+    return float(low), float(high)
+
+
+_REACH = 4.0  # a Gaussian kernel is cut off here, in bandwidths
+_MOST_BINS = 1 << 16
+
+
+def silverman(x: Floats, p: Floats, n_draws: float) -> float:
+    """Silverman's bandwidth for sorted distinct values `x` with weights `p`."""
+    std = float(np.sqrt(p @ (x - p @ x) ** 2))
+    quartiles = x[np.minimum(np.searchsorted(np.cumsum(p), [0.25, 0.75]), len(x) - 1)]
+    # On a coarse lattice the quartiles may coincide; then only the standard deviation tells the spread.
+    spread = min(std, float(quartiles[1] - quartiles[0]) / 1.34) or std
+    return 0.9 * spread / math.pow(n_draws, 0.2)
+
+
+def linear_bins(x: Floats, p: Floats, grid: Floats) -> Floats:
+    """Share the weight of each value between its two neighbours on an even grid."""
+    position = (x - grid[0]) / (grid[1] - grid[0])
+    left = np.clip(np.floor(position).astype(np.intp), 0, len(grid) - 2)
+    right_share = np.clip(position - left, 0.0, 1.0)
+    mass = np.bincount(left, weights=p * (1 - right_share), minlength=len(grid))
+    return np.asarray(mass + np.bincount(left + 1, weights=p * right_share, minlength=len(grid)), dtype=float)
+
+
+def fold(full: Floats, margin: int) -> Floats:
+    """Reflect what lies in the margins on both sides of the first axis back into the middle."""
+    inside = full[margin : len(full) - margin].copy()
+    reach = min(margin + 1, len(inside))
+    inside[:reach] += full[margin::-1][:reach]
+    inside[len(inside) - reach :] += full[len(full) - margin - 1 :][:reach][::-1]
+    return inside
+
+
+def bounded_kde(x: Floats, p: Floats, n_draws: float, bounds: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Density on a grid, with the mass that leaks over a bound reflected back.
+
+    Parameters
+    ----------
+    x, p : arrays of shape (n,)
+        Sorted distinct values, at least two, and their weights, summing to 1.
+    n_draws : float
+        The (effective) number of draws behind them; it sets the bandwidth.
+    bounds : (float, float)
+        Where the density ends.
+
+    Returns
+    -------
+    grid, density : arrays of shape (n_grid,)
+    """
+    width = max(silverman(x, p, n_draws), 1e-9 * float(x[-1] - x[0]))
+    low = max(bounds[0], float(x[0]) - _REACH * width)
+    high = min(bounds[1], float(x[-1]) + _REACH * width)
+    n_grid = int(np.clip(np.ceil((high - low) / (width / 4)), 256, _MOST_BINS))
+    grid = np.linspace(low, high, n_grid)
+    step = grid[1] - grid[0]
+    width = max(width, float(step))
+    margin = int(np.ceil(_REACH * width / step))
+    kernel = np.exp(-0.5 * (np.arange(-margin, margin + 1) * step / width) ** 2)
+    density = fold(np.convolve(linear_bins(x, p, grid), kernel), margin)
+    return grid, density / trapezoid(density, grid)

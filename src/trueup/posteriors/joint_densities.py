@@ -7,17 +7,17 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_number
-from trueup.posteriors.estimate import Array
+from trueup._base.types import Floats
+from trueup._base.validation import check_number
 
 __all__ = ["pr_density", "roc_density"]
 
 
-def _normal_pdf(x: Array, mean: float, sd: float) -> Array:
+def _normal_pdf(x: Floats, mean: float, sd: float) -> Floats:
     return np.asarray(np.exp(-0.5 * ((x - mean) / sd) ** 2) / (sd * math.sqrt(2 * math.pi)))
 
 
-def _density_uv(u: Array, v: Array, mu_u: float, sd_u: float, mu_v: float, sd_v: float) -> Array:
+def _density_uv(u: Floats, v: Floats, mu_u: float, sd_u: float, mu_v: float, sd_v: float) -> Floats:
     sd_u = check_number(sd_u, name="sd_u", low=0.0, strict=True)
     sd_v = check_number(sd_v, name="sd_v", low=0.0, strict=True)
     return _normal_pdf(u, mu_u, sd_u) * _normal_pdf(v, mu_v, sd_v)
@@ -31,7 +31,7 @@ def roc_density(
     sd_u: float,
     mu_v: float,
     sd_v: float,
-) -> Array:
+) -> Floats:
     """Joint density of detection rate and false-alarm rate (eq. 17).
 
     Parameters
@@ -66,7 +66,7 @@ def pr_density(
     sd_u: float,
     mu_v: float,
     sd_v: float,
-) -> Array:
+) -> Floats:
     """Joint density of precision and recall (eq. 18).
 
     Parameters

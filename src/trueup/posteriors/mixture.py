@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import RandomState, as_generator, check_integer, preview
+from trueup._base.types import Floats
+from trueup._base.validation import RandomState, as_generator, check_integer, preview
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors._quantile_search import shortest_tail
-from trueup.posteriors.discrete import DiscreteEstimate
-from trueup.posteriors.estimate import Array, Estimate
+from trueup.posteriors.atoms import DiscreteEstimate
+from trueup.posteriors.estimate import Estimate, shortest_tail
 from trueup.posteriors.point import PointEstimate
 
 __all__ = ["MixtureEstimate", "mixture_estimate"]
@@ -21,7 +21,7 @@ __all__ = ["MixtureEstimate", "mixture_estimate"]
 
 def _checked(
     components: Sequence[Estimate], weights: npt.ArrayLike | None
-) -> tuple[list[Estimate], Array, float, tuple[float, float]]:
+) -> tuple[list[Estimate], Floats, float, tuple[float, float]]:
     """The components that say something, their weights given that the metric is defined, what is undefined, bounds."""
     n = len(components)
     share = np.full(n, 1.0) if weights is None else np.array(weights, dtype=float).ravel()
@@ -88,7 +88,7 @@ class MixtureEstimate(Estimate):
     """
 
     components: tuple[Estimate, ...]
-    weights: Array
+    weights: Floats
 
     def __init__(
         self, components: Sequence[Estimate], weights: npt.ArrayLike | None = None, *, name: str | None = None
@@ -97,7 +97,7 @@ class MixtureEstimate(Estimate):
         super().__init__(bounds=bounds, name=name, undefined=undefined)
         self._set(components=tuple(kept), weights=share)
 
-    def _mix(self, values: Sequence[float] | Sequence[Array]) -> Array:
+    def _mix(self, values: Sequence[float] | Sequence[Floats]) -> Floats:
         if not self.components:
             return np.array(math.nan)
         return np.tensordot(self.weights, np.asarray(values), axes=1)
@@ -114,7 +114,7 @@ class MixtureEstimate(Estimate):
         return math.sqrt(float(self._mix([c.std**2 + (c.mean - mean) ** 2 for c in self.components])))
 
     @cached_property
-    def _table(self) -> tuple[Array, Array]:
+    def _table(self) -> tuple[Floats, Floats]:
         """Quantiles of all components, sorted, and the cdf of the mixture there."""
         q = np.linspace(0.0, 1.0, max(4096 // len(self.components), 64))
         x = np.unique(np.concatenate([c._ppf(q) for c in self.components]))
@@ -129,16 +129,16 @@ class MixtureEstimate(Estimate):
         x = np.concatenate([self._table[0], [c.mode for c in self.components]])
         return float(x[np.argmax(self._pdf(x))])
 
-    def _pdf(self, x: Array) -> Array:
+    def _pdf(self, x: Floats) -> Floats:
         return np.broadcast_to(self._mix([c._pdf(x) for c in self.components]), np.shape(x))
 
-    def _cdf(self, x: Array) -> Array:
+    def _cdf(self, x: Floats) -> Floats:
         return np.broadcast_to(self._mix([c._cdf(x) for c in self.components]), np.shape(x))
 
-    def _cdf_left(self, x: Array) -> Array:
+    def _cdf_left(self, x: Floats) -> Floats:
         return np.broadcast_to(self._mix([c._cdf_left(x) for c in self.components]), np.shape(x))
 
-    def _ppf(self, q: Array) -> Array:
+    def _ppf(self, q: Floats) -> Floats:
         if not self.components:
             return np.full(np.shape(q), math.nan)
         # The quantile of a mixture lies between the smallest and the largest quantile of its components.
@@ -162,7 +162,7 @@ class MixtureEstimate(Estimate):
         low, high = self._ppf(np.array([tail, min(tail + level, 1.0)]))
         return float(low), float(high)
 
-    def draws(self, n: int, random_state: RandomState = None) -> Array:
+    def draws(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` independent draws: a component by its weight, then a value from it."""
         rng = as_generator(random_state)
         values = np.full(check_integer(n, name="n", low=0), math.nan)

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import dawsn, erf
 
-from trueup._validation import check_choice, check_number
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_number
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors.discrete import DiscreteEstimate
-from trueup.posteriors.estimate import Array, Estimate
-from trueup.posteriors.grid import GridEstimate
+from trueup.posteriors.atoms import DiscreteEstimate
+from trueup.posteriors.continuous import GridEstimate
+from trueup.posteriors.estimate import Estimate
 
 __all__ = ["normal_ratio", "normal_ratio_density", "normal_ratio_mean"]
 
@@ -63,7 +64,7 @@ def _is_degenerate(sd_z: float, sd_w: float, rho: float) -> bool:
 
 def normal_ratio_density(
     x: npt.ArrayLike, mean_z: float, sd_z: float, mean_w: float, sd_w: float, rho: float = 0.0
-) -> Array:
+) -> Floats:
     """The exact density of Z/W at `x`.
 
     Parameters
@@ -94,7 +95,7 @@ def normal_ratio_density(
     return np.asarray(abs(r) * (math.exp(-(a**2 + b**2) / 2) + bulk) / (math.pi * (1 + t**2)))
 
 
-def _degenerate_density(x: Array, mean_z: float, sd_z: float, mean_w: float, sd_w: float) -> Array:
+def _degenerate_density(x: Floats, mean_z: float, sd_z: float, mean_w: float, sd_w: float) -> Floats:
     """Density of (mean_z + sd_z E)/(mean_w + sd_w E), a monotone function of one standard normal E; sd_w is signed."""
     slope = sd_z - sd_w * x
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -158,7 +159,7 @@ def _grid(
     rho: float,
     bounds: tuple[float, float],
     n_grid: int,
-) -> Array:
+) -> Floats:
     """Points that are dense where the ratio mostly lies (by the delta method) and reach to the bounds."""
     coarse = np.linspace(*bounds, 513)
     if not math.isfinite(center):

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from trueup._validation import RandomState, check_integer
-from trueup.posteriors.estimate import Array, Estimate
+from trueup._base.types import Floats
+from trueup._base.validation import RandomState, check_integer
+from trueup.posteriors.estimate import Estimate
 
 __all__ = ["PointEstimate"]
 
@@ -64,19 +65,19 @@ class PointEstimate(Estimate):
         """Unknown: nan."""
         return math.nan
 
-    def _pdf(self, x: Array) -> Array:
+    def _pdf(self, x: Floats) -> Floats:
         return np.full(np.shape(x), math.nan)
 
-    def _cdf(self, x: Array) -> Array:
+    def _cdf(self, x: Floats) -> Floats:
         return np.full(np.shape(x), math.nan)
 
-    def _ppf(self, q: Array) -> Array:
+    def _ppf(self, q: Floats) -> Floats:
         return np.full(np.shape(q), math.nan)
 
     def _hdi(self, level: float) -> tuple[float, float]:
         return math.nan, math.nan
 
-    def draws(self, n: int, random_state: RandomState = None) -> Array:
+    def draws(self, n: int, random_state: RandomState = None) -> Floats:
         """All nan: the spread is unknown."""
         return np.full(check_integer(n, name="n", low=0), math.nan)
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy import fft
 from scipy.special import ndtr
 
-from trueup._validation import check_number, preview
+from trueup._base.types import Floats
+from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors.discrete import DiscreteEstimate
-from trueup.posteriors.estimate import Array
+from trueup.posteriors.atoms import DiscreteEstimate
 
 __all__ = ["poisson_binomial_estimate", "poisson_binomial_pmf", "two_counts_estimate"]
 
@@ -27,7 +27,7 @@ _TRIM = 1e-15  # mass left out at each end of a lattice of two counts
 _MOST_CELLS = 1 << 22
 
 
-def _chances(p: npt.ArrayLike, name: str) -> Array:
+def _chances(p: npt.ArrayLike, name: str) -> Floats:
     chances = np.asarray(p, dtype=float).ravel()
     if not ((chances >= 0) & (chances <= 1)).all():
         bad = chances[~((chances >= 0) & (chances <= 1))]
@@ -35,7 +35,7 @@ def _chances(p: npt.ArrayLike, name: str) -> Array:
     return chances
 
 
-def poisson_binomial_pmf(p: npt.ArrayLike) -> Array:
+def poisson_binomial_pmf(p: npt.ArrayLike) -> Floats:
     """Probabilities of 0, 1, …, n successes in n independent trials.
 
     The generating polynomials ∏(1 − pᵢ + pᵢ z) are multiplied two by two, all pairs of one length at once, by FFT
@@ -63,7 +63,7 @@ def poisson_binomial_pmf(p: npt.ArrayLike) -> Array:
     return pmf
 
 
-def _multiply_out(p: Array) -> Array:
+def _multiply_out(p: Floats) -> Floats:
     if not len(p):
         return np.ones(1)
     # Trials that cannot succeed fill up to a power of two; they add only zeros, which are cut off at the end.
@@ -76,7 +76,7 @@ def _multiply_out(p: Array) -> Array:
     return np.asarray(pmf / pmf.sum())
 
 
-def _multiply_pairs(a: Array, b: Array) -> Array:
+def _multiply_pairs(a: Floats, b: Floats) -> Floats:
     """Row by row products of polynomials of shape (n, k), of shape (n, 2k − 1)."""
     size = a.shape[1]
     if size <= _DIRECT:
@@ -89,7 +89,7 @@ def _multiply_pairs(a: Array, b: Array) -> Array:
     return np.asarray(fft.irfft(transformed, length, axis=1)[:, : 2 * size - 1])
 
 
-def refined_normal_pmf(p: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], Array]:
+def refined_normal_pmf(p: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], Floats]:
     """The counts within ten standard deviations and their probabilities by the normal law with skewness correction.
 
     P(K ≤ k) ≈ Φ(x) + γ(1 − x²)φ(x)/6 with x = (k + ½ − μ)/σ and γ the skewness; the error falls as 1/σ².
@@ -158,7 +158,7 @@ def poisson_binomial_estimate(
 def two_counts_estimate(
     p_u: npt.ArrayLike,
     p_v: npt.ArrayLike,
-    function: Callable[[Array, Array], npt.ArrayLike],
+    function: Callable[[Floats, Floats], npt.ArrayLike],
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
     name: str | None = None,
@@ -199,7 +199,7 @@ def two_counts_estimate(
     return DiscreteEstimate(np.broadcast_to(values, mass.shape), mass, bounds=bounds, name=name)
 
 
-def _trimmed(pmf: Array) -> tuple[Array, Array]:
+def _trimmed(pmf: Floats) -> tuple[Floats, Floats]:
     """The counts that matter, as floats, and their probabilities."""
     low = int(np.searchsorted(np.cumsum(pmf), _TRIM))
     high = len(pmf) - int(np.searchsorted(np.cumsum(pmf[::-1]), _TRIM))

@@ -9,13 +9,18 @@ After Lam and Stork (2003). Everything takes numbers or arrays, by name.
 - `noisy_labels_per_perfect`, `labeling_policy`, `policy_boundary`, `combined_mislabeling`: what a label is worth
 """
 
-from trueup.rates.bounds import error_bounds
-from trueup.rates.break_even import apparent_break_even, true_break_even
-from trueup.rates.errors import apparent_error, rule_of_thumb, true_error
+from trueup.rates.errors import apparent_error, error_bounds, rule_of_thumb, true_error
 from trueup.rates.estimate import TrueError
 from trueup.rates.matrices import RecoveredConfusion, joint_distribution, recover_confusion
-from trueup.rates.policy import LabelingPolicy, combined_mislabeling, labeling_policy, policy_boundary
-from trueup.rates.worth import noisy_labels_per_perfect
+from trueup.rates.policy import (
+    LabelingPolicy,
+    apparent_break_even,
+    combined_mislabeling,
+    labeling_policy,
+    noisy_labels_per_perfect,
+    policy_boundary,
+    true_break_even,
+)
 
 __all__ = [
     "LabelingPolicy",

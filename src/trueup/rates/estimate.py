@@ -1,4 +1,4 @@
-"""The true error rate, estimated: its value, its truncation, its standard error and its intervals."""
+"""Rates, sizes and matrices at the door: checked, as float arrays, with one sentence where they make no sense."""
 
 from __future__ import annotations
 
@@ -9,17 +9,99 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_choice, check_level
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_integer, check_level, preview
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DiscreteEstimate, Estimate, GridEstimate, PointEstimate
 from trueup.rates import intervals
-from trueup.rates._checks import Array, chance_factor, plain
 
-__all__ = ["IntervalMethod", "TrueError"]
+__all__ = [
+    "Floats",
+    "IntervalMethod",
+    "TrueError",
+    "chance_factor",
+    "check_identified",
+    "check_rate",
+    "check_size",
+    "check_square",
+    "plain",
+]
+
+_ROUNDING = 1e-12
+
+
+def _numbers(values: npt.ArrayLike, name: str, what: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} must be {what}, got {values!r}") from None
+
+
+def check_rate(values: npt.ArrayLike, *, name: str) -> Floats:
+    """A share in [0, 1], or an array of such; a rounding beyond the ends is forgiven."""
+    array = _numbers(values, name, "a rate in [0, 1] or an array of such")
+    wrong = ~((array >= -_ROUNDING) & (array <= 1 + _ROUNDING))
+    if wrong.any():
+        raise InvalidParameter(
+            f"{name} must be a rate in [0, 1], got {preview(array[wrong].ravel())}; divide counts by their total"
+        )
+    return np.clip(array, 0.0, 1.0)
+
+
+def check_size(values: npt.ArrayLike | None, *, name: str, absent: float) -> Floats:
+    """A number of items of at least 1, or an array of such; `absent` stands for None."""
+    if values is None:
+        return np.asarray(absent)
+    array = _numbers(values, name, "a number of items or an array of such")
+    wrong = ~(array >= 1)
+    if wrong.any():
+        raise InvalidParameter(
+            f"{name} must be at least 1, got {preview(array[wrong].ravel())}; leave {name} out if it is not known"
+        )
+    return array
+
+
+def chance_factor(n_classes: int) -> float:
+    """The c of A = e + ε − c e ε: C/(C − 1), two for two classes."""
+    n = check_integer(n_classes, name="n_classes", low=2)
+    return n / (n - 1)
+
+
+def check_identified(mislabeling: Floats, n_classes: int) -> None:
+    """Labels must be better than guessing, ε < (C − 1)/C; the sentence says whose are not."""
+    limit = (n_classes - 1) / n_classes
+    wrong = mislabeling >= limit
+    if not wrong.any():
+        return
+    who = ""
+    if mislabeling.ndim:
+        first = np.argwhere(wrong)[0].tolist()
+        who = f" from labeler {first[0] if len(first) == 1 else tuple(first)}"
+    raise InvalidParameter(
+        f"mislabeling must be below {limit:.4g} for {n_classes} classes, got {float(mislabeling[wrong][0]):.4g}{who}: "
+        "labels no better than guesses carry nothing of the truth, so the rate cannot be identified; "
+        "leave them out, or use error_bounds(dependence='any')"
+    )
+
+
+def check_square(values: npt.ArrayLike, *, name: str) -> Floats:
+    """Matrices of shape (..., C, C) without negative entries, C at least 2."""
+    array = _numbers(values, name, "an array of shape (..., classes, classes)")
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
+        raise InvalidParameter(f"{name} must have the shape (..., classes, classes), got {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise InvalidParameter(f"{name} must hold counts or probabilities, got {preview(array[~(array >= 0)].ravel())}")
+    return array
+
+
+def plain(values: npt.NDArray[np.generic]) -> float | Floats:
+    """A number for a number, an array for an array."""
+    return values.item() if np.ndim(values) == 0 else np.asarray(values)
+
 
 BoolArray = npt.NDArray[np.bool_]
 IntervalMethod = Literal["score", "fieller", "delta", "bootstrap"]
-_METHODS: dict[IntervalMethod, Callable[[Array, Array, Array, Array, float, float], tuple[Array, Array]]] = {
+_METHODS: dict[IntervalMethod, Callable[[Floats, Floats, Floats, Floats, float, float], tuple[Floats, Floats]]] = {
     "score": intervals.score,
     "fieller": intervals.fieller,
     "delta": intervals.delta,
@@ -52,10 +134,10 @@ class TrueError:
     Epidemiology 107.
     """
 
-    apparent: Array
-    mislabeling: Array
-    n: Array
-    n_checked: Array
+    apparent: Floats
+    mislabeling: Floats
+    n: Floats
+    n_checked: Floats
     n_classes: int = 2
 
     @property
@@ -63,17 +145,17 @@ class TrueError:
         return chance_factor(self.n_classes)
 
     @property
-    def raw(self) -> float | Array:
+    def raw(self) -> float | Floats:
         """(Â − ε̂)/(1 − cε̂) as it comes out; negative where fewer labels disagree than ε alone explains."""
         return plain(intervals.raw_error(self.apparent, self.mislabeling, self._c))
 
     @property
-    def value(self) -> float | Array:
+    def value(self) -> float | Floats:
         """The estimate, truncated to [0, 1]."""
         return plain(np.clip(self.raw, 0.0, 1.0))
 
     @property
-    def mean(self) -> float | Array:
+    def mean(self) -> float | Floats:
         """The same as `value`: what other estimates call their number."""
         return self.value
 
@@ -84,12 +166,12 @@ class TrueError:
         return bool(outside) if outside.ndim == 0 else outside
 
     @property
-    def std(self) -> float | Array:
+    def std(self) -> float | Floats:
         """The standard error of the raw estimate by the delta method; nan without `n`."""
         return plain(intervals.standard_error(self.apparent, self.n, self.mislabeling, self.n_checked, self._c))
 
     @property
-    def prob_negative(self) -> float | Array:
+    def prob_negative(self) -> float | Floats:
         """P(A < ε | data), with Jeffreys priors: how surely fewer labels disagree than independence allows.
 
         Near one, the errors of labels and classifier come together, or ε is too large; see `error_bounds`.
@@ -107,7 +189,7 @@ class TrueError:
 
     def interval(
         self, level: float = 0.95, method: IntervalMethod = "score"
-    ) -> tuple[float, float] | tuple[Array, Array]:
+    ) -> tuple[float, float] | tuple[Floats, Floats]:
         """A confidence interval, truncated to [0, 1]; nan without `n`.
 
         Where every rate in [0, 1] is rejected, because Â is far below ε̂, both ends are zero: `prob_negative` and

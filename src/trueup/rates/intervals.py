@@ -6,28 +6,38 @@ other items whose labels were checked. All functions take arrays of one shape; `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from scipy import special, stats
 
-from trueup.rates._checks import Array
-from trueup.rates._roots import crossing
+from trueup._base.types import Floats
 
-__all__ = ["beta_cdf", "beta_density", "bootstrap", "delta", "fieller", "raw_error", "score", "standard_error"]
+__all__ = [
+    "beta_cdf",
+    "beta_density",
+    "bootstrap",
+    "crossing",
+    "delta",
+    "fieller",
+    "raw_error",
+    "score",
+    "standard_error",
+]
 
-Ends = tuple[Array, Array]
+Ends = tuple[Floats, Floats]
 _NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
 _BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
 _TINY = 1e-12
 
 
-def raw_error(apparent: Array, mislabeling: Array, c: float) -> Array:
+def raw_error(apparent: Floats, mislabeling: Floats, c: float) -> Floats:
     """(A − ε)/(1 − cε), which may be negative or above one."""
     return np.asarray((apparent - mislabeling) / (1 - c * mislabeling))
 
 
-def _binomial_variance(rate: Array, n: Array) -> Array:
+def _binomial_variance(rate: Floats, n: Floats) -> Floats:
     """p̂(1−p̂)/n; at a count of zero or of all, where that would claim certainty, with half a count added to both."""
     certain = (rate <= 0) | (rate >= 1)
     with np.errstate(invalid="ignore"):
@@ -35,7 +45,7 @@ def _binomial_variance(rate: Array, n: Array) -> Array:
     return np.asarray(moved * (1 - moved) / n)
 
 
-def standard_error(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float) -> Array:
+def standard_error(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float) -> Floats:
     """Standard error by the delta method.
 
     Var ê = [A(1−A)/n + (1 − ce)² ε(1−ε)/n₀] / (1−cε)².
@@ -45,14 +55,14 @@ def standard_error(apparent: Array, n: Array, mislabeling: Array, n_checked: Arr
     return np.asarray(np.sqrt(spread) / np.abs(1 - c * mislabeling))
 
 
-def delta(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float, level: float) -> Ends:
+def delta(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
     """ê ± z times the standard error, not truncated."""
     half = _z(level) * standard_error(apparent, n, mislabeling, n_checked, c)
     middle = raw_error(apparent, mislabeling, c)
     return middle - half, middle + half
 
 
-def fieller(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float, level: float) -> Ends:
+def fieller(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
     """Fieller's interval of the ratio (Â − ε̂)/(1 − cε̂), not truncated; without an end where 1 − cε̂ may be zero.
 
     All e with (Â − ε̂ − e(1 − cε̂))² ≤ z² [Var Â + (1 − ce)² Var ε̂]: a quadratic inequality in e.
@@ -75,7 +85,7 @@ def fieller(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: 
     )
 
 
-def score(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float, level: float) -> Ends:
+def score(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
     """All e in [0, 1] that a score test does not reject.
 
     Fieller's inequality with the variances at the rates most likely *under e* instead of the observed ones, as
@@ -88,7 +98,7 @@ def score(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: fl
     """
     z = _z(level)
 
-    def statistic(e: Array) -> Array:
+    def statistic(e: Floats) -> Floats:
         eps = _likeliest_mislabeling(e, apparent, n, mislabeling, n_checked, c)
         a = e + eps * (1 - c * e)
         variance = a * (1 - a) / n + (1 - c * e) ** 2 * eps * (1 - eps) / n_checked
@@ -101,8 +111,8 @@ def score(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: fl
 
 
 def _likeliest_mislabeling(
-    e: Array, apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float
-) -> Array:
+    e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float
+) -> Floats:
     """The ε in [0, 1/c] under which Â and ε̂ are most likely if the true error is e.
 
     The log-likelihood is concave in ε. Its derivative times A(1−A)ε(1−ε) is a cubic of the same sign.
@@ -112,7 +122,7 @@ def _likeliest_mislabeling(
     m = np.where(known, 1.0, n_checked)
     total = n + m
 
-    def slope(eps: Array) -> Array:
+    def slope(eps: Floats) -> Floats:
         a = e + eps * u
         cubic = u * n * (apparent - a) * eps * (1 - eps) + m * (mislabeling - eps) * a * (1 - a)
         return np.asarray(cubic / total)
@@ -122,7 +132,7 @@ def _likeliest_mislabeling(
     return np.where(known, mislabeling, found)
 
 
-def bootstrap(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float, level: float) -> Ends:
+def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
     """Percentiles of ê* = (A* − ε*)/(1 − cε*) with A* and ε* from their Jeffreys posteriors, within [0, 1].
 
     A parametric bootstrap that also works for zero counts: A* ~ Beta(nÂ + ½, n(1−Â) + ½), and ε* likewise, given
@@ -138,7 +148,7 @@ def bootstrap(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c
     return low, high
 
 
-def _percentiles(apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float, level: float) -> Ends:
+def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
     nodes = _mislabeling_nodes(mislabeling, n_checked, c)
     zero, one = np.zeros(apparent.shape), np.ones(apparent.shape)
     low, high = (
@@ -148,11 +158,13 @@ def _percentiles(apparent: Array, n: Array, mislabeling: Array, n_checked: Array
     return low, high
 
 
-def _mass_missing(share: float, apparent: Array, n: Array, nodes: tuple[Array, Array], c: float, e: Array) -> Array:
+def _mass_missing(
+    share: float, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float, e: Floats
+) -> Floats:
     return share - _cdf_at(e, apparent, n, nodes, c)
 
 
-def beta_cdf(e: Array, apparent: Array, n: Array, mislabeling: Array, n_checked: Array, c: float) -> Array:
+def beta_cdf(e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float) -> Floats:
     """P(ê* ≤ e) under the draws of `bootstrap`, not restricted to [0, 1]; at e = 0 it is P(A* ≤ ε*)."""
     flat = [np.ravel(v) for v in np.broadcast_arrays(e, apparent, n, mislabeling, n_checked)]
     out = np.empty(flat[0].shape)
@@ -162,7 +174,7 @@ def beta_cdf(e: Array, apparent: Array, n: Array, mislabeling: Array, n_checked:
     return out.reshape(np.broadcast_shapes(np.shape(e), apparent.shape))
 
 
-def beta_density(e: Array, apparent: float, n: float, mislabeling: float, n_checked: float, c: float) -> Array:
+def beta_density(e: Floats, apparent: float, n: float, mislabeling: float, n_checked: float, c: float) -> Floats:
     """The density of ê* at the points `e`: the integral over ε* of f_A(e + ε*(1 − ce))·(1 − cε*)."""
     nodes, weights = _mislabeling_nodes(np.array(mislabeling), np.array(n_checked), c)
     a = nodes + e[:, None] * (1 - c * nodes)
@@ -170,14 +182,14 @@ def beta_density(e: Array, apparent: float, n: float, mislabeling: float, n_chec
     return np.asarray(np.where(np.isfinite(height), height, 0.0) @ weights)
 
 
-def _cdf_at(e: Array, apparent: Array, n: Array, nodes: tuple[Array, Array], c: float) -> Array:
+def _cdf_at(e: Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float) -> Floats:
     eps, weights = nodes
     a = np.clip(eps + e[..., None] * (1 - c * eps), 0.0, 1.0)
     inside = special.betainc((n * apparent + 0.5)[..., None], (n * (1 - apparent) + 0.5)[..., None], a)
     return np.asarray(inside @ weights)
 
 
-def _mislabeling_nodes(mislabeling: Array, n_checked: Array, c: float) -> tuple[Array, Array]:
+def _mislabeling_nodes(mislabeling: Floats, n_checked: Floats, c: float) -> tuple[Floats, Floats]:
     """Values of ε*, shape (..., nodes), and weights, shape (nodes,), that stand for its distribution below 1/c."""
     known = np.isinf(n_checked)
     if known.all():
@@ -191,3 +203,47 @@ def _mislabeling_nodes(mislabeling: Array, n_checked: Array, c: float) -> tuple[
 
 def _z(level: float) -> float:
     return float(stats.norm.isf((1 - level) / 2))
+
+
+_STEPS = 80  # bisection alone would need 40; the method below needs about 10
+
+
+def crossing(function: Callable[[Floats], Floats], low: Floats, high: Floats, *, tolerance: float = 1e-10) -> Floats:
+    """The x in [low, high] where a function falls through zero; an end where it does not.
+
+    `function` takes and gives arrays of one shape, element by element. Where it is not positive at `low` the answer is
+    `low`, where it is not negative at `high` it is `high`.
+
+    References
+    ----------
+    Chandrupatla (1997), A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
+    without using derivatives. Advances in Engineering Software 28.
+    """
+    new, other = np.array(low, dtype=float), np.array(high, dtype=float)
+    f_new, f_other = function(new), function(other)
+    at_low = f_new <= 0
+    at_high = ~at_low & (f_other >= 0)
+    share = np.full(new.shape, 0.5)
+    for _ in range(_STEPS):
+        x = new + share * (other - new)
+        fx = function(x)
+        same = np.sign(fx) == np.sign(f_new)
+        old, f_old = np.where(same, new, other), np.where(same, f_new, f_other)
+        other, f_other = np.where(same, other, new), np.where(same, f_other, f_new)
+        new, f_new = x, fx
+        width = np.abs(new - other)
+        if ((width < tolerance) | (f_new == 0) | at_low | at_high).all():
+            break
+        least = 0.5 * tolerance / np.maximum(width, tolerance)
+        share = np.clip(_next_share(new, other, old, f_new, f_other, f_old), least, 1 - least)
+    inside = np.where(np.abs(f_new) <= np.abs(f_other), new, other)
+    return np.where(at_low, low, np.where(at_high, high, inside))
+
+
+def _next_share(x1: Floats, x2: Floats, x3: Floats, f1: Floats, f2: Floats, f3: Floats) -> Floats:
+    """How far from x1 to x2 to go next: inverse quadratic interpolation where it can be trusted, else one half."""
+    with np.errstate(all="ignore"):
+        xi, phi = (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
+        trusted = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+        step = f1 / (f1 - f2) * f3 / (f3 - f2) - (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f2 - f3)
+    return np.where(trusted & np.isfinite(step), step, 0.5)

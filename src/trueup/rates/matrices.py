@@ -10,14 +10,28 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from trueup._validation import RandomState, as_generator, check_choice, check_distribution, check_integer, check_level
+from trueup._base.types import Floats
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_choice,
+    check_distribution,
+    check_integer,
+    check_level,
+)
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.rates._checks import Array, check_square, plain
-from trueup.rates._inverse import checked_inverse, error_variance, transposed
+from trueup.rates.estimate import check_square, plain
 
-__all__ = ["RecoveredConfusion", "joint_distribution", "recover_confusion"]
+__all__ = [
+    "RecoveredConfusion",
+    "checked_inverse",
+    "error_variance",
+    "joint_distribution",
+    "recover_confusion",
+    "transposed",
+]
 
 _ROUNDING = 1e-9
 _METHODS: tuple[Literal["delta", "bootstrap"], ...] = ("delta", "bootstrap")
@@ -39,18 +53,18 @@ class RecoveredConfusion:
         Checked labels of each true class that L was counted on; inf if L is known.
     """
 
-    joint: Array
-    labeler: Array
-    n: Array
-    n_checked: Array
+    joint: Floats
+    labeler: Floats
+    n: Floats
+    n_checked: Floats
 
     @property
-    def raw(self) -> Array:
+    def raw(self) -> Floats:
         """L⁻ᵀJ, the joint distribution of truth and prediction as it comes out, shape (..., C, C); cells may be < 0."""
         return np.asarray(transposed(np.asarray(np.linalg.inv(self.labeler))) @ self.joint)
 
     @property
-    def truth(self) -> Array:
+    def truth(self) -> Floats:
         """P(y, ŷ): `raw` with negative cells set to zero and the rest scaled to sum to one, shape (..., C, C)."""
         return _truncated(self.raw)
 
@@ -61,33 +75,33 @@ class RecoveredConfusion:
         return bool(below) if below.ndim == 0 else below
 
     @property
-    def prior(self) -> Array:
+    def prior(self) -> Floats:
         """π(y), shape (..., C)."""
         return np.asarray(self.truth.sum(axis=-1))
 
     @property
-    def confusion(self) -> Array:
+    def confusion(self) -> Floats:
         """M[y, ŷ] = P(ŷ | y), shape (..., C, C); a class that does not occur has a row of nan."""
         rows = self.prior[..., None]
         shares = np.divide(self.truth, rows, out=np.full(self.truth.shape, np.nan), where=rows > _ROUNDING)
         return np.asarray(shares)
 
-    def metric(self, name: str) -> float | Array:
+    def metric(self, name: str) -> float | Floats:
         """Any metric by name, such as ``"precision"``, ``"recall:2"``, ``"error_rate"``; classes are 0, 1, …"""
         return plain(self._metric(name)(self.truth))
 
     @property
-    def error(self) -> float | Array:
+    def error(self) -> float | Floats:
         """The true error rate, 1 − trace of `truth`."""
         return self.metric("error_rate")
 
     @property
-    def raw_error(self) -> float | Array:
+    def raw_error(self) -> float | Floats:
         """1 − trace of `raw`, which may be negative."""
         return plain(1 - np.trace(self.raw, axis1=-2, axis2=-1))
 
     @property
-    def error_std(self) -> float | Array:
+    def error_std(self) -> float | Floats:
         """The standard error of `raw_error` by the delta method, with the uncertainty of L; nan without `n`."""
         return plain(np.sqrt(error_variance(self.joint, self.labeler, self.n, self.n_checked)))
 
@@ -98,7 +112,7 @@ class RecoveredConfusion:
         *,
         n_draws: int = 4000,
         random_state: RandomState = 0,
-    ) -> tuple[float, float] | tuple[Array, Array]:
+    ) -> tuple[float, float] | tuple[Floats, Floats]:
         """A confidence interval of the true error rate, truncated to [0, 1]; nan without `n`.
 
         "delta" is `raw_error` ± z times `error_std`; "bootstrap" takes percentiles over draws of J and L from their
@@ -130,7 +144,7 @@ class RecoveredConfusion:
     def _metric(self, name: str) -> Any:
         return get_metric(name, list(range(self.joint.shape[-1])))
 
-    def _draws(self, n_draws: int, random_state: RandomState) -> Array:
+    def _draws(self, n_draws: int, random_state: RandomState) -> Floats:
         """Draws of `raw`, shape (n_draws, ..., C, C), one pseudo-count spread over J and over each row of L."""
         rng, size = as_generator(random_state), check_integer(n_draws, name="n_draws", low=1)
         c = self.joint.shape[-1]
@@ -155,7 +169,7 @@ class RecoveredConfusion:
         return f"RecoveredConfusion({self.joint.shape[-1]} classes, error {self.error:.4f}{interval}{cut})"
 
 
-def joint_distribution(*, confusion: npt.ArrayLike, labeler: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+def joint_distribution(*, confusion: npt.ArrayLike, labeler: npt.ArrayLike, prior: npt.ArrayLike) -> Floats:
     """The shares of label and prediction, J = Lᵀ diag(π) M, if both err independently given the truth.
 
     Parameters
@@ -243,7 +257,7 @@ def recover_confusion(
     )
 
 
-def _as_shares(joint: Array, n: npt.ArrayLike | None) -> tuple[Array, Array]:
+def _as_shares(joint: Floats, n: npt.ArrayLike | None) -> tuple[Floats, Floats]:
     """J as shares, and the number of items behind it."""
     total = joint.sum(axis=(-2, -1))
     if (total <= 0).any():
@@ -257,7 +271,7 @@ def _as_shares(joint: Array, n: npt.ArrayLike | None) -> tuple[Array, Array]:
     return joint / total[..., None, None], np.broadcast_to(sizes, total.shape)
 
 
-def _as_rows(labeler: Array, n_checked: npt.ArrayLike | None) -> tuple[Array, Array]:
+def _as_rows(labeler: Floats, n_checked: npt.ArrayLike | None) -> tuple[Floats, Floats]:
     """L with rows that sum to one, and the number of checked labels behind each."""
     total = labeler.sum(axis=-1)
     if (total <= 0).any():
@@ -279,10 +293,67 @@ def _as_rows(labeler: Array, n_checked: npt.ArrayLike | None) -> tuple[Array, Ar
     return labeler / total[..., None], np.broadcast_to(sizes, total.shape)
 
 
-def _truncated(joint: Array) -> Array:
+def _truncated(joint: Floats) -> Floats:
     cells = np.maximum(joint, 0.0)
     return np.asarray(cells / cells.sum(axis=(-2, -1), keepdims=True))
 
 
-def _gammas(rng: np.random.Generator, size: int, shape: Array) -> Array:
+def _gammas(rng: np.random.Generator, size: int, shape: Floats) -> Floats:
     return np.asarray(rng.standard_gamma(np.broadcast_to(shape, (size, *shape.shape))))
+
+
+_SINGULAR = 1e-6  # smallest singular value; an error of a cell would be blown up a million times
+
+
+def transposed(matrices: Floats) -> Floats:
+    """Each matrix transposed, leading axes kept."""
+    return np.swapaxes(matrices, -1, -2)
+
+
+def checked_inverse(labeler: Floats, names: Sequence[Any] | None = None) -> Floats:
+    """L⁻¹, or one sentence that says whose matrix has none, and why."""
+    least = np.linalg.svd(labeler, compute_uv=False)[..., -1]
+    if (least > _SINGULAR).all():
+        return np.asarray(np.linalg.inv(labeler))
+    first = tuple(np.argwhere(np.atleast_1d(least) <= _SINGULAR)[0].tolist())
+    matrix = labeler if labeler.ndim == 2 else labeler[first]
+    who = "the labeler"
+    if labeler.ndim > 2:
+        known = names is not None and len(names) == labeler.shape[0]
+        who = (
+            f"labeler {names[first[0]] if known and names is not None else (first[0] if len(first) == 1 else first)!r}"
+        )
+    raise InvalidParameter(
+        f"labeler must have confusion matrices that can be inverted, got a singular one for {who}: {_why(matrix)}, so "
+        "the classifier's rates cannot be identified; leave that labeler out or merge the classes"
+    )
+
+
+def _why(matrix: Floats) -> str:
+    """Two classes that are labeled alike, if there are such."""
+    gaps = np.abs(matrix[:, None] - matrix[None]).sum(axis=-1) / 2
+    gaps[np.diag_indices_from(gaps)] = np.inf
+    a, b = np.unravel_index(int(np.argmin(gaps)), gaps.shape)
+    if gaps[a, b] < 1e-5:
+        return f"classes {a} and {b} get the same labels"
+    return "its rows are linearly dependent"
+
+
+def error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats) -> Floats:
+    """Variance of 1 − tr(L⁻ᵀJ) by the delta method, shape (...).
+
+    The accuracy is Σ J[z, ŷ] (L⁻¹)[z, ŷ], linear in J. Its derivative by L is −L⁻ᵀ J L⁻ᵀ. Cells of J and
+    each row of L are multinomial shares. Both enter with one pseudo-count spread evenly, so that counts of zero
+    are not taken for certainty.
+    """
+    inverse = np.asarray(np.linalg.inv(labeler), dtype=float)
+    c = labeler.shape[-1]
+    cells = (joint * n[..., None, None] + 1 / c**2) / (n[..., None, None] + 1)
+    first = (cells * inverse**2).sum(axis=(-2, -1)) - (cells * inverse).sum(axis=(-2, -1)) ** 2
+    slope = transposed(inverse) @ joint @ transposed(inverse)
+    known = np.isinf(n_checked)
+    size = np.where(known, 1.0, n_checked)[..., None]
+    rows = (labeler * size + 1 / c) / (size + 1)
+    spread = (rows * slope**2).sum(axis=-1) - (rows * slope).sum(axis=-1) ** 2
+    second = np.where(known, 0.0, spread / size[..., 0]).sum(axis=-1)
+    return np.asarray(np.maximum(first, 0.0) / n + second)

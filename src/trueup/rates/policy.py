@@ -9,12 +9,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from trueup._validation import check_choice
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
-from trueup.rates._checks import Array, check_identified, check_rate, plain
-from trueup.rates.worth import unit_variance
+from trueup.rates.estimate import chance_factor, check_identified, check_rate, plain
 
-__all__ = ["Combine", "LabelingPolicy", "combined_mislabeling", "labeling_policy", "policy_boundary"]
+__all__ = [
+    "Combine",
+    "LabelingPolicy",
+    "apparent_break_even",
+    "combined_mislabeling",
+    "labeling_policy",
+    "noisy_labels_per_perfect",
+    "policy_boundary",
+    "true_break_even",
+    "unit_variance",
+]
 
 Combine = Literal["majority", "optimistic"]
 _COMBINES: tuple[Combine, ...] = ("majority", "optimistic")
@@ -33,12 +43,12 @@ class LabelingPolicy:
         The mislabeling rate of K labels put together.
     """
 
-    different_std: float | Array
-    same_std: float | Array
-    combined_mislabeling: float | Array
+    different_std: float | Floats
+    same_std: float | Floats
+    combined_mislabeling: float | Floats
 
     @property
-    def variance_ratio(self) -> float | Array:
+    def variance_ratio(self) -> float | Floats:
         """Var(same items) / Var(different items): above 1 where different items are better."""
         same, different = np.square(self.same_std), np.square(self.different_std)
         return plain(np.divide(same, different, out=np.ones(np.shape(same)), where=np.asarray(different) > 0))
@@ -52,7 +62,7 @@ class LabelingPolicy:
 
 def combined_mislabeling(
     *, mislabeling: npt.ArrayLike, n_labelers: npt.ArrayLike, combine: Combine = "majority"
-) -> float | Array:
+) -> float | Floats:
     """The rate at which K labels of an item, put together, are wrong.
 
     "majority": P(more than half of K err) + ½ P(exactly half err). "optimistic": ε^K, the paper's case, in which the
@@ -134,7 +144,7 @@ def labeling_policy(
 
 def policy_boundary(
     *, mislabeling: npt.ArrayLike, n_labelers: npt.ArrayLike, combine: Combine = "majority"
-) -> float | Array:
+) -> float | Floats:
     """The true error below which labelers should look at the same items.
 
     The root e ≤ ½ of e(1−e) = (s(ε) − K s(ε_K))/(K − 1), with s(ε) = ε(1−ε)/(1−2ε)². Zero means that different items
@@ -168,9 +178,144 @@ def policy_boundary(
     return plain((1 - np.sqrt(1 - 4 * np.clip(gain, 0.0, 0.25))) / 2)
 
 
-def _check_labelers(values: npt.ArrayLike, *, name: str = "n_labelers", least: int = 1) -> Array:
+def _check_labelers(values: npt.ArrayLike, *, name: str = "n_labelers", least: int = 1) -> Floats:
     array = np.asarray(values)
     whole = array.dtype.kind in "iuf" and np.isfinite(array).all() and (array == np.floor(array)).all()
     if not whole or (array < least).any():
         raise InvalidParameter(f"{name} must be an integer of at least {least} or an array of such, got {values!r}")
     return np.asarray(array, dtype=float)
+
+
+def apparent_break_even(
+    *, break_even: npt.ArrayLike, labeler: npt.ArrayLike, prevalence: npt.ArrayLike
+) -> float | Floats:
+    """The precision (and recall) that noisy labels show, of a classifier at its break-even point.
+
+    Where precision and recall equal r, a classifier has as many false alarms as misses. If the labeler is at such a
+    point too, with r_L, both call a share p of the items positive, and labels show precision = recall =
+    r r_L + (1−r)(1−r_L) p/(1−p).
+
+    Parameters
+    ----------
+    break_even : float or array
+        r, the classifier's true precision and recall.
+    labeler : float or array
+        r_L, the labeler's precision and recall.
+    prevalence : float or array
+        p, the share of positive items, strictly between 0 and 1.
+
+    Returns
+    -------
+    float or array
+
+    References
+    ----------
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
+    Examples
+    --------
+    >>> round(apparent_break_even(break_even=0.9, labeler=0.95, prevalence=0.1), 4)
+    0.8556
+    """
+    r, own, odds = _check(break_even, labeler, prevalence, name="break_even")
+    return plain(_shown(r, own, odds))
+
+
+def true_break_even(*, apparent: npt.ArrayLike, labeler: npt.ArrayLike, prevalence: npt.ArrayLike) -> float | Floats:
+    """The precision (and recall) behind what noisy labels show; the inverse of `apparent_break_even`.
+
+    r = (a − k(1−r_L)) / (r_L − k(1−r_L)) with k = p/(1−p). Not truncated: outside [0, 1] the rates contradict each
+    other, or the counts are small.
+
+    Parameters
+    ----------
+    apparent : float or array
+        a, the precision and recall against the labels.
+    labeler : float or array
+        r_L, above the prevalence.
+    prevalence : float or array
+        p, strictly between 0 and 1.
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> round(true_break_even(apparent=0.8556, labeler=0.95, prevalence=0.1), 3)
+    0.9
+    """
+    a, own, odds = _check(apparent, labeler, prevalence, name="apparent")
+    chance = odds * (1 - own)
+    slope = own - chance
+    if (slope <= 1e-12).any():
+        wrong = slope <= 1e-12
+        raise InvalidParameter(
+            f"labeler must be above the prevalence, got {float(own[wrong].flat[0]):.4g}: labels with a precision no "
+            "better than the share of positives are guesses, so the rate cannot be identified; leave them out"
+        )
+    return plain((a - chance) / slope)
+
+
+def _shown(r: Floats, own: Floats, odds: Floats) -> Floats:
+    return np.asarray(r * own + odds * (1 - r) * (1 - own))
+
+
+def _check(first: npt.ArrayLike, labeler: npt.ArrayLike, prevalence: npt.ArrayLike, *, name: str) -> list[Floats]:
+    """The rates, and the odds p/(1−p) in place of the prevalence."""
+    p = check_rate(prevalence, name="prevalence")
+    if ((p == 0) | (p == 1)).any():
+        raise InvalidParameter("prevalence must lie strictly between 0 and 1, got 0 or 1; then no class is rare")
+    rates = {name: check_rate(first, name=name), "labeler": check_rate(labeler, name="labeler")}
+    odds = p / (1 - p)
+    for key, rate in rates.items():
+        if (odds * (1 - rate) > 1 + 1e-12).any():
+            raise InvalidParameter(
+                f"{key} must be at least 2 − 1/prevalence, got less; so few hits would need more false alarms than "
+                "there are negative items"
+            )
+    return list(np.broadcast_arrays(*rates.values(), odds))
+
+
+def unit_variance(error: Floats, mislabeling: Floats, c: float) -> Floats:
+    """n·Var ê = A(1−A)/(1−cε)², the variance of the estimated error that one label leaves.
+
+    For two classes this is e(1−e) + ε(1−ε)/(1−2ε)²: what mislabeling adds does not depend on e.
+    """
+    a = error + mislabeling - c * error * mislabeling
+    return np.asarray(a * (1 - a) / (1 - c * mislabeling) ** 2)
+
+
+def noisy_labels_per_perfect(*, error: npt.ArrayLike, mislabeling: npt.ArrayLike, n_classes: int = 2) -> float | Floats:
+    """The number of noisy labels that tell as much about the error rate as one perfect label.
+
+    A(1−A) / ((1−cε)² e(1−e)): the variance of (Â − ε)/(1 − cε) with known ε over that of a count of true errors.
+
+    Parameters
+    ----------
+    error : float or array
+        The true error rate, about. At 0 or 1 the number is infinite: a perfect label leaves no variance there.
+    mislabeling : float or array
+        ε, below (C − 1)/C.
+    n_classes : int
+
+    Returns
+    -------
+    float or array
+        At least 1, and 1 where ε = 0.
+
+    References
+    ----------
+    Lam and Stork (2003), Evaluating classifiers by means of test data with noisy labels. IJCAI.
+
+    Examples
+    --------
+    >>> round(noisy_labels_per_perfect(error=0.1, mislabeling=0.05), 3)
+    1.652
+    """
+    e, eps = np.broadcast_arrays(check_rate(error, name="error"), check_rate(mislabeling, name="mislabeling"))
+    c = chance_factor(n_classes)
+    check_identified(eps, n_classes)
+    perfect = e * (1 - e)
+    ratio = np.divide(unit_variance(e, eps, c), perfect, out=np.full(e.shape, np.inf), where=perfect > 0)
+    return plain(np.where(eps == 0, 1.0, ratio))

@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trueup._validation import RandomState
+from trueup._base.validation import RandomState
 from trueup.exceptions import InvalidParameter
-from trueup.report._compared import comparison_data, positive_of
-from trueup.report._labelers import dependence_data, labeler_data
-from trueup.report._measures import system_data
-from trueup.report._reproduction import reproduction_data
-from trueup.report._sentences import (
+from trueup.report.compared import comparison_data, positive_of
+from trueup.report.labelers import dependence_data, labeler_data
+from trueup.report.measures import system_data
+from trueup.report.reproduction import reproduction_data
+from trueup.report.sentences import (
     answer,
     dirty_remark,
+    is_unnamed,
     judged_words,
+    metric_label,
+    plain,
     plain_warnings,
     positive_words,
+    text,
     title_for,
     verdict,
 )
-from trueup.report._vet_next import vet_next_data
-from trueup.report.words import is_unnamed, metric_label, plain, text
+from trueup.report.vet_next import vet_next_data
 
 if TYPE_CHECKING:
-    from trueup.comparison import Comparison
-    from trueup.evaluation import Evaluation
-    from trueup.labels import Labels
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
 
 __all__ = ["FORMAT", "build_report"]
 

@@ -4,13 +4,12 @@ Every simulator returns a `Simulation`: the votes, the truth, the predictions or
 parameters that made them.
 """
 
-from trueup.simulate._baseline import baseline
-from trueup.simulate._dawid_skene import dawid_skene
-from trueup.simulate._dependent import dependent
-from trueup.simulate._su import su
-from trueup.simulate._tars import tars
-from trueup.simulate._urkullu import URKULLU_CASES, urkullu, urkullu_scores
+from trueup.simulate.dawid_skene_model import baseline, dawid_skene
+from trueup.simulate.dependent_errors import dependent
 from trueup.simulate.simulation import Simulation
+from trueup.simulate.su2024 import su
+from trueup.simulate.tars2018 import tars
+from trueup.simulate.urkullu2019 import URKULLU_CASES, urkullu, urkullu_scores
 
 __all__ = [
     "URKULLU_CASES",

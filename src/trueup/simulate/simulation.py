@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from trueup.exceptions import InvalidPredictions
-from trueup.labels import Labels
+from trueup._base.types import Floats
+from trueup._base.validation import check_distribution, check_integer, check_number, preview
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidParameter, InvalidPredictions
 
-__all__ = ["Simulation"]
+__all__ = [
+    "Floats",
+    "Ints",
+    "Simulation",
+    "Values",
+    "build_labels",
+    "check_confusion",
+    "check_prior",
+    "classifier_matrix",
+    "diagonal_confusion",
+    "draw_categories",
+    "draw_classes",
+    "draw_pairs",
+    "draw_values",
+    "numbers",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,3 +78,155 @@ class Simulation:
         names = ("predictions", "scores", "features")
         there = [name for name in names if getattr(self, name) is not None]
         return f"Simulation({self.labels!r}, truth{''.join(f', {name}' for name in there)})"
+
+
+Ints = npt.NDArray[np.int64]
+Values = float | tuple[float, float] | Sequence[float] | npt.NDArray[Any]
+"""One value for all, a (low, high) tuple to draw uniformly from, or a list or array with one value each."""
+
+
+# ---------------------------------------------------------------------- parameters
+
+
+def numbers(values: Any, *, name: str) -> Floats:
+    """Finite numbers as an array."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} must hold numbers in rows of one length, got {values!r:.60}") from None
+    if not np.isfinite(array).all():
+        raise InvalidParameter(f"{name} must hold finite numbers, got {preview(array[~np.isfinite(array)])}")
+    return array
+
+
+def draw_values(values: Values, n: int, *, name: str, rng: np.random.Generator) -> Floats:
+    """`n` values in [0, 1] from a number, a (low, high) tuple or an array of `n` values."""
+    array = numbers(values, name=name)
+    if ((array < 0) | (array > 1)).any():
+        raise InvalidParameter(f"{name} must lie in [0, 1], got {preview(array.ravel())}")
+    if array.ndim == 0:
+        return np.full(n, float(array))
+    if isinstance(values, tuple):
+        if array.shape != (2,) or array[0] > array[1]:
+            raise InvalidParameter(
+                f"{name} as a tuple must be a range (low, high), got {values!r:.60}; pass a list for one value each"
+            )
+        return rng.uniform(array[0], array[1], n)
+    if array.shape != (n,):
+        raise InvalidParameter(
+            f"{name} must be a number, a (low, high) tuple or {n} values, one each, got an array of shape {array.shape}"
+        )
+    return array
+
+
+def check_prior(prior: npt.ArrayLike | None, *, n_classes: int | None = None) -> Floats:
+    """Class probabilities, uniform by default."""
+    if prior is None:
+        if n_classes is None:
+            raise InvalidParameter("prior must be a probability for each class, got None; pass e.g. (0.5, 0.5)")
+        return np.full(n_classes, 1 / n_classes)
+    array = numbers(prior, name="prior")
+    if array.ndim != 1 or len(array) < 2:
+        raise InvalidParameter(f"prior must be a probability for each of at least two classes, got {prior!r:.60}")
+    return check_distribution(array, name="prior", n=n_classes)
+
+
+def check_confusion(matrix: npt.ArrayLike, shape: tuple[int, ...], *, name: str) -> Floats:
+    """Rows of probabilities in an array of the given shape; missing leading axes are filled by repetition."""
+    array = numbers(matrix, name=name)
+    if array.ndim > len(shape) or array.ndim < 2 or array.shape != shape[len(shape) - array.ndim :]:
+        raise InvalidParameter(f"{name} must have the shape {shape}, rows for the truth, got {array.shape}")
+    rows = check_distribution(array, name=f"each row of {name}")
+    return np.broadcast_to(rows, shape).copy()
+
+
+def diagonal_confusion(accuracy: npt.ArrayLike, n_classes: int) -> Floats:
+    """Confusion matrices with the accuracies ``(..., n_classes)`` on the diagonal and errors spread evenly."""
+    right = np.asarray(accuracy, dtype=float)[..., None]
+    return np.where(np.eye(n_classes, dtype=bool), right, (1 - right) / (n_classes - 1))
+
+
+# ---------------------------------------------------------------------- draws
+
+
+def draw_categories(table: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
+    """One category for each entry of `rows`, which says the row of the table of probabilities to draw from."""
+    below = np.cumsum(table, axis=1)
+    n_categories = table.shape[1]
+    last = n_categories - 1 - np.argmax(table[:, ::-1] > 0, axis=1)  # rounding must not reach an impossible category
+    u = rng.random(rows.shape)
+    drawn = np.zeros(rows.shape, dtype=np.int64)
+    for category in range(n_categories - 1):
+        drawn += u >= below[rows, category]
+    return np.asarray(np.minimum(drawn, last[rows]))
+
+
+def draw_classes(prior: Floats, n: int, rng: np.random.Generator) -> Ints:
+    """`n` classes from one distribution."""
+    return draw_categories(prior[None], np.zeros(n, dtype=np.int64), rng)
+
+
+def draw_pairs(
+    n_items: int, n_labelers: int, votes_per_item: int | None, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Who votes on what, in the order of items and labelers: so many distinct labelers on each item, or all.
+
+    The subsets come from Floyd's algorithm, run on all items at once.
+    """
+    if votes_per_item is None or votes_per_item == n_labelers:
+        return np.repeat(np.arange(n_items), n_labelers), np.tile(np.arange(n_labelers), n_items)
+    k = check_integer(votes_per_item, name="votes_per_item", low=1)
+    if k > n_labelers:
+        raise InvalidParameter(
+            f"votes_per_item must be at most n_labelers={n_labelers}, got {k}; a labeler votes once on an item"
+        )
+    chosen = np.empty((n_items, k), dtype=np.int64)
+    for j, top in enumerate(range(n_labelers - k, n_labelers)):
+        candidate = rng.integers(0, top + 1, n_items)
+        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, top, candidate)
+    chosen.sort(axis=1)
+    return np.repeat(np.arange(n_items), k), chosen.ravel()
+
+
+# ---------------------------------------------------------------------- votes
+
+
+def build_labels(item: Ints, labeler: Ints, vote: Ints, shape: tuple[int, int, int]) -> Labels:
+    """Labels from votes that are sorted by item, then labeler; `shape` counts items, labelers and classes.
+
+    Unlike the public constructors this keeps items and labelers without votes silently: here they are meant.
+    """
+    n_items, n_labelers, n_classes = shape
+    starts = np.zeros(n_items + 1, dtype=np.int32)
+    np.cumsum(np.bincount(item, minlength=n_items), out=starts[1:])
+    columns = (labeler * n_classes + vote).astype(np.int32)
+    classes = _names(n_classes)
+    return Labels(
+        items=_names(n_items),
+        labelers=_names(n_labelers),
+        classes=classes,
+        answers=classes,
+        votes=sparse.csr_array((np.ones(len(item)), columns, starts), shape=(n_items, n_labelers * n_classes)),
+        gold_codes=np.full(n_items, -1, np.int32),
+        held_codes=np.full(n_items, -1, np.int32),
+        n_missing=0,
+        abstentions=np.zeros(n_labelers, np.int64),
+        abstain_policy="ignore",
+    )
+
+
+def _names(n: int) -> Ints:
+    names = np.arange(n, dtype=np.int64)
+    names.flags.writeable = False
+    return names
+
+
+def classifier_matrix(accuracy: float | None, confusion: npt.ArrayLike | None, n_classes: int) -> Floats | None:
+    """The confusion matrix of the classifier, or None if neither an accuracy nor a matrix is given."""
+    if confusion is not None:
+        return check_confusion(confusion, (n_classes, n_classes), name="classifier_confusion")
+    if accuracy is None:
+        return None
+    level = check_number(accuracy, name="classifier_accuracy", low=0.0, high=1.0)
+    return diagonal_confusion(np.full(n_classes, level), n_classes)

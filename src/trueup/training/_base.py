@@ -11,11 +11,12 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from trueup._validation import preview
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import preview
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
-from trueup.training._votes import Floats, Positions, TrainingVotes, gather, take
+from trueup.training._votes import TrainingVotes, gather, take
 
 __all__ = ["VoteClassifier", "check_truth", "checked", "gold_likelihood"]
 

@@ -10,16 +10,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from trueup._validation import check_choice, preview
+from trueup._base.types import Positions
+from trueup._base.validation import check_choice, preview
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
-from trueup.labels import Labels
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise import fit as fit_noise
 
 __all__ = ["TrainingVotes", "Unlabelled", "as_rows", "gather", "n_rows_of", "positions_of", "take"]
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.int64]
 Unlabelled = Literal["drop", "prior", "error"]
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup.estimators.consolidation import labeler_matrices
+from trueup._base.types import Floats, Positions
+from trueup.estimators.published.consolidation import labeler_matrices
 from trueup.exceptions import InvalidLabels
 from trueup.noise import NoiseModel
 from trueup.noise.base import normalise
-from trueup.training._votes import Floats, Positions, TrainingVotes, as_rows, n_rows_of, take
+from trueup.training._votes import TrainingVotes, as_rows, n_rows_of, take
 
 __all__ = ["LabelerModels", "aligned_columns", "fit_labeler_models"]
 

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from trueup._validation import check_choice, check_integer, check_number
-from trueup.estimators.logistic_objective import LogisticObjective, NoisyLikelihood, SoftTargets, Solution, minimise
-from trueup.estimators.volume_term import WithVolume
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import check_choice, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.noise.base import with_gold
 from trueup.training._base import VoteClassifier, gold_likelihood
 from trueup.training._strategies import matrices_given
-from trueup.training._votes import Floats, Positions, TrainingVotes, Unlabelled
+from trueup.training._votes import TrainingVotes, Unlabelled
+from trueup.training.objectives import LogisticObjective, NoisyLikelihood, SoftTargets, Solution, WithVolume, minimise
 
 __all__ = ["Method", "NoisyLogisticRegression"]
 

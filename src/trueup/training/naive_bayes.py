@@ -9,12 +9,13 @@ from typing import Any, Self, get_args
 import numpy as np
 from scipy.special import logsumexp
 
-from trueup._validation import check_choice, check_integer, check_number
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.training._base import VoteClassifier, gold_likelihood
-from trueup.training._votes import Floats, Unlabelled
+from trueup.training._votes import Unlabelled
 from trueup.training.logistic import Method
 
 __all__ = ["NoisyGaussianNB", "NoisyMultinomialNB"]

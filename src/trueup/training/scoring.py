@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from trueup._validation import RandomState, as_generator, check_integer, preview
+from trueup._base.validation import RandomState, as_generator, check_integer, preview
+from trueup.data.labels import Labels
+from trueup.data.predictions import AlignedPredictions
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth_draws import draw_truths
+from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
-from trueup.labels import Labels
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
 from trueup.noise import NoiseModel
 from trueup.noise import fit as fit_noise
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.predictions import AlignedPredictions
 from trueup.training._votes import as_rows, n_rows_of, positions_of, take
 from trueup.training._voting import aligned_columns
 

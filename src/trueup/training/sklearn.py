@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from trueup._validation import RandomState, check_choice, check_integer, check_number
-from trueup.labels import Labels
+from trueup._base.validation import RandomState, check_choice, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.training._base import check_truth
 from trueup.training._strategies import STRATEGIES, Task

@@ -1,13 +1,12 @@
 """Training networks on noisy votes: losses, layers and a data set of votes for torch."""
 
-from trueup._optional import require
+from trueup._base.optional import require
 
 require("torch", purpose="trueup.training.torch")
 
-from trueup.training.torch.crowd import CrowdLayer  # noqa: E402
 from trueup.training.torch.data import VoteDataset  # noqa: E402
 from trueup.training.torch.inverse_losses import PartialLabelLoss, ProxyLoss  # noqa: E402
-from trueup.training.torch.layers import NoiseLayer  # noqa: E402
+from trueup.training.torch.layers import CrowdLayer, NoiseLayer  # noqa: E402
 from trueup.training.torch.losses import MMSELoss, NoisyLikelihoodLoss  # noqa: E402
 from trueup.training.torch.votes import Votes  # noqa: E402
 

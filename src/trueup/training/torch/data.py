@@ -10,15 +10,15 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from trueup._validation import check_integer, preview
+from trueup._base.types import Positions
+from trueup._base.validation import check_integer, preview
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
 from trueup.noise.base import TableModel
 from trueup.training._base import gold_likelihood
-from trueup.training._votes import Positions, Unlabelled, as_rows, gather, n_rows_of, take
-from trueup.training.torch._tables import CERTAIN
-from trueup.training.torch.votes import Votes
+from trueup.training._votes import Unlabelled, as_rows, gather, n_rows_of, take
+from trueup.training.torch.votes import CERTAIN, Votes
 
 __all__ = ["VoteDataset"]
 

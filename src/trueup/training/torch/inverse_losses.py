@@ -10,14 +10,24 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trueup._validation import check_choice, check_distribution, check_integer
-from trueup.estimators.unbiased import inverse_weights
+from trueup._base.validation import check_choice, check_distribution, check_integer
+from trueup.data.labels import Labels
+from trueup.estimators.published.tars2018 import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
-from trueup.training.torch._tables import as_float, as_numbers, check_prior, matrices_of, vote_table
 from trueup.training.torch.losses import Reduction, check_place, class_scores, log_chances
-from trueup.training.torch.votes import as_votes, check_range, check_votes, is_integer, told
+from trueup.training.torch.votes import (
+    as_float,
+    as_numbers,
+    as_votes,
+    check_prior,
+    check_range,
+    check_votes,
+    is_integer,
+    matrices_of,
+    told,
+    vote_table,
+)
 
 __all__ = ["PartialLabelLoss", "ProxyLoss"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,22 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trueup._validation import check_distribution, check_integer, check_number
+from trueup._base.validation import check_choice, check_distribution, check_integer, check_number
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.training.torch._tables import as_float, as_numbers
-from trueup.training.torch.losses import class_scores
+from trueup.noise import NoiseModel
+from trueup.training.torch.losses import Reduction, check_place, class_scores, minus_log_sum_exp
+from trueup.training.torch.votes import (
+    as_float,
+    as_numbers,
+    as_votes,
+    check_votes,
+    matrices_of,
+    oracle_logs,
+    row_numbers,
+)
 
-__all__ = ["NoiseLayer"]
+__all__ = ["CrowdLayer", "NoiseLayer"]
 
 _LEAST = 1e-4  # the least probability a learned matrix starts with: from zero nothing is learned
 _DROPPED = -1e4  # log-probability of a class that is dropped out
@@ -138,3 +148,194 @@ class NoiseLayer(nn.Module):  # type: ignore[misc]
         """Sizes and regularisers."""
         sizes = f"n_classes={self.n_classes}, n_answers={self.n_answers}"
         return f"{sizes}, dropout={self.dropout:g}, trace_weight={self.trace_weight:g}"
+
+
+# Predictions of a network that has learned nothing are nearly all alike. With much less on the diagonal their volume
+# would outweigh the votes then, and pull the network to classes of its own making.
+_FLAT = 0.01
+
+
+class CrowdLayer(nn.Module):  # type: ignore[misc]
+    r"""Confusion matrices of labelers that are learned together with a network.
+
+    Labeler r answers a to class y with probability :math:`A_r[y, a]`, a softmax of parameters. `loss` is one of
+
+    .. math::
+
+       -\sum_r \log \sum_y p(y \mid x) A_r[y, z_r] \qquad\text{or}\qquad -\log \sum_y p(y \mid x) \prod_r A_r[y, z_r]
+
+    for the votes z of an item. The first takes every vote for a noisy label of its own [1]_. The second
+    (``joint=True``) is the likelihood of all votes of the item together, in which labelers also vouch for each
+    other [2]_. Both add
+
+    .. math:: \lambda \, \frac1R \sum_r \mathrm{tr} A_r
+
+    which is made small: of all matrices that explain the votes these trust the labelers least. Without it a network
+    that has learned a labeler's errors by heart makes him look perfect. And both subtract
+
+    .. math:: \nu \, \log\det (\tfrac1n P^\top P + 0.01 I)
+
+    for the predictions P of the batch, n items by classes: of all predictions that explain the votes these are the
+    surest and most evenly spread [3]_. It finds out where a whole crowd errs together, if features tell the classes
+    apart; if they do not it does harm.
+
+    Parameters
+    ----------
+    n_labelers, n_classes : int
+    n_answers : int, optional
+        What a labeler can say; the classes by default. Further ones are abstentions.
+    init : float, NoiseModel, or array of shape (n_labelers, n_classes, n_answers)
+        The diagonal of all matrices at the start; or the matrices of a fitted noise model. These start where the votes
+        alone lead, which matters where labelers have few votes or err more often than not.
+    labels : Labels, optional
+        The labels that the votes are numbered by, if `init` is a noise model fitted to others: numbers are positions in
+        ``labels.labelers`` and ``labels.classes``, by default of those the model was fitted to. Labelers it does not
+        know start with its pooled matrix, and other classes are an error.
+    trace_weight : float
+        λ.
+    volume_weight : float
+        ν; 0.3 to 1 is much. Batches should have several items for each class, and classes similar shares.
+
+    Notes
+    -----
+    ``layer(logits)`` has shape (batch, n_labelers, n_answers): log-probabilities of what everyone would say.
+    Train on ``layer.loss(network(x), votes)`` with an optimiser that has the layer's parameters too.
+
+    References
+    ----------
+    .. [1] R. Tanno, A. Saeedi, S. Sankaranarayanan, D. C. Alexander, N. Silberman, "Learning from noisy labels by
+       regularized estimation of annotator confusion", CVPR 2019.
+    .. [2] V. C. Raykar et al., "Learning from crowds", Journal of Machine Learning Research 11 (2010).
+    .. [3] S. Ibrahim, T. Nguyen, X. Fu, "Deep learning from crowdsourced labels: coupled cross-entropy minimization,
+       identifiability, and regularization", ICLR 2023.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from trueup.training.torch import CrowdLayer
+    >>> layer = CrowdLayer(n_labelers=3, n_classes=2, init=0.9)
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    >>> votes = torch.tensor([[0, 0, 1], [-1, 1, -1]])
+    >>> layer(logits).shape, round(layer.loss(logits, votes, joint=True).item(), 3)
+    (torch.Size([2, 3, 2]), 1.52)
+    """
+
+    oracle: torch.Tensor
+    rows: torch.Tensor
+    everyone: torch.Tensor
+    trace: torch.Tensor
+
+    def __init__(
+        self,
+        n_labelers: int,
+        n_classes: int,
+        n_answers: int | None = None,
+        *,
+        init: float | NoiseModel | npt.ArrayLike = 0.9,
+        labels: Labels | None = None,
+        trace_weight: float = 0.01,
+        volume_weight: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.n_labelers = check_integer(n_labelers, name="n_labelers", low=1)
+        self.n_classes, self.n_answers = check_sizes(n_classes, n_answers)
+        self.trace_weight = check_number(trace_weight, name="trace_weight", low=0.0)
+        self.volume_weight = check_number(volume_weight, name="volume_weight", low=0.0)
+        shape = (self.n_labelers, self.n_classes, self.n_answers)
+        if isinstance(init, int | float | np.number):
+            matrices = np.broadcast_to(start_matrix(init, self.n_classes, self.n_answers), shape)
+        else:
+            matrices, _ = matrices_of(init, labels, multiply=False)
+        if matrices.shape != shape:
+            raise InvalidParameter(
+                f"init must have a matrix for each labeler, shape {shape}, got shape {matrices.shape}; pass labels= to "
+                "take the matrices of their labelers"
+            )
+        self.weight = nn.Parameter(start_logits(matrices))
+        tail = np.concatenate([oracle_logs(self.n_classes, self.n_answers), np.zeros((1, self.n_classes))])
+        self.register_buffer("oracle", as_float(tail))
+        self.register_buffer("rows", row_numbers(self.n_labelers, self.n_answers))
+        self.register_buffer("everyone", torch.arange(self.n_labelers))
+        right = np.broadcast_to(
+            np.eye(self.n_answers, self.n_classes), (self.n_labelers, self.n_answers, self.n_classes)
+        )
+        self.register_buffer("trace", as_float(right / self.n_labelers), persistent=False)
+
+    @property
+    def matrices(self) -> torch.Tensor:
+        """A, shape (n_labelers, n_classes, n_answers)."""
+        return torch.softmax(self.weight, dim=1).transpose(1, 2)
+
+    def penalty(self) -> torch.Tensor:
+        """λ · the mean over labelers of the trace of A."""
+        return self._penalty(functional.log_softmax(self.weight, dim=1))
+
+    def _penalty(self, logs: torch.Tensor) -> torch.Tensor:
+        return torch.dot(logs.exp().reshape(-1), self.trace.reshape(-1)) * self.trace_weight
+
+    def forward(self, logits: torch.Tensor) -> torch.Tensor:
+        """Log p(answer | x) of every labeler, shape (batch, n_labelers, n_answers)."""
+        log_p = functional.log_softmax(class_scores(logits, self.n_classes), dim=1)
+        flat = torch.softmax(self.weight, dim=1).reshape(-1, self.n_classes)
+        return log_mix(log_p, flat).view(-1, self.n_labelers, self.n_answers)
+
+    def loss(
+        self, logits: torch.Tensor, target: Any, *, joint: bool = False, reduction: Reduction = "mean"
+    ) -> torch.Tensor:
+        """The loss of a batch; only the entries of the matrices that votes point at are touched.
+
+        Parameters
+        ----------
+        logits : tensor of shape (batch, n_classes)
+        target : Votes, or integer tensor of shape (batch, n_labelers) with -1 for no vote
+        joint : bool
+            The likelihood of all votes of an item together, or of each on its own.
+        reduction : {"mean", "sum", "none"}
+            Over items, not votes. With the mean come trace and volume, with the sum as often as there are items; the
+            losses of single items are without.
+        """
+        how = check_choice(reduction, get_args(Reduction), name="reduction")
+        scores = class_scores(logits, self.n_classes)
+        votes = as_votes(target, self.everyone)
+        check_place(scores, votes, self.weight)
+        check_votes(votes, self.n_labelers, self.n_answers)
+        logs = functional.log_softmax(self.weight, dim=1)
+        table = torch.cat([logs.reshape(-1, self.n_classes), self.oracle])
+        said = functional.embedding(self.rows[votes.labelers, votes.answers], table).to(
+            scores.dtype
+        )  # (batch, width, n_classes)
+        log_p = functional.log_softmax(scores, dim=1)
+        if joint:
+            found = minus_log_sum_exp(log_p + said.sum(dim=1), how)
+        else:
+            # Where there is no vote this is the sum of p(y|x), whose logarithm is 0.
+            each = (log_p[:, None] + said).reshape(-1, self.n_classes)
+            found = minus_log_sum_exp(each, "none" if how == "none" else "sum")
+            if how == "none":
+                found = found.view(said.shape[:2]).sum(dim=1)
+            elif how == "mean":
+                found = found / max(scores.shape[0], 1)
+        if how == "none":
+            return found
+        times = min(scores.shape[0], 1) if how == "mean" else scores.shape[0]  # of no items nothing is to be learned
+        if self.trace_weight:
+            found = found + self._penalty(logs) * times
+        if self.volume_weight:
+            found = found - log_volume(log_p) * (self.volume_weight * times)
+        return found
+
+    def extra_repr(self) -> str:
+        """Sizes and regulariser."""
+        sizes = f"n_labelers={self.n_labelers}, n_classes={self.n_classes}, n_answers={self.n_answers}"
+        return f"{sizes}, trace_weight={self.trace_weight:g}, volume_weight={self.volume_weight:g}"
+
+
+def log_volume(log_p: torch.Tensor) -> torch.Tensor:
+    """Log det (PᵀP / n + 0.01 I) of the predictions of a batch."""
+    n, n_classes = log_p.shape
+    with torch.autocast(log_p.device.type, enabled=False):
+        p = log_p.exp()
+        moments = p.T @ p / max(n, 1) + _FLAT * torch.eye(n_classes, dtype=p.dtype, device=p.device)
+        # The matrix is positive, so that a Cholesky factor does, and a GPU need not be waited for.
+        factor, _ = torch.linalg.cholesky_ex(moments)
+    return 2 * factor.diagonal().log().sum()

@@ -10,12 +10,21 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from trueup._validation import check_choice
+from trueup._base.validation import check_choice
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labels import Labels
 from trueup.noise import NoiseModel
-from trueup.training.torch._tables import as_float, check_prior, log_table, matrices_of
-from trueup.training.torch.votes import Votes, as_votes, can_look, check_votes, told
+from trueup.training.torch.votes import (
+    Votes,
+    as_float,
+    as_votes,
+    can_look,
+    check_prior,
+    check_votes,
+    log_table,
+    matrices_of,
+    told,
+)
 
 __all__ = [
     "EvidenceLoss",

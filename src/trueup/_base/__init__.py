@@ -1,0 +1,1 @@
+"""What every package stands on: types, checks of input, optional imports, writing files, numbers as words."""

@@ -1,0 +1,147 @@
+"""Parts by name: one way to list them, to find them, to add to them, from inside trueup or from outside.
+
+Each kind of part (noise models, metrics, methods, strategies, commands) has one `Registry`. A package outside of trueup
+adds a part by an entry point of the registry's group, which is loaded when a name is looked up or the names are listed:
+
+    [project.entry-points."trueup.noise_models"]
+    my-model = "my_package:MyModel"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from trueup._base.validation import check_choice
+from trueup.exceptions import InvalidParameter
+
+__all__ = ["Registry"]
+
+Part = TypeVar("Part")
+Made = TypeVar("Made")
+
+
+class Registry(Generic[Part]):
+    """Parts of one kind, by name; underscores, hyphens and case make no difference.
+
+    Parameters
+    ----------
+    parameter : str
+        How callers name the kind, as in ``noise="dawid-skene"``; what an error speaks of.
+    parts : mapping from name to part
+    aliases : mapping from alias to name, optional
+        Other names of the parts, which are understood and not listed.
+    group : str, optional
+        The group of entry points that other packages add parts to; by default "trueup." and the parameter.
+    check : callable, optional
+        Called with the name and the part that is to be added; raises `InvalidParameter` where it is none of the kind.
+
+    Examples
+    --------
+    >>> coins = Registry("coin", {"penny": 1, "nickel": 5}, aliases={"cent": "penny"}, group="trueup.coins")
+    >>> coins["PENNY"], coins["cent"], sorted(coins)
+    (1, 1, ['nickel', 'penny'])
+    >>> coins.register("dime", 10)
+    10
+    >>> coins["dine"]
+    Traceback (most recent call last):
+    ...
+    trueup.exceptions.InvalidParameter: coin must be one of 'dime', 'nickel', 'penny', got 'dine'; did you mean 'dime'?
+    """
+
+    def __init__(
+        self,
+        parameter: str,
+        parts: Mapping[str, Part],
+        *,
+        aliases: Mapping[str, str] | None = None,
+        group: str | None = None,
+        check: Callable[[str, Any], None] | None = None,
+    ) -> None:
+        self.parameter = parameter
+        self.group = group or f"trueup.{parameter}"
+        self._parts: dict[str, Part] = {_plain(name): part for name, part in parts.items()}
+        self._aliases = {_plain(alias): _plain(name) for alias, name in (aliases or {}).items()}
+        self._check = check
+        self._outside_loaded = False
+
+    def register(self, name: str, part: Part, *, aliases: tuple[str, ...] = ()) -> Part:
+        """Add a part, or put another in the place of one; returns it, so that it serves as a decorator's end."""
+        if self._check is not None:
+            self._check(name, part)
+        self._parts[_plain(name)] = part
+        self._aliases |= {_plain(alias): _plain(name) for alias in aliases}
+        return part
+
+    def names(self) -> list[str]:
+        """All names, sorted, without aliases."""
+        self._load_outside()
+        return sorted(self._parts)
+
+    def resolve(self, name: object) -> str:
+        """The listed name behind a name or an alias; an error that suggests one where there is none."""
+        plain = _plain(name)
+        plain = self._aliases.get(plain, plain)
+        if plain not in self._parts:
+            check_choice(plain, self.names(), name=self.parameter)
+        return plain
+
+    def make(self, choice: str | Made, options: Mapping[str, Any], *, base: type[Made]) -> Made:
+        """A part that is a frozen dataclass, by name with its options; one that is made already is given back.
+
+        Parameters
+        ----------
+        choice : str or an instance of `base`
+        options : mapping
+        base : type
+            What the made parts are instances of.
+        """
+        if not isinstance(choice, str) and isinstance(choice, base):
+            if options:
+                raise InvalidParameter(
+                    f"a {self.parameter} has its options already, got {sorted(options)}; set them when it is made"
+                )
+            return choice
+        name = self.resolve(choice)
+        kind: Any = self._parts[name]
+        takes = [option.name for option in fields(kind)] if is_dataclass(kind) else []
+        for option in options:
+            if option not in takes:
+                known = f"the options {', '.join(takes)}" if takes else "no option"
+                raise InvalidParameter(f"{self.parameter} {name!r} takes {known}, got {option!r}")
+        made: Made = kind(**options)
+        return made
+
+    def __getitem__(self, name: str) -> Part:
+        return self._parts[self.resolve(name)]
+
+    def __contains__(self, name: object) -> bool:
+        plain = _plain(name)
+        return self._aliases.get(plain, plain) in self.names()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def _load_outside(self) -> None:
+        """The parts of other packages; one that cannot be loaded must not take the rest along."""
+        if self._outside_loaded:
+            return
+        self._outside_loaded = True
+        for entry in entry_points(group=self.group):
+            if _plain(entry.name) not in self._parts:
+                try:
+                    self.register(entry.name, entry.load())
+                except Exception as error:
+                    raise InvalidParameter(
+                        f"the {self.parameter} {entry.name!r} of {entry.value!r} cannot be loaded, got "
+                        f"{type(error).__name__}: {error}; mend or uninstall that package"
+                    ) from error
+
+
+def _plain(name: object) -> str:
+    return str(name).lower().replace("_", "-")

@@ -1,0 +1,169 @@
+"""Checks shared by all public functions; each failure is one sentence: what, got, do."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup.exceptions import InvalidParameter
+
+__all__ = [
+    "RandomState",
+    "as_generator",
+    "check_choice",
+    "check_distribution",
+    "check_integer",
+    "check_level",
+    "check_number",
+    "check_options",
+    "did_you_mean",
+    "kind_hint",
+    "kind_of",
+    "preview",
+    "seed_of",
+]
+
+RandomState = int | np.random.Generator | np.random.SeedSequence | None
+_Name = TypeVar("_Name", bound=str)
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """One `numpy.random.Generator` from a seed, a generator (used as it is) or ``None``."""
+    if isinstance(random_state, bool) or not (
+        random_state is None
+        or isinstance(random_state, int | np.integer | np.random.Generator | np.random.SeedSequence)
+    ):
+        raise InvalidParameter(
+            f"random_state must be an integer, a numpy Generator or None, got {random_state!r}; pass e.g. 0"
+        )
+    if isinstance(random_state, int | np.integer) and random_state < 0:
+        raise InvalidParameter(f"random_state must not be negative, got {random_state}; pass e.g. 0")
+    return np.random.default_rng(random_state)
+
+
+def _marked(name: str) -> str:
+    """The name of a parameter, marked so that each door can spell it; other names as they are."""
+    return f"⟨{name}⟩" if name.isidentifier() else name
+
+
+def check_level(level: float, *, name: str = "level") -> float:
+    """A probability strictly between 0 and 1."""
+    return check_number(level, name=name, low=0.0, high=1.0, strict=True)
+
+
+def check_number(value: float, *, name: str, low: float = -np.inf, high: float = np.inf, strict: bool = False) -> float:
+    """A finite number within [low, high], or within (low, high) if `strict`."""
+    number = float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else np.nan
+    inside = low < number < high if strict else low <= number <= high
+    if not (np.isfinite(number) and inside):
+        brackets = "()" if strict else "[]"
+        raise InvalidParameter(
+            f"{_marked(name)} must be a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}, got {value!r}",
+            parameter=name,
+        )
+    return number
+
+
+def check_integer(value: int, *, name: str, low: int) -> int:
+    """An integer that is at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise InvalidParameter(f"{_marked(name)} must be an integer of at least {low}, got {value!r}", parameter=name)
+    return int(value)
+
+
+def check_choice(value: str, choices: Collection[_Name], *, name: str) -> _Name:
+    """One of the named choices; the error suggests the nearest."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    listed = ", ".join(repr(c) for c in sorted(choices))
+    raise InvalidParameter(
+        f"{_marked(name)} must be one of {listed}, got {value!r}{did_you_mean(value, choices)}", parameter=name
+    )
+
+
+def check_options(
+    options: Iterable[str], work: Callable[..., Any], *, name: str, taken: Collection[str] = ("random_state",)
+) -> None:
+    """Raise if `work` has no keyword of the name of an option; those in `taken` are not for the caller to give."""
+    parameters = inspect.signature(work).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in taken]
+    for option in options:
+        if option not in known:
+            listed = f"takes the options {', '.join(known)}" if known else "takes no options"
+            raise InvalidParameter(f"{name} {listed}, got {option!r}{did_you_mean(option, known) or '; leave it out'}")
+
+
+def did_you_mean(value: object, choices: Iterable[object]) -> str:
+    """A hint such as ``; did you mean 'item'?``, or nothing."""
+    near = get_close_matches(str(value), [str(c) for c in choices], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_distribution(
+    values: npt.ArrayLike, *, name: str, n: int | None = None, positive: bool = False
+) -> npt.NDArray[np.float64]:
+    """Probabilities along the last axis: not negative, summing to one, `n` of them."""
+    array = np.array(values, dtype=float, ndmin=1)
+    if n is not None and array.shape[-1] != n:
+        raise InvalidParameter(f"{name} must have {n} probabilities, one for each class, got {array.shape[-1]}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise InvalidParameter(f"{name} must hold probabilities, got {preview(array.ravel())}")
+    if positive and (array == 0).any():
+        raise InvalidParameter(
+            f"{name} must be positive for every class, got {preview(array.ravel())}; "
+            "a class that cannot occur should be left out of the classes"
+        )
+    total = array.sum(axis=-1)
+    if not np.allclose(total, 1.0, atol=1e-6):
+        worst = float(np.asarray(total).ravel()[np.argmax(np.abs(np.asarray(total).ravel() - 1))])
+        raise InvalidParameter(f"{name} must sum to 1, got a sum of {worst:.6g}; divide by the sum if that is meant")
+    return np.asarray(array / total[..., None])
+
+
+def preview(values: Sequence[Any] | npt.NDArray[Any], *, most: int = 3) -> str:
+    """The first few values, for an error message."""
+    shown = [v.item() if isinstance(v, np.generic) else v for v in list(values[:most])]
+    more = ", …" if len(values) > most else ""
+    return "[" + ", ".join(repr(v) for v in shown) + more + "]"
+
+
+def kind_of(value: object) -> str:
+    """The family of names a value belongs to; names of one column must share it."""
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    if isinstance(value, int | float | np.number):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__
+
+
+def kind_hint(got: object, known: Sequence[Any] | npt.NDArray[Any], *, what: str) -> str:
+    """What to do where names do not match because their types differ (1 and "1"), or nothing."""
+    if not len(known):
+        return ""
+    got, sample = (v.item() if isinstance(v, np.generic) else v for v in (got, known[0]))
+    mine, theirs = kind_of(got), kind_of(sample)
+    if mine == theirs:
+        return ""
+    how = {"number": "int(…)", "text": "str(…)", "bool": "bool(…)"}.get(theirs, f"{theirs}(…)")
+    return (
+        f"; the {what} of the labels are of type {theirs} (e.g. {sample!r}) and these of type {mine} (e.g. {got!r}): "
+        f"convert one of them, e.g. with {how}"
+    )
+
+
+def seed_of(random_state: RandomState) -> int:
+    """A number that JSON can hold: the seed itself, or one that is drawn.
+
+    Examples
+    --------
+    >>> seed_of(7)
+    7
+    """
+    rng = as_generator(random_state)
+    return int(random_state) if isinstance(random_state, int | np.integer) else int(rng.integers(2**31))

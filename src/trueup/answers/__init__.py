@@ -1,0 +1,1 @@
+"""The doors: `evaluate`, `compare` and `auc`, and the answers they give."""

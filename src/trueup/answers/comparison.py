@@ -1,0 +1,350 @@
+"""The answer of `compare`: which system is better, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.optional import require
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
+from trueup.data.encoding import Vocabulary
+from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.estimators.truth import TruthDraws
+from trueup.exceptions import InvalidParameter
+from trueup.posteriors import DrawnEstimate, Estimate
+
+__all__ = ["Comparison", "Disagreement"]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Where two systems differ, as McNemar's test looks at it.
+
+    Attributes
+    ----------
+    a, b : hashable
+        The systems.
+    n_items, n_different : int
+        Items with both predictions, and those where these differ. The others cannot tell the two apart.
+    a_right, b_right, both_wrong : Estimate
+        Of the items where they differ: how many only a has right, only b, and neither.
+    prob_a_better : float
+        P(a has more of them right than b), ties counted half.
+    """
+
+    a: Hashable
+    b: Hashable
+    n_items: int
+    n_different: int
+    a_right: Estimate
+    b_right: Estimate
+    both_wrong: Estimate
+    prob_a_better: float
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.a!r} and {self.b!r} differ on {self.n_different:,} of {self.n_items:,} items; of these {self.a!r} "
+            f"has {self.a_right.mean:.1f} right, {self.b!r} {self.b_right.mean:.1f}, neither {self.both_wrong.mean:.1f}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Mapping[Any, Estimate]):
+    """The metric of every system on the same draws of the truth.
+
+    ``cmp["a"]`` is the `Estimate` of a system's metric; iteration is from the best system to the worst.
+
+    Attributes
+    ----------
+    systems : array of shape (n_systems,)
+    metric : str
+    higher_is_better : bool
+    draws : array of shape (n_draws, n_systems)
+        The metric of each system; a row is of one truth.
+    target, noise, level
+        As in the call; `noise` in words.
+    n_items : int
+        Items the systems are judged on (any of them).
+    warnings : tuple of str
+        Sentences a user should read before trusting the numbers.
+    truth : TruthDraws
+    labels : Labels
+        The votes it rests on.
+    """
+
+    systems: Vocabulary
+    metric: str
+    higher_is_better: bool
+    bounds: tuple[float, float]
+    draws: Floats = field(repr=False)
+    target: str
+    noise: str
+    level: float
+    n_items: int
+    warnings: tuple[str, ...]
+    truth: TruthDraws = field(repr=False)
+    codes: Codes | None = field(repr=False)
+    labels: Labels = field(repr=False)
+
+    # ------------------------------------------------------------------ one system
+
+    def __getitem__(self, system: Any) -> Estimate:
+        return DrawnEstimate(self.draws[:, self._at(system)], bounds=self.bounds, name=str(system))
+
+    def __contains__(self, system: object) -> bool:
+        return system in self._places
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ranking)
+
+    def __len__(self) -> int:
+        return len(self.systems)
+
+    def _at(self, system: Any) -> int:
+        if system not in self._places:
+            hint = kind_hint(system, self.systems, what="systems")
+            hint = hint or did_you_mean(system, self.systems[:1000].tolist())
+            raise InvalidParameter(f"there is no system {system!r}, got {preview(self.systems, most=10)}{hint}")
+        return self._places[system]
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {name: k for k, name in enumerate(self.systems.tolist())}
+
+    # ------------------------------------------------------------------ all systems
+
+    @cached_property
+    def means(self) -> Floats:
+        """The posterior mean of each system, shape (n_systems,); NaN where the metric is never defined."""
+        defined = ~np.isnan(self.draws)
+        total = np.where(defined, self.draws, 0.0).sum(axis=0)
+        n = defined.sum(axis=0)
+        return np.asarray(np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0))
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        """Positions from the best system to the worst; never defined ones last, equals in the order given."""
+        sign = -1.0 if self.higher_is_better else 1.0
+        return np.argsort(np.where(np.isnan(self.means), np.inf, sign * self.means), kind="stable")
+
+    @cached_property
+    def _gains(self) -> Floats:
+        """The values with more always better, the undefined worst of all."""
+        gains = self.draws if self.higher_is_better else -self.draws
+        return np.where(np.isnan(gains), -np.inf, gains)
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The systems from the best to the worst, by posterior mean."""
+        names = self.systems.tolist()
+        return [names[k] for k in self._order]
+
+    @property
+    def best(self) -> Any:
+        """The first of the ranking."""
+        return self.ranking[0]
+
+    @cached_property
+    def prob_best(self) -> dict[Any, float]:
+        """P(system is the best), shared out among equals; in the order of the ranking."""
+        top = self._gains == self._top[:, None]
+        share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+        return {name: float(share[k]) for name, k in zip(self.ranking, self._order, strict=True)}
+
+    @cached_property
+    def rank_probabilities(self) -> Floats:
+        """P(system has rank r), shape (n_systems, n_systems); rows in the order of `systems`, rank 0 the best."""
+        n_draws, n = self.draws.shape
+        # Ties are broken by chance: a little noise far below any difference does it, the same each time.
+        jitter = np.random.default_rng(0).random(self.draws.shape)
+        order = np.lexsort((jitter, -self._gains), axis=1)
+        ranks = np.empty_like(order)
+        np.put_along_axis(ranks, order, np.arange(n)[None, :], axis=1)
+        counts = np.zeros((n, n))
+        for k in range(n):
+            counts[k] = np.bincount(ranks[:, k], minlength=n)
+        return np.asarray(counts / n_draws)
+
+    @cached_property
+    def pairwise(self) -> Floats:
+        """P(row system is better than column system), ties counted half; in the order of `systems`."""
+        n = len(self.systems)
+        out = np.empty((n, n))
+        for k in range(n):
+            mine = self._gains[:, k : k + 1]
+            out[k] = (mine > self._gains).mean(axis=0) + 0.5 * (mine == self._gains).mean(axis=0)
+        return out
+
+    def prob_better(self, a: Any, b: Any) -> float:
+        """P(a is better than b), ties counted half."""
+        mine, other = self._gains[:, self._at(a)], self._gains[:, self._at(b)]
+        return float((mine > other).mean() + 0.5 * (mine == other).mean())
+
+    def difference(self, a: Any, b: Any) -> Estimate:
+        """The metric of a minus that of b, paired: both on the same draws of the truth."""
+        low, high = self.bounds
+        return DrawnEstimate(
+            self.draws[:, self._at(a)] - self.draws[:, self._at(b)],
+            bounds=(low - high, high - low),
+            name=f"{self.metric} of {a} minus {b}",
+        )
+
+    def told_apart(self, a: Any, b: Any, level: float | None = None) -> bool:
+        """Whether the interval of the difference leaves out zero."""
+        wanted = self.level if level is None else check_level(level)
+        apart = self.draws[:, self._at(a)] - self.draws[:, self._at(b)]
+        # An interval on one side of zero holds that share of the draws. Most pairs fail that, and counting is quick.
+        if not np.isnan(apart).any() and max((apart > 0).mean(), (apart < 0).mean()) < wanted:
+            return False
+        low, high = self.difference(a, b).interval(wanted)
+        return bool(low > 0 or high < 0)
+
+    @property
+    def groups(self) -> list[tuple[Any, ...]]:
+        """Systems that cannot be told apart at `level`: longest runs of the ranking, which may overlap.
+
+        A run goes on as long as its first and its next system are not told apart.
+        """
+        ranking = self.ranking
+        groups: list[tuple[Any, ...]] = []
+        reach = 0
+        for first in range(len(ranking)):
+            last = first + 1
+            if reach == len(ranking):
+                break
+            if last <= reach and self.told_apart(ranking[first], ranking[reach]):
+                continue  # it cannot reach further than the run before it: no need to look at each
+            while last < len(ranking) and not self.told_apart(ranking[first], ranking[last]):
+                last += 1
+            if last > reach:  # a run within the run before it says nothing new
+                groups.append(tuple(ranking[first:last]))
+                reach = last
+        return groups
+
+    @property
+    def expected_regret(self) -> float:
+        """How much worse the first of the ranking is than the truly best one, on average over the draws."""
+        return self.regret_of(self.best)
+
+    def regret_of(self, system: Any) -> float:
+        """How much of the metric is lost, on average, by picking this system instead of the truly best one."""
+        gains = self._gains[:, self._at(system)]
+        defined = np.isfinite(gains)
+        return float((self._top[defined] - gains[defined]).mean()) if defined.any() else float("nan")
+
+    @cached_property
+    def _top(self) -> Floats:
+        """The gain of the best system on each draw."""
+        return np.asarray(self._gains.max(axis=1))
+
+    def disagreement(self, a: Any, b: Any) -> Disagreement:
+        """Where two systems predict different classes, and who is right there."""
+        if self.codes is None:
+            raise InvalidParameter("a disagreement needs hard classes, got scores only; pass threshold= to from_scores")
+        mine, other = self.codes[self._at(a)], self.codes[self._at(b)]
+        both = (mine >= 0) & (other >= 0)
+        at = np.flatnonzero(both & (mine != other))
+        truths = self.truth.truths[:, at]
+        right = [(truths == codes[at]).sum(axis=1).astype(float) for codes in (mine, other)]
+        bounds = (0.0, float(max(len(at), 1)))
+        return Disagreement(
+            a,
+            b,
+            n_items=int(both.sum()),
+            n_different=len(at),
+            a_right=DrawnEstimate(right[0], bounds=bounds, name="items"),
+            b_right=DrawnEstimate(right[1], bounds=bounds, name="items"),
+            both_wrong=DrawnEstimate(len(at) - right[0] - right[1], bounds=bounds, name="items"),
+            prob_a_better=float((right[0] > right[1]).mean() + 0.5 * (right[0] == right[1]).mean()),
+        )
+
+    # ------------------------------------------------------------------ out
+
+    def __repr__(self) -> str:
+        some = self.ranking[:10]
+        width = max(len(str(s)) for s in some)
+        lines = [
+            f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
+            f"(noise {self.noise}, target {self.target})"
+        ]
+        for system in some:
+            low, high = self[system].interval(self.level)
+            lines.append(
+                f"  {system!s:<{width}}  {self[system].mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}  "
+                f"best with probability {self.prob_best[system]:.2f}"
+            )
+        if len(self) > len(some):
+            lines.append(f"  … and {len(self) - len(some)} more")
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join(lines)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a system, the best first: system, rank, mean, std, low, high, prob_best, regret, undefined."""
+        rows = []
+        for rank, system in enumerate(self.ranking):
+            estimate = self[system]
+            low, high = estimate.interval(self.level)
+            chance = self.prob_best[system]
+            regret = self.regret_of(system)
+            rows.append((system, rank + 1, estimate.mean, estimate.std, low, high, chance, regret, estimate.undefined))
+        columns = ("system", "rank", "mean", "std", "low", "high", "prob_best", "regret", "undefined")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, JSON-able."""
+        return {
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "target": self.target,
+            "noise": self.noise,
+            "level": self.level,
+            "n_items": self.n_items,
+            "systems": [
+                {"system": str(s), **self[s].to_dict(self.level), "prob_best": self.prob_best[s]} for s in self.ranking
+            ],
+            "groups": [[str(s) for s in group] for group in self.groups],
+            "expected_regret": self.expected_regret,
+            "warnings": list(self.warnings),
+            "diagnostics": dict(self.truth.diagnostics),
+        }
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this comparison as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports that evaluate each system as well.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report({}, comparison=self, title=title), path)
+
+    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
+        """Mean and interval of each system, the best on top, with its probability to be the best; returns the Axes."""
+        shown = self.ranking[:most]
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Comparison.plot()").subplots(
+                figsize=(6.5, 0.4 * len(shown) + 1), layout="constrained"
+            )
+        for row, system in enumerate(reversed(shown)):
+            low, high = self[system].interval(self.level)
+            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
+            ax.plot(self[system].mean, row, "o", color="tab:blue")
+            ax.annotate(
+                f"{self.prob_best[system]:.0%} best",
+                (1.01, row),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                fontsize="small",
+            )
+        ax.set_yticks(range(len(shown)), [str(s) for s in reversed(shown)])
+        ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
+        ax.grid(axis="x", alpha=0.3)
+        return ax

@@ -1,0 +1,294 @@
+"""The answer of `evaluate`: the posterior of every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.optional import require
+from trueup._base.validation import RandomState, as_generator, check_choice, check_level
+from trueup.data.encoding import Vocabulary
+from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.estimators import CountsPosterior, JointPoint, Problem, Solution
+from trueup.estimators.curves import Curve, CurveKind, Sensitivity, error_sensitivity, performance_curve
+from trueup.exceptions import InvalidParameter
+from trueup.metrics import FunctionMetric, Metric, as_metric
+from trueup.noise.diagnostics import IndependenceCheck
+from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
+
+__all__ = ["ConfusionEstimate", "Evaluation"]
+
+_FUNCTION_DRAWS = 400
+
+
+@dataclass(frozen=True)
+class ConfusionEstimate:
+    """The confusion matrix with its uncertainty; rows are the truth.
+
+    Attributes
+    ----------
+    classes : array
+    mean : array of shape (n_classes, n_classes)
+        Expected counts (shares, for a population).
+    """
+
+    classes: Vocabulary
+    counts: CountsPosterior = field(repr=False)
+    level: float = 0.95
+
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """Expected counts."""
+        return self.counts.mean_counts
+
+    @property
+    def conditional(self) -> npt.NDArray[np.float64]:
+        """P(prediction | truth), from the expected counts."""
+        mean = self.mean
+        total = mean.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(mean, total, out=np.full_like(mean, np.nan), where=total > 0))
+
+    def cell(self, truth: Any, prediction: Any) -> Estimate:
+        """The distribution of one count, classes given by name."""
+        return self.counts.cell(self._code(truth), self._code(prediction))
+
+    def conditional_cell(self, truth: Any, prediction: Any) -> Estimate:
+        """The distribution of P(prediction | truth) on these items."""
+        y, yhat = self._code(truth), self._code(prediction)
+
+        def share(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+            total = counts[..., y, :].sum(axis=-1)
+            out = np.full(np.shape(total), np.nan)
+            return np.asarray(np.divide(counts[..., y, yhat], total, out=out, where=total > 0))
+
+        name = f"P({prediction} | {truth})"
+        return self.counts.estimate(Metric(name, share, (0.0, 1.0), None, "share of a class predicted as another"))
+
+    def intervals(self, level: float | None = None) -> npt.NDArray[np.float64]:
+        """The interval of each count, shape (n_classes, n_classes, 2)."""
+        wanted = self.level if level is None else check_level(level)
+        n = len(self.classes)
+        return np.array([[self.counts.cell(y, p).interval(wanted) for p in range(n)] for y in range(n)])
+
+    def _code(self, name: Any) -> int:
+        names = self.classes.tolist()
+        if name not in names:
+            raise InvalidParameter(f"{name!r} is no class; the classes are {', '.join(map(repr, names))}")
+        return int(names.index(name))
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a cell: truth, prediction, mean, low, high."""
+        intervals, names = self.intervals(), self.classes.tolist()
+        rows = [(y, p, self.mean[i, j], *intervals[i, j]) for i, y in enumerate(names) for j, p in enumerate(names)]
+        columns = ("truth", "prediction", "mean", "low", "high")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def plot(self, ax: Any = None, *, most_numbers: int = 8) -> Any:
+        """A square a cell, darker with its share of the true class; returns the Axes.
+
+        With at most `most_numbers` classes the expected counts and their intervals are written in.
+        """
+        names, shares = [str(c) for c in self.classes.tolist()], self.conditional
+        if ax is None:
+            size = 2 + min(0.9 * len(names), 8)
+            _, ax = require("matplotlib.pyplot", purpose="ConfusionEstimate.plot()").subplots(
+                figsize=(size, size), layout="constrained"
+            )
+        ax.imshow(np.nan_to_num(shares), cmap="Blues", vmin=0, vmax=1)
+        if len(names) <= most_numbers:
+            intervals = self.intervals()
+            places = 3 if self.mean.sum() < 2 else 1  # shares, or counts
+            for y, p in np.ndindex(*shares.shape):
+                low, high = intervals[y, p]
+                words = f"{self.mean[y, p]:.{places}f}"
+                if np.isfinite(low):
+                    words += f"\n{low:.{places}f} to {high:.{places}f}"
+                color = "white" if shares[y, p] > 0.55 else "black"
+                ax.text(p, y, words, ha="center", va="center", fontsize="small", color=color)
+        turned = 45 if max(map(len, names)) * len(names) > 40 else 0
+        ax.set_xticks(range(len(names)), names, rotation=turned, ha="right" if turned else "center")
+        ax.set_yticks(range(len(names)), names)
+        ax.set(xlabel="prediction", ylabel="truth")
+        return ax
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Mapping[str, Estimate]):
+    """Estimates by metric name, and how they came about.
+
+    ``ev["accuracy"]`` is an `Estimate`; any metric can be asked for, not only those named in the call.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+        The metrics asked for; what iteration and `to_frame` show.
+    method, target, noise, level
+        As in the call; `noise` in words.
+    classes : array
+    n_items : int
+        Items with a prediction.
+    warnings : tuple of str
+        Sentences a user should read before trusting the numbers.
+    independence : IndependenceCheck or None
+    solution : Solution
+        The method's own answer, with traces and diagnostics.
+    labels : Labels
+        The votes it rests on.
+    """
+
+    metrics: tuple[str, ...]
+    method: str
+    target: str
+    noise: str
+    level: float
+    classes: Vocabulary
+    n_items: int
+    warnings: tuple[str, ...]
+    independence: IndependenceCheck | None
+    solution: Solution = field(repr=False)
+    problem: Problem = field(repr=False)
+    labels: Labels = field(repr=False)
+    scores: npt.NDArray[np.float64] | None = field(repr=False)
+    positive: int = field(repr=False)
+    functions: Mapping[str, FunctionMetric] = field(repr=False)
+    ranked: Callable[[str], Estimate | None] = field(repr=False)
+    seed: RandomState = field(repr=False)
+
+    @cached_property
+    def _cache(self) -> dict[str, Estimate]:
+        return {}
+
+    def __getitem__(self, name: str) -> Estimate:
+        if name not in self._cache:
+            self._cache[name] = self._estimate(name)
+        return self._cache[name]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The estimate of a metric, or `default` where there is no such metric."""
+        try:
+            return self[name]
+        except InvalidParameter:
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
+    def _metric(self, name: str) -> Metric:
+        metric = as_metric(name, self.classes.tolist(), positive=self.classes[self.positive])
+        if isinstance(metric, FunctionMetric):
+            raise InvalidParameter(f"{name!r} is a function of labels; joint distributions are for metrics by name")
+        return metric
+
+    def _estimate(self, name: str) -> Estimate:
+        if name in self.functions:
+            function = self.functions[name]
+            truths = self.solution.counts.draw_truths(_FUNCTION_DRAWS, as_generator(self.seed))
+            predicted = self.problem.predictions >= 0
+            values = function.evaluate_draws(
+                truths[:, predicted], self.problem.predictions[predicted], classes=self.classes
+            )
+            return DrawnEstimate(values, bounds=function.bounds, name=name)
+        of_scores = self.ranked(name)
+        if of_scores is not None:
+            return of_scores
+        return self.solution.counts.estimate(self._metric(name)).named(name)
+
+    @property
+    def confusion(self) -> ConfusionEstimate:
+        """The confusion matrix with an interval for each cell."""
+        return ConfusionEstimate(self.classes, self.solution.counts, self.level)
+
+    def joint(self, a: str, b: str) -> JointEstimate | JointPoint:
+        """The joint distribution of two metrics, with highest-density regions."""
+        return self.solution.counts.joint(self._metric(a), self._metric(b))
+
+    def curve(self, kind: CurveKind = "roc", *, n_thresholds: int = 41) -> Curve:
+        """ROC or precision–recall curve with its uncertainty, from scores (two classes)."""
+        check_choice(kind, ("roc", "pr"), name="kind")
+        if self.scores is None:
+            raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
+        return performance_curve(
+            self.problem, self.scores, kind=kind, n_thresholds=n_thresholds, positive=self.positive, level=self.level
+        )
+
+    def sensitivity(self, *, n_points: int = 21) -> Sensitivity:
+        """How the accuracy moves as the classifier's errors depend more and more on the labelers'."""
+        return error_sensitivity(self.problem, truth=self.solution.truth, n_points=n_points)
+
+    # ------------------------------------------------------------------ out
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Evaluation of {self.n_items:,} predictions ({self.method}, noise {self.noise}, target {self.target})"
+        ]
+        width = max(map(len, self.metrics), default=0)
+        for name in self.metrics:
+            low, high = self[name].interval(self.level)
+            shown = f"{100 * self.level:.12g}% interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
+            lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}")
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, JSON-able."""
+        return {
+            "method": self.method,
+            "target": self.target,
+            "noise": self.noise,
+            "level": self.level,
+            "n_items": self.n_items,
+            "classes": [str(c) for c in self.classes.tolist()],
+            "positive": str(self.classes.tolist()[self.positive]) if len(self.classes) == 2 else None,
+            "metrics": {name: self[name].to_dict(self.level) for name in self.metrics},
+            "confusion": self.confusion.mean.tolist(),
+            "warnings": list(self.warnings),
+            "diagnostics": dict(self.solution.diagnostics),
+        }
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a metric: metric, mean, median, std, low, high, undefined."""
+        rows = []
+        for name in self.metrics:
+            estimate = self[name]
+            low, high = estimate.interval(self.level)
+            rows.append((name, estimate.mean, estimate.median, estimate.std, low, high, estimate.undefined))
+        columns = ("metric", "mean", "median", "std", "low", "high", "undefined")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this system as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports on several systems or with settings.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report(self, title=title), path)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Mean and interval of each metric; returns the Axes."""
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Evaluation.plot()").subplots(
+                figsize=(6, 0.5 * len(self.metrics) + 1), layout="constrained"
+            )
+        for row, name in enumerate(reversed(self.metrics)):
+            low, high = self[name].interval(self.level)
+            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
+            ax.plot(self[name].mean, row, "o", color="tab:blue")
+        ax.set_yticks(range(len(self.metrics)), list(reversed(self.metrics)))
+        ax.set_xlabel(f"mean and {100 * self.level:.12g}% interval")
+        ax.grid(axis="x", alpha=0.3)
+        return ax

@@ -1,0 +1,1 @@
+"""Votes, predictions and gold: read, checked, encoded and aligned."""

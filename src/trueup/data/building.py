@@ -1,0 +1,394 @@
+"""From encoded columns to the parts of `Labels`: what counts as a vote, a class, an abstention, a repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from trueup._base.types import Codes
+from trueup._base.validation import check_choice, kind_hint, preview
+from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, is_null, numbers_from_text, vocabulary_from
+from trueup.exceptions import InvalidLabels
+
+__all__ = [
+    "AbstainPolicy",
+    "Columns",
+    "Duplicates",
+    "assemble",
+    "check_names",
+    "count_pairs",
+    "encode_columns",
+    "from_counts",
+    "melt_matrix",
+    "vote_matrix",
+]
+
+AbstainPolicy = Literal["ignore", "answer"]
+Duplicates = Literal["keep", "error", "first", "last"]
+_CELLS = 250_000
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The three columns of a vote table as codes; label codes below -1 are the declared special values."""
+
+    item: Codes
+    items: Vocabulary
+    labeler: Codes
+    labelers: Vocabulary
+    label: Codes
+    names: Vocabulary
+    missing: tuple[Any, ...]
+    abstain: tuple[Any, ...]
+
+
+def _declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What a user declared with ``missing=`` and ``abstain=``, each one value or a list, tuple, set or array of them.
+
+    Every null is None here. In a text file a number is declared by how it is written, and blank is null.
+    """
+    both = []
+    for name, values in (("missing", missing), ("abstain", abstain)):
+        values = values.tolist() if isinstance(values, np.ndarray) and values.ndim else values
+        several = list(values) if isinstance(values, list | tuple | set | frozenset) else [values]
+        if from_text:
+            several = [None if is_null(v) or v == "" else str(v) for v in several]
+        try:
+            both.append(tuple(dict.fromkeys(None if is_null(v) else v for v in several)))
+        except TypeError:
+            raise InvalidLabels(f"{name} must be a value or a list of values, got {preview(several)}") from None
+    common = [v for v in both[0] if v in both[1]]
+    if common:
+        raise InvalidLabels(f"a value is declared both missing and abstain, got {preview(common)}; choose one")
+    return both[0], both[1]
+
+
+def encode_columns(
+    *,
+    item: Encoder,
+    labeler: Encoder,
+    label: Encoder,
+    missing: Any,
+    abstain: Any,
+    classes: Sequence[Hashable] | None = None,
+    from_text: bool = False,
+) -> Columns:
+    """Encode the columns; text from a file becomes integers where every name of the column is one.
+
+    Labels stay text where `classes` names them as text.
+    """
+    missing, abstain = _declared(missing, abstain, from_text=from_text)
+    i, items = item.finish()
+    t, labelers = labeler.finish()
+    z, names = label.finish(special=missing + abstain)
+    if from_text:
+        i, items = numbers_from_text(i, items)
+        t, labelers = numbers_from_text(t, labelers)
+        if classes is None or not any(isinstance(c, str) for c in classes):
+            z, names = numbers_from_text(z, names)
+    if not len(i) == len(t) == len(z):
+        raise InvalidLabels(
+            f"the columns must have one length, got {len(i)} items, {len(t)} labelers and {len(z)} labels; "
+            "pass one row for each vote"
+        )
+    return Columns(i, items, t, labelers, z, names, missing, abstain)
+
+
+def melt_matrix(
+    matrix: Any,
+    *,
+    missing: Any,
+    abstain: Any,
+    items: Sequence[Hashable] | None,
+    labelers: Sequence[Hashable] | None,
+) -> Columns:
+    """An items × labelers array as columns."""
+    missing, abstain = _declared(missing, abstain)
+    if isinstance(matrix, np.ma.MaskedArray):  # asarray would drop the mask and turn what it hides into votes
+        hidden, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
+        matrix[hidden] = None
+        missing = tuple(dict.fromkeys((*missing, None)))
+    array = _matrix_of(matrix)
+    if array.ndim != 2:
+        raise InvalidLabels(
+            f"the matrix must be items × labelers, got {array.ndim} dimension(s) of shape {array.shape}; "
+            "use Labels.from_frame for a long table"
+        )
+    n, t = array.shape
+    cells = array.ravel()
+    encoder = Encoder.of((cells[k : k + _CELLS] for k in range(0, len(cells), _CELLS)), "label")
+    label, names = encoder.finish(special=missing + abstain)
+    return Columns(
+        np.repeat(np.arange(n, dtype=np.int32), t),
+        check_names("items", items, n),
+        np.tile(np.arange(t, dtype=np.int32), n),
+        check_names("labelers", labelers, t),
+        label,
+        names,
+        missing,
+        abstain,
+    )
+
+
+def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(matrix)
+        if array.dtype.kind in "US" and not isinstance(matrix, np.ndarray):
+            # numpy writes the numbers of a mixed list as text, and -1 would no longer be missing but a class "-1"
+            array = np.array(matrix, dtype=object)
+    except ValueError as error:
+        raise InvalidLabels(
+            "the matrix must be items × labelers, got rows of different lengths; fill absent votes with the "
+            "value of missing="
+        ) from error
+    return array
+
+
+def check_names(what: str, names: Sequence[Hashable] | None, n: int | None = None) -> Vocabulary:
+    """A vocabulary of given names, in their order: distinct, none of them empty, and `n` of them."""
+    if names is None:
+        return vocabulary_from(range(n or 0))
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise InvalidLabels(f"{what} must be a list of names, got {type(names).__name__}; pass e.g. ['a', 'b']")
+    vocabulary = vocabulary_from(names)
+    if n is not None and len(vocabulary) != n:
+        raise InvalidLabels(f"{what} must have {n} names, one for each, got {len(vocabulary)}; name each once")
+    try:
+        distinct = len(set(vocabulary.tolist()))
+    except TypeError as error:
+        raise InvalidLabels(f"{what} must be names that can be hashed, got {preview(vocabulary)}; use text") from error
+    if distinct != len(vocabulary):
+        raise InvalidLabels(f"{what} must be distinct, got {len(vocabulary) - distinct} repetitions; name each once")
+    if any(map(is_null, vocabulary)):
+        raise InvalidLabels(f"{what} must all be named, got an empty name; leave it out or name it")
+    return vocabulary
+
+
+def assemble(
+    columns: Columns,
+    *,
+    classes: Sequence[Hashable] | None,
+    abstain_policy: AbstainPolicy,
+    duplicates: Duplicates,
+    count_missing: bool = True,
+) -> dict[str, Any]:
+    """The fields of `Labels` from encoded columns."""
+    check_choice(abstain_policy, ("ignore", "answer"), name="abstain_policy")
+    check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")
+    if not len(columns.label):
+        raise InvalidLabels("there are no votes, got 0 rows; pass a table with one row for each vote")
+    _check_ids(columns.item, "item")
+    _check_ids(columns.labeler, "labeler")
+    is_missing, is_abstention = _special_rows(columns)
+    classes_out, answer = _answers(columns, classes, is_missing | is_abstention)
+    answers = classes_out
+    keep = ~is_missing
+    if abstain_policy == "answer" and is_abstention.any():
+        answer[is_abstention] = len(classes_out) + _which_abstention(columns, columns.label[is_abstention])
+        answers = vocabulary_from([*classes_out.tolist(), *columns.abstain])
+    else:
+        keep &= ~is_abstention
+    if not keep.any():
+        raise InvalidLabels(
+            f"there are no votes, got {len(keep)} rows that are all declared missing or abstentions; "
+            "check missing= and abstain="
+        )
+    item, labeler = columns.item, columns.labeler
+    if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
+        item, labeler, answer = item[keep], labeler[keep], answer[keep]
+    if duplicates != "keep":
+        chosen = _choose_duplicates(item, labeler, duplicates, columns)
+        item, labeler, answer = item[chosen], labeler[chosen], answer[chosen]
+    n_items, n_labelers = len(columns.items), len(columns.labelers)
+    if not count_missing:
+        is_missing[:] = False
+    unanswered = _unanswered(columns, is_missing, is_abstention)
+    return {
+        "items": columns.items,
+        "labelers": columns.labelers,
+        "classes": classes_out,
+        "answers": answers,
+        "votes": vote_matrix(item, labeler, answer, (n_items, n_labelers, len(answers))),
+        "gold_codes": np.full(n_items, -1, np.int32),
+        "held_codes": np.full(n_items, -1, np.int32),
+        "n_missing": int(is_missing.sum()),
+        "abstentions": np.bincount(columns.labeler[is_abstention], minlength=n_labelers).astype(np.int64),
+        "abstain_policy": abstain_policy,
+        "unanswered": unanswered,
+    }
+
+
+def _unanswered(
+    columns: Columns, is_missing: npt.NDArray[np.bool_], is_abstention: npt.NDArray[np.bool_]
+) -> sparse.csr_array | None:
+    """Where rows were declared missing or abstentions, items × (labeler·2), so that a subset counts them right."""
+    rows = is_missing | is_abstention
+    if not rows.any():
+        return None
+    shape = (len(columns.items), len(columns.labelers), 2)
+    return vote_matrix(columns.item[rows], columns.labeler[rows], is_abstention[rows].astype(np.int32), shape)
+
+
+def _which_abstention(columns: Columns, codes: Codes) -> npt.NDArray[np.int64]:
+    """The number of each declared abstention, from the codes of the rows."""
+    null = columns.abstain.index(None) if None in columns.abstain else 0
+    return np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
+
+
+def vote_matrix(
+    item: Codes,
+    labeler: Codes,
+    answer: Codes,
+    shape: tuple[int, int, int],
+    *,
+    times: npt.NDArray[np.float64] | None = None,
+) -> sparse.csr_array:
+    """Sparse items × (labeler·answer) matrix of how often."""
+    n_items, n_labelers, n_answers = shape
+    wide = n_labelers * n_answers >= 2**31
+    column = (labeler.astype(np.int64) if wide else labeler) * np.int32(n_answers) + answer
+    data = np.ones(len(item)) if times is None else times
+    matrix = sparse.csr_array(sparse.coo_array((data, (item, column)), shape=(n_items, n_labelers * n_answers)))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def count_pairs(votes: sparse.csr_array, n_answers: int) -> int:
+    """Number of distinct (item, labeler) pairs of a vote matrix."""
+    labeler = votes.indices // n_answers
+    same = labeler[1:] == labeler[:-1]
+    row_starts = votes.indptr[1:-1]
+    same[row_starts[(row_starts > 0) & (row_starts < len(labeler))] - 1] = False
+    return len(labeler) - int(same.sum())
+
+
+def _check_ids(codes: Codes, column: str) -> None:
+    empty = np.flatnonzero(codes == NULL_CODE)
+    if len(empty):
+        raise InvalidLabels(
+            f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
+            f"(first: row {empty[0]}); fill them in or drop the rows"
+        )
+
+
+def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows are missing and which are abstentions; an undeclared empty label is an error."""
+    n_missing = len(columns.missing)
+    is_missing = (columns.label < NULL_CODE) & (columns.label >= -1 - n_missing)
+    is_abstention = columns.label < -1 - n_missing
+    null = columns.label == NULL_CODE
+    if null.any():
+        if None in columns.missing:
+            is_missing |= null
+        elif None in columns.abstain:
+            is_abstention |= null
+        else:
+            raise InvalidLabels(
+                f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: row "
+                f"{int(np.argmax(null))}); declare what that means: missing=None for no vote, abstain=None for an "
+                "abstention"
+            )
+    blank = [i for i, name in enumerate(columns.names.tolist()) if isinstance(name, str) and not name.strip()]
+    if blank:
+        rows = np.isin(columns.label, blank)
+        raise InvalidLabels(
+            f"label must not be blank text, got {int(rows.sum())} of {len(rows)} rows where it is (first: row "
+            f"{int(np.argmax(rows))}); declare what that means: missing={columns.names[blank[0]]!r} for no vote, "
+            "abstain=… for an abstention"
+        )
+    return is_missing, is_abstention
+
+
+def _answers(
+    columns: Columns, classes: Sequence[Hashable] | None, special: npt.NDArray[np.bool_]
+) -> tuple[Vocabulary, Codes]:
+    """The classes, and the class code of every row that is not special."""
+    if classes is None:
+        if len(columns.names) < 2:
+            got = f"only {columns.names[0]!r}" if len(columns.names) else "none"
+            raise InvalidLabels(
+                f"votes must name at least two classes, got {got}; pass classes=[…] with all that could be chosen"
+            )
+        return columns.names, columns.label.copy()
+    named = check_names("classes", classes)
+    if len(named) < 2:
+        raise InvalidLabels(f"classes must be at least two names, got {preview(named)}; name all that can be chosen")
+    position = {name: i for i, name in enumerate(named.tolist())}
+    twice = [v for v in (*columns.missing, *columns.abstain) if v in position]
+    if twice:
+        raise InvalidLabels(
+            f"a value cannot be a class and declared missing or abstain, got {preview(twice)}; "
+            "take it out of classes= or pass another missing= or abstain="
+        )
+    names = columns.names.tolist()
+    unknown = [k for k, name in enumerate(names) if name not in position]
+    if unknown:
+        rows = int(np.isin(columns.label, unknown).sum())
+        others = [names[k] for k in unknown]
+        raise InvalidLabels(
+            f"{rows} of {len(special)} votes are for classes that are not in classes=, got {preview(others)}"
+            + (
+                kind_hint(others[0], named, what="classes=")
+                or "; add them to classes=, or declare them with missing= or abstain="
+            )
+        )
+    rank = np.array([position[name] for name in names] + [-1], dtype=np.int32)
+    return named, rank[np.where(special, -1, columns.label)]
+
+
+def _choose_duplicates(item: Codes, labeler: Codes, rule: Duplicates, columns: Columns) -> npt.NDArray[np.int64]:
+    pair = item.astype(np.int64) * len(columns.labelers) + labeler
+    if rule == "last":
+        _, first = np.unique(pair[::-1], return_index=True)
+        return np.sort(len(pair) - 1 - first)
+    _, first = np.unique(pair, return_index=True)
+    if rule == "error" and len(first) < len(pair):
+        again = int(np.setdiff1d(np.arange(len(pair)), first)[0])
+        who, what = columns.labelers[labeler[again]], columns.items[item[again]]
+        raise InvalidLabels(
+            f"a labeler must vote once on an item, got {len(pair) - len(first)} repeated votes (first: labeler "
+            f'{who!s} on item {what!s}); pass duplicates="keep", "first" or "last"'
+        )
+    return np.sort(first)
+
+
+def from_counts(
+    counts: npt.ArrayLike,
+    *,
+    classes: Sequence[Hashable] | None,
+    items: Sequence[Hashable] | None,
+    labeler: Hashable,
+) -> dict[str, Any]:
+    """The fields of `Labels` from an items × classes table of counts."""
+    table = np.asarray(counts)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise InvalidLabels(
+            f"counts must be items × classes with at least two classes, got shape {table.shape}; "
+            "use Labels.from_frame for a long table"
+        )
+    if table.dtype.kind not in "iuf" or (table < 0).any() or not np.isfinite(table).all() or (table % 1 != 0).any():
+        raise InvalidLabels(
+            f"counts must be whole numbers that are not negative, got {preview(table.ravel())} of type {table.dtype}; "
+            "use Labels.from_frame for names"
+        )
+    if not table.any():
+        raise InvalidLabels("there are no votes, got counts that are all 0; pass how many said what")
+    n, n_classes = table.shape
+    names = check_names("classes", classes, n_classes)
+    return {
+        "items": check_names("items", items, n),
+        "labelers": check_names("labeler", [labeler]),
+        "classes": names,
+        "answers": names,
+        "votes": sparse.csr_array(table.astype(np.float64)),
+        "gold_codes": np.full(n, -1, np.int32),
+        "held_codes": np.full(n, -1, np.int32),
+        "n_missing": 0,
+        "abstentions": np.zeros(1, np.int64),
+        "abstain_policy": "ignore",
+    }

@@ -1,0 +1,275 @@
+"""Names to integer codes and back.
+
+Items, labelers and answers have names of any hashable type outside and are small integers inside. Everything here
+works on one column at a time, in blocks, so that a long column never exists twice as Python objects.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Codes
+from trueup._base.validation import did_you_mean, kind_hint, kind_of, preview
+from trueup.exceptions import InvalidLabels
+
+__all__ = [
+    "NULL_CODE",
+    "Block",
+    "Codes",
+    "Encoder",
+    "Vocabulary",
+    "encode",
+    "is_null",
+    "is_plain_integer",
+    "numbers_from_text",
+    "positions",
+    "vocabulary_from",
+]
+
+Vocabulary = npt.NDArray[Any]
+Block = npt.NDArray[Any] | Sequence[Any]
+
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})(\.0+)?", re.ASCII)
+_INT64 = range(-(2**63), 2**63)
+NULL_CODE = -1
+
+
+def is_null(value: object) -> bool:
+    """Whether a value says "nothing here": None, NaN, NaT or a frame library's null."""
+    if value is None:
+        return True
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    return type(value).__name__ in {"NAType", "NaTType"} or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
+
+
+class _Book(dict[Hashable, int]):
+    """Gives each new name the next code; looking a known one up costs one dictionary access and no Python call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[Hashable] = []
+
+    def __missing__(self, name: Hashable) -> int:
+        if type(name) is not str and is_null(name):
+            return NULL_CODE  # not stored: every NaN is a key of its own
+        self[name] = code = len(self.names)
+        self.names.append(name)
+        return code
+
+
+class Encoder:
+    """Collects a column block by block and then encodes it.
+
+    Parameters
+    ----------
+    column : str
+        What the column is, for errors.
+    blank_is_null : bool
+        Whether an empty text is a null, as it is in a text file.
+    """
+
+    def __init__(self, column: str, *, blank_is_null: bool = False) -> None:
+        self.column = column
+        self._integers: list[npt.NDArray[Any]] = []
+        self._parts: list[Codes] = []
+        self._book = _Book()
+        if blank_is_null:
+            self._book[""] = NULL_CODE
+
+    @classmethod
+    def of(cls, blocks: Iterable[Block], column: str) -> Encoder:
+        """An encoder that holds all blocks."""
+        encoder = cls(column)
+        for block in blocks:
+            encoder.add(block)
+        return encoder
+
+    def add(self, block: Block) -> None:
+        """Take the next block of the column."""
+        if not len(block):
+            return
+        if isinstance(block, np.ndarray) and block.dtype.kind in "iu" and not self._parts and _fits_int64(block):
+            self._integers.append(_narrow(block))
+            return
+        for integers in self._integers:  # the column turned out not to be integers only
+            self._parts.append(self._look_up(integers))
+        self._integers.clear()
+        self._parts.append(self._look_up(block))
+
+    def _look_up(self, block: Block) -> Codes:
+        values = block.tolist() if isinstance(block, np.ndarray) else block
+        try:
+            return np.fromiter(map(self._book.__getitem__, values), np.int32, len(values))
+        except TypeError as error:
+            bad = next(v for v in values if not _hashable(v))
+            raise InvalidLabels(
+                f"{self.column} must hold names that can be hashed (text, numbers, tuples), got "
+                f"{type(bad).__name__} {bad!r:.40}; convert the column to text or numbers"
+            ) from error
+
+    def finish(self, *, special: Sequence[Any] = ()) -> tuple[Codes, Vocabulary]:
+        """The codes and the vocabulary; see `encode`. The encoder is empty afterwards."""
+        if self._integers:
+            values = np.concatenate(self._integers) if len(self._integers) > 1 else self._integers[0]
+            self._integers.clear()
+            return _set_apart(*_encode_integers(values), special)
+        codes = np.concatenate(self._parts) if self._parts else np.empty(0, np.int32)
+        self._parts.clear()
+        names = self._book.names
+        special_code = _special_codes(names, special)
+        ordinary = [name for name in names if name not in special_code]
+        vocabulary, order = _sorted_vocabulary(ordinary, self.column)
+        new_code = dict(zip(ordinary, order.tolist(), strict=True)) | special_code
+        rank = np.array([new_code[name] for name in names] + [NULL_CODE], dtype=np.int32)  # the last serves code -1
+        return rank[codes], vocabulary
+
+
+def encode(blocks: Iterable[Block], *, column: str, special: Sequence[Any] = ()) -> tuple[Codes, Vocabulary]:
+    """Codes of a column that arrives in blocks.
+
+    The vocabulary is sorted, by value or, where values cannot be compared, by how they are written, so the order of
+    rows does not matter. A null has code -1, and the k-th of the `special` values, which stay out of the vocabulary,
+    has code ``-2 - k``.
+    """
+    return Encoder.of(blocks, column).finish(special=special)
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _fits_int64(block: npt.NDArray[Any]) -> bool:
+    return block.dtype.kind == "i" or block.dtype.itemsize < 8 or int(block.max()) in _INT64
+
+
+def _narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers as int32 where they fit, else int64; smaller types would overflow when shifted."""
+    small = values.dtype.itemsize < 4 or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
+    return values.astype(np.int32 if small else np.int64)
+
+
+def _encode_integers(values: npt.NDArray[Any]) -> tuple[Codes, npt.NDArray[np.int64]]:
+    low, high = int(values.min()), int(values.max())
+    span = high - low + 1
+    if span <= 4 * len(values) + 1024:  # a table of flags is far smaller and quicker than a sort
+        offset = values - values.dtype.type(low) if low else values
+        present = np.zeros(span, dtype=bool)
+        present[offset] = True
+        rank = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        return rank[offset], np.flatnonzero(present) + low
+    vocabulary, inverse = np.unique(values, return_inverse=True)
+    return inverse.astype(np.int32), vocabulary.astype(np.int64)
+
+
+def _set_apart(codes: Codes, names: npt.NDArray[np.int64], special: Sequence[Any]) -> tuple[Codes, Vocabulary]:
+    """Take the special values out of a vocabulary of integers."""
+    special_code = _special_codes(names, special) if special else {}
+    if special_code:
+        ordinary = ~np.isin(names, np.array(list(special_code), dtype=np.int64))
+        rank = np.cumsum(ordinary, dtype=np.int32) - np.int32(1)
+        for value, code in special_code.items():
+            rank[np.searchsorted(names, value)] = code  # type: ignore[call-overload]
+        codes, names = rank[codes], names[ordinary]
+    names.flags.writeable = False
+    return codes, names
+
+
+def _special_codes(names: Sequence[Hashable] | npt.NDArray[np.int64], special: Sequence[Any]) -> dict[Hashable, int]:
+    """The special values that occur among the names, with their codes; True is not the number 1 here."""
+    wanted = {value: -2 - k for k, value in enumerate(special) if not is_null(value)}
+    if isinstance(names, np.ndarray):
+        return {int(v): code for v, code in wanted.items() if _whole(v) and v in names}
+    boolean = {value: kind_of(value) == "bool" for value in wanted}
+    return {n: wanted[n] for n in names if n in wanted and boolean[n] == (kind_of(n) == "bool")} if wanted else {}
+
+
+def _sorted_vocabulary(names: list[Hashable], column: str) -> tuple[Vocabulary, Codes]:
+    families: dict[str, Hashable] = {}
+    for name in {type(name): name for name in reversed(names)}.values():
+        families.setdefault(kind_of(name), name)
+    if len(families) > 1:
+        (kind_a, a), (kind_b, b) = list(families.items())[:2]
+        raise InvalidLabels(
+            f"{column} mixes types, got {kind_a} {a!r} and {kind_b} {b!r}; convert the column to one type"
+        )
+    try:
+        if "frozenset" in families:  # sets are compared by inclusion, which is no order
+            raise TypeError
+        order = sorted(range(len(names)), key=names.__getitem__)  # type: ignore[arg-type]
+    except TypeError:
+        written = [str(sorted(map(repr, n))) if isinstance(n, frozenset) else repr(n) for n in names]
+        order = sorted(range(len(names)), key=written.__getitem__)
+    rank = np.empty(len(names), np.int32)
+    rank[order] = np.arange(len(names), dtype=np.int32)
+    return vocabulary_from([names[i] for i in order]), rank
+
+
+def _whole(value: object) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return False
+    if isinstance(value, int | np.integer):
+        return int(value) in _INT64
+    return isinstance(value, float | np.floating) and float(value).is_integer() and int(value) in _INT64
+
+
+def vocabulary_from(names: Iterable[Any]) -> Vocabulary:
+    """A read-only array of names: integers as integers, everything else as Python objects."""
+    if isinstance(names, np.ndarray) and names.dtype == np.int64:
+        vocabulary = names.copy()
+        vocabulary.flags.writeable = False
+        return vocabulary
+    plain = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    if plain and all(map(_whole, plain)):
+        # 1.0 and 1 are the same name in Python, and a column with gaps turns integers into floats.
+        vocabulary = np.array([int(v) for v in plain], dtype=np.int64)
+    else:
+        # fromiter and not a slice assignment, which would take tuples of one length for a second dimension
+        values = (v.item() if isinstance(v, np.generic) else v for v in plain)
+        vocabulary = np.fromiter(values, dtype=object, count=len(plain))
+    vocabulary.flags.writeable = False
+    return vocabulary
+
+
+def is_plain_integer(text: object) -> bool:
+    """Whether a text is an integer written plainly ("7" or "7.0", never "007")."""
+    return isinstance(text, str) and _INTEGER.fullmatch(text) is not None
+
+
+def numbers_from_text(codes: Codes, vocabulary: Vocabulary) -> tuple[Codes, Vocabulary]:
+    """Turn text from a file into integers if every name is one, written plainly ("7" or "7.0", never "007")."""
+    if not len(vocabulary) or not all(map(is_plain_integer, vocabulary)):
+        return codes, vocabulary
+    numbers, rank = np.unique([int(v.split(".")[0]) for v in vocabulary], return_inverse=True)
+    return np.where(codes >= 0, rank.astype(np.int32)[np.maximum(codes, 0)], codes), vocabulary_from(numbers)
+
+
+def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Hashable, int], what: str) -> list[int]:
+    """Where each name is in a vocabulary; an unknown one is an error that names it."""
+    if isinstance(names, np.ndarray) and names.dtype.kind == "b" and not isinstance(known[0], bool):
+        raise InvalidLabels(f"{what}s must be names, got an array of booleans; pass labels.{what}s[mask]")
+    wanted = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    try:
+        return [position[name] for name in wanted]
+    except TypeError as error:
+        bad = next(v for v in wanted if not _hashable(v))
+        raise InvalidLabels(
+            f"{what}s must be names, got {type(bad).__name__} {bad!r:.40}; pass names as in labels.{what}s"
+        ) from error
+    except KeyError:
+        unknown = [name for name in wanted if name not in position]
+        hint = kind_hint(unknown[0], known, what=f"{what}s") or did_you_mean(unknown[0], known[:1000].tolist())
+        raise InvalidLabels(
+            f"{len(unknown)} of {len(wanted)} {what}s are not in the labels, got {preview(unknown)}"
+            f"{hint or f'; see labels.{what}s'}"
+        ) from None

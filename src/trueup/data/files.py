@@ -1,0 +1,286 @@
+"""Tables in files: found by suffix, read block by block, every failure one sentence that names the path."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, Any, Literal, Protocol
+
+from trueup._base.optional import is_installed, require
+from trueup._base.validation import check_choice
+from trueup.data.encoding import Block
+from trueup.data.frames import column_blocks
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, MissingFile, TrueupError
+
+__all__ = ["Format", "Sink", "Source", "Table", "format_of", "named", "open_table"]
+
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+Source = str | PathLike[str] | IO[str] | IO[bytes]
+
+_SUFFIXES: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
+_ROWS = 5_000
+_FIELD_LIMIT = 2**24
+
+
+class Sink(Protocol):
+    """What takes a column, block by block."""
+
+    def add(self, block: Block) -> None:
+        """Take the next block."""
+
+
+class Table(Protocol):
+    """An open file with named columns."""
+
+    columns: list[str]
+    from_text: bool
+
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
+        """Send each named column to its sink."""
+
+
+def named(source: Source) -> str:
+    """How errors call a source: the path as the user gave it."""
+    if isinstance(source, str | PathLike):
+        return "standard input" if source == "-" else repr(fspath(source))
+    return f"the {type(source).__name__}"
+
+
+def format_of(source: Source, file_format: Format | None) -> Format:
+    """The format a user named, or that of the suffix; standard input and open files are csv."""
+    if file_format is not None:
+        return check_choice(file_format, _FORMATS, name="file_format")
+    if not isinstance(source, str | PathLike) or source == "-":
+        return "csv"
+    suffixes = [s.lower() for s in Path(source).suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    if not suffixes or suffixes[-1] not in _SUFFIXES:
+        raise InvalidFile(
+            f"the format of {named(source)} is not known, got {suffixes[-1] if suffixes else 'no suffix'}; "
+            f"use one of {', '.join(_SUFFIXES)} or pass file_format=…"
+        )
+    return _SUFFIXES[suffixes[-1]]
+
+
+@contextmanager
+def open_table(source: Source, *, file_format: Format | None = None) -> Iterator[Table]:
+    """Open a table; errors raised while it is open, also those about its content, name the path."""
+    who = named(source)
+    if isinstance(source, str | PathLike) and source != "-":
+        _check_path(Path(source), who)
+    kind = format_of(source, file_format)
+    try:
+        if kind == "parquet":
+            if not isinstance(source, str | PathLike) or source == "-":
+                raise InvalidFile(f"parquet needs a path, got {who}; write it to a file first")
+            yield _ParquetTable(source)
+            return
+        with _text(source) as stream:
+            yield _CsvTable(stream, who, tab=kind == "tsv") if kind != "jsonl" else _JsonTable(stream, who)
+    except (InvalidLabels, InvalidPredictions) as error:
+        raise type(error)(f"in {who}, {error}") from error
+    except TrueupError:
+        raise
+    except UnicodeDecodeError as error:
+        raise InvalidFile(
+            f"{who} is not UTF-8 text, got byte 0x{error.object[error.start]:02x}; save it as UTF-8, or name it by its "
+            "format (.csv, .csv.gz, .jsonl, .parquet)"
+        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidFile(
+            f"{who} cannot be read, got {error!s:.100}; check that it is whole and may be read"
+        ) from error
+
+
+def _check_path(path: Path, who: str) -> None:
+    try:
+        exists, is_folder = path.exists(), path.is_dir()
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{who} cannot be a path, got {error!s:.100}; check its name") from error
+    if not exists:
+        raise MissingFile(f"{who} does not exist, got no such file; check the path, taken from folder {Path.cwd()}")
+    if is_folder:
+        raise InvalidFile(f"{who} must be a file, got a folder; name a file in it")
+
+
+@contextmanager
+def _text(source: Source) -> Iterator[IO[str]]:
+    """A source as text; what was not opened here is not closed here."""
+    if isinstance(source, str | PathLike) and source != "-":
+        path = Path(source)
+        opener: Any = gzip.open if path.suffix.lower() == ".gz" else Path.open
+        with opener(path, "rb") as opened, io.TextIOWrapper(opened, encoding="utf-8-sig", newline="") as stream:
+            yield stream
+        return
+    stream_in: Any = sys.stdin if isinstance(source, str | PathLike) else source
+    stream_in = getattr(stream_in, "buffer", stream_in)
+    if isinstance(stream_in.read(0), str):
+        yield stream_in
+        return
+    wrapper = io.TextIOWrapper(stream_in, encoding="utf-8-sig", newline="")
+    try:
+        yield wrapper
+    finally:
+        wrapper.detach()
+
+
+def _nothing(who: str) -> InvalidFile:
+    return InvalidFile(f"{who} is empty, got no line at all; write the names of the columns and a row for each vote")
+
+
+class _CsvTable:
+    from_text = True
+
+    def __init__(self, stream: IO[str], who: str, *, tab: bool) -> None:
+        self._stream, self._who, self._skipped = stream, who, 0
+        header = ""
+        for line in stream:
+            self._skipped += 1
+            header = line.strip("\r\n\ufeff")
+            if header.strip():
+                break
+        if not header.strip():
+            raise _nothing(who)
+        self._delimiter = "\t" if tab else max(",;\t", key=lambda d: len(self._split(header, d)))
+        self.columns = self._split(header, self._delimiter)
+
+    def _split(self, header: str, delimiter: str) -> list[str]:
+        return [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
+
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
+        for name, _ in sinks:
+            if self.columns.count(name) > 1:
+                raise InvalidFile(
+                    f"{self._who} must name each column once, got {name!r} {self.columns.count(name)} times; rename one"
+                )
+        wanted = [(self.columns.index(name), sink) for name, sink in sinks]
+        width = len(self.columns)
+        reader = csv.reader(self._stream, delimiter=self._delimiter, strict=True)
+        old_limit = csv.field_size_limit(_FIELD_LIMIT)
+        try:
+            while True:
+                before = reader.line_num
+                rows = list(islice(reader, _ROWS))
+                if not rows:
+                    return
+                if set(map(len, rows)) != {width}:
+                    rows = self._without_blanks(rows, before, width)
+                for column, sink in wanted:
+                    sink.add([row[column] for row in rows])
+        except csv.Error as error:
+            raise InvalidFile(
+                f"{self._who} is not well-formed csv in line {self._skipped + reader.line_num}, got {error}; "
+                "check the quotes there"
+            ) from error
+        finally:
+            csv.field_size_limit(old_limit)
+
+    def _without_blanks(self, rows: list[list[str]], before: int, width: int) -> list[list[str]]:
+        """Rows without blank lines; any other row of the wrong width is an error."""
+        line = self._skipped + before
+        kept = []
+        for row in rows:
+            line += 1
+            if row and len(row) != width:
+                raise InvalidFile(
+                    f"every line of {self._who} must have {width} fields as its header has, got {len(row)} in line "
+                    f"{line}; check the delimiter ({self._delimiter!r} was found) and quote fields that hold it"
+                )
+            line += sum(field.count("\n") for field in row)
+            if row:
+                kept.append(row)
+        return kept
+
+
+class _JsonTable:
+    from_text = False
+
+    def __init__(self, stream: IO[str], who: str) -> None:
+        self._who = who
+        self._rows = self._objects(stream)
+        self._head = list(islice(self._rows, 1000))
+        if not self._head:
+            raise _nothing(who)
+        # writers leave out what is null, so the first line alone may not have every column
+        self.columns = list(dict.fromkeys(key for row in self._head for key in row))
+
+    def _objects(self, stream: IO[str]) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip("\ufeff \r\n\t"):
+                continue
+            try:
+                row = json.loads(line.lstrip("\ufeff"))
+            except json.JSONDecodeError as error:
+                raise InvalidFile(
+                    f"every line of {self._who} must be a JSON object, got {line.strip()!r:.40} in line {number} "
+                    f"({error.msg}); write one object a line"
+                ) from error
+            if not isinstance(row, dict):
+                raise InvalidFile(
+                    f"every line of {self._who} must be a JSON object, got {type(row).__name__} in line {number}; "
+                    "write one object a line"
+                )
+            yield row
+
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
+        block = self._head
+        while block:
+            for name, sink in sinks:
+                sink.add([row.get(name) for row in block])
+            block = list(islice(self._rows, _ROWS))
+
+
+class _ParquetTable:
+    from_text = False
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path, self._who = fspath(path), named(path)
+        backend = next((name for name in ("polars", "pyarrow") if is_installed(name)), None)
+        if backend is None:
+            raise MissingExtra(f"reading {self._who} needs polars or pyarrow: pip install 'trueup[polars]'")
+        self._backend = require(backend if backend == "polars" else "pyarrow.parquet", purpose="reading parquet")
+        self._polars = backend == "polars"
+        with self._failing():
+            read_schema = self._backend.read_parquet_schema if self._polars else self._backend.read_schema
+            schema = read_schema(self._path)
+            self.columns = list(schema) if self._polars else list(schema.names)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # each library has its own errors for a file that is not parquet
+            raise InvalidFile(
+                f"{self._who} cannot be read as parquet, got {error!s:.80}; check that it is whole and is parquet"
+            ) from error
+
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
+        for name, sink in sinks:  # one column at a time: it is released before the next is read
+            with self._failing():
+                frame = (
+                    self._backend.read_parquet(self._path, columns=[name])
+                    if self._polars
+                    else self._backend.read_table(self._path, columns=[name])
+                )
+            for block in column_blocks(frame, name, role=name):
+                sink.add(block)
+            del frame

@@ -1,0 +1,116 @@
+"""The only module that knows data frames: columns in (through narwhals), columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from trueup._base.optional import is_installed
+from trueup._base.validation import check_choice, did_you_mean
+from trueup.data.encoding import Block
+from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
+
+__all__ = ["check_column", "column_blocks", "column_names", "is_frame", "make_frame", "series_parts"]
+
+_BLOCK = 250_000
+_BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is an eager frame of a library narwhals knows."""
+    return isinstance(nw.from_native(value, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def series_parts(value: Any) -> tuple[list[Any], list[Any] | None] | None:
+    """The values of a series and its index where it has one that names rows, or None if it is no series."""
+    series = nw.from_native(value, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return None
+    index = nw.maybe_get_index(series)
+    if index is None or (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)):
+        return series.to_list(), None  # rows that are only numbered have no names
+    return series.to_list(), list(index)
+
+
+def column_names(frame: Any) -> list[str]:
+    """The names of the columns of a frame or of a dict of columns."""
+    return list(frame) if isinstance(frame, Mapping) else list(_table(frame).columns)
+
+
+def _table(frame: Any) -> Any:
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InvalidLabels(
+            f"a frame (pandas, polars, pyarrow) or a dict of columns is needed, got {type(frame).__name__}; "
+            "use Labels.from_matrix for arrays and read_labels for files"
+        ) from error
+
+
+def column_blocks(frame: Any, name: str, *, role: str) -> Iterator[Block]:
+    """A column of a frame or of a dict of columns, in blocks; integers stay arrays, the rest become Python values.
+
+    `role` says what the column is for, and is used in the error when it is missing.
+    """
+    if isinstance(frame, Mapping):
+        check_column(name, list(frame), role=role)
+        column = nw.from_native(frame[name], series_only=True, pass_through=True)
+        if not isinstance(column, nw.Series):
+            yield from _sequence_blocks(column, name)
+            return
+    else:
+        table = _table(frame)
+        check_column(name, table.columns, role=role)
+        column = table[name]
+    whole = column.dtype.is_integer() and column.null_count() == 0
+    for start in range(0, len(column), _BLOCK):
+        block = column[start : start + _BLOCK]
+        yield block.to_numpy() if whole else block.to_list()
+
+
+def _sequence_blocks(values: Any, name: str) -> Iterator[Block]:
+    try:
+        if isinstance(values, str | bytes):
+            raise TypeError
+        n, _ = len(values), values[:0]
+    except (TypeError, KeyError):
+        raise InvalidLabels(
+            f"column {name!r} must be a sequence, got {type(values).__name__}; pass a list or array"
+        ) from None
+    for start in range(0, n, _BLOCK):
+        block = values[start : start + _BLOCK]
+        if isinstance(block, np.ndarray) and block.dtype.kind in "iu":
+            yield block
+        else:
+            yield block.tolist() if hasattr(block, "tolist") else list(block)
+
+
+def check_column(name: str, columns: list[str], *, role: str, error: type[TrueupError] = InvalidLabels) -> None:
+    """Raise where a table has no column of this name."""
+    if name not in columns:
+        listed = ", ".join(map(repr, columns)) or "none"
+        raise error(
+            f"there is no column {name!r} for the {role}, got columns {listed}; "
+            f"name it with {role}=…{did_you_mean(name, columns)}"
+        )
+
+
+def make_frame(columns: Mapping[str, Any], *, backend: str | None = None) -> Any:
+    """A frame of the named backend, or of the first installed of pandas, polars and pyarrow."""
+    if backend is not None:
+        check_choice(backend, _BACKENDS, name="backend")
+    for name in _BACKENDS if backend is None else (backend,):
+        if is_installed(name):
+            plain = {k: v if isinstance(v, np.ndarray) and v.dtype.kind != "O" else list(v) for k, v in columns.items()}
+            try:
+                return nw.from_dict(plain, backend=name).to_native()  # type: ignore[arg-type]
+            except Exception as error:  # each library has its own errors for a column it cannot hold
+                raise InvalidLabels(
+                    f"{name} cannot hold a column of these names, got {type(error).__name__} ({error!s:.80}); "
+                    'pass backend="pandas" or name them with text or numbers'
+                ) from error
+    wanted = backend or "pandas, polars or pyarrow"
+    raise MissingExtra(f"a frame needs {wanted}, which is not installed: pip install 'trueup[polars]'")

@@ -1,0 +1,375 @@
+"""Predictions: what the systems under test say of the items.
+
+`Predictions` holds hard classes, class probabilities or scores, of one system or of many. Where items are named they
+are matched by name, never by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.validation import preview
+from trueup.data.aligned import AlignedPredictions, Policy, align_systems
+from trueup.data.encoding import Vocabulary, encode, vocabulary_from
+from trueup.data.frames import column_blocks, column_names, is_frame, series_parts
+from trueup.data.systems import (
+    System,
+    as_floats,
+    as_items,
+    check_rows,
+    column_of_floats,
+    encode_classes,
+    systems_from_columns,
+    wanted_columns,
+    with_scores,
+)
+from trueup.exceptions import InvalidLabels, InvalidPredictions
+
+if TYPE_CHECKING:
+    from trueup.data.labels import Labels
+
+
+__all__ = ["AlignedPredictions", "Predictions", "as_predictions", "as_scores"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions:
+    """What one or many systems predict.
+
+    Make one with `from_classes`, `from_probabilities`, `from_scores`, `from_frame` or `trueup.read_predictions`, and
+    put several together with `stack`. A null (None, NaN) is no prediction; `align` says what follows from that.
+    """
+
+    parts: tuple[System, ...]
+    are_labelers: bool = False  # the votes of the labelers themselves; see `Labels.as_systems`
+
+    # ------------------------------------------------------------------ in
+
+    @classmethod
+    def from_classes(
+        cls, values: Any, *, items: Iterable[Hashable] | None = None, system: Hashable = "model"
+    ) -> Predictions:
+        """Hard classes: a sequence, or a mapping from item to class.
+
+        Parameters
+        ----------
+        values : sequence of shape (n_items,) or mapping
+        items : sequence, optional
+            The item of each value. Without it values follow ``labels.items``.
+        system : hashable
+            The name of the system.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> tu.Predictions.from_classes({"a": "cat", "b": "dog"})
+        Predictions(1 system, 2 items, classes)
+        """
+        if isinstance(values, Mapping):
+            if items is not None:
+                raise InvalidPredictions("a mapping names its items, got items= as well; leave items= out")
+            values, items = list(values.values()), list(values.keys())
+        codes, classes = encode_classes(values)
+        return cls((System(system, len(codes), as_items(items, len(codes)), codes=codes, classes=classes),))
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        probabilities: npt.ArrayLike,
+        *,
+        classes: Sequence[Hashable],
+        items: Iterable[Hashable] | None = None,
+        system: Hashable = "model",
+    ) -> Predictions:
+        """Class probabilities: an array of shape (n_items, n_classes) whose rows sum to one, within 0.001.
+
+        Column k belongs to ``classes[k]``. The hard class is the likeliest one, the first in the order of
+        ``labels.classes`` where several are.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> tu.Predictions.from_probabilities([[0.9, 0.1], [0.2, 0.8]], classes=["cat", "dog"])
+        Predictions(1 system, 2 items, probabilities)
+        """
+        columns = vocabulary_from(classes)
+        table = as_floats(probabilities, "probabilities")
+        if table.ndim != 2 or table.shape[1] != len(columns):
+            raise InvalidPredictions(
+                f"probabilities must be items × classes, got shape {table.shape} for {len(columns)} classes; "
+                "use Predictions.from_scores for one score an item"
+            )
+        if len(set(columns.tolist())) < len(columns):
+            raise InvalidPredictions(f"classes must be distinct, got {preview(columns, most=10)}; name each once")
+        part = System(system, len(table), as_items(items, len(table)), probabilities=check_rows(table), columns=columns)
+        return cls((part,))
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: npt.ArrayLike,
+        *,
+        items: Iterable[Hashable] | None = None,
+        positive: Hashable | None = None,
+        threshold: float | None = 0.5,
+        system: Hashable = "model",
+    ) -> Predictions:
+        """Scores, one for each item, that grow with the chance of one class.
+
+        Parameters
+        ----------
+        scores : array of shape (n_items,)
+        items : sequence, optional
+            The item of each score. Without it scores follow ``labels.items``.
+        positive : hashable, optional
+            The class the scores speak for; the second of two classes by default.
+        threshold : float or None
+            A score of at least this is the positive class, a lower one the other. None: scores alone.
+        system : hashable
+            The name of the system.
+        """
+        values = as_floats(scores, "scores")
+        if values.ndim != 1:
+            raise InvalidPredictions(
+                f"scores must be one for each item, got shape {values.shape}; use Predictions.from_probabilities "
+                "for one a class, and Predictions.stack for several systems"
+            )
+        return cls(
+            (with_scores(System(system, len(values), as_items(items, len(values))), values, positive, threshold),),
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        item: str | None = "item",
+        prediction: str = "prediction",
+        score: str = "score",
+        probabilities: Mapping[Hashable, str] | None = None,
+        system: str | None = None,
+        positive: Hashable | None = None,
+        threshold: float | None = 0.5,
+    ) -> Predictions:
+        """Predictions from a table with a row for each item, or for each item and system.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, or a dict of columns
+        item : str or None
+            The column of items; None to follow ``labels.items``.
+        prediction, score : str
+            The columns of hard classes and of scores; one of them is enough.
+        probabilities : mapping from class to column, optional
+            The columns of class probabilities.
+        system : str, optional
+            The column that names the system of a row.
+        positive, threshold
+            As in `from_scores`; the threshold matters only where there is no column of hard classes.
+        """
+        try:
+            columns = column_names(frame)
+            wanted = wanted_columns(
+                columns, item=item, prediction=prediction, score=score, probabilities=probabilities, system=system
+            )
+            parts = systems_from_columns(
+                {
+                    role: encode(column_blocks(frame, name, role=role), column=role)
+                    for role, name in wanted.items()
+                    if role in ("item", "prediction", "system")
+                },
+                score=column_of_floats(frame, score) if "score" in wanted else None,
+                probabilities={k: column_of_floats(frame, name) for k, name in (probabilities or {}).items()},
+                positive=positive,
+                threshold=threshold,
+            )
+        except InvalidLabels as error:
+            raise InvalidPredictions(str(error)) from error
+        return cls(parts)
+
+    @classmethod
+    def stack(cls, systems: Mapping[Any, Predictions]) -> Predictions:
+        """Many systems from one each; the keys are their names.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> a, b = tu.Predictions.from_classes(["cat", "dog"]), tu.Predictions.from_scores([0.2, 0.9])
+        >>> tu.Predictions.stack({"a": a, "b": b}).systems.tolist()
+        ['a', 'b']
+        """
+        if not systems:
+            raise InvalidPredictions("there are no systems to stack, got none; pass {name: Predictions, …}")
+        for name, one in systems.items():
+            if not isinstance(one, Predictions) or one.n_systems != 1:
+                got = f"{one.n_systems} systems" if isinstance(one, Predictions) else type(one).__name__
+                raise InvalidPredictions(f"stack needs Predictions of one system for {name!r}, got {got}; stack each")
+        parts = tuple(replace(one.parts[0], name=name) for name, one in systems.items())
+        return cls(parts, are_labelers=all(one.are_labelers for one in systems.values()))
+
+    @classmethod
+    def from_labelers(cls, labels: Labels, *, min_votes: int = 1) -> Predictions:
+        """The labelers themselves as systems: each one's votes as its predictions; see `Labels.as_systems`.
+
+        Parameters
+        ----------
+        labels : Labels
+        min_votes : int
+            Labelers with fewer votes for a class are left out.
+        """
+        item, labeler, answer, times = labels.vote_table()
+        order = np.lexsort((answer, -times, item, labeler))  # of several votes on an item the most frequent counts
+        order = order[answer[order] < labels.n_classes]
+        item, labeler, answer = item[order], labeler[order], answer[order]
+        first = np.ones(len(item), dtype=bool)
+        first[1:] = (item[1:] != item[:-1]) | (labeler[1:] != labeler[:-1])
+        item, labeler, answer = item[first], labeler[first], answer[first]
+        edges = np.searchsorted(labeler, np.arange(labels.n_labelers + 1))
+        parts = [
+            System(name, b - a, labels.items[item[a:b]], codes=answer[a:b].astype(np.int32), classes=labels.classes)
+            for name, a, b in zip(labels.labelers.tolist(), edges[:-1], edges[1:], strict=True)
+            if b - a >= max(min_votes, 1)
+        ]
+        if not parts:
+            raise InvalidPredictions(f"no labeler has {min_votes} votes for a class; lower min_votes")
+        return cls(tuple(parts), are_labelers=True)
+
+    # ------------------------------------------------------------------ what is there
+
+    @property
+    def systems(self) -> Vocabulary:
+        """The names of the systems."""
+        return vocabulary_from([part.name for part in self.parts])
+
+    @property
+    def n_systems(self) -> int:
+        """Number of systems."""
+        return len(self.parts)
+
+    def __getitem__(self, system: Hashable) -> Predictions:
+        for part in self.parts:
+            if part.name == system:
+                return Predictions((part,), self.are_labelers)
+        raise InvalidPredictions(
+            f"there is no system {system!r}, got {preview(self.systems, most=10)}; name one of them"
+        )
+
+    def __repr__(self) -> str:
+        has = [
+            what
+            for what, name in (("classes", "codes"), ("probabilities", "probabilities"), ("scores", "scores"))
+            if all(getattr(part, name) is not None for part in self.parts)
+        ]
+        sizes = {part.n for part in self.parts}
+        items = f"{min(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,}–{max(sizes):,}"
+        some = f"{self.n_systems} system{'' if self.n_systems == 1 else 's'}"
+        return f"Predictions({some}, {items} items, {' and '.join(has) or 'mixed kinds'})"
+
+    def align(
+        self, labels: Labels, *, unknown: Policy = "error", missing: Policy = "error", unknown_class: Policy = "error"
+    ) -> AlignedPredictions:
+        """The predictions as arrays in the order of ``labels.items`` and ``labels.classes``.
+
+        Parameters
+        ----------
+        labels : Labels
+        unknown : {"error", "ignore"}
+            A prediction for an item that is not in the labels: an error, or left out and counted.
+        missing : {"error", "ignore"}
+            An item without a prediction: an error, or kept as none (code -1, NaN) and counted.
+        unknown_class : {"error", "ignore"}
+            A predicted class that is not in the labels: an error, or taken for no prediction and counted; the item
+            then lacks a prediction, so this needs ``missing="ignore"`` too.
+        """
+        return align_systems(self.parts, labels, unknown=unknown, missing=missing, unknown_class=unknown_class)
+
+
+def as_scores(predictions: Any, labels: Labels) -> Predictions:
+    """What a user passed where scores or probabilities are needed, as `Predictions`.
+
+    As in `as_predictions`, but numbers are scores: an array in the order of ``labels.items``, a mapping from item to
+    score, a series, or a mapping from system to any of these.
+    """
+    if isinstance(predictions, Predictions) or is_frame(predictions):
+        return as_predictions(predictions, labels)
+    if isinstance(predictions, Mapping):
+        if "item" in predictions and {"prediction", "score"} & predictions.keys():
+            return Predictions.from_frame(predictions)
+        if predictions and all(_is_many(value) for value in predictions.values()):
+            return Predictions.stack({name: as_scores(one, labels) for name, one in predictions.items()})
+        return Predictions.from_scores(list(predictions.values()), items=list(predictions), threshold=None)
+    series = series_parts(predictions)
+    if series is not None:
+        return Predictions.from_scores(series[0], items=series[1], threshold=None)
+    if getattr(predictions, "ndim", 1) == 2 or _nested(predictions):
+        return as_predictions(predictions, labels)
+    return Predictions.from_scores(predictions, threshold=None)
+
+
+def as_predictions(predictions: Any, labels: Labels) -> Predictions:
+    """What a user passed as predictions, as `Predictions`.
+
+    Parameters
+    ----------
+    predictions : Predictions, array, series, mapping or frame
+        Hard classes in the order of ``labels.items``; class probabilities of shape (n_items, n_classes) in the order
+        of ``labels.classes``; a mapping from item to class; a series whose index names the items; a frame as for
+        `Predictions.from_frame`; or a mapping from system to any of these.
+    labels : Labels
+        The labels they belong to.
+    """
+    if isinstance(predictions, Predictions):
+        return predictions
+    if isinstance(predictions, Mapping):
+        if {"item", "prediction"} <= predictions.keys() or {"item", "score"} <= predictions.keys():
+            return Predictions.from_frame(predictions)
+        if predictions and all(_is_many(value) for value in predictions.values()):
+            return Predictions.stack({name: as_predictions(one, labels) for name, one in predictions.items()})
+        return _classes_only(Predictions.from_classes(predictions), labels)
+    series = series_parts(predictions)
+    if series is not None:
+        values, index = series
+        return _classes_only(Predictions.from_classes(values, items=index), labels)
+    if is_frame(predictions):
+        return Predictions.from_frame(predictions)
+    if getattr(predictions, "ndim", 1) == 2 or _nested(predictions):
+        array = as_floats(predictions, "predictions")
+        if array.shape != (labels.n_items, labels.n_classes):
+            raise InvalidPredictions(
+                f"class probabilities must have shape ({labels.n_items}, {labels.n_classes}), items × classes, got "
+                f"{array.shape}; pass {{system: predictions}} for several systems"
+            )
+        return Predictions.from_probabilities(array, classes=labels.classes.tolist())
+    return _classes_only(Predictions.from_classes(predictions), labels)
+
+
+def _is_many(value: Any) -> bool:
+    """Whether a value of a mapping is the predictions of a system and not a class."""
+    return (
+        isinstance(value, Predictions | np.ndarray | list | Mapping)
+        or series_parts(value) is not None
+        or is_frame(value)
+    )
+
+
+def _nested(values: Any) -> bool:
+    return isinstance(values, list) and bool(values) and isinstance(values[0], list | np.ndarray)
+
+
+def _classes_only(predictions: Predictions, labels: Labels) -> Predictions:
+    """Stop scores that were passed where classes are needed."""
+    classes = predictions.parts[0].classes
+    if classes is not None and classes.dtype == object:
+        known = set(labels.classes.tolist())
+        scores = [v for v in classes.tolist() if isinstance(v, float) and not v.is_integer() and v not in known]
+        if scores:
+            raise InvalidPredictions(
+                f"scores where classes are needed, got {preview(scores)}; use Predictions.from_scores for scores, "
+                "or pass the predicted classes"
+            )
+    return predictions

@@ -1,0 +1,1 @@
+"""The methods of the papers and of common practice, one file each."""

@@ -1,0 +1,255 @@
+"""Leave out items that look mislabeled, and take the labels of the rest for true (Brodley and Friedl 1999)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Codes
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup.data.labels import Labels
+from trueup.estimators.problem import Solution
+from trueup.estimators.published.practice import majority
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.noise import NoiseModel
+
+__all__ = ["dirty", "likeliest_codes", "mislabeled", "noise_removal", "taken_for_true"]
+
+Filter = Literal["majority", "consensus"]
+_FILTERS: tuple[Filter, ...] = ("majority", "consensus")
+
+
+def noise_removal(
+    labels: Labels,
+    predictions: npt.ArrayLike,
+    *,
+    noise: NoiseModel,
+    features: npt.ArrayLike | None = None,
+    classifiers: Sequence[Any] | None = None,
+    filter: Filter = "majority",  # noqa: A002
+    n_folds: int = 5,
+    random_state: RandomState = None,
+) -> Solution:
+    """Evaluate on the items that a filter of classifiers does not call mislabeled [1]_.
+
+    A baseline ("NoiseRemove" of Dolatshah et al. 2018). What is left is easy, for the classifier under test too:
+    the accuracy comes out too high where the filter errs as it does, and too low where noise stays. **The interval
+    covers badly.**
+
+    Parameters
+    ----------
+    labels : Labels
+        Items without votes are left out; gold is never dropped.
+    predictions : integer array of shape (n_items,)
+        Codes in the order of ``labels.items``, -1 for none.
+    noise : NoiseModel
+        Gives the label of each item: its most probable class.
+    features : array of shape (n_items, n_features)
+        In the order of ``labels.items``, for the classifiers of the filter.
+    classifiers, filter, n_folds
+        As for `mislabeled`.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Solution
+        With `MajorityCounts`.
+
+    References
+    ----------
+    .. [1] C. E. Brodley, M. A. Friedl, "Identifying mislabeled training data", Journal of Artificial Intelligence
+       Research 11 (1999).
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> data = tu.simulate.tars(n_items=400, means=[[0, 0], [4, 0]], noise_rates=0.2, random_state=0)
+    >>> noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
+    >>> found = noise_removal(data.labels, data.predictions, noise=noise, features=data.features, random_state=0)
+    >>> kept = found.counts.mean_counts
+    >>> bool(0.95 < kept.trace() / kept.sum())  # one label in five was wrong, and the true accuracy is 0.98
+    True
+    """
+    if features is None:
+        raise InvalidParameter('method="noise-removal" needs features=X, one row for each of labels.items, got none')
+    rng = as_generator(random_state)
+    codes = likeliest_codes(labels, noise)
+    table = _checked(features, labels.n_items)
+    judged = codes >= 0
+    suspect = np.zeros(labels.n_items, dtype=bool)
+    suspect[judged] = mislabeled(
+        table[judged], codes[judged], classifiers=classifiers, filter=filter, n_folds=n_folds, random_state=rng
+    )
+    suspect &= labels.gold_codes < 0
+    solution = taken_for_true(np.where(suspect, -1, codes), predictions, labels.n_classes, random_state=rng)
+    dropped = f"{int(suspect.sum())} of {int(judged.sum())} items were left out because they look mislabeled"
+    return replace(solution, notes=(dropped, *solution.notes))
+
+
+def mislabeled(
+    features: npt.ArrayLike,
+    codes: npt.ArrayLike,
+    *,
+    classifiers: Sequence[Any] | None = None,
+    filter: Filter = "majority",  # noqa: A002
+    n_folds: int = 5,
+    random_state: RandomState = None,
+) -> npt.NDArray[np.bool_]:
+    """Which labels classifiers disagree with that were trained on the other items (Brodley and Friedl 1999).
+
+    Parameters
+    ----------
+    features : array of shape (n_items, n_features)
+    codes : integer array of shape (n_items,)
+        The labels.
+    classifiers : sequence of scikit-learn classifiers, optional
+        By default those of the paper: a decision tree, the nearest neighbour and a linear model.
+    filter : {"majority", "consensus"}
+        Call a label wrong if more than half of the classifiers disagree with it, or only if all do.
+    n_folds : int
+        Each item is judged by classifiers that were trained without its fold.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    boolean array of shape (n_items,)
+
+    Examples
+    --------
+    >>> x = np.arange(20.0)[:, None]
+    >>> y = (x[:, 0] >= 10).astype(int)
+    >>> y[3] = 1
+    >>> suspect = mislabeled(x, y, random_state=0)
+    >>> bool(suspect[3]), bool(suspect[[0, 1, 15, 19]].any())
+    (True, False)
+    """
+    from sklearn.base import clone
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    how = check_choice(filter, _FILTERS, name="filter")
+    given = np.asarray(codes)
+    table = _checked(features, len(given))
+    n_folds = check_integer(n_folds, name="n_folds", low=2)
+    if n_folds > len(given):
+        raise InvalidParameter(f"n_folds must not exceed the number of items, got {n_folds} folds of {len(given)}")
+    rng = as_generator(random_state)
+    if classifiers is not None and not len(classifiers):
+        raise InvalidParameter("classifiers must name at least one scikit-learn classifier, got none")
+    filters = _default_classifiers(rng) if classifiers is None else [clone(c) for c in classifiers]
+    if len(np.unique(given)) < 2:
+        return np.zeros(len(given), dtype=bool)  # a single class leaves nothing to tell apart
+    folds = KFold(n_folds, shuffle=True, random_state=_seed(rng))
+    _check_folds(given, folds)
+    against = sum((cross_val_predict(model, table, given, cv=folds) != given).astype(int) for model in filters)
+    needed = len(filters) if how == "consensus" else len(filters) // 2 + 1
+    return np.asarray(against >= needed)
+
+
+def _default_classifiers(rng: np.random.Generator) -> list[Any]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeClassifier
+
+    return [
+        DecisionTreeClassifier(min_samples_leaf=5, random_state=_seed(rng)),
+        make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    ]
+
+
+def _check_folds(codes: Codes, folds: Any) -> None:
+    """Classifiers need two classes to learn from in every fold."""
+    if any(len(np.unique(codes[train])) < 2 for train, _ in folds.split(codes)):
+        raise InvalidLabels(
+            f"a class with {int(np.bincount(codes)[np.unique(codes)].min())} labels is missing from the other folds; "
+            "lower n_folds, or add items of that class"
+        )
+
+
+def _seed(rng: np.random.Generator) -> int:
+    """Scikit-learn takes whole numbers and no Generator."""
+    return int(rng.integers(2**31 - 1))
+
+
+def _checked(features: npt.ArrayLike, n_items: int) -> npt.NDArray[np.float64]:
+    try:
+        table = np.asarray(features, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidParameter("features must be numbers, one row for each item, got something else") from None
+    if table.ndim != 2 or len(table) != n_items or not table.shape[1]:
+        raise InvalidParameter(
+            f"features must have the shape ({n_items}, n_features), one row for each item, got {table.shape}"
+        )
+    if not np.isfinite(table).all():
+        raise InvalidParameter("features must be finite, got nan or infinity; impute them first")
+    return table
+
+
+def dirty(
+    labels: Labels, predictions: npt.ArrayLike, *, noise: NoiseModel, random_state: RandomState = None
+) -> Solution:
+    """The most probable class of each item given its votes, taken for true ("DirtyEval" of Dolatshah et al. 2018).
+
+    `majority` does the same with the class that most votes name, and knows no noise model; with one vote an item and
+    an even prior the two are one. **The interval covers badly**: it has the chance of having drawn these items and
+    nothing of the labels being wrong.
+
+    Parameters
+    ----------
+    labels : Labels
+        Items without votes are left out; gold counts as the truth.
+    predictions : integer array of shape (n_items,)
+        Codes in the order of ``labels.items``, -1 for none.
+    noise : NoiseModel
+        Fitted or known; any that gives P(class | votes).
+    random_state : int, Generator or None
+        For the bootstrap of metrics that are no share.
+
+    Returns
+    -------
+    Solution
+        With `MajorityCounts`.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> labels = tu.Labels.from_matrix([[0, 0], [1, 1], [1, 0], [-1, 1]])
+    >>> noise = tu.noise.Confusion([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]])
+    >>> dirty(labels, np.array([0, 1, 0, 1]), noise=noise, random_state=0).counts.mean_counts.tolist()
+    [[1.0, 0.0], [1.0, 2.0]]
+    """
+    return taken_for_true(likeliest_codes(labels, noise), predictions, labels.n_classes, random_state=random_state)
+
+
+def likeliest_codes(labels: Labels, noise: NoiseModel) -> Codes:
+    """The most probable class of each item, the first of equally probable ones; -1 for an item without votes."""
+    known = (labels.votes_per_item > 0) | (labels.gold_codes >= 0)
+    return np.where(known, np.argmax(noise.posterior(labels), axis=1), -1)
+
+
+def taken_for_true(
+    truths: Codes, predictions: npt.ArrayLike, n_classes: int, *, random_state: RandomState = None
+) -> Solution:
+    """Codes (-1: left out) counted as the truth, with the interval that is usually reported.
+
+    Parameters
+    ----------
+    truths, predictions : integer arrays of shape (n_items,)
+    n_classes : int
+    random_state : int, Generator or None
+    """
+    codes = np.asarray(predictions)
+    if codes.shape != truths.shape:
+        raise InvalidPredictions(f"predictions must be {len(truths)} codes, one for each item, got shape {codes.shape}")
+    counted = (truths >= 0) & (codes >= 0)
+    if not counted.any():
+        raise InvalidLabels("no item has both a label and a prediction, got nothing to compare; check the items' names")
+    # A label that is taken for true is the majority of one vote.
+    single = Labels.from_matrix(truths[counted][:, None], classes=range(n_classes))
+    return majority(single, codes[counted], random_state=random_state)

@@ -1,0 +1,247 @@
+"""Draws of the truth of all items, given the votes and what the systems under test say.
+
+All systems are then judged on the same draws, so what they share cancels in their differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup.data.labels import Labels
+from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
+from trueup.estimators.problem import Solution
+from trueup.noise import NoiseModel, SoftTruth
+from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.sampling import PosteriorDraws, sample
+
+__all__ = ["TruthDraws", "bayes_learned", "draw_truths", "not_mixed"]
+
+
+_MOST_LABELS = 400_000_000  # drawn in all; one byte each
+_DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
+_MANY_ITEMS = 20_000
+_SWEEPS_A_DRAW = 3  # of a chain for each truth that is kept: neighbours are much alike
+
+
+@dataclass(frozen=True, eq=False)
+class TruthDraws:
+    """Drawn truths.
+
+    Attributes
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+        A class for each item in each draw; gold items have their own.
+    posterior : array of shape (n_items, n_classes)
+        P(class) of each item.
+    diagnostics : mapping
+    converged : bool
+    notes : tuple of str
+        Sentences a user should read.
+    """
+
+    truths: Codes = field(repr=False)
+    posterior: Floats = field(repr=False)
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    converged: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws."""
+        return len(self.truths)
+
+
+def draw_truths(
+    labels: Labels,
+    noise: str | NoiseModel,
+    *,
+    item_prior: LogLinearPrior | None = None,
+    n_draws: int = 2000,
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> TruthDraws:
+    """Draw the truth of all items from p(truth | votes, features of the items).
+
+    Parameters
+    ----------
+    labels : Labels
+    noise : str or fitted NoiseModel
+        The name of a model that is drawn together with the truth (see `trueup.noise.sample`); or a known or fitted
+        model, which is taken as it is.
+    item_prior : LogLinearPrior, optional
+        What else tells the class of an item; its coefficients are drawn too. Without it the class shares of the noise
+        model are all that is known.
+    n_draws : int
+        Fewer are made where there are very many items.
+    **sampling
+        For `trueup.noise.sample`: n_chains, n_warmup.
+    """
+    check_integer(n_draws, name="n_draws", low=10)
+    rng = as_generator(random_state)
+    if isinstance(noise, NoiseModel):
+        return _known(labels, noise, item_prior, n_draws, rng, progress)
+    n_chains = int(sampling.pop("n_chains", 4))
+    draws = sample(
+        labels,
+        noise,
+        item_prior=item_prior,
+        n_chains=n_chains,
+        n_warmup=sampling.pop("n_warmup", 500),
+        n_draws=max(4, _SWEEPS_A_DRAW * -(-n_draws // n_chains)),
+        random_state=rng,
+        progress=progress,
+        warn=False,
+        **sampling,
+    )
+    return TruthDraws(
+        _small(draws.truths, labels.n_classes),
+        draws.posterior,
+        {"r_hat": draws.rhat, "effective_draws": draws.ess},
+        draws.converged,
+        () if draws.converged else (not_mixed(draws),),
+    )
+
+
+def not_mixed(draws: PosteriorDraws) -> str:
+    """What to say of chains that disagree."""
+    return (
+        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise n_draws, or take "
+        "it that the votes admit several readings of the truth and vet some items."
+    )
+
+
+def _known(
+    labels: Labels,
+    noise: NoiseModel,
+    item_prior: LogLinearPrior | None,
+    n_draws: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None,
+) -> TruthDraws:
+    """The noise is known or taken as known, so draws are independent: no chain."""
+    n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
+    log_likelihood = _with_gold(noise.log_likelihood(labels), labels)
+    truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
+    if item_prior is None:
+        with np.errstate(divide="ignore"):  # a class may have no prior weight
+            posterior = np.asarray(softmax(log_likelihood + np.log(noise.prior_), axis=1))
+        _draw_into(truths, posterior, rng)
+        return TruthDraws(truths, posterior)
+    lattice = np.eye(labels.n_classes)
+    if isinstance(noise, SoftTruth):
+        # A system knows how ambiguous an item is, as labelers do: what it says tells the state, not only the class.
+        lattice = noise.lattice_
+        item_prior = item_prior.over_states(lattice)
+        with np.errstate(divide="ignore"):  # a gold item is in one state
+            log_likelihood = np.log(noise.state_posterior(labels))
+    each = _DRAWS_A_COEFFICIENT if labels.n_items >= _MANY_ITEMS else 1
+    drawn = item_prior.draws_given_votes(log_likelihood, -(-n_draws // each), rng)
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    mean = np.zeros((labels.n_items, labels.n_classes))
+    for k, coefficients in enumerate(drawn.coefficients):
+        joint = likelihood * np.maximum(item_prior.probabilities(coefficients), 1e-300)
+        joint = (joint / joint.sum(axis=1, keepdims=True)) @ lattice
+        mean += joint
+        _draw_into(truths[k * each : (k + 1) * each], joint, rng)
+        if progress is not None:
+            progress((k + 1) / len(drawn.coefficients))
+    notes: tuple[str, ...] = ()
+    if drawn.effective < 100:
+        notes = (
+            f"The votes say so little that draws are worth {drawn.effective:.0f} independent ones: take the intervals "
+            "as rough, get more votes, or vet some items.",
+        )
+    return TruthDraws(
+        truths, mean / len(drawn.coefficients), {"effective_draws": min(drawn.effective, n_draws)}, not notes, notes
+    )
+
+
+def _draw_into(truths: Codes, posterior: Floats, rng: np.random.Generator) -> None:
+    """Fill rows with draws from the same probabilities."""
+    upto = np.cumsum(posterior[:, :-1], axis=1).astype(np.float32)
+    uniform = np.empty(len(posterior), dtype=np.float32)
+    for row in truths:
+        rng.random(out=uniform, dtype=np.float32)
+        np.greater_equal(uniform, upto[:, 0], out=row, casting="unsafe")
+        for y in range(1, upto.shape[1]):
+            row += uniform >= upto[:, y]
+
+
+def _with_gold(log_likelihood: Floats, labels: Labels) -> Floats:
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    table = np.array(log_likelihood, dtype=float)
+    table[known] = -np.inf
+    table[known, labels.gold_codes[known]] = 0.0
+    return table
+
+
+def _small(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
+    return truths.astype(np.int8) if n_classes <= 127 else truths
+
+
+def bayes_learned(
+    labels: Labels,
+    predictions: npt.ArrayLike,
+    *,
+    model: str = "subtypes",
+    target: Literal["sample", "population"] = "sample",
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> Solution:
+    """The posterior of the confusion counts when the noise is learned from the same votes.
+
+    The classifier is a rater whose matrix is unknown like everyone's. Each draw holds a truth for every item, the
+    class shares and all matrices, so the interval carries the uncertainty of the noise too. With "subtypes" the
+    classifier shares the clusters of the labelers: its errors may depend on theirs.
+
+    Parameters
+    ----------
+    labels : Labels
+    predictions : integer array of shape (n_items,)
+        Codes of the predicted classes, -1 for none.
+    model, **sampling
+        See `trueup.noise.sample`.
+    target : {"sample", "population"}
+        The confusion counts on these items, or the rates P(class) · P(prediction | class) behind them.
+    """
+    check_choice(target, ("sample", "population"), name="target")
+    rng = as_generator(random_state)
+    draws = sample(labels, model, raters=predictions, random_state=rng, progress=progress, warn=False, **sampling)
+    n_classes = labels.n_classes
+    notes = () if draws.converged else (not_mixed(draws),)
+    if target == "sample":
+        counts: CountsPosterior = DrawnCounts(draws.rater_counts[:, 0, :, :n_classes], truths=_truth_sampler(draws))
+    else:
+        counts = DrawnRates(draws.prior[:, :, None] * draws.rater_confusion[:, 0, :, :n_classes])
+    return Solution(
+        counts=counts,
+        confusion=draws.rater_confusion[:, 0, :, :n_classes].mean(axis=0),
+        n_iter=draws.n_draws,
+        converged=draws.converged,
+        diagnostics={
+            "r_hat": draws.rhat,
+            "effective_draws": draws.ess,
+            "least_prior": float(draws.prior.mean(0).min()),
+        },
+        notes=notes,
+        truth=draws.posterior,
+    )
+
+
+def _truth_sampler(draws: PosteriorDraws) -> Callable[[int, np.random.Generator], Codes]:
+    def truths(n: int, rng: np.random.Generator) -> Codes:
+        kept = len(draws.truths)
+        order = rng.permutation(kept)[:n] if n <= kept else rng.integers(kept, size=n)
+        return draws.truths[order]
+
+    return truths

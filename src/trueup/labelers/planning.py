@@ -1,0 +1,320 @@
+"""How to spend a labeling budget: how many items, how many votes on each, how many vetted by an expert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from trueup._base.optional import require
+from trueup._base.types import Floats
+from trueup._base.validation import check_choice, check_distribution, check_integer, check_level, check_number
+from trueup.data.frames import make_frame
+from trueup.exceptions import InvalidParameter
+from trueup.labelers.hiring import KINDS, LEAST_VETTED, Design, DesignKind, Setting, best_of, candidates_of
+from trueup.labelers.information import check_model_error
+
+__all__ = ["Design", "DesignKind", "Frontier", "Plan", "plan"]
+
+_LEAST_ERRORS = 5.0  # of the model among the vetted items, for a normal interval to be more than rough
+_COLOURS = {"votes": "tab:blue", "vetted": "tab:orange", "both": "tab:green"}
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The best design of each kind, at each of many budgets."""
+
+    budgets: tuple[float, ...]
+    designs: tuple[Design, ...] = field(repr=False)  # aligned with `budgets`, which repeat for each kind
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a budget and kind: budget, kind, n_items, votes_per_item, n_vettings, half_width, cost, best."""
+        least: dict[float, float] = {}
+        for budget, design in zip(self.budgets, self.designs, strict=True):
+            least[budget] = min(least.get(budget, np.inf), design.half_width)
+        best = [d.half_width == least[b] for b, d in zip(self.budgets, self.designs, strict=True)]
+        return make_frame({"budget": list(self.budgets), **_columns(self.designs), "best": best}, backend=backend)
+
+    def best(self) -> tuple[Design, ...]:
+        """The best design at each budget, from the least budget to the largest."""
+        found: dict[float, Design] = {}
+        for budget, design in zip(self.budgets, self.designs, strict=True):
+            if budget not in found or design.half_width < found[budget].half_width:
+                found[budget] = design
+        return tuple(found[budget] for budget in sorted(found))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to buy, and what else could be bought.
+
+    Attributes
+    ----------
+    design : Design
+        What is recommended; its fields can be read from the plan itself.
+    budget, level : float
+    alternatives : tuple of Design
+        The best of each kind and number of votes at this budget, the narrowest first.
+    frontier : Frontier
+        What other budgets would buy.
+    notes : tuple of str
+        What the numbers rest on.
+    """
+
+    design: Design
+    budget: float
+    level: float
+    alternatives: tuple[Design, ...] = field(repr=False)
+    frontier: Frontier = field(repr=False)
+    notes: tuple[str, ...]
+
+    @property
+    def kind(self) -> DesignKind:
+        """What is bought: "votes", "vetted" or "both"."""
+        return self.design.kind
+
+    @property
+    def n_items(self) -> int:
+        """Items to look at."""
+        return self.design.n_items
+
+    @property
+    def votes_per_item(self) -> int:
+        """Votes on each of them."""
+        return self.design.votes_per_item
+
+    @property
+    def n_vettings(self) -> int:
+        """Items that the expert looks at."""
+        return self.design.n_vettings
+
+    @property
+    def half_width(self) -> float:
+        """Expected half-width of the interval of the model's accuracy."""
+        return self.design.half_width
+
+    @property
+    def cost(self) -> float:
+        """What it costs."""
+        return self.design.cost
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """The alternatives at this budget, one row each, the narrowest first."""
+        return make_frame(_columns(self.alternatives), backend=backend)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Half-width against budget, a line for each kind of design; returns the Axes."""
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Plan.plot()").subplots(layout="constrained")
+        for kind in KINDS:
+            points = [
+                (budget, design.half_width)
+                for budget, design in zip(self.frontier.budgets, self.frontier.designs, strict=True)
+                if design.kind == kind
+            ]
+            if points:
+                ax.loglog(*zip(*points, strict=True), color=_COLOURS[kind], label=kind)
+        ax.plot(self.budget, self.half_width, "o", color="black", label="recommended")
+        ax.set_xlabel("budget")
+        ax.set_ylabel(f"half-width of the {self.level:.0%} interval of accuracy")
+        ax.legend(frameon=False)
+        ax.grid(alpha=0.3, which="both")
+        return ax
+
+    def __repr__(self) -> str:
+        d = self.design
+        crowd = f"{d.n_items:,} items × {d.votes_per_item} votes" if d.votes_per_item else f"{d.n_items:,} items"
+        expert = f", {d.n_vettings:,} vetted" if d.n_vettings else ""
+        lines = [f"Plan({crowd}{expert}; accuracy ± {d.half_width:.4f} at {self.level:.0%}, cost {d.cost:,.6g})"]
+        return "\n".join(lines + [f"  ! {note}" for note in self.notes])
+
+
+def plan(
+    *,
+    budget: float,
+    labeler_accuracy: float | Sequence[float],
+    error: float,
+    vote_price: float | None = None,
+    expert_price: float | None = None,
+    item_price: float = 0.0,
+    n_classes: int = 2,
+    prior: npt.ArrayLike | None = None,
+    correlation: float = 0.0,
+    noise_known: bool = False,
+    max_items: int | None = None,
+    max_votes: int = 15,
+    designs: Sequence[DesignKind] | None = None,
+    level: float = 0.95,
+) -> Plan:
+    r"""How many items, votes on each and vettings give the narrowest interval of a model's accuracy.
+
+    Three kinds of design are compared, for every number of votes. With e the model's error, z the normal quantile:
+
+    - *votes*: n items, k votes on each, nobody vets. The half-width is z √(v_k/n), v_k the inverse Fisher information
+      of an item about e. It rests on errors of labelers and model that are independent given the class. Unless the
+      noise is known, the labelers' error and the prior are learned from the same votes, and v_k counts that in; then at
+      least two votes are needed, the model being the third rater.
+    - *vetted*: an expert looks at m items, who is always right. The half-width is z √(e(1 − e)/m). It rests on nothing.
+    - *both*: k votes on n items, m of them vetted at random, and the mean of what votes say corrected by the vetted
+      (PPI++, the two-phase regression estimator). With ρ² the share of variance of the model's errors that the votes
+      explain,
+
+      .. math::
+
+          \text{half-width} = z \sqrt{e (1 - e) \left(\frac{1 - \rho_k^2}{m} + \frac{\rho_k^2}{n}\right)}.
+
+      It is right whether or not errors are independent; if they are not, ρ² is smaller than thought (`correlation`).
+
+    Parameters
+    ----------
+    budget : float
+    labeler_accuracy : float or sequence
+        Rough accuracy of a labeler; of several their mean.
+    error : float
+        The model's rough error.
+    vote_price, expert_price : float, optional
+        Of a vote and of a vetting; what has no price cannot be bought.
+    item_price : float
+        Of an item itself, beyond votes and vettings: collecting it, running the model on it.
+    n_classes : int
+    prior : array of shape (n_classes,), optional
+        P(class); even by default.
+    correlation : float
+        Of the errors of two votes on an item given its class, e.g. ``tu.noise.effective_labelers(labels).correlation``.
+        Above 0 "votes" is not offered: the mean of labelers who err together is wrong, however many they are.
+    noise_known : bool
+        Whether the labelers' error is known from elsewhere.
+    max_items : int, optional
+        The items there are; without it there are as many as can be paid for.
+    max_votes : int
+        The most votes on an item.
+    designs : sequence of {"votes", "vetted", "both"}, optional
+        The kinds to choose from; all by default.
+    level : float
+        Of the interval.
+
+    Returns
+    -------
+    Plan
+
+    References
+    ----------
+    Lam and Stork (2003), "Evaluating classifiers by means of test data with noisy labels", IJCAI (the value of a noisy
+    label); Angelopoulos, Duchi and Zrnic (2023), "PPI++: Efficient prediction-powered inference".
+
+    Examples
+    --------
+    >>> from trueup.planning import plan
+    >>> found = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1, correlation=0.2)
+    >>> found.kind, found.n_items, found.votes_per_item, found.n_vettings, round(found.half_width, 4)
+    ('both', 580, 2, 221, 0.0363)
+    """
+    setting = Setting(
+        vote_price=_price(vote_price, "vote_price"),
+        expert_price=_price(expert_price, "expert_price"),
+        item_price=check_number(item_price, name="item_price", low=0.0),
+        labeler_error=_labeler_error(labeler_accuracy, n_classes),
+        error=check_model_error(error, check_integer(n_classes, name="n_classes", low=2)),
+        prior=_prior(prior, n_classes),
+        correlation=_correlation(correlation),
+        noise_known=bool(noise_known),
+        max_items=np.inf if max_items is None else check_integer(max_items, name="max_items", low=1),
+        z=float(norm.ppf((1 + check_level(level)) / 2)),
+    )
+    money = check_number(budget, name="budget", low=0.0, strict=True)
+    kinds = _kinds(designs, setting)
+    candidates = candidates_of(kinds, setting, check_integer(max_votes, name="max_votes", low=1))
+    found = sorted((d for c in candidates if (d := c.design(money, setting))), key=lambda d: (d.half_width, d.cost))
+    if not found:
+        raise InvalidParameter(
+            f"budget must pay for at least {LEAST_VETTED} items of one design, got {money:g} at these prices; "
+            "raise it, or allow other designs"
+        )
+    budgets, designs_at = [], []
+    for other in money * np.geomspace(0.1, 10, 41):
+        for kind in kinds:
+            best = best_of([c for c in candidates if c.kind == kind], float(other), setting)
+            if best is not None:
+                budgets.append(float(other))
+                designs_at.append(best)
+    return Plan(
+        found[0],
+        money,
+        level,
+        tuple(found),
+        Frontier(tuple(budgets), tuple(designs_at)),
+        _notes(found[0], money, setting),
+    )
+
+
+def _columns(designs: Sequence[Design]) -> dict[str, list[Any]]:
+    names = ("kind", "n_items", "votes_per_item", "n_vettings", "half_width", "cost")
+    return {name: [getattr(design, name) for design in designs] for name in names}
+
+
+def _notes(design: Design, budget: float, s: Setting) -> tuple[str, ...]:
+    notes = []
+    if design.kind == "votes":
+        notes.append(
+            "Votes alone: the interval holds only if labelers and model err independently given the class; "
+            'vet some items (designs=["both"]) where that is in doubt.'
+        )
+    elif design.n_vettings * s.error < _LEAST_ERRORS:
+        notes.append(
+            f"Only about {design.n_vettings * s.error:.1f} errors of the model will be seen among the vetted items, "
+            "so the true interval will be lopsided and its width rough."
+        )
+    if design.n_items >= s.max_items and design.cost < 0.99 * budget:
+        notes.append("All items there are have been used; what is left of the budget buys nothing more.")
+    return tuple(notes)
+
+
+def _price(price: float | None, name: str) -> float | None:
+    return None if price is None else check_number(price, name=name, low=0.0, strict=True)
+
+
+def _correlation(value: float) -> float:
+    checked = check_number(value, name="correlation", low=0.0, high=1.0)
+    if checked == 1:
+        raise InvalidParameter("correlation must be below 1, got 1; labelers who always agree are one labeler")
+    return checked
+
+
+def _prior(prior: npt.ArrayLike | None, n_classes: int) -> Floats:
+    if prior is None:
+        return np.full(n_classes, 1 / n_classes)
+    return check_distribution(prior, name="prior", n=n_classes, positive=True)
+
+
+def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
+    each = [accuracy] if isinstance(accuracy, int | float | np.number) else list(accuracy)
+    if not each:
+        raise InvalidParameter("labeler_accuracy must be one number or several, got none")
+    mean = float(np.mean([check_number(a, name="labeler_accuracy", low=0.0, high=1.0) for a in each]))
+    if mean <= 1 / check_integer(n_classes, name="n_classes", low=2):
+        raise InvalidParameter(
+            f"labeler_accuracy must be above {1 / n_classes:.3g}, that of a guess among {n_classes} classes, got "
+            f"{mean:.3g}; such votes tell nothing"
+        )
+    return 1 - mean
+
+
+def _kinds(designs: Sequence[DesignKind] | None, s: Setting) -> tuple[DesignKind, ...]:
+    """The kinds that were asked for and can be bought."""
+    asked = KINDS if designs is None else tuple(check_choice(kind, KINDS, name="designs") for kind in designs)
+    needs = {
+        "votes": s.vote_price is not None and s.correlation == 0,
+        "vetted": s.expert_price is not None,
+        "both": s.vote_price is not None and s.expert_price is not None,
+    }
+    kinds = tuple(kind for kind in KINDS if kind in asked and needs[kind])
+    if not kinds:
+        raise InvalidParameter(
+            f"none of the designs {list(asked)} can be bought with vote_price={s.vote_price} and expert_price="
+            f"{s.expert_price}" + (" and correlation above 0" if s.correlation else "") + "; give the prices it needs"
+        )
+    return kinds

@@ -1,0 +1,233 @@
+"""What the metrics of scores share: checked inputs, blocks of draws, and masses of items with equal scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Booleans, Floats
+from trueup._base.validation import preview
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+
+__all__ = [
+    "Floats",
+    "Ranked",
+    "ascending_order",
+    "blocks",
+    "check_codes",
+    "check_finite",
+    "check_probabilities",
+    "check_scores_of",
+    "check_truths",
+    "check_weights",
+    "class_inputs",
+    "masses",
+    "rank_items",
+    "ratio",
+]
+
+
+_BLOCK = 1 << 20  # cells worked on at once: the temporary arrays stay small whatever the number of draws
+_ROW_SUM = 1e-3  # what rows of probabilities may be away from one, as for `Predictions`
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The items from the highest score to the lowest, and where each group of equal scores starts."""
+
+    order: npt.NDArray[np.intp]
+    starts: npt.NDArray[np.intp]
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        """The number of items of each group."""
+        return np.diff(self.starts, append=len(self.order))
+
+    def spread(self, of_groups: Floats) -> Floats:
+        """Values of the groups as values of the items, in the items' own order."""
+        values = np.empty(len(self.order))
+        values[self.order] = np.repeat(of_groups, self.sizes)
+        return values
+
+    def sums(self, of_items: Floats) -> Floats:
+        """Sums over each group, shape (n_draws, n_groups), of values of shape (n_draws, n_items)."""
+        moved = of_items[:, self.order]
+        return moved if len(self.starts) == len(self.order) else np.add.reduceat(moved, self.starts, axis=1)
+
+
+def rank_items(scores: Floats) -> Ranked:
+    """The items by descending score."""
+    order = np.argsort(-scores, kind="stable")
+    moved = scores[order]
+    return Ranked(order, np.flatnonzero(np.concatenate([[True], moved[1:] != moved[:-1]])))
+
+
+def check_finite(scores: npt.ArrayLike, *, system: object = None) -> Floats:
+    """Scores of shape (n_items,), all finite."""
+    whose = "scores" if system is None else f"the scores of {system!r}"
+    try:
+        values = np.asarray(scores, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidPredictions(f"{whose} must be numbers, got {scores!r:.60}; pass one number an item") from None
+    bad = values[~np.isfinite(values)]
+    if bad.size:
+        raise InvalidPredictions(
+            f"{whose} must be finite, got {bad.size} that are not, e.g. {bad[0]}; leave such items out or repair them"
+        )
+    return values
+
+
+def check_scores_of(scores: npt.ArrayLike, n_items: int) -> Floats:
+    """Finite scores, one for each item."""
+    values = check_finite(scores)
+    if values.shape != (n_items,):
+        raise InvalidPredictions(
+            f"scores must be one for each of {n_items} items, got shape {values.shape}; pass one system at a time"
+        )
+    return values
+
+
+def check_truths(truths: npt.ArrayLike) -> Booleans:
+    """Whether each item is positive in each draw, shape (n_draws, n_items)."""
+    array = np.asarray(truths)
+    if array.ndim == 1:
+        array = array[None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InvalidParameter(f"truths must have the shape (draws, items) with some items, got {array.shape}")
+    if array.dtype == bool:
+        return array
+    wrong = array[(array != 0) & (array != 1)]
+    if wrong.size:
+        raise InvalidParameter(
+            f"truths must be 1 for positive items and 0 for others, got {preview(wrong.ravel())}; "
+            "compare class codes with the positive one first"
+        )
+    return array.astype(bool)
+
+
+def check_codes(truths: npt.ArrayLike, n_classes: int) -> npt.NDArray[Any]:
+    """The class of each item in each draw, shape (n_draws, n_items), from 0 to n_classes − 1."""
+    codes = np.asarray(truths)
+    if codes.ndim == 1:
+        codes = codes[None]
+    if codes.dtype == bool:
+        codes = codes.astype(np.int8)
+    if codes.ndim != 2 or codes.shape[1] == 0 or not np.issubdtype(codes.dtype, np.integer):
+        raise InvalidParameter(
+            f"truths must be class codes of shape (draws, items) with some items, got {codes.dtype} of shape "
+            f"{codes.shape}"
+        )
+    if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= n_classes):
+        wrong = codes[(codes < 0) | (codes >= n_classes)]
+        raise InvalidParameter(f"truths must lie between 0 and {n_classes - 1}, got {preview(wrong)}")
+    return codes
+
+
+def check_probabilities(probabilities: npt.ArrayLike) -> Floats:
+    """Class probabilities of shape (n_items, n_classes)."""
+    table = check_finite(probabilities)
+    if table.ndim != 2 or table.shape[1] < 2 or not len(table):
+        raise InvalidPredictions(
+            f"probabilities must have the shape (items, classes), got {table.shape}; pass one column a class"
+        )
+    if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > _ROW_SUM).any():
+        worst = int(np.argmax(np.abs(table.sum(axis=1) - 1) + (table < 0).any(axis=1)))
+        raise InvalidPredictions(
+            f"probabilities of an item must not be negative and must sum to 1, got {preview(table[worst])}; "
+            "divide each row by its sum if that is meant"
+        )
+    return table
+
+
+def check_weights(weights: npt.ArrayLike | None, shape: tuple[int, ...]) -> Floats | None:
+    """Weights of the items in each draw, not negative; a single row serves all draws."""
+    if weights is None:
+        return None
+    array = np.asarray(weights, dtype=float)
+    if array.shape not in (shape, shape[1:]):
+        raise InvalidParameter(f"weights must have the shape {shape} of the truths, got {array.shape}")
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise InvalidParameter("weights must be finite and not negative, got others; leave items out with weight 0")
+    return np.broadcast_to(array, shape)
+
+
+def class_inputs(
+    truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None
+) -> tuple[npt.NDArray[Any], Floats, Floats | None]:
+    """Checked class codes (n_draws, n_items), probabilities (n_items, n_classes) and weights."""
+    table = check_probabilities(probabilities)
+    codes = check_codes(truths, table.shape[1])
+    if codes.shape[1] != len(table):
+        raise InvalidPredictions(
+            f"probabilities must have one row for each of {codes.shape[1]} items, got {len(table)} rows; align them"
+        )
+    return codes, table, check_weights(weights, codes.shape)
+
+
+def blocks(n_draws: int, n_items: int) -> Iterator[slice]:
+    """Slices of the draws that are worked on at once."""
+    rows = max(_BLOCK // max(n_items, 1), 1)
+    return (slice(start, min(start + rows, n_draws)) for start in range(0, n_draws, rows))
+
+
+def masses(truths: Booleans, ranked: Ranked, weights: Floats | None) -> Iterator[tuple[slice, Floats, Floats]]:
+    """For blocks of draws the masses of positives and of negatives with each score, from the highest score down.
+
+    Both have the shape (block, n_groups). Negatives are no difference of sums, so what is absent is exactly zero.
+    """
+    for rows in blocks(*truths.shape):
+        truth = truths[rows]
+        if weights is None:
+            positives = ranked.sums(truth.astype(float))
+            yield rows, positives, ranked.sizes - positives
+        else:
+            weight = weights[rows]
+            yield rows, ranked.sums(np.where(truth, weight, 0.0)), ranked.sums(np.where(truth, 0.0, weight))
+
+
+def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike) -> Floats:
+    """The quotient, nan where the denominator is zero."""
+    above, below = np.broadcast_arrays(np.asarray(top, dtype=float), np.asarray(bottom, dtype=float))
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+
+
+_ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
+
+
+def ascending_order(scores: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The stable ascending order of each row of finite scores, shape (n_rows, n_items), and the scores in this order.
+
+    numpy sorts whole numbers several times as fast as it sorts indirectly. So the bits of a score and the position of
+    its item are packed in one number, which costs the last bits of the score. Where the scores are then out of order,
+    which is rare, the neighbours that were packed alike are put right.
+    """
+    values = np.ascontiguousarray(scores, dtype=np.float64) + 0.0  # a copy, in which -0.0 became 0.0
+    n_rows, n = values.shape
+    low = np.int64((1 << int(max(n - 1, 0)).bit_length()) - 1)
+    keys = values.view(np.int64)
+    keys ^= (keys >> 63) & _ALL_BUT_SIGN  # negative numbers sort the other way round
+    keys &= ~low
+    keys |= np.arange(n)
+    keys.sort(axis=1)
+    order = keys & low
+    moved = np.take(scores, order + (np.arange(n_rows) * n)[:, None])
+    for row in np.flatnonzero((moved[:, 1:] < moved[:, :-1]).any(axis=1)):
+        _repair(order[row], keys[row] & ~low, scores[row])
+        moved[row] = scores[row][order[row]]
+    return order, moved
+
+
+def _repair(order: npt.NDArray[np.int64], packed: npt.NDArray[np.int64], scores: Floats) -> None:
+    """Put neighbours that were packed to the same number in the order of their scores, in place."""
+    alike = packed[1:] == packed[:-1]
+    if 4 * np.count_nonzero(alike) > len(order):
+        order[:] = np.argsort(scores, kind="stable")
+        return
+    doubtful = np.flatnonzero(np.concatenate([alike, [False]]) | np.concatenate([[False], alike]))
+    run = np.cumsum(~np.concatenate([[False], alike]))[doubtful]
+    items = order[doubtful]
+    order[doubtful] = items[np.lexsort((scores[items], run))]

@@ -1,0 +1,458 @@
+"""Bayesian draws: truth, prior and matrices together.
+
+The sampler works on the same sparse vote matrix as EM. Raters beyond the labelers (the predictions of a classifier)
+are more columns of it, so evaluating a classifier is asking for the matrix of one more rater.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup.data.labels import Labels
+from trueup.exceptions import ConvergenceWarning, InvalidPredictions
+from trueup.noise.base import vote_shares
+from trueup.noise.diagnostics import effective_draws, rhat
+from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.kernels import reference as _kernels
+from trueup.noise.samplers import ClusterSampler, DawidSkeneSampler, OneCoinSampler, Sampler
+
+__all__ = ["Chain", "PosteriorDraws", "SamplingProblem", "run_chain", "sample"]
+
+MODELS = ("one-coin", "dawid-skene", "subtypes")
+
+
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws from the posterior; the first axis of each array runs over draws, chain after chain.
+
+    Attributes
+    ----------
+    prior : array of shape (n_draws, n_classes)
+        P(class).
+    labeler_accuracy : array of shape (n_draws, n_labelers)
+        The share of a labeler's votes that name the drawn truth; NaN for a labeler without votes.
+    rater_counts : array of shape (n_draws, n_raters, n_classes, n_answers)
+        How often each extra rater gave each answer to items of each drawn class: its confusion counts on this sample.
+    rater_confusion : array of shape (n_draws, n_raters, n_classes, n_answers)
+        The extra raters' matrices P(answer | class).
+    posterior : array of shape (n_items, n_classes)
+        P(class) of each item: how often it was drawn.
+    truths : array of shape (n_kept, n_items)
+        Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
+    log_likelihood : array of shape (n_draws,)
+    n_chains : int
+    rhat, ess : float
+        The worst R-hat and the least effective number of draws among prior, raters' accuracies and log-likelihood.
+    """
+
+    prior: Floats
+    labeler_accuracy: Floats
+    rater_counts: Floats
+    rater_confusion: Floats
+    posterior: Floats
+    truths: npt.NDArray[np.int16] = field(repr=False)
+    truth_draws: npt.NDArray[np.int64] = field(repr=False)
+    log_likelihood: Floats
+    n_chains: int
+    rhat: float
+    ess: float
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of all chains."""
+        return len(self.prior)
+
+    @property
+    def converged(self) -> bool:
+        """Whether chains agree (R-hat at most 1.05) and are worth 100 draws."""
+        return self.rhat <= 1.05 and self.ess >= 100
+
+
+def sample(
+    labels: Labels,
+    model: str = "dawid-skene",
+    *,
+    raters: npt.ArrayLike | None = None,
+    item_prior: LogLinearPrior | None = None,
+    n_chains: int = 4,
+    n_warmup: int = 1000,
+    n_draws: int = 2000,
+    n_extra: int | None = None,
+    diagonal: float = 3.0,
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    warn: bool = True,
+) -> PosteriorDraws:
+    """Draw truth, prior and matrices from their joint posterior by Gibbs sampling.
+
+    Parameters
+    ----------
+    labels : Labels
+    model : {"one-coin", "dawid-skene", "subtypes"}
+        See `trueup.noise.samplers`. With "subtypes" every second chain has no extra clusters, so that the draws average
+        over whether there are any.
+    raters : array of shape (n_raters, n_items) or (n_items,), optional
+        Codes of the classes that extra raters gave, -1 for none.
+    item_prior : LogLinearPrior, optional
+        What else is known of the items; its coefficients are drawn too.
+    n_chains, n_warmup, n_draws : int
+        Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
+    n_extra : int, optional
+        Extra clusters of "subtypes"; by default as many as classes.
+    diagonal : float
+        Pseudo-count of the right answer in the Dirichlet priors of "dawid-skene"; the other answers have 1.
+    progress : callable, optional
+        Called with the share of the work done.
+    """
+    check_choice(model, MODELS, name="model")
+    check_integer(n_chains, name="n_chains", low=1)
+    check_integer(n_warmup, name="n_warmup", low=0)
+    check_integer(n_draws, name="n_draws", low=4)
+    codes = _rater_codes(raters, labels)
+    problem = SamplingProblem(labels, _with_raters(labels, codes), len(codes), item_prior)
+    seeds = as_generator(random_state).spawn(n_chains)
+    done = np.zeros(n_chains)
+
+    def run(chain: int) -> Chain:
+        sampler = _make_sampler(model, problem, chain, n_chains, n_extra=n_extra, diagonal=diagonal)
+
+        def report(share: float) -> None:
+            done[chain] = share
+            if progress is not None:
+                progress(float(done.mean()))
+
+        return run_chain(problem, sampler, chain, n_warmup, n_draws, seeds[chain], n_chains, report)
+
+    if n_chains == 1:
+        chains = [run(0)]
+    else:
+        with ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
+            chains = list(pool.map(run, range(n_chains)))
+    draws = _joined(chains, problem)
+    if warn and not draws.converged:
+        warnings.warn(
+            f"the chains of {model!r} have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws); raise "
+            "n_draws, or take it that the votes admit several readings of the truth and vet some items",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return draws
+
+
+def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> Codes:
+    if raters is None:
+        return np.empty((0, labels.n_items), dtype=np.int32)
+    codes = np.atleast_2d(np.asarray(raters, dtype=np.int32))
+    if codes.shape[1] != labels.n_items:
+        raise InvalidPredictions(f"raters must have one code for each of {labels.n_items} items, got {codes.shape[1]}")
+    if codes.max(initial=-1) >= labels.n_classes or codes.min(initial=-1) < -1:
+        raise InvalidPredictions(f"raters must be codes from -1 to {labels.n_classes - 1}, got others")
+    return codes
+
+
+def _with_raters(labels: Labels, codes: Codes) -> sparse.csr_array:
+    if not len(codes):
+        return labels.votes
+    rater, item = np.nonzero(codes >= 0)
+    column = rater * labels.n_answers + codes[rater, item]
+    extra = sparse.coo_array(
+        (np.ones(len(item)), (item, column)), shape=(labels.n_items, len(codes) * labels.n_answers)
+    )
+    return sparse.csr_array(sparse.hstack([labels.votes, extra], format="csr"))
+
+
+def _make_sampler(
+    model: str, problem: SamplingProblem, chain: int, n_chains: int, *, n_extra: int | None, diagonal: float
+) -> Sampler:
+    size = (problem.n_all, problem.labels.n_classes, problem.labels.n_answers)
+    if model == "one-coin":
+        return OneCoinSampler(*size)
+    if model == "dawid-skene":
+        return DawidSkeneSampler(*size, diagonal=diagonal)
+    extra = problem.labels.n_classes if n_extra is None else n_extra
+    # Every second chain is without extra clusters: the draws average over whether there are any.
+    return ClusterSampler(*size, n_extra=0 if chain % 2 else extra)
+
+
+def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
+    drawn = np.sum([c.drawn for c in chains], axis=0)
+    # Chains with and without extra clusters are draws of two models: each kind must mix by itself.
+    kinds = [[c for c in chains if c.n_states == n] for n in sorted({c.n_states for c in chains})]
+    monitored = [values for kind in kinds for values in _monitored(kind, problem)]
+    n_draws = len(chains[0].prior)
+    return PosteriorDraws(
+        prior=np.concatenate([c.prior for c in chains]),
+        labeler_accuracy=np.concatenate([c.accuracy for c in chains]),
+        rater_counts=np.concatenate([c.rater_counts for c in chains]),
+        rater_confusion=np.concatenate([c.rater_confusion for c in chains]),
+        posterior=drawn / drawn.sum(axis=1, keepdims=True),
+        truths=np.concatenate([c.truths for c in chains]),
+        truth_draws=np.concatenate([c.truth_draws + k * n_draws for k, c in enumerate(chains)]),
+        log_likelihood=np.concatenate([c.log_likelihood for c in chains]),
+        n_chains=len(chains),
+        rhat=float(np.nanmax([1.0, *[rhat(m) for m in monitored]])),
+        ess=float(min(effective_draws(m) for m in monitored)),
+    )
+
+
+def _monitored(chains: list[Chain], problem: SamplingProblem) -> list[Floats]:
+    """What convergence is judged by, each of shape (n_chains, n_draws)."""
+    n_classes = problem.labels.n_classes
+    values = [np.stack([c.prior[:, y] for c in chains]) for y in range(n_classes)]
+    for r in range(problem.n_raters):
+        counts = np.stack([c.rater_counts[:, r] for c in chains])
+        right = np.einsum("ndcc->nd", counts[..., :n_classes])
+        values.append(right / np.maximum(counts.sum(axis=(2, 3)), 1))
+    if not problem.n_raters:
+        values.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
+    return values
+
+
+_MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
+_SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
+
+
+@dataclass(frozen=True)
+class SamplingProblem:
+    """Labels, and their votes with those of the extra raters as more columns; and what else is known of the items."""
+
+    labels: Labels
+    votes: sparse.csr_array
+    n_raters: int
+    item_prior: LogLinearPrior | None = None
+
+    @property
+    def n_all(self) -> int:
+        """Labelers and extra raters."""
+        return self.labels.n_labelers + self.n_raters
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What a chain leaves; see `gibbs.PosteriorDraws`."""
+
+    prior: Floats
+    accuracy: Floats
+    rater_counts: Floats
+    rater_confusion: Floats
+    drawn: Floats
+    truths: npt.NDArray[np.int16]
+    truth_draws: npt.NDArray[np.int64]
+    log_likelihood: Floats
+    n_states: int
+
+
+def _first_states(
+    problem: SamplingProblem, sampler: Sampler, chain: int, rng: np.random.Generator
+) -> npt.NDArray[np.int16]:
+    """A dispersed first guess of the cluster of each item.
+
+    Classes are drawn from the shares of votes, flatter in every second chain. Of the extra clusters, the first chain
+    gives a random share of the items to each, the next the items with divided votes to one of their class, and the
+    next those to one of the runner-up class.
+    """
+    labels = problem.labels
+    shares = vote_shares(labels)
+    n_classes = labels.n_classes
+    flat = shares ** (1.0 if chain % 4 < 2 else 0.5)
+    flat /= flat.sum(axis=1, keepdims=True)
+    truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
+    known = labels.gold_codes >= 0
+    n_extra = sampler.n_states - n_classes
+    states = truth.copy()
+    if n_extra:
+        top = shares.max(axis=1)
+        contested = top <= max(0.7, float(np.quantile(top, 0.4)))
+        kind = chain // 2 % 3
+        if kind == 0:
+            moved = rng.random(labels.n_items) < 0.5
+            target = truth
+        else:
+            moved = contested
+            order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1)
+            target = truth if kind == 1 else order[:, -2]
+        states = np.where(moved, n_classes + target % n_extra, states)
+    states = np.where(known, labels.gold_codes, states)
+    return np.asarray(states, dtype=np.int16)
+
+
+def run_chain(
+    problem: SamplingProblem,
+    sampler: Sampler,
+    chain: int,
+    n_warmup: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    n_chains: int,
+    report: Callable[[float], None],
+) -> Chain:
+    """Run a chain from its own start; `report` hears of the share done."""
+    labels, n_items = problem.labels, problem.labels.n_items
+    n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(n_items * n_chains, 1)))
+    kept = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
+    shape = (n_draws, problem.n_raters, labels.n_classes, labels.n_answers)
+    out = Chain(
+        np.zeros((n_draws, labels.n_classes)),
+        np.zeros((n_draws, labels.n_labelers)),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros((n_items, labels.n_classes)),
+        np.empty((len(kept), n_items), dtype=np.int16),
+        kept,
+        np.empty(n_draws),
+        sampler.n_states,
+    )
+    states = _first_states(problem, sampler, chain, rng)
+    engine = _kernels.engine_for(problem.votes, n_warmup + n_draws)
+    if engine == "numba" and isinstance(sampler, DawidSkeneSampler | ClusterSampler):
+        _sweep_compiled(problem, sampler, states, n_warmup, rng, report, out)
+    else:
+        _sweep(problem, sampler, states, n_warmup, rng, report, out, engine)
+    return out
+
+
+def _sweep_compiled(
+    problem: SamplingProblem,
+    sampler: DawidSkeneSampler | ClusterSampler,
+    states: npt.NDArray[np.int16],
+    n_warmup: int,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+    out: Chain,
+) -> None:
+    """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
+    from trueup.noise.kernels import compiled_gibbs as _numba_gibbs
+
+    total = n_warmup + len(out.prior)
+    done = np.zeros(1)
+    parameters = sampler.as_arrays()
+    finished = threading.Event()
+    votes, labels = problem.votes, problem.labels
+    indptr, indices = votes.indptr.astype(np.int64), votes.indices.astype(np.int64)
+    current = states.astype(np.int64)
+
+    def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
+        _numba_gibbs.run_chain(
+            indptr,
+            indices,
+            votes.data,
+            labels.gold_codes,
+            known,
+            current,
+            *parameters,
+            labels.n_classes,
+            labels.n_labelers,
+            warmup,
+            out.truth_draws[kept] - first_draw,
+            rng,
+            out.prior[draws],
+            out.accuracy[draws],
+            out.rater_counts[draws],
+            out.rater_confusion[draws],
+            out.drawn,
+            out.truths[kept],
+            out.log_likelihood[draws],
+            done,
+        )
+
+    def watch() -> None:
+        while not finished.wait(0.2):
+            report(float(done[0] / total))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        if problem.item_prior is None:
+            sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
+        else:
+            state = problem.item_prior.start()
+            for first in range(-n_warmup, len(out.prior), _SWEEPS_A_REDRAW):
+                state = problem.item_prior.redraw(state, parameters[0][current], rng)
+                last = min(first + _SWEEPS_A_REDRAW, len(out.prior))
+                draws = slice(max(first, 0), max(last, 0))
+                kept = slice(*np.searchsorted(out.truth_draws, (draws.start, draws.stop)))
+                known = problem.item_prior.probabilities(state.coefficients)
+                sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
+    finally:
+        finished.set()
+        watcher.join()
+    report(1.0)
+
+
+def _sweep(
+    problem: SamplingProblem,
+    sampler: Sampler,
+    states: npt.NDArray[np.int16],
+    n_warmup: int,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+    out: Chain,
+    engine: _kernels.Engine,
+) -> None:
+    """All sweeps with one call of the kernel each; the reference for the compiled chain."""
+    labels, votes, n_items = problem.labels, problem.votes, problem.labels.n_items
+    chosen = sparse.csr_array(
+        (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, sampler.n_states)
+    )
+    counts = np.asarray((votes.T @ chosen).toarray())
+    state_counts = np.bincount(states, minlength=sampler.n_states).astype(float)
+    gold = _gold_counts(labels, states, sampler.n_states)
+    raters = np.arange(labels.n_labelers, problem.n_all)
+    everyone = np.arange(labels.n_labelers)
+    rows = np.arange(n_items)
+    volume = labels.votes_per_labeler
+    total = n_warmup + len(out.prior)
+    coefficients = None if problem.item_prior is None else problem.item_prior.start()
+    known: Floats | None = None
+    current = states
+    for sweep in range(total):
+        sampler.draw(counts, state_counts, gold, rng)
+        if problem.item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
+            coefficients = problem.item_prior.redraw(coefficients, sampler.labels[current], rng)
+            known = problem.item_prior.probabilities(coefficients.coefficients)
+        step = _kernels.gibbs_step(
+            votes,
+            sampler.table,
+            sampler.weights,
+            rng.random(n_items),
+            gold=labels.gold_codes,
+            state_class=sampler.labels,
+            engine=engine,
+            item_prior=known,
+        )
+        counts, state_counts, current = step.counts, step.state_counts, step.states
+        gold = _gold_counts(labels, step.states, sampler.n_states)
+        k = sweep - n_warmup
+        if k >= 0:
+            truth = sampler.labels[step.states]
+            out.drawn[rows, truth] += 1
+            out.prior[k] = sampler.class_prior()
+            by_class = sampler.class_counts(counts, everyone)
+            right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
+            out.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1), np.nan)
+            out.rater_counts[k] = sampler.class_counts(counts, raters)
+            out.rater_confusion[k] = sampler.confusion(raters)
+            out.log_likelihood[k] = step.log_likelihood
+            at = np.searchsorted(out.truth_draws, k)
+            if at < len(out.truth_draws) and out.truth_draws[at] == k:
+                out.truths[at] = truth
+        if sweep % 50 == 49 or sweep == total - 1:
+            report((sweep + 1) / total)
+
+
+def _gold_counts(labels: Labels, states: npt.NDArray[np.int16], n_states: int) -> Floats:
+    """How many items of each known class are in each state, shape (n_states, n_classes)."""
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    cell = states[known].astype(np.int64) * labels.n_classes + labels.gold_codes[known]
+    return np.bincount(cell, minlength=n_states * labels.n_classes).reshape(n_states, -1).astype(float)

@@ -1,0 +1,265 @@
+"""Distributions that put their mass on finitely many points: exact discrete ones and draws alike."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Floats
+from trueup._base.validation import preview
+from trueup.exceptions import InvalidParameter
+from trueup.posteriors.estimate import Estimate, bounded_kde
+
+__all__ = ["AtomicEstimate", "DiscreteEstimate", "DrawnEstimate", "merge_atoms", "shortest_window"]
+
+_SLACK = 1e-12  # sums of probabilities are right to about this much
+_OUTSIDE = 1e-9  # rounding may carry a value this far over a bound
+
+
+def merge_atoms(values: Floats, mass: Floats, slack: float) -> tuple[Floats, Floats]:
+    """Sorted distinct values with their summed mass; neighbours that differ by no more than `slack` are one."""
+    order = np.argsort(values, kind="stable")
+    x, p = values[order], mass[order]
+    if not len(x):
+        return x, p
+    new = np.diff(x) > slack * np.maximum(1.0, np.abs(x[1:]))
+    starts = np.concatenate([[0], np.flatnonzero(new) + 1])
+    return x[starts], np.add.reduceat(p, starts)
+
+
+def shortest_window(x: Floats, p: Floats, level: float) -> tuple[float, float]:
+    """The shortest interval [x_i, x_j] with mass of at least `level`; of equally short ones the heaviest."""
+    upto = np.concatenate([[0.0], np.cumsum(p)])
+    target = level * upto[-1] - _SLACK
+    last = np.searchsorted(upto, upto[:-1] + target, side="left")
+    starts = np.flatnonzero(last <= len(x))
+    ends = np.maximum(last[starts] - 1, starts)
+    width = x[ends] - x[starts]
+    shortest = np.flatnonzero(width <= width.min() + 1e-12 * max(x[-1] - x[0], 1e-300))
+    heaviest = shortest[np.argmax(upto[ends[shortest] + 1] - upto[starts[shortest]])]
+    return float(x[starts[heaviest]]), float(x[ends[heaviest]])
+
+
+class AtomicEstimate(Estimate):
+    """Mass `_p` (summing to 1) on the sorted distinct points `_x`; both empty if the metric is never defined."""
+
+    _x: Floats
+    _p: Floats
+
+    def _set_atoms(self, values: npt.ArrayLike, mass: npt.ArrayLike, *, what: str, slack: float) -> None:
+        x = np.asarray(values, dtype=float).ravel()
+        p = np.asarray(mass, dtype=float).ravel()
+        if x.shape != p.shape:
+            raise InvalidParameter(f"{what} must have one weight for each value, got {len(x)} values, {len(p)} weights")
+        if not np.isfinite(p).all() or (p < 0).any():
+            raise InvalidParameter(f"{what} must have weights that are finite and not negative, got {preview(p)}")
+        total = float(p.sum())
+        if not total > 0:
+            raise InvalidParameter(
+                f"{what} must have some positive weight, got {len(p)} values of total weight {total:g}"
+            )
+        defined = ~np.isnan(x)
+        lost = float(p[~defined].sum()) / total
+        x, p = x[defined], p[defined]
+        if len(x) == 0 or not p.sum() > 0:
+            x, p, lost = x[:0], p[:0], 1.0
+        if not np.isfinite(x).all():
+            raise InvalidParameter(f"{what} must be finite, or nan where the metric is undefined, got an infinity")
+        low, high = self.bounds
+        outside = (x < low - _OUTSIDE) | (x > high + _OUTSIDE)
+        if outside.any():
+            raise InvalidParameter(
+                f"{what} must lie within the bounds ({low:g}, {high:g}), got {preview(x[outside])}; "
+                "pass bounds=(low, high)"
+            )
+        x, p = merge_atoms(np.clip(x, low, high), p, slack)
+        self._set(_x=x, _p=p / p.sum() if len(p) else p)
+        self._set(undefined=self.undefined + (1 - self.undefined) * lost)
+
+    @property
+    def mean(self) -> float:
+        """The expectation."""
+        if not len(self._x):
+            return math.nan
+        return float(np.clip(self._x @ self._p, self._x[0], self._x[-1]))
+
+    @property
+    def std(self) -> float:
+        """The standard deviation."""
+        return math.sqrt(float(self._p @ (self._x - self.mean) ** 2)) if len(self._x) else math.nan
+
+    def _cdf_at(self, x: Floats, side: str) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(x), math.nan)
+        upto = np.concatenate([[0.0], np.cumsum(self._p)])
+        upto[-1] = 1.0
+        # 3 · 0.1 is not 0.3: a value asked for is an atom if it is one up to rounding.
+        slack = _SLACK * np.maximum(1.0, np.abs(x))
+        found = np.searchsorted(self._x, x + slack if side == "right" else x - slack)
+        return np.where(np.isnan(x), math.nan, np.minimum(upto[found], 1.0))
+
+    def _cdf(self, x: Floats) -> Floats:
+        return self._cdf_at(x, "right")
+
+    def _cdf_left(self, x: Floats) -> Floats:
+        return self._cdf_at(x, "left")
+
+    def _ppf(self, q: Floats) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(q), math.nan)
+        found = np.searchsorted(np.cumsum(self._p), q - _SLACK, side="left")
+        return self._x[np.minimum(found, len(self._x) - 1)]
+
+    def _hdi(self, level: float) -> tuple[float, float]:
+        return shortest_window(self._x, self._p, level) if len(self._x) else (math.nan, math.nan)
+
+
+_SMOOTHING_DRAWS = 1e4  # sets how little the mode of unevenly spaced values is smoothed
+
+
+class DiscreteEstimate(AtomicEstimate):
+    """An exact distribution on finitely many values.
+
+    Both kinds of interval hold *at least* the level asked for. `pdf` gives the probability of the value itself: it
+    is zero between the points of the support.
+
+    Parameters
+    ----------
+    support : array of shape (n,)
+        The values; nan marks where the metric is undefined. Need not be sorted; equal values are merged.
+    pmf : array of shape (n,)
+        Their probabilities, summing to 1.
+    bounds, name, undefined
+        As for `Estimate`.
+
+    Examples
+    --------
+    >>> e = DiscreteEstimate([0.0, 0.5, 1.0], [0.25, 0.5, 0.25], name="accuracy")
+    >>> e.mean, e.prob_above(0.5), e.interval(0.6)
+    (0.5, 0.25, (0.0, 0.5))
+    """
+
+    support: Floats
+    pmf: Floats
+
+    def __init__(
+        self,
+        support: npt.ArrayLike,
+        pmf: npt.ArrayLike,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str | None = None,
+        undefined: float = 0.0,
+    ) -> None:
+        super().__init__(bounds=bounds, name=name, undefined=undefined)
+        total = float(np.sum(np.asarray(pmf, dtype=float)))
+        if not abs(total - 1) < 1e-6:
+            raise InvalidParameter(f"pmf must sum to 1, got a sum of {total:.6g}; divide by the sum if that is meant")
+        self._set_atoms(support, pmf, what="support", slack=1e-13)
+        self._set(support=self._x, pmf=self._p)
+
+    @property
+    def mode(self) -> float:
+        """The most probable value.
+
+        Where values are unevenly spaced, as fractions are, probability clumps on those with small denominators; then
+        the mode is that of the smoothed distribution, unless one value has most of the probability.
+        """
+        if not len(self._x):
+            return math.nan
+        heaviest = int(np.argmax(self._p))
+        gaps = np.diff(self._x)
+        if len(gaps) < 2 or self._p[heaviest] > 0.5 or gaps.max() <= 1.01 * gaps.min():
+            return float(self._x[heaviest])
+        grid, density = self.smoothed()
+        return float(grid[np.argmax(density)])
+
+    def smoothed(self) -> tuple[Floats, Floats]:
+        """A grid and a density on it: the distribution with its atoms smeared out a little, for plots and the mode."""
+        return bounded_kde(self._x, self._p, _SMOOTHING_DRAWS, self.bounds)
+
+    def _pdf(self, x: Floats) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(x), math.nan)
+        # Support points are sums and ratios; a caller's k / n may differ from them in the last bit.
+        right = np.minimum(np.searchsorted(self._x, x), len(self._x) - 1)
+        left = np.maximum(right - 1, 0)
+        nearest = np.where(np.abs(self._x[left] - x) < np.abs(self._x[right] - x), left, right)
+        hit = np.abs(self._x[nearest] - x) <= 1e-12 * np.maximum(1.0, np.abs(x))
+        return np.where(hit, self._p[nearest], 0.0)
+
+
+class DrawnEstimate(AtomicEstimate):
+    """A distribution known through (weighted) draws.
+
+    Draws that are nan, where the metric is undefined, are conditioned away and counted in `undefined`. Mean,
+    interval and probabilities are those of the draws themselves; only `pdf` and `mode` smooth them, with a Gaussian
+    kernel reflected at the bounds. The method `draws` draws anew from the stored draws, with replacement.
+
+    Parameters
+    ----------
+    draws : array of shape (n_draws,)
+        The draws, kept as `values` with the nan left out, in their order.
+    weights : array of shape (n_draws,), optional
+        Weights that are not negative; need not sum to 1.
+    bounds, name, undefined
+        As for `Estimate`; `undefined` is what was conditioned away before the draws were made.
+
+    Examples
+    --------
+    >>> e = DrawnEstimate([0.8, 0.9, float("nan"), 0.9], name="recall")
+    >>> round(e.mean, 4), e.undefined, e.prob_above(0.85).__round__(3)
+    (0.8667, 0.25, 0.667)
+    """
+
+    values: Floats
+    weights: Floats | None
+
+    def __init__(
+        self,
+        draws: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str | None = None,
+        undefined: float = 0.0,
+    ) -> None:
+        super().__init__(bounds=bounds, name=name, undefined=undefined)
+        values = np.array(draws, dtype=float).ravel()
+        mass = np.ones(len(values)) if weights is None else np.array(weights, dtype=float).ravel()
+        self._set_atoms(values, mass, what="draws", slack=0.0)
+        defined = ~np.isnan(values)
+        self._set(values=values[defined], weights=None if weights is None else mass[defined])
+
+    @property
+    def n_effective(self) -> float:
+        """The number of equally weighted draws that would be worth as much (Kish)."""
+        if self.weights is None:
+            return float(len(self.values))
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum()) if len(self.weights) else 0.0
+
+    @cached_property
+    def _kde(self) -> tuple[Floats, Floats]:
+        return bounded_kde(self._x, self._p, max(self.n_effective, 1.0), self.bounds)
+
+    @property
+    def mode(self) -> float:
+        """The value where the smoothed density is highest."""
+        if len(self._x) <= 1:
+            return self.mean
+        grid, density = self._kde
+        peak = float(grid[np.argmax(density)])
+        # The grid of the density need not hold the values; on a lattice the mode should be one of them.
+        nearest = float(self._x[np.argmin(np.abs(self._x - peak))])
+        return nearest if abs(nearest - peak) <= grid[1] - grid[0] else peak
+
+    def _pdf(self, x: Floats) -> Floats:
+        if not len(self._x):
+            return np.full(np.shape(x), math.nan)
+        if len(self._x) == 1:
+            return np.where(x == self._x[0], math.inf, 0.0)
+        grid, density = self._kde
+        return np.interp(x, grid, density, left=0.0, right=0.0)

@@ -1,0 +1,256 @@
+"""What was measured of one system: metrics, densities, confusion matrix and curves, as plain data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.posteriors import Estimate
+from trueup.report.sentences import metric_label, text
+
+if TYPE_CHECKING:
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
+
+
+__all__ = [
+    "AnyMetric",
+    "depends_on_positive",
+    "finite",
+    "majority_codes",
+    "majority_values",
+    "metric_of",
+    "system_data",
+]
+
+_UNEVEN = np.array([[5.0, 3.0], [1.0, 8.0]])  # counts for which every metric differs between the two classes
+_POINTS = 96  # of a density
+_MOST_ATOMS = 120
+_THRESHOLDS = 25
+_MOST_CELLS = 12  # confusions that are listed
+_MOST_CLASSES = 60  # whose whole matrix is kept
+
+
+def _rounded(values: Any, digits: int = 5) -> list[float | None]:
+    """Coordinates of a picture; more digits would only make the file long."""
+    return [None if not math.isfinite(v) else float(f"{v:.{digits}g}") for v in np.asarray(values, float).tolist()]
+
+
+def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictures: bool) -> dict[str, Any]:
+    """Everything a report says of one system.
+
+    `with_pictures` adds densities, the confusion matrix and curves, which take time and room.
+    """
+    dirty = majority_values(evaluation, labels)
+    metrics = []
+    for wanted in evaluation.metrics:
+        metric, estimate = metric_of(evaluation, wanted), evaluation[wanted]
+        metrics.append(
+            {
+                **estimate.to_dict(evaluation.level),
+                "name": text(wanted),
+                "label": metric_label(wanted),
+                "description": text(metric.description),
+                "higher_is_better": metric.higher_is_better,
+                "bounds": [finite(b) for b in estimate.bounds],
+                "dirty": dirty[wanted],
+                "density": _density(estimate) if with_pictures else None,
+            }
+        )
+    return {
+        "name": text(name),
+        "n_items": evaluation.n_items,
+        "positive": text(evaluation.classes[evaluation.positive]) if len(evaluation.classes) == 2 else None,
+        "positive_metrics": _about_positive(evaluation),
+        "method": evaluation.method,
+        "noise": text(evaluation.noise),
+        "target": evaluation.target,
+        "level": evaluation.level,
+        "metrics": metrics,
+        "confusion": _confusion(evaluation) if with_pictures else None,
+        "curves": _curves(evaluation) if with_pictures else [],
+        "diagnostics": {key: finite(value) for key, value in evaluation.solution.diagnostics.items()},
+    }
+
+
+def depends_on_positive(metric: AnyMetric, name: str, classes: Sequence[Any]) -> bool:
+    """Whether it matters which of two classes is the positive one."""
+    if len(classes) != 2 or isinstance(metric, FunctionMetric):
+        return False
+    if isinstance(metric, ScoreMetric):
+        return metric.needs == "scores"
+    either = [as_metric(name, classes, positive=c) for c in classes]
+    values = [float(one(_UNEVEN)) for one in either if isinstance(one, Metric)]
+    return values[0] != values[1]
+
+
+def _about_positive(evaluation: Evaluation) -> list[str]:
+    """Labels of the metrics that are about the positive class."""
+    return [
+        metric_label(name)
+        for name in evaluation.metrics
+        if depends_on_positive(metric_of(evaluation, name), name, evaluation.classes.tolist())
+    ]
+
+
+def _density(estimate: Estimate) -> dict[str, Any] | None:
+    """The distribution as points of a line, or as bars where there are few values."""
+    if not math.isfinite(estimate.mean) or not math.isfinite(estimate.std):
+        return None
+    atoms = getattr(estimate, "support", None)
+    if estimate.std == 0:
+        return {"kind": "bars", "x": _rounded([estimate.mean]), "y": [1.0]}
+    ends = estimate.ppf([0.0005, 0.9995])
+    if atoms is not None and ((atoms >= ends[0]) & (atoms <= ends[1])).sum() <= _MOST_ATOMS:
+        x = atoms[(atoms >= ends[0]) & (atoms <= ends[1])]
+        return {"kind": "bars", "x": _rounded(x), "y": _rounded(estimate.pdf(x), 4)}
+    x = np.linspace(ends[0], ends[1], _POINTS)
+    smoothed = getattr(estimate, "smoothed", None)
+    height = estimate.pdf(x) if smoothed is None else np.interp(x, *smoothed())
+    return {"kind": "line", "x": _rounded(x), "y": _rounded(height, 4)}
+
+
+def _confusion(evaluation: Evaluation) -> dict[str, Any]:
+    """Expected counts (shares, for a population); the intervals of all cells, or of the biggest confusions."""
+    confusion = evaluation.confusion
+    mean, names = confusion.mean, [text(c) for c in evaluation.classes.tolist()]
+    wrong = mean.copy()
+    np.fill_diagonal(wrong, -1.0)
+    order = [divmod(int(k), len(names)) for k in np.argsort(-wrong, axis=None, kind="stable")[:_MOST_CELLS]]
+    biggest = [(y, p) for y, p in order if y != p and mean[y, p] > 0]
+    whole = len(names) <= 12
+    cells = [(y, p) for y in range(len(names)) for p in range(len(names))] if whole else biggest
+    ends = {cell: confusion.counts.cell(*cell).interval(evaluation.level) for cell in cells}
+    shares = confusion.conditional
+    return {
+        "unit": "share" if evaluation.target == "population" else "items",
+        "level": evaluation.level,
+        "classes": names,
+        "mean": [[finite(v) for v in row] for row in mean] if len(names) <= _MOST_CLASSES else None,
+        "low": [[finite(ends[y, p][0]) for p in range(len(names))] for y in range(len(names))] if whole else None,
+        "high": [[finite(ends[y, p][1]) for p in range(len(names))] for y in range(len(names))] if whole else None,
+        "biggest": [
+            {
+                "truth": names[y],
+                "prediction": names[p],
+                "mean": finite(mean[y, p]),
+                "low": finite(ends[y, p][0]),
+                "high": finite(ends[y, p][1]),
+                "share": finite(shares[y, p]),
+            }
+            for y, p in biggest
+        ],
+    }
+
+
+def _curves(evaluation: Evaluation) -> list[dict[str, Any]]:
+    if evaluation.scores is None or len(evaluation.classes) != 2:
+        return []
+    curves = []
+    for kind in ("roc", "pr"):
+        curve = evaluation.curve(kind, n_thresholds=_THRESHOLDS)
+        order = np.argsort(curve.x, kind="stable")
+        curves.append(
+            {
+                "kind": kind,
+                "level": curve.level,
+                "x": _rounded(curve.x[order]),
+                "y": _rounded(curve.y[order]),
+                "low": _rounded(curve.y_interval[order, 0]),
+                "high": _rounded(curve.y_interval[order, 1]),
+            }
+        )
+    return curves
+
+
+AnyMetric = Metric | ScoreMetric | FunctionMetric
+Codes = npt.NDArray[np.int64]
+
+
+def finite(value: Any) -> float | None:
+    """A number as JSON has it, None where there is none."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float | None]:
+    """Each metric of an evaluation with the majority vote for the truth; None where it is undefined.
+
+    Gold is taken for the truth where there is some. Of tied classes each has its part of an item in a confusion
+    matrix; metrics of scores and functions need one of them, which is drawn, always the same way.
+    """
+    counts = _majority_counts(labels, evaluation.problem.predictions)
+    found = {}
+    for name in evaluation.metrics:
+        metric = metric_of(evaluation, name)
+        if isinstance(metric, Metric):
+            found[name] = finite(metric(counts))
+        else:
+            found[name] = _dirty_output(evaluation, labels, metric)
+    return found
+
+
+def majority_codes(labels: Labels) -> Codes:
+    """The class that most votes name, gold where it is known, -1 for none; ties are drawn, always the same way."""
+    votes = labels.answer_counts[:, : labels.n_classes]
+    order = np.random.default_rng(0).random(votes.shape)
+    codes = np.where(votes == votes.max(axis=1, keepdims=True), order, -1.0).argmax(axis=1)
+    codes = np.where(votes.max(axis=1) > 0, codes, -1)
+    return np.where(labels.gold_codes >= 0, labels.gold_codes, codes).astype(np.int64)
+
+
+def metric_of(evaluation: Evaluation, name: str) -> AnyMetric:
+    """The metric behind a name of an evaluation."""
+    if name in evaluation.functions:
+        return evaluation.functions[name]
+    of_scores = get_score_metric(name, len(evaluation.classes))
+    if of_scores is not None:
+        return of_scores
+    return as_metric(name, evaluation.classes.tolist(), positive=evaluation.classes[evaluation.positive])
+
+
+def _majority_counts(labels: Labels, predictions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Confusion counts with the majority vote as the truth, ties in equal parts; `majority` without its bootstrap."""
+    votes = labels.answer_counts[:, : labels.n_classes]
+    first = (votes == votes.max(axis=1, keepdims=True)) & (votes > 0)
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    first[known] = False
+    first[known, labels.gold_codes[known]] = True
+    share = first / np.maximum(first.sum(axis=1, keepdims=True), 1)
+    given = np.flatnonzero(predictions >= 0)
+    counts = np.zeros((labels.n_classes, labels.n_classes))
+    np.add.at(counts, predictions[given], share[given])
+    return counts.T
+
+
+def _dirty_output(evaluation: Evaluation, labels: Labels, metric: ScoreMetric | FunctionMetric) -> float | None:
+    """A metric of scores or a function of labels with the majority vote as the truth."""
+    truth = majority_codes(labels)
+    predictions = evaluation.problem.predictions
+    if isinstance(metric, FunctionMetric):
+        both = (truth >= 0) & (predictions >= 0)
+        if not both.any():
+            return None
+        return finite(metric.evaluate_draws(truth[None, both], predictions[both], classes=evaluation.classes)[0])
+    outputs = _outputs(evaluation, metric)
+    if outputs is None:
+        return None
+    both = (truth >= 0) & np.isfinite(outputs.reshape(len(truth), -1)).all(axis=1)
+    if not both.any():
+        return None
+    return finite(metric.evaluate(truth[None, both], outputs[both], positive=evaluation.positive)[0])
+
+
+def _outputs(evaluation: Evaluation, metric: ScoreMetric) -> npt.NDArray[np.float64] | None:
+    aligned = getattr(evaluation.ranked, "aligned", None)
+    probabilities = None if aligned is None or aligned.probabilities is None else np.asarray(aligned.probabilities[0])
+    if metric.needs == "probabilities":
+        return probabilities
+    if evaluation.scores is not None:
+        return evaluation.scores
+    return None if probabilities is None else np.asarray(probabilities[:, evaluation.positive])

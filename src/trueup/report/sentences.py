@@ -1,0 +1,257 @@
+"""What to believe, in plain words: the sentences on top of a report."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueup._base.validation import check_level
+
+__all__ = [
+    "answer",
+    "chance",
+    "decimals",
+    "dirty_remark",
+    "is_unnamed",
+    "judged_words",
+    "listed",
+    "metric_label",
+    "number",
+    "percent",
+    "plain",
+    "plain_warnings",
+    "positive_words",
+    "quoted",
+    "setting",
+    "shorten",
+    "signed",
+    "span",
+    "text",
+    "title_for",
+    "verdict",
+]
+
+
+def title_for(names: Sequence[str], *, compared: bool) -> str:
+    """A title for a report that was given none; it asks which system is better only where that is answered."""
+    if len(names) > 1:
+        return "Which system is better?" if compared else f"How good are these {len(names)} systems really?"
+    return "How good is it really?" if is_unnamed(names) else f"How good is {quoted(names[0])} really?"
+
+
+def positive_words(found: Mapping[str, tuple[str, Sequence[str]]]) -> list[str]:
+    """Which class is the positive one, for the metrics where that matters.
+
+    Parameters
+    ----------
+    found : mapping from system to (class, labels of metrics)
+        Systems without such a metric are left out; "" is the comparison.
+    """
+    classes = list(dict.fromkeys(positive for positive, _ in found.values()))
+    sentences = []
+    for positive in classes:
+        mine = {system: labels for system, (of, labels) in found.items() if of == positive}
+        labels = list(dict.fromkeys(label for some in mine.values() for label in some))
+        names = [quoted(system, 40) if system else "the comparison" for system in mine]
+        who = "" if len(classes) == 1 else f" of {listed(names)}"
+        words = listed(labels)
+        verb = "is" if len(labels) == 1 else "are"
+        sentences.append(
+            f"{words[:1].upper()}{words[1:]}{who} {verb} about the positive class, {quoted(positive, 40)}."
+        )
+    return sentences
+
+
+def judged_words(n_judged: int, n_items: int) -> str | None:
+    """How many of the items a number is about, where it is not about all of them."""
+    if n_judged == n_items:
+        return None
+    return f"Judged on {n_judged:,} of {n_items:,} items, those with a prediction."
+
+
+def answer(metric: Mapping[str, Any]) -> dict[str, str]:
+    """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence."""
+    label = metric["label"]
+    label = label[:1].upper() + label[1:]
+    low, high, level = metric["low"], metric["high"], percent(metric["level"])
+    if metric["mean"] is None:
+        return {"claim": f"{label} is", "value": "undefined", "rest": "on these items."}
+    if low is None or high is None:
+        return {
+            "claim": f"{label} is",
+            "value": number(metric["mean"]),
+            "rest": "by this method, which cannot say how sure that is.",
+        }
+    places = decimals(low, high)
+    if number(low, places) == number(high, places):
+        return {"claim": f"{label} is", "value": number(low, places), "rest": f"({level})."}
+    return {"claim": f"{label} is between", "value": span(low, high, joint=" and "), "rest": f"({level})."}
+
+
+def dirty_remark(metric: Mapping[str, Any]) -> str | None:
+    """What taking the majority vote for the truth would have said of the same metric."""
+    dirty, low, high = metric["dirty"], metric["low"], metric["high"]
+    if dirty is None or metric["mean"] is None:
+        return None
+    said = f"Taking the majority vote for the truth would have said {number(dirty, decimals(low, high))}"
+    if low is None or high is None:
+        return f"{said}."
+    if low <= dirty <= high:
+        return f"{said}, which this interval does not rule out."
+    return f"{said}, which lies {'below' if dirty < low else 'above'} this interval."
+
+
+def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
+    """Which system is better, and how sure that is."""
+    if comparison is None or len(comparison["systems"]) < 2:
+        return []
+    systems, label = comparison["systems"], metric_label(comparison["metric"])
+    first, second = systems[0], systems[1]
+    gap = next(p for p in comparison["pairs"] if (p["a"], p["b"]) == (first["system"], second["system"]))
+    by = span(*sorted((abs(gap["low"]), abs(gap["high"])))) if gap["low"] is not None else "–"
+    level = percent(comparison["level"])
+    way = "higher" if comparison["higher_is_better"] else "lower"
+    if len(systems) == 2:
+        if gap["told_apart"]:
+            return [
+                f"{quoted(first['system'])} is better than {quoted(second['system'])}: its {label} is {way} by {by} "
+                f"({level}), and the probability that it is the better one is {chance(gap['prob_a_better'])}."
+            ]
+        return [
+            f"{quoted(first['system'])} and {quoted(second['system'])} cannot be told apart: the difference in {label} "
+            f"is {span(gap['low'], gap['high'])} ({level}), and the probability that {quoted(first['system'])} is the "
+            f"better one is {chance(gap['prob_a_better'])}."
+        ]
+    group = next((g for g in comparison["groups"] if g[0] == first["system"]), [first["system"]])
+    sentence = (
+        f"{quoted(first['system'])} is the best of {len(systems)} systems by {label} with probability "
+        f"{chance(first['prob_best'])}"
+    )
+    if len(group) == 1:
+        return [f"{sentence}; it is better than each of the others ({level})."]
+    more = f" and {len(group) - 4} more" if len(group) > 4 else ""
+    others = ", ".join(quoted(name, 40) for name in group[1:4]) + more
+    return [f"{sentence}. It cannot be told apart from {others} ({level})."]
+
+
+def plain_warnings(found: Mapping[str, Sequence[str]], n_systems: int) -> list[dict[str, Any]]:
+    """Each sentence once, with the systems it is about (none where it is about all)."""
+    about: dict[str, list[str]] = {}
+    for system, sentences in found.items():
+        for sentence in sentences:
+            about.setdefault(sentence, []).append(system)
+    return [
+        {"text": sentence, "systems": [] if len(systems) >= n_systems else [s for s in systems if s]}
+        for sentence, systems in about.items()
+    ]
+
+
+# Characters that no page can hold (controls, lone surrogates) or that turn the text around (bidirectional overrides).
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+_SHORT_NAMES = {"f1": "F1", "auc": "AUC", "mcc": "MCC", "ndcg": "NDCG", "auc_ovr": "AUC (one against rest)"}
+_SHORT_NAMES |= {"auc_ovo": "AUC (one against one)", "pr": "PR", "brier": "Brier score", "log_loss": "log loss"}
+
+_DEFAULT_SYSTEMS = ("model", "system")  # Predictions call a system so, and build_report
+
+
+def text(value: Any) -> str:
+    """Any name as text that a page can hold."""
+    return _UNFIT.sub("\ufffd", str(value))
+
+
+def plain(value: Any) -> str:
+    """A name on one line."""
+    return " ".join(text(value).split())
+
+
+def shorten(value: Any, most: int = 60) -> str:
+    """A name on one line and not too long, the middle left out since names often differ at their end."""
+    words = plain(value)
+    if len(words) <= most:
+        return words
+    tail = (most - 1) // 3
+    return f"{words[: most - 1 - tail].rstrip()}…{words[-tail:].lstrip()}"
+
+
+def quoted(value: Any, most: int = 60) -> str:
+    """A name in a sentence."""
+    return f"“{shorten(value, most)}”"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def is_unnamed(names: Sequence[str]) -> bool:
+    """Whether there is one system only, and nobody gave it a name."""
+    return len(names) == 1 and names[0] in _DEFAULT_SYSTEMS
+
+
+def setting(value: Any) -> str:
+    """A setting in words: a file with its checksum, a list of them, or whatever was given."""
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping):
+        known = {key: v for key, v in value.items() if v is not None}
+        if "file" in known:
+            rest = "; ".join(f"{key} {setting(v)}" for key, v in known.items() if key != "file")
+            return f"{setting(known['file'])} ({rest})" if rest else setting(known["file"])
+        return "; ".join(f"{plain(key)}: {setting(v)}" for key, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(v) for v in value) or "–"
+    return text(value)
+
+
+def metric_label(name: Any) -> str:
+    """A metric's name for people: ``recall:cat`` is "recall of cat"."""
+    key, _, of = plain(name).partition(":")
+    label = _SHORT_NAMES.get(key) or re.sub(r"\bf1\b", "F1", key.replace("_", " "))
+    return f"{label} of {of}" if of else label
+
+
+def decimals(low: float | None, high: float | None) -> int:
+    """Decimals that tell the ends of an interval apart, and not many more."""
+    if low is None or high is None or not math.isfinite(high - low) or high <= low:
+        return 3
+    return min(max(math.ceil(-math.log10((high - low) / 2)), 2), 4)
+
+
+def number(value: float | None, places: int = 3) -> str:
+    """A number, or a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    shown = f"{value:,.{places}f}"
+    return shown.replace("-", "−") if float(shown.replace(",", "")) != 0 else f"{0:.{places}f}"
+
+
+def signed(value: float | None, places: int = 2) -> str:
+    """A number with its sign, so that none is taken for the end of an interval."""
+    shown = number(value, places)
+    return f"+{shown}" if value is not None and shown.strip("0.,") and shown[0].isdigit() else shown
+
+
+def span(low: float | None, high: float | None, places: int | None = None, joint: str = " to ") -> str:
+    """Both ends of an interval."""
+    if low is None or high is None:
+        return "–"
+    shown = decimals(low, high) if places is None else places
+    return f"{number(low, shown)}{joint}{number(high, shown)}"
+
+
+def percent(level: float) -> str:
+    """A level such as 0.95 as "95%"."""
+    return f"{check_level(level) * 100:.12g}%"
+
+
+def chance(probability: float | None) -> str:
+    """A probability in percent that never claims certainty."""
+    if probability is None or math.isnan(probability):
+        return "–"
+    if probability >= 0.9995:
+        return "over 99.9%"
+    if probability < 0.0005:
+        return "under 0.1%"
+    return f"{probability:.1%}" if not 0.1 < probability < 0.9 else f"{probability:.0%}"

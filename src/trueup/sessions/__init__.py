@@ -1,0 +1,1 @@
+"""What sessions with an expert share: the log of events, batches, and saving."""

@@ -1,0 +1,283 @@
+"""The log of a session: what was asked, answered, passed and corrected. The state is a function of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.optional import require
+from trueup._base.validation import check_number, preview
+from trueup.exceptions import InvalidParameter
+
+__all__ = [
+    "Event",
+    "Names",
+    "Progress",
+    "events_from_json",
+    "events_to_json",
+    "fold",
+    "plot_history",
+    "session_from_json",
+    "session_to_json",
+    "told",
+]
+
+Kind = Literal["ask", "tell", "pass", "correct"]
+_KINDS = ("ask", "tell", "pass", "correct")
+_FIELDS = {"kind", "item", "truth", "who", "propensity"}
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log.
+
+    Attributes
+    ----------
+    kind : {"ask", "tell", "pass", "correct"}
+    item : hashable
+    truth : hashable, optional
+        The class the expert named, for "tell" and "correct".
+    who : str, optional
+        The expert.
+    propensity : float, optional
+        The probability with which the item was drawn among those that could be; None where it was not drawn by chance.
+    """
+
+    kind: Kind
+    item: Hashable
+    truth: Hashable | None = None
+    who: str | None = None
+    propensity: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Where a session stands after a log.
+
+    Attributes
+    ----------
+    truth : integer array of shape (n_items,)
+        The class each item was found to have, -1 where unknown.
+    waiting, passed : boolean arrays of shape (n_items,)
+        Items asked and not yet answered; items that an expert passed on.
+    propensity : array of shape (n_items,)
+        The probability with which an item was drawn; NaN where it was not drawn by chance.
+    draw : integer array of shape (n_items,)
+        The place of the item among all draws, from 1 on; 0 where it was never asked.
+    n_tells : int
+        Answers so far; a correction is not a new one.
+    """
+
+    truth: npt.NDArray[np.int64]
+    waiting: npt.NDArray[np.bool_]
+    passed: npt.NDArray[np.bool_]
+    propensity: npt.NDArray[np.float64]
+    draw: npt.NDArray[np.int64]
+    n_tells: int
+
+    @property
+    def vetted(self) -> npt.NDArray[np.bool_]:
+        """Items with an answer."""
+        return np.asarray(self.truth >= 0)
+
+
+@dataclass(frozen=True)
+class Names:
+    """Items and classes by name and by place."""
+
+    items: list[Any]
+    classes: list[Any]
+
+    @cached_property
+    def positions(self) -> dict[Hashable, int]:
+        """The place of each item."""
+        return {item: k for k, item in enumerate(self.items)}
+
+    @cached_property
+    def codes(self) -> dict[Hashable, int]:
+        """The code of each class."""
+        return {name: k for k, name in enumerate(self.classes)}
+
+    def position(self, item: Any) -> int:
+        """The place of an item that a user names."""
+        if not isinstance(item, Hashable) or item not in self.positions:
+            raise InvalidParameter(
+                f"there is no item {item!r}, got labels of {preview(self.items)}; use the names in labels.items"
+            )
+        return self.positions[item]
+
+    def code(self, truth: Any, item: Any) -> int:
+        """The code of the class that a user names for an item."""
+        if not isinstance(truth, Hashable) or truth not in self.codes:
+            raise InvalidParameter(
+                f"the truth of item {item!r} must be one of the classes {preview(self.classes, most=10)}, got {truth!r}"
+            )
+        return self.codes[truth]
+
+
+def told(
+    truths: Any,
+    names: Names,
+    events: Iterable[Event],
+    known: npt.NDArray[np.integer],
+    propensity: npt.NDArray[np.float64],
+    *,
+    who: str | None,
+    correct: bool,
+) -> list[Event]:
+    """The new lines of the log for what an expert found; all answers are checked before any counts.
+
+    Parameters
+    ----------
+    truths : mapping from item to class
+    events : iterable of Event
+        The log so far.
+    known : integer array of shape (n_items,)
+        The class of each item, -1 where unknown.
+    propensity : array of shape (n_items,)
+        NaN where an item was not drawn by chance.
+    """
+    if not isinstance(truths, Mapping):
+        raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
+    found = []
+    for item, truth in truths.items():
+        at, code = names.position(item), names.code(truth, item)
+        before = int(known[at])
+        if before not in (-1, code) and not correct:
+            raise InvalidParameter(
+                f"item {item!r} is known to be {names.classes[before]!r}, got {truth!r}; pass correct=True to change it"
+            )
+        chance = None if np.isnan(propensity[at]) else float(propensity[at])
+        kind: Kind = "tell" if before in (-1, code) else "correct"
+        event = Event(kind, names.items[at], names.classes[code], who, chance)
+        if before != code or (who is not None and not _said(event, events)):
+            found.append(event)  # else nothing is new, and nobody new says it
+    return found
+
+
+def _said(event: Event, events: Iterable[Event]) -> bool:
+    return any((e.item, e.truth, e.who) == (event.item, event.truth, event.who) for e in events)
+
+
+def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None) -> Progress:
+    """The state after the events, from item and class names to positions and codes.
+
+    Parameters
+    ----------
+    since : Progress, optional
+        Where earlier events had led: folding a log in parts is folding it at once.
+    """
+    n = len(names.items)
+    if since is None:
+        since = Progress(
+            np.full(n, -1, dtype=np.int64),
+            np.zeros(n, dtype=bool),
+            np.zeros(n, dtype=bool),
+            np.full(n, np.nan),
+            np.zeros(n, dtype=np.int64),
+            0,
+        )
+    truth, draw, propensity = since.truth.copy(), since.draw.copy(), since.propensity.copy()
+    waiting, passed = since.waiting.copy(), since.passed.copy()
+    n_tells, n_draws = since.n_tells, int(draw.max(initial=0))
+    for event in events:
+        _check(event, names)
+        at = names.positions[event.item]
+        if event.kind == "pass":
+            # An answer outlives the doubts of another expert.
+            waiting[at], passed[at] = False, truth[at] < 0
+            continue
+        if event.kind == "ask" or (event.propensity is not None and draw[at] == 0):
+            # A log of answers alone still says with which chance each item was drawn, in the order of the draws.
+            n_draws += 1
+            draw[at], waiting[at] = n_draws, True
+            propensity[at] = math.nan if event.propensity is None else event.propensity
+        if event.kind != "ask":
+            n_tells += int(event.kind == "tell" and truth[at] < 0)
+            truth[at], waiting[at], passed[at] = names.codes[event.truth], False, False
+    return Progress(truth, waiting, passed, propensity, draw, n_tells)
+
+
+def _check(event: Event, names: Names) -> None:
+    if not isinstance(event, Event) or event.kind not in _KINDS:
+        raise InvalidParameter(f"a log must hold events of the kinds {', '.join(_KINDS)}, got {event!r}")
+    if not isinstance(event.item, Hashable) or event.item not in names.positions:
+        raise InvalidParameter(f"the log names item {event.item!r}, which the labels do not have")
+    if event.kind in ("tell", "correct") and (not isinstance(event.truth, Hashable) or event.truth not in names.codes):
+        raise InvalidParameter(f"the log names class {event.truth!r}, got classes {preview(names.classes)}")
+    if event.propensity is not None:
+        check_number(event.propensity, name=f"the propensity of item {event.item!r}", low=1e-300, high=1.0)
+
+
+def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """The log as plain records, without what is not there."""
+    return [{k: _plain(v) for k, v in asdict(event).items() if v is not None} for event in events]
+
+
+def events_from_json(records: Any) -> list[Event]:
+    """The log from records or from their JSON text."""
+    found = _loaded(records) if isinstance(records, str | bytes) else records
+    if not isinstance(found, list) or not all(isinstance(r, dict) for r in found):
+        raise InvalidParameter(f"a log must be a list of records, got {type(found).__name__}; pass what to_json gave")
+    for record in found:
+        if record.get("kind") not in _KINDS or "item" not in record or set(record) - _FIELDS:
+            raise InvalidParameter(f"a record of a log must have kind and item, got {preview(list(record.items()))}")
+    return [Event(**{k: _hashable(v) for k, v in record.items()}) for record in found]
+
+
+def session_to_json(settings: Mapping[str, Any], options: Mapping[str, Any], events: Iterable[Event]) -> str:
+    """Settings of a session, options of its strategy and its log as JSON text."""
+    record = {
+        "format": _FORMAT,
+        "settings": dict(settings),
+        "options": dict(options),
+        "log": events_to_json(events),
+    }
+    return json.dumps(record, indent=1, default=_plain)
+
+
+def session_from_json(text: str | bytes) -> tuple[dict[str, Any], dict[str, Any], list[Event]]:
+    """Settings, options and log from what `session_to_json` gave."""
+    record = _loaded(text)
+    whole = isinstance(record, dict) and all(isinstance(record.get(k), dict) for k in ("settings", "options"))
+    if not whole or "log" not in record:
+        raise InvalidParameter("this is no session, got no settings or no log; pass the text that to_json gave")
+    if record.get("format") != _FORMAT:
+        raise InvalidParameter(f"a session must be of format {_FORMAT}, got {record.get('format')!r}")
+    return record["settings"], record["options"], events_from_json(record["log"])
+
+
+def _loaded(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise InvalidParameter(f"this is no JSON, got {error}; pass the text that to_json gave") from error
+
+
+def _hashable(value: Any) -> Any:
+    """JSON has lists where names were tuples."""
+    return tuple(_hashable(v) for v in value) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def plot_history(rows: Sequence[dict[str, float]], ax: Any = None, *, metric: str, level: float) -> Any:
+    """Mean and interval against the number of vetted items; returns the Axes."""
+    if ax is None:
+        _, ax = require("matplotlib.pyplot", purpose="ActiveTest.plot()").subplots(layout="constrained")
+    n = [row["n"] for row in rows]
+    ax.fill_between(n, [row["low"] for row in rows], [row["high"] for row in rows], alpha=0.25)
+    ax.plot(n, [row["mean"] for row in rows])
+    ax.set_xlabel("vetted items")
+    ax.set_ylabel(f"{metric}, mean and {level:.0%} interval")
+    return ax
