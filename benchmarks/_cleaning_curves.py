@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+import trueup as tu
+from benchmarks._coverage_tally import Section, as_text
 from experiments.dolatshah2018.cleaning_figures import paired
 from experiments.dolatshah2018.cleaning_runs import (
     BASELINES,
@@ -22,10 +26,6 @@ from experiments.dolatshah2018.cleaning_runs import (
     means,
 )
 from experiments.dolatshah2018.cleaning_sets import FIVE
-from sklearn.linear_model import LogisticRegression
-
-import trueup as tu
-from benchmarks._coverage_tally import Section, as_text
 
 __all__ = ["curves", "curves_of", "level_on", "replay"]
 

@@ -12,6 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import trueup as tu
+from benchmarks._coverage_tally import as_text, tracked
 from experiments.dolatshah2018.sets import uci_table
 from experiments.su2024.training import (
     CLASSIFIERS,
@@ -23,13 +30,6 @@ from experiments.su2024.training import (
     split_of,
 )
 from experiments.su2024.training import ionosphere as ionosphere_table
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-import trueup as tu
-from benchmarks._coverage_tally import as_text, tracked
 from trueup.exceptions import TrueupWarning
 from trueup.training import NoisyLogisticRegression
 

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from benchmarks._data import data_folder
 
 import trueup as tu
+from benchmarks._data import data_folder
 from experiments.dolatshah2018.runs import known_rates
 from experiments.dolatshah2018.sets import Array, Codes, restaurant, uci_table
 

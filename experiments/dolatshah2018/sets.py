@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks._data import data_folder
 from scipy import stats
 
 import trueup as tu
+from benchmarks._data import data_folder
 
 __all__ = ["REAL_SETS", "Part", "gaussian", "labelled", "real_set", "restaurant", "trained", "uci_table"]
 

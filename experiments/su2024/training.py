@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks._data import data_folder
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 import trueup as tu
+from benchmarks._data import data_folder
 from experiments.su2024.runs import tracked
 from experiments.su2024.settings import METHODS
 from trueup.exceptions import TrueupWarning

@@ -6,10 +6,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from benchmarks._vetting_rivals import Sample, ppi_plus_plus
 from scipy import stats
 
 import trueup as tu
+from benchmarks._vetting_rivals import Sample, ppi_plus_plus
 from trueup.active import Event
 from trueup.exceptions import InvalidParameter
 

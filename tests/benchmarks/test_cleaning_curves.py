@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from experiments.dolatshah2018 import cleaning_runs
-from experiments.dolatshah2018.cleaning_runs import Curve, Task
 
 from benchmarks import _cleaning_curves as bench
+from experiments.dolatshah2018 import cleaning_runs
+from experiments.dolatshah2018.cleaning_runs import Curve, Task
 
 
 def of(values, strategy, data="set"):

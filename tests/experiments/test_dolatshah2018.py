@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.dolatshah2018 import figures, runs, sets  # noqa: E402
-from experiments.dolatshah2018.__main__ import FOLDER, main  # noqa: E402
-from experiments.su2024.report import checks, expected  # noqa: E402
+from experiments.dolatshah2018 import figures, runs, sets
+from experiments.dolatshah2018.__main__ import FOLDER, main
+from experiments.su2024.report import checks, expected
 
 FIGURES = ["figure4", "figure7", "figure8", "figure9", "figure10"]
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.dolatshah2018 import cleaning_figures, cleaning_runs, cleaning_sets  # noqa: E402
-from experiments.dolatshah2018.__main__ import FOLDER, main  # noqa: E402
-from experiments.dolatshah2018.cleaning_runs import Curve, Task, completed, stored  # noqa: E402
-from experiments.su2024.report import expected  # noqa: E402
+from experiments.dolatshah2018 import cleaning_figures, cleaning_runs, cleaning_sets
+from experiments.dolatshah2018.__main__ import FOLDER, main
+from experiments.dolatshah2018.cleaning_runs import Curve, Task, completed, stored
+from experiments.su2024.report import expected
 
 
 def test_each_figure_of_advice_2_is_a_command_with_expectations():

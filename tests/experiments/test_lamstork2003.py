@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.lamstork2003 import bounds  # noqa: E402
-from experiments.lamstork2003.__main__ import PARTS, main  # noqa: E402
-from experiments.lamstork2003.arithmetic import ARITHMETIC  # noqa: E402
-from experiments.lamstork2003.report import checks, comparison, expected  # noqa: E402
+from experiments.lamstork2003 import bounds
+from experiments.lamstork2003.__main__ import PARTS, main
+from experiments.lamstork2003.arithmetic import ARITHMETIC
+from experiments.lamstork2003.report import checks, comparison, expected
 
 
 def wrong(name: str, ours: dict[str, float]) -> list[str]:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import trueup as tu
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.nguyen2018 import __main__ as command  # noqa: E402
-from experiments.nguyen2018 import figures, runs  # noqa: E402
-from experiments.nguyen2018.report import checks, expected  # noqa: E402
-from experiments.nguyen2018.settings import (  # noqa: E402
+from experiments.nguyen2018 import __main__ as command
+from experiments.nguyen2018 import figures, runs
+from experiments.nguyen2018.report import checks, expected
+from experiments.nguyen2018.settings import (
     CLOSE,
     TAG_IF_ABSENT,
     TAG_IF_PRESENT,

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.su2024 import runs, settings, tables  # noqa: E402
-from experiments.su2024.__main__ import DRAWN, main  # noqa: E402
-from experiments.su2024.report import Check, checks, expected  # noqa: E402
+from experiments.su2024 import runs, settings, tables
+from experiments.su2024.__main__ import DRAWN, main
+from experiments.su2024.report import Check, checks, expected
 
 COMMANDS = [f"table{k}" for k in range(10, 16)] + [f"figure{k}" for k in range(6, 24)]
 COMMANDS += ["section5.5-training", "section5.5-testing"]

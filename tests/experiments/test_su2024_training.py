@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # neither experiments nor benchmarks are installed
-
-from experiments.su2024 import equivalence, training, training_figures  # noqa: E402
-from experiments.su2024.__main__ import main  # noqa: E402
-from experiments.su2024.report import checks, expected  # noqa: E402
-
-import trueup as tu  # noqa: E402
-from benchmarks import _training_ionosphere as benchmark  # noqa: E402
+import trueup as tu
+from benchmarks import _training_ionosphere as benchmark
+from experiments.su2024 import equivalence, training, training_figures
+from experiments.su2024.__main__ import main
+from experiments.su2024.report import checks, expected
 
 
 def gaussians(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,18 +9,12 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.estimators.published.urkullu2019 import deterministic, probabilistic
-from trueup.metrics import auc, auc_draws, concordance_many
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.urkullu2019 import __main__ as command  # noqa: E402
-from experiments.urkullu2019 import store  # noqa: E402
-from experiments.urkullu2019.figures import FIGURES, box_plots  # noqa: E402
-from experiments.urkullu2019.report import checks, expected  # noqa: E402
-from experiments.urkullu2019.results import Results, gaps  # noqa: E402
-from experiments.urkullu2019.runs import (  # noqa: E402
+from experiments.urkullu2019 import __main__ as command
+from experiments.urkullu2019 import store
+from experiments.urkullu2019.figures import FIGURES, box_plots
+from experiments.urkullu2019.report import checks, expected
+from experiments.urkullu2019.results import Results, gaps
+from experiments.urkullu2019.runs import (
     Run,
     centred_ranks,
     expected_auc,
@@ -29,8 +22,10 @@ from experiments.urkullu2019.runs import (  # noqa: E402
     one_run,
     swap_error,
 )
-from experiments.urkullu2019.settings import FULL, LEVELS, QUICK, REFERENCE, VIEWS, Design  # noqa: E402
-from experiments.urkullu2019.verdicts import Verdict, verdicts  # noqa: E402
+from experiments.urkullu2019.settings import FULL, LEVELS, QUICK, REFERENCE, VIEWS, Design
+from experiments.urkullu2019.verdicts import Verdict, verdicts
+from trueup.estimators.published.urkullu2019 import deterministic, probabilistic
+from trueup.metrics import auc, auc_draws, concordance_many
 
 TINY = Design(cases=("average", "good"), levels=(5, 15), n_items=150, n_classifiers=8)
 

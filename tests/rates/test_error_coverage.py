@@ -1,14 +1,10 @@
 """Intervals with an estimated mislabeling rate hold the true error 95% of the time; the plug-in interval does not."""
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not installed
 
 from benchmarks.rates import CHECKED, ERRORS, MISLABELINGS, Cell, coverage, matrix_coverage
 

@@ -7,18 +7,13 @@ with uneven draws. A right interval holds fewer than `fewest(n)` truths with pro
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from coverage_runs import TOO_NARROW, Cases, fewest
 
 import trueup as tu
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package
-
-from coverage_runs import TOO_NARROW, Cases, fewest
 
 N_ITEMS, N_VETTED, N_VOTES = 400, 40, 5
 WORLDS = {

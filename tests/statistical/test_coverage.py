@@ -8,14 +8,8 @@ small test of learned noise is a guard against gross faults, as the majority vot
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package
-
 from coverage_runs import KNOWN_METRICS, TOO_NARROW, fewest, known_runs, learned_runs, power
 
 

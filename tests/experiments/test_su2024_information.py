@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the experiments are not installed
-
-from experiments.su2024.__main__ import main  # noqa: E402
-from experiments.su2024.information import INFORMATION_FIGURES  # noqa: E402
-from experiments.su2024.report import checks, expected  # noqa: E402
+from experiments.su2024.__main__ import main
+from experiments.su2024.information import INFORMATION_FIGURES
+from experiments.su2024.report import checks, expected
 
 
 @pytest.mark.parametrize("name", list(INFORMATION_FIGURES))
