@@ -21,7 +21,7 @@ from trueup.posteriors import (
     DrawnEstimate,
     Estimate,
     GridEstimate,
-    MixtureEstimate,
+    PointEstimate,
     beta_estimate,
     normal_estimate,
 )
@@ -41,7 +41,6 @@ def _beta_like() -> dict[str, Estimate]:
         "discrete": DiscreteEstimate(middle, np.diff(beta.cdf(cells)), name="m"),
         "continuous": ContinuousEstimate(beta, name="m"),
         "grid": GridEstimate(GRID, beta.pdf(GRID), name="m"),
-        "mixture": MixtureEstimate([ContinuousEstimate(beta), GridEstimate(GRID, beta.pdf(GRID))], [1, 3], name="m"),
     }
 
 
@@ -373,3 +372,14 @@ def test_drawn_invariants(values, level):
     assert mirrored.mean == pytest.approx(1 - e.mean, abs=1e-9)
     m_low, m_high = mirrored.interval(level)
     assert m_high - m_low == pytest.approx(high - low, abs=1e-9)
+
+
+class TestPoint:
+    def test_has_a_value_and_nothing_else(self):
+        e = PointEstimate(0.871, name="accuracy")
+        assert e.mean == e.median == e.mode == 0.871
+        unknown = [e.std, *e.interval(), *e.interval(kind="equal"), e.prob_above(0.5), e.prob_below(0.5)]
+        assert np.isnan([*unknown, e.pdf(0.871), e.cdf(0.871), e.ppf(0.5), *e.draws(3)]).all()
+        assert repr(e) == "Estimate(accuracy: 0.871, no interval)"
+        summary = json.loads(json.dumps(e.to_dict(), allow_nan=False))
+        assert (summary["mean"], summary["low"]) == (0.871, None)

@@ -11,7 +11,6 @@ from trueup.posteriors import (
     DiscreteEstimate,
     DrawnEstimate,
     JointEstimate,
-    MixtureEstimate,
     PointEstimate,
     beta_estimate,
     normal_ratio,
@@ -26,7 +25,6 @@ ESTIMATES = {
     "many atoms": poisson_binomial_estimate(np.full(500, 0.7), scale=1 / 500, name="accuracy"),
     "continuous": beta_estimate(8, 3, name="accuracy"),
     "grid": normal_ratio(0.4, 0.02, 0.5, 0.022, 0.9, name="accuracy"),
-    "mixture": MixtureEstimate([beta_estimate(8, 3), beta_estimate(3, 8)], name="accuracy"),
     "point": PointEstimate(0.7, name="accuracy"),
     "undefined": DrawnEstimate([np.nan], name="accuracy"),
 }

@@ -1,52 +1,14 @@
-"""Joint distributions: Su's densities against simulated counts, and regions that hold what they say."""
+"""Joint distributions, and regions that hold what they say."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from trueup._base import optional as _optional
 from trueup.exceptions import InvalidParameter, MissingExtra
-from trueup.posteriors import JointEstimate, pr_density, roc_density
-
-UV = {"n_hat": 0.45, "mu_u": 0.36, "sd_u": 0.008, "mu_v": 0.10, "sd_v": 0.009}
-
-
-def _uv(n=60_000):
-    rng = np.random.default_rng(0)
-    u = UV["mu_u"] + UV["sd_u"] * rng.standard_normal(n)
-    v = UV["mu_v"] + UV["sd_v"] * rng.standard_normal(n)
-    return u, v
-
-
-def _pairs(kind):
-    u, v = _uv()
-    if kind == "roc":
-        return u / (u + v), (UV["n_hat"] - u) / (1 - u - v), roc_density
-    return u / UV["n_hat"], u / (u + v), pr_density
-
-
-@pytest.mark.parametrize("kind", ["roc", "pr"])
-def test_su_densities_against_simulation(kind):
-    a, b, density = _pairs(kind)
-    x = np.linspace(a.mean() - 7 * a.std(), min(a.mean() + 7 * a.std(), 1), 301)
-    y = np.linspace(b.mean() - 7 * b.std(), min(b.mean() + 7 * b.std(), 1), 301)
-    heights = density(x[:, None], y[None, :], **UV)
-    assert (heights.sum() * (x[1] - x[0]) * (y[1] - y[0])) == pytest.approx(1, abs=2e-3)
-    joint = JointEstimate.from_density(x, y, heights, names=("a", "b"))
-    np.testing.assert_allclose(joint.means, (a.mean(), b.mean()), atol=2e-4)
-    np.testing.assert_allclose(joint.cov, np.cov(a, b), rtol=0.03, atol=1e-6)
-    for level in (0.5, 0.95):
-        region = joint.region(level)
-        assert region.contains(a, b).mean() == pytest.approx(level, abs=0.01)
-
-
-def test_su_densities_at_their_singular_points():
-    assert roc_density(0.3, 0.3, **UV) == 0
-    assert pr_density(0.5, 0.0, **UV) == 0
-    assert np.isfinite(roc_density(*np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 1, 21)), **UV)).all()
-    with pytest.raises(InvalidParameter, match="sd_v must be"):
-        roc_density(0.5, 0.2, 0.4, 0.3, 0.01, 0.1, 0.0)
+from trueup.posteriors import JointEstimate
 
 
 class TestFromDraws:
@@ -106,6 +68,18 @@ class TestFromDraws:
             JointEstimate.from_draws([0.5, 0.1], [0.5, 0.2], weights=[1.0])
         with pytest.raises(InvalidParameter, match="level must be"):
             JointEstimate.from_draws([0.5, 0.1], [0.5, 0.2]).region(2)
+
+
+def test_from_density_has_the_moments_and_regions_of_a_normal_law():
+    rng = np.random.default_rng(0)
+    mean, cov = np.array([0.6, 0.4]), np.array([[0.0009, 0.0004], [0.0004, 0.0016]])
+    x, y = (np.linspace(m - 0.3, m + 0.3, 301) for m in mean)
+    law = stats.multivariate_normal(mean, cov)
+    joint = JointEstimate.from_density(x, y, 7 * law.pdf(np.dstack(np.meshgrid(x, y, indexing="ij"))))
+    np.testing.assert_allclose(joint.means, mean, atol=1e-6)
+    np.testing.assert_allclose(joint.cov, cov, rtol=1e-3)
+    for level in (0.5, 0.95):
+        assert joint.region(level).contains(*law.rvs(60_000, rng).T).mean() == pytest.approx(level, abs=0.01)
 
 
 class TestRegion:

@@ -21,7 +21,6 @@ __all__ = [
     "ContinuousEstimate",
     "GridEstimate",
     "beta_estimate",
-    "jeffreys",
     "jeffreys_estimate",
     "normal_estimate",
     "wald",
@@ -322,20 +321,8 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
     return low, high
 
 
-def jeffreys(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Equal-tailed interval of the Jeffreys posterior, reaching 0 (or 1) when no (or every) trial succeeded.
-
-    References
-    ----------
-    Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion. Statistical Science 16.
-    """
-    successes, n = _check_counts(successes, n)
-    low, high = jeffreys_estimate(successes, n).interval(level, kind="equal")
-    return 0.0 if successes == 0 else low, 1.0 if successes == n else high
-
-
 def jeffreys_estimate(successes: float, n: float, *, name: str | None = None) -> ContinuousEstimate:
-    """The Beta(successes + ½, failures + ½) posterior of a share.
+    """The Beta(successes + ½, failures + ½) posterior of a share, under Jeffreys' prior (Brown et al. 2001).
 
     Examples
     --------

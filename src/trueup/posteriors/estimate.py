@@ -6,7 +6,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, overload
+from typing import Any, Literal, NoReturn, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,6 @@ from trueup._base.optional import require
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level
 from trueup.exceptions import InvalidParameter
-
-if TYPE_CHECKING:
-    pass
-
 
 __all__ = [
     "Estimate",

@@ -19,7 +19,7 @@ from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.estimators.published.su2024 import likeliest_labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, confusion_counts
-from trueup.posteriors import DiscreteEstimate, Estimate, PointEstimate, geometric_median, jeffreys_estimate
+from trueup.posteriors import DiscreteEstimate, Estimate, PointEstimate, jeffreys_estimate
 
 __all__ = [
     "LabelerCounts",
@@ -37,6 +37,7 @@ Center = Literal["mean", "median"]
 Ties = Literal["random", "split"]
 _TIES: tuple[Ties, ...] = ("random", "split")
 _BOOTSTRAP = 4000
+_MEDIAN_STEPS = 1000
 
 
 def labeler_counts(labels: Labels, predictions: npt.ArrayLike) -> Floats:
@@ -120,6 +121,55 @@ class LabelerCounts(CountsPosterior):
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
         """Not there: there is no one truth."""
         raise no_spread("truth of each item")
+
+
+def geometric_median(points: Floats) -> Floats:
+    """The point with the least sum of distances to points of shape (n, d): the Vardi–Zhang iteration [1]_.
+
+    Weiszfeld's iteration stops dead when it lands on one of the points; the Vardi–Zhang step moves on from there
+    unless that point is the median.
+
+    References
+    ----------
+    .. [1] Y. Vardi, C.-H. Zhang, "The multivariate L1-median and associated data depth", PNAS 97 (2000).
+
+    Examples
+    --------
+    >>> geometric_median(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).round(6).tolist()
+    [0.5, 0.5]
+    """
+    if points.shape[1] == 1:
+        return np.asarray(np.median(points, axis=0))
+    center = points.mean(axis=0)
+    scale = float(np.abs(points - center).max())
+    for _ in range(_MEDIAN_STEPS):
+        new = _vardi_zhang_step(points, center, 1e-14 * scale)
+        moved = float(np.linalg.norm(new - center))
+        center = new
+        if moved <= 1e-10 * scale:
+            break
+    # Towards a median that is itself one of the points the iteration only creeps; a step from that point tells.
+    nearest = points[np.argmin(np.linalg.norm(points - center, axis=1))]
+    stays = np.array_equal(_vardi_zhang_step(points, nearest, 1e-14 * scale), nearest)
+    return nearest.copy() if stays else center
+
+
+def _vardi_zhang_step(points: Floats, center: Floats, same: float) -> Floats:
+    difference = points - center
+    distance = np.linalg.norm(difference, axis=1)
+    away = distance > same
+    if not away.any():
+        return center
+    pull = 1 / distance[away]
+    weiszfeld = pull @ points[away] / pull.sum()
+    here = float((~away).sum())
+    if here == 0:
+        return np.asarray(weiszfeld)
+    # The points under the centre hold it back against the pull of the others.
+    strength = float(np.linalg.norm(pull @ difference[away]))
+    if here >= strength:
+        return center
+    return np.asarray(weiszfeld + here / strength * (center - weiszfeld))
 
 
 def labeler_mean(labels: Labels, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:

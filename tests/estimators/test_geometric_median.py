@@ -1,0 +1,51 @@
+"""The geometric median that the labelers' pairs and matrices are summed up by."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from trueup.estimators.published.practice import geometric_median
+
+
+class TestGeometricMedian:
+    def test_against_an_optimiser(self):
+        points = np.random.default_rng(0).normal(size=(40, 3))
+        median = geometric_median(points)
+        best = optimize.minimize(
+            lambda c: np.linalg.norm(points - c, axis=1).sum(),
+            points.mean(axis=0),
+            method="Nelder-Mead",
+            options={"xatol": 1e-8, "fatol": 1e-10},
+        )
+        np.testing.assert_allclose(median, best.x, atol=1e-5)
+
+    def test_median_on_a_point_and_start_on_a_point(self):
+        star = np.array([[0.0, 0.0], [1, 0], [-1, 0], [0, 1], [0, -1]])
+        np.testing.assert_array_equal(geometric_median(star), [0, 0])
+        heavy = geometric_median(np.array([[0.0, 0.0]] * 5 + [[1, 0], [0, 1]]))
+        np.testing.assert_array_equal(heavy, [0, 0])
+        # The mean is a data point but not the median.
+        points = np.array([[0.0, 0.0], [1, 1], [-3, 1], [1, -3], [1, 1]])
+        np.testing.assert_array_equal(points.mean(axis=0), [0, 0])
+        cost = [np.linalg.norm(points - c, axis=1).sum() for c in (geometric_median(points), np.zeros(2))]
+        assert cost[0] < cost[1]
+
+    def test_line_and_single_points(self):
+        assert geometric_median(np.array([[1.0], [2.0], [10.0]])).tolist() == [2.0]
+        assert geometric_median(np.array([[1.0], [2.0]])).tolist() == [1.5]
+        assert geometric_median(np.array([[0.3, 0.4]])).tolist() == [0.3, 0.4]
+        assert geometric_median(np.array([[0.3, 0.4]] * 5)).tolist() == [0.3, 0.4]
+        np.testing.assert_allclose(geometric_median(np.array([[0.0, 0], [1, 1], [1, 1], [1, 1]])), [1, 1])
+
+    def test_outliers_do_not_move_it(self):
+        points = np.random.default_rng(1).normal(size=(101, 2)) * 0.01
+        points[:20] += 1e6
+        assert np.linalg.norm(geometric_median(points)) < 0.02
+
+    @given(st.integers(2, 12), st.integers(0, 10_000))
+    @settings(max_examples=40, deadline=None)
+    def test_no_data_point_is_better(self, n, seed):
+        points = np.random.default_rng(seed).normal(size=(n, 2))
+        cost = np.linalg.norm(points[:, None] - points[None], axis=2).sum(axis=1).min()
+        assert np.linalg.norm(points - geometric_median(points), axis=1).sum() <= cost + 1e-6
