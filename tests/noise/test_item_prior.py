@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, log_softmax, logsumexp
+from scipy.special import gammaln, log_expit, log_softmax, logsumexp
 from scipy.stats import kstest, norm
 
 from trueup import Labels, noise, simulate
@@ -268,3 +268,23 @@ def test_draws_are_independent_from_row_to_row():
 def test_bad_features_are_refused(features, scale, match):
     with pytest.raises(InvalidParameter, match=match):
         LogLinearPrior(features, scale)
+
+
+def test_walkers_have_the_exact_posterior(monkeypatch):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=25)
+    log_likelihood = np.log(rng.dirichlet([0.5, 0.5], size=25))
+    features = np.zeros((25, 2, 2))
+    features[:, 1] = np.stack([np.ones(25), x], axis=1)
+    monkeypatch.setattr("trueup.noise.item_prior._ENOUGH", np.inf)
+    drawn = LogLinearPrior(features, [1.5, 2.0]).draws_given_votes(log_likelihood, 6000, rng)
+    grid = np.array(list(product(np.linspace(-8, 8, 121), np.linspace(-10, 10, 121))))
+    odds = grid @ features[:, 1].T
+    weight = norm.logpdf(grid, scale=[1.5, 2.0]).sum(axis=1)
+    weight += logsumexp(log_likelihood + np.stack([log_expit(-odds), log_expit(odds)], axis=2), axis=2).sum(axis=1)
+    weight = np.exp(weight - logsumexp(weight))
+    mean = weight @ grid
+    sd = np.sqrt(weight @ (grid - mean) ** 2)
+    assert 500 < drawn.effective < 1e5
+    np.testing.assert_allclose(drawn.coefficients.mean(axis=0), mean, atol=4.5 * sd.max() / np.sqrt(1500))
+    np.testing.assert_allclose(drawn.coefficients.std(axis=0), sd, rtol=0.08)

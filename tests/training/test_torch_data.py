@@ -210,6 +210,7 @@ def test_names_and_orders_do_not_matter(three_classes):
             InvalidLabels,
             "every class needs a vote",
         ),
+        (lambda good: VoteDataset(["one text"] * 5, good), InvalidParameter, "X must hold numbers"),
         (lambda good: VoteDataset(np.zeros((5, 1)), good).loader(0), InvalidParameter, "batch_size"),
     ],
 )
@@ -230,3 +231,30 @@ def test_without_torch_one_sentence_says_what_to_install():
     assert done.stdout.strip() == (
         "trueup.training.torch needs torch, which is not installed: pip install 'trueup[torch]'"
     )
+
+
+def test_evidence_of_many_votes_is_not_flattened():
+    rng = np.random.default_rng(0)
+    votes = (rng.random((4, 1500)) < np.array([0.45, 0.55, 0.45, 0.55])[:, None]).astype(int)
+    labels = tu.Labels.from_matrix(votes)
+    noise = tu.noise.Confusion([[0.55, 0.45], [0.45, 0.55]])
+    data = VoteDataset(np.zeros((4, 1)), labels, noise=noise)
+    _, evidence = data[[0, 1, 2, 3]]
+    assert evidence.amax(dim=1).tolist() == [0.0] * 4
+    logs = noise.log_likelihood(labels)
+    assert logs.max() < -1000
+    found = MMSELoss(prior=data.prior).beliefs(torch.zeros(4, 2), evidence)
+    np.testing.assert_allclose(found, noise.posterior(labels), atol=1e-5)
+    assert found.max(dim=1).values.min() > 0.9
+
+
+def test_an_index_of_any_kind_gives_one_item():
+    labels = tu.Labels.from_matrix([[0, 1], [1, 1], [0, 0]])
+    X = np.arange(6.0).reshape(3, 2)
+    for rows in (X, sparse.csr_matrix(X)):
+        data = VoteDataset(rows, labels)
+        for index in (1, np.int64(1), torch.tensor(1), np.array(1)):
+            x, votes = data[index]
+            assert x.tolist() == [2.0, 3.0]
+            assert votes.answers.tolist() == [1, 1]
+        assert data[torch.tensor([2, 0])][0].tolist() == [[4.0, 5.0], [0.0, 1.0]]

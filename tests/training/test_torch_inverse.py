@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 import trueup as tu
 from trueup.estimators import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training.torch import PartialLabelLoss, ProxyLoss, Votes
+
+GOOD = np.array([[[0.8, 0.2], [0.2, 0.8]]] * 3)
 
 
 def diagonal(rate, n_classes=3):
@@ -64,7 +67,7 @@ def test_proxy_leaves_out_items_of_guessers():
     assert not logits.grad.any()
 
 
-def test_proxy_takes_the_oracle_at_her_word():
+def test_proxy_takes_the_oracle_at_their_word():
     matrices = np.array([diagonal(0.6)] * 4)
     votes = Votes(torch.tensor([[0, 1, 2, 3, -2]]), torch.tensor([[0, 0, 0, 0, 2]]))
     logits = torch.tensor([[0.3, -0.2, 1.0]])
@@ -226,6 +229,12 @@ def test_it_compiles_in_one_graph():
         ),
         (lambda: PartialLabelLoss.from_sets(3, extra=1.0), InvalidParameter, "say nothing"),
         (lambda: PartialLabelLoss.from_sets(3, extra=1.2), InvalidParameter, "extra must hold probabilities"),
+        (lambda: PartialLabelLoss(np.eye(2))(torch.zeros(2, 2), [0, 1]), InvalidLabels, "got list"),
+        (lambda: PartialLabelLoss.from_sets(2, extra=0.1)(torch.zeros(2, 2), [[True]]), InvalidLabels, "got list"),
+        (lambda: PartialLabelLoss("x"), InvalidParameter, "mixing must be numbers, got 'x'"),
+        (lambda: PartialLabelLoss.from_sets(3, extra=[0.1, 0.2]), InvalidParameter, "extra must be a number or 3"),
+        (lambda: PartialLabelLoss.from_sets(3, extra="x"), InvalidParameter, "extra must be a number or 3"),
+        (lambda: PartialLabelLoss.from_sets(3, extra=0.5, hit=0.2), InvalidParameter, "likelier"),
     ],
 )
 def test_bad_input_is_said_in_one_sentence(call, error, words):
@@ -233,3 +242,13 @@ def test_bad_input_is_said_in_one_sentence(call, error, words):
         call()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_proxy_takes_the_oracle_at_their_word_against_many_and_in_half_precision():
+    votes = Votes(torch.tensor([[*range(100), -2]]), torch.tensor([[0] * 100 + [1]]))
+    logits = torch.tensor([[1.0, 0.0]])
+    expected = functional.cross_entropy(logits, torch.tensor([1]))
+    loss = ProxyLoss(np.broadcast_to(np.eye(2), (100, 2, 2)))
+    torch.testing.assert_close(loss(logits, votes), expected, rtol=0, atol=3e-4)
+    few = Votes(torch.tensor([[0, -2]]), torch.tensor([[0, 1]]))
+    torch.testing.assert_close(ProxyLoss(GOOD).half()(logits, few), expected, rtol=0, atol=2e-3)

@@ -341,6 +341,15 @@ def test_the_data_set_and_the_layer_know_the_same_labelers(three_classes):
         (lambda: NoiseLayer(3, dropout=1.5), InvalidParameter, "dropout"),
         (lambda: NoiseLayer(3, init=np.eye(2)), InvalidParameter, "(3, 3)"),
         (lambda: NoiseLayer(3, init=1.0), InvalidParameter, "init"),
+        (lambda: NoiseLayer(2)(torch.zeros(2, 2).numpy()), InvalidParameter, "got ndarray"),
+        (
+            lambda: CrowdLayer(3, 2, init=np.full((3, 2, 2), 0.5), labels="x"),
+            InvalidLabels,
+            "labels must be Labels, got str",
+        ),
+        (lambda: NoiseLayer(2, init=[[2.0, 3.0], [1.0, 1.0]]), InvalidParameter, "sum to 1"),
+        (lambda: NoiseLayer(2, init=[[-1.0, np.nan], [1.0, 1.0]]), InvalidParameter, "probabilities"),
+        (lambda: NoiseLayer(2, init=[["a", "b"], ["c", "d"]]), InvalidParameter, "init must be numbers"),
     ],
 )
 def test_bad_input_is_said_in_one_sentence(call, error, words):
@@ -348,3 +357,23 @@ def test_bad_input_is_said_in_one_sentence(call, error, words):
         call()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["single", "joint"])
+def test_a_masked_class_is_out_of_the_likelihood(joint):
+    matrix = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    logits = torch.tensor([[0.0, 1.0, -torch.inf]], requires_grad=True)
+    p = np.array([1, np.e]) / (1 + np.e)
+    expected = -np.log(p @ [0.1, 0.8])
+    layer = CrowdLayer(1, 3, init=[matrix], trace_weight=0.0)
+    target = torch.tensor([[1]])
+    for value in (NoisyLikelihoodLoss([matrix])(logits, target), layer.loss(logits, target, joint=joint)):
+        assert value.item() == pytest.approx(expected, abs=1e-5)
+        (slope,) = torch.autograd.grad(value, logits, retain_graph=True)
+        r = p * [0.1, 0.8] / (p @ [0.1, 0.8])
+        np.testing.assert_allclose(slope, [[*(p - r), 0.0]], atol=1e-5)
+    value.backward()
+    assert torch.isfinite(layer.weight.grad).all()
+    wide = CrowdLayer(1, 3, volume_weight=0.1)
+    wide.loss(logits, target, joint=joint).backward()
+    assert torch.isfinite(logits.grad).all()

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.training.torch import MMSELoss, NoisyLikelihoodLoss, VoteDataset, Votes
+from trueup.training.torch import MMSELoss, NoisyLikelihoodLoss, ProxyLoss, VoteDataset, Votes
+
+GOOD = np.array([[[0.8, 0.2], [0.2, 0.8]]] * 3)
 
 DEVICES = [
     "cpu",
@@ -293,6 +296,7 @@ MATRICES = np.full((2, 3, 3), 1 / 3)
         (lambda: MMSELoss(tu.noise.DawidSkene()), InvalidParameter, "fit"),
         (lambda: MMSELoss(tu.noise.Confusion(MATRICES[0])), InvalidParameter, "labels="),
         (lambda: Votes.from_matrix(torch.zeros(2, 3)), InvalidLabels, "integer tensor"),
+        (lambda: MMSELoss(GOOD, labels="x"), InvalidLabels, "labels must be Labels, got str"),
     ],
 )
 def test_bad_input_is_said_in_one_sentence(call, error, words):
@@ -306,3 +310,91 @@ def test_bad_input_is_said_in_one_sentence(call, error, words):
 def test_a_loss_left_on_the_cpu_is_said():
     with pytest.raises(InvalidParameter, match=r"loss\.to\('cuda:0'\)"):
         MMSELoss(MATRICES)(torch.zeros(2, 3, device="cuda"), torch.zeros(2, 2, device="cuda").long())
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
+def test_the_oracle_overrules_a_hundred_who_never_err(half):
+    n = 100
+    labels = tu.Labels.from_matrix([[0] * n, [1] * n, [0] * n], labelers=range(n)).with_gold({0: 1})
+    sure = tu.noise.Confusion(np.eye(2))
+    logits = torch.tensor([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0]], requires_grad=True)
+    _, votes = VoteDataset(np.zeros((3, 1)), labels)[[0, 1, 2]]
+    assert votes.labelers[0, -1] == -2
+    _, evidence = VoteDataset(np.zeros((3, 1)), labels, noise=sure)[[0, 1, 2]]
+    truth = torch.tensor([1, 1, 0])
+    expected = torch.eye(2)[truth]
+    for target in (votes, evidence):
+        loss = MMSELoss(sure, labels=labels)
+        loss = loss.half() if half else loss
+        torch.testing.assert_close(loss.beliefs(logits, target), expected, rtol=0, atol=1e-6)
+        other = NoisyLikelihoodLoss(sure, labels=labels, reduction="sum")
+        other = other.half() if half else other
+        (slope,) = torch.autograd.grad(other(logits, target), logits)
+        (wanted,) = torch.autograd.grad(functional.cross_entropy(logits, truth, reduction="sum"), logits)
+        torch.testing.assert_close(slope, wanted, rtol=1e-5, atol=1e-6)
+    floor = np.broadcast_to([[1 - 1e-10, 1e-10], [1e-10, 1 - 1e-10]], (1200, 2, 2))
+    many = Votes(torch.tensor([[*range(1200), -2]]), torch.tensor([[0] * 1200 + [1]]))
+    torch.testing.assert_close(MMSELoss(floor).beliefs(torch.zeros(1, 2), many), torch.tensor([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("level", [0.0, -2e4, 2e4])
+def test_only_differences_of_evidence_count(level):
+    logits = torch.tensor([[0.3, -0.7, 1.0]], requires_grad=True)
+    evidence = torch.tensor([[-1.0, -3.0, -torch.inf]], dtype=torch.float64)
+    p = torch.softmax(logits.detach(), 1)
+    said = torch.exp(evidence).float()
+    likelihood = NoisyLikelihoodLoss()(logits, evidence + level)
+    torch.testing.assert_close(likelihood + level, -torch.log((p * said).sum()), rtol=0, atol=3e-3)
+    (slope,) = torch.autograd.grad(likelihood, logits)
+    torch.testing.assert_close(slope, p - p * said / (p * said).sum(), rtol=1e-5, atol=1e-6)
+    expected = -(said / said.sum() * torch.log(p)).sum()
+    torch.testing.assert_close(MMSELoss()(logits, evidence + level), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("bad", [-np.inf, np.nan])
+def test_evidence_that_leaves_no_class_is_an_error(kind, bad):
+    with pytest.raises(InvalidLabels, match="a class that is possible"):
+        kind()(torch.zeros(2, 2), torch.tensor([[0.0, 1.0], [bad, bad]]))
+
+
+@pytest.mark.parametrize("gap", [10.0, 30.0, 60.0])
+@pytest.mark.parametrize("kind", LOSSES)
+def test_perfect_labelers_give_cross_entropy_however_wrong_the_network_is(kind, gap):
+    truth = torch.tensor([1, 0])
+    logits = torch.tensor([[gap, 0.0], [gap, 0.0]], requires_grad=True)
+    expected = functional.cross_entropy(logits, truth)
+    found = kind([np.eye(2)])(logits, truth)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    slopes = [torch.autograd.grad(value, logits)[0] for value in (found, expected)]
+    torch.testing.assert_close(*slopes, rtol=1e-6, atol=1e-6)
+    oracle = kind(GOOD)(logits, Votes(torch.tensor([[-2], [-2]]), truth[:, None]))
+    torch.testing.assert_close(oracle, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [MMSELoss, ProxyLoss], ids=["mmse", "proxy"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_masked_class_nobody_believes_in_costs_nothing(make, reduction):
+    logits = torch.tensor([[0.0, 1.0, -torch.inf]], requires_grad=True)
+    truth = torch.tensor([1])
+    expected = functional.cross_entropy(logits, truth, reduction=reduction)
+    found = make([np.eye(3)], reduction=reduction)(logits, truth)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    slopes = [torch.autograd.grad(value.sum(), logits)[0] for value in (found, expected)]
+    torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-5)
+
+
+def test_the_state_has_the_same_keys_whatever_the_prior():
+    uniform, other = MMSELoss(GOOD), MMSELoss(GOOD, prior=[0.3, 0.7])
+    uniform.load_state_dict(other.state_dict())
+    logits, votes = torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 1, -1]])
+    assert uniform(logits, votes) == other(logits, votes)
+    other.load_state_dict(MMSELoss(GOOD, prior=[0.5, 0.5]).state_dict())
+    torch.testing.assert_close(other(logits, votes), MMSELoss(GOOD)(logits, votes))
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_vmap_takes_evidence(kind):
+    logits, evidence = torch.zeros(5, 2), torch.arange(10.0).view(5, 2)
+    found = torch.func.vmap(lambda f, e: kind()(f[None], e[None]))(logits, evidence)
+    torch.testing.assert_close(found, kind(reduction="none")(logits, evidence))

@@ -1,0 +1,80 @@
+"""The answer of `compare`: ranking, groups and regret as they are defined, and intervals of differences that hold."""
+
+import numpy as np
+import pytest
+from crowds import CLASSES, FAST, crowd
+from sklearn.metrics import roc_auc_score
+
+import trueup as tu
+from trueup.noise import Confusion
+
+
+def test_a_system_without_a_value_is_ranked_last_and_it_is_said():
+    labels, truth, _ = crowd(60)
+    systems = {"never": np.full(60, "cat"), "a": CLASSES[truth]}
+    cmp = tu.compare(systems, labels, metric="precision", **FAST)
+    assert cmp.ranking == ["a", "never"]
+    assert cmp.prob_best == {"a": 1.0, "never": 0.0}
+    assert np.isnan(cmp["never"].mean)
+    assert np.isnan(cmp.regret_of("never"))
+    assert any("undefined for system 'never' on every drawn truth" in sentence for sentence in cmp.warnings)
+    assert list(cmp.to_frame()["system"]) == ["a", "never"]
+
+
+def test_groups_and_regrets_are_those_of_the_definition():
+    labels, truth, rng = crowd(200)
+    systems = {
+        k: CLASSES[np.where(rng.random(200) < q, truth, 1 - truth)] for k, q in enumerate(np.linspace(0.6, 1, 25))
+    }
+    cmp = tu.compare(systems, labels, level=0.8, **FAST)
+    ranking, found, reach = cmp.ranking, [], 0
+    for first in range(25):
+        last = first + 1
+        while last < 25:
+            low, high = cmp.difference(ranking[first], ranking[last]).interval(0.8)
+            if low > 0 or high < 0:
+                break
+            last += 1
+        if last > reach:
+            found.append(tuple(ranking[first:last]))
+            reach = last
+    assert cmp.groups == found
+    assert len(found) > 2
+    for name in ranking[:3]:
+        assert cmp.regret_of(name) == pytest.approx((cmp.draws.max(axis=1) - cmp.draws[:, name]).mean())
+
+
+def coverage(n_runs):
+    """How often 95% intervals of differences in AUC hold, five systems of two qualities that err together."""
+    held = []
+    confusion = np.array([[[a, 1 - a], [1 - a, a]] for a in (0.85, 0.8, 0.75, 0.7, 0.65)])
+    for run in range(n_runs):
+        rng = np.random.default_rng([17, run])
+        truth = (rng.random(300) < 0.4).astype(int)
+        right = rng.random((300, 5)) < confusion[:, 0, 0]
+        votes = np.where(right, truth[:, None], 1 - truth[:, None])
+        votes[:, 1:][rng.random((300, 4)) < 0.4] = -1
+        labels = tu.Labels.from_matrix(votes, missing=-1, classes=[0, 1])
+        shared = rng.normal(size=(2, 300))
+        quality = np.array([1.8, 1.2, 1.8, 1.2, 1.8])
+        noise = np.sqrt(0.6) * shared[[0, 1, 0, 1, 0]] + np.sqrt(0.4) * rng.normal(size=(5, 300))
+        scores = quality[:, None] * truth + noise
+        true = [roc_auc_score(truth, s) for s in scores]
+        cmp = tu.compare(
+            dict(enumerate(scores)), labels, metric="auc", noise=Confusion(confusion, prior=[0.6, 0.4]),
+            target="sample", n_draws=400, check_dependence=False, random_state=run,
+        )  # fmt: skip
+        for a, b in ((0, 1), (2, 3), (4, 1)):
+            low, high = cmp.difference(a, b).interval(0.95)
+            held.append(low <= true[a] - true[b] <= high)
+    return float(np.mean(held))
+
+
+def test_differences_of_five_systems_hold_now_and_then():
+    assert coverage(6) >= 0.7
+
+
+@pytest.mark.slow
+def test_differences_of_five_systems_hold_as_often_as_said():
+    # 80 runs of three pairs that share a truth: a standard error of at most 0.025.
+    assert coverage(80) > 0.90
