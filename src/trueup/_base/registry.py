@@ -9,13 +9,15 @@ adds a part by an entry point of the registry's group, which is loaded when a na
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from trueup._base.validation import check_choice
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, TrueupWarning
 
 __all__ = ["Registry"]
 
@@ -114,6 +116,27 @@ class Registry(Generic[Part]):
         made: Made = kind(**options)
         return made
 
+    @contextmanager
+    def preserved(self) -> Iterator[None]:
+        """After the block the parts are those of before; in it, other packages are asked for theirs anew.
+
+        For tests and for examples, whose parts should not be known to what runs after them.
+
+        Examples
+        --------
+        >>> coins = Registry("coin", {"penny": 1}, group="trueup.coins")
+        >>> with coins.preserved():
+        ...     _ = coins.register("dime", 10)
+        >>> coins.names()
+        ['penny']
+        """
+        before = dict(self._parts), dict(self._aliases), self._outside_loaded
+        self._outside_loaded = False
+        try:
+            yield
+        finally:
+            self._parts, self._aliases, self._outside_loaded = before
+
     def __getitem__(self, name: str) -> Part:
         return self._parts[self.resolve(name)]
 
@@ -137,10 +160,12 @@ class Registry(Generic[Part]):
                 try:
                     self.register(entry.name, entry.load())
                 except Exception as error:
-                    raise InvalidParameter(
+                    warnings.warn(
                         f"the {self.parameter} {entry.name!r} of {entry.value!r} cannot be loaded, got "
-                        f"{type(error).__name__}: {error}; mend or uninstall that package"
-                    ) from error
+                        f"{type(error).__name__}: {error}; mend or uninstall that package",
+                        TrueupWarning,
+                        stacklevel=2,
+                    )
 
 
 def _plain(name: object) -> str:
