@@ -31,10 +31,10 @@ frame.write_parquet(path)
 
 _READ = """
 import resource, sys, time
-import polars, trueup.io
+import polars, trueup
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before, start = peak(), time.perf_counter()
-labels = trueup.io.read_labels(sys.argv[1])
+labels = trueup.read_labels(sys.argv[1])
 print(peak() - before, time.perf_counter() - start, labels.n_votes)
 """
 

@@ -71,7 +71,6 @@ NOTHING_WITHOUT = (
     "metrics/compiled",
     "training/torch",
     "training/sklearn.py",
-    "training/__init__.py",
     "training/_base.py",
     "training/logistic.py",
     "training/naive_bayes.py",

@@ -217,7 +217,7 @@ def test_threads_survive_a_fork():
 import os, sys, warnings
 import numpy as np
 from scipy import sparse
-from trueup.noise import _kernels
+from trueup.noise.kernels import reference as _kernels
 warnings.simplefilter("ignore")
 n = 40_000
 votes = sparse.csr_array((np.ones(3 * n), np.tile(np.arange(3) * 2, n), np.arange(0, 3 * n + 1, 3)), shape=(n, 6))

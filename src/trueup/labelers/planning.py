@@ -208,7 +208,7 @@ def plan(
 
     Examples
     --------
-    >>> from trueup.planning import plan
+    >>> from trueup import plan
     >>> found = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1, correlation=0.2)
     >>> found.kind, found.n_items, found.votes_per_item, found.n_vettings, round(found.half_width, 4)
     ('both', 580, 2, 221, 0.0363)

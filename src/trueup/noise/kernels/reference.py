@@ -142,18 +142,18 @@ def em_step(
         p, per_item = _posterior(matrix, table, weights, gold, state_class)
         counts = np.asarray(matrix.T @ p)
         return Expectation(counts, p.sum(axis=0), float(per_item.sum()), p if keep_posterior else None)
-    from trueup.noise.kernels import compiled as _numba
+    from trueup.noise.kernels import compiled
 
     ready = prepare(votes)
     n_states = len(weights)
-    width = _numba.width_for(n_states)
+    width = compiled.width_for(n_states)
     padded, starts = _padded(table, weights, state_class, len(width))
     known = gold.astype(np.int32, copy=False)
     out = np.empty((len(gold) if keep_posterior else 0, n_states))
 
     def block(low: int, high: int) -> tuple[Floats, Floats, float]:
         counts, state_counts = np.zeros(padded.shape), np.zeros(starts.shape[1])
-        total = _numba.em_block(
+        total = compiled.em_block(
             low,
             high,
             ready.indptr,
@@ -215,14 +215,14 @@ def gibbs_step(
             np.bincount(states, minlength=len(weights)).astype(float),
             float(per_item.sum()),
         )
-    from trueup.noise.kernels import compiled as _numba
+    from trueup.noise.kernels import compiled
 
     ready = prepare(votes)
-    width = _numba.width_for(len(weights))
+    width = compiled.width_for(len(weights))
     padded, starts = _padded(table, weights, state_class, len(width))
     counts, state_counts = np.zeros(table.shape), np.zeros(len(weights))
     # Chains run on threads of their own, so a sweep stays on one.
-    total = _numba.gibbs_block(
+    total = compiled.gibbs_block(
         0,
         len(states),
         ready.indptr,
