@@ -92,7 +92,7 @@ class RankedList:
 
 
 def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike, *, k: int) -> float:
-    r"""The expected share of positives among the k items with the highest scores.
+    r"""The expected share of positives among the k items with the highest scores (Nguyen et al. 2018, eq. 8).
 
     .. math:: E[\mathrm{Prec@K}] = \frac1K \sum_{i \le K} p_i
 
