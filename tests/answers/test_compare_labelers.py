@@ -5,7 +5,7 @@ import pytest
 from crowds import CLASSES, crowd
 
 import trueup as tu
-from trueup.data.coercion import are_in_votes
+from trueup.data.predictions import are_in_votes
 from trueup.noise import Confusion
 
 

@@ -14,7 +14,7 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import preview
 from trueup.answers.setup import check_outputs, choose_noise, given, positive_code, prepared, used_by
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions, as_predictions, as_scores
+from trueup.data.predictions import AlignedPredictions, as_predictions
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
 from trueup.noise import NoiseModel
@@ -112,8 +112,7 @@ def make_pool(
     measured: AnyMetric | None = get_score_metric(metric, labels.n_classes) if isinstance(metric, str) else None
     if measured is None:
         measured = as_metric(metric, labels.classes.tolist(), positive=positive)
-    convert = as_scores if isinstance(measured, ScoreMetric) else as_predictions
-    aligned = convert(predictions, labels).align(labels)
+    aligned = as_predictions(predictions, labels, of_scores=isinstance(measured, ScoreMetric)).align(labels)
     code = positive_code(positive, labels, aligned)
     aligned = prepared(aligned, measured, labels.n_classes, code)
     used = used_by(measured, aligned)

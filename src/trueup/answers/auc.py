@@ -11,8 +11,8 @@ import numpy as np
 from trueup._base.validation import RandomState, as_generator, check_choice
 from trueup.answers.compare import judge
 from trueup.answers.setup import check_outputs, positive_code, prepared, used_by
-from trueup.data.coercion import as_systems
 from trueup.data.labels import Labels
+from trueup.data.predictions import as_predictions
 from trueup.estimators.published.urkullu2019 import (
     ViewResult,
     bootstrap_view,
@@ -110,7 +110,7 @@ def auc(
             f'the view {view!r} is for two classes, got {labels.n_classes}; use view="bayes", which averages over '
             "classes"
         )
-    aligned = as_systems(scores, labels, of_scores=True, positive=positive, least=1).align(labels)
+    aligned = as_predictions(scores, labels, of_scores=True, positive=positive).align(labels)
     _one(aligned.n_systems)
     code = positive_code(positive, labels, aligned)
     metric = get_score_metric("auc", 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +24,8 @@ from trueup.answers.setup import (
     prepared,
     used_by,
 )
-from trueup.data.coercion import are_in_votes, as_systems, only
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions
+from trueup.data.predictions import AlignedPredictions, are_in_votes, as_predictions
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
@@ -185,7 +184,7 @@ def judge(
         )
     rng = as_generator(random_state)
     measured = _metric(metric, labels, positive)
-    predictions = as_systems(
+    predictions = as_predictions(
         systems, labels, of_scores=isinstance(measured, ScoreMetric), positive=positive, least=least_systems
     )
     aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
@@ -203,7 +202,7 @@ def judge(
         choice = choose_noise(noise, labels)
         # Labelers as systems are in the votes already, unless these are the votes of others.
         outside = ~are_in_votes(aligned, labels)
-        prior = system_prior(only(judged, outside), labels.n_classes, used=used) if outside.any() else None
+        prior = system_prior(judged.of_systems(outside), labels.n_classes, used=used) if outside.any() else None
         truth = draw_truths(
             labels, choice.model, item_prior=prior, n_draws=n_draws, random_state=rng, progress=progress, **sampling
         )
@@ -277,17 +276,7 @@ def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tup
         f"{int(lost.sum()):,} items lack the prediction of some system and were left out; {int(shared.sum()):,} are "
         'judged. Pass items="own" to judge each system on all of its items.'
     )
-    return (
-        replace(
-            aligned,
-            codes=None if aligned.codes is None else np.where(shared, aligned.codes, np.int32(-1)),
-            scores=None if aligned.scores is None else np.where(shared, aligned.scores, np.nan),
-            probabilities=None
-            if aligned.probabilities is None
-            else np.where(np.asarray(shared)[:, None], aligned.probabilities, np.nan),
-        ),
-        found,
-    )
+    return aligned.on_items(shared), found
 
 
 def _undefined(values: npt.NDArray[np.float64], aligned: AlignedPredictions, metric: AnyMetric) -> list[str]:

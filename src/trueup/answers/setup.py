@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from trueup._base.types import Booleans
+from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions
-from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.system_values import outputs_of, system_values
+from trueup.estimators.system_features import system_prior
+from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
-from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, check_scores, get_score_metric
+from trueup.exceptions import InvalidParameter
+from trueup.metrics import FunctionMetric, Metric, ScoreMetric, get_score_metric
 from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
 from trueup.noise import fit as fit_noise
 from trueup.noise.sampling import MODELS as DRAWN_MODELS
@@ -29,6 +29,7 @@ __all__ = [
     "choose_noise",
     "given",
     "is_known",
+    "needs_of",
     "positive_code",
     "prepared",
     "used_by",
@@ -96,95 +97,36 @@ def positive_code(positive: Hashable | None, labels: Labels, aligned: AlignedPre
     """The position of the positive class: the one named, that of the scores, or the last."""
     if positive is None:
         return labels.n_classes - 1 if aligned.positive is None else int(aligned.positive)
-    names = labels.classes.tolist()
-    if positive not in names:
-        raise InvalidParameter(f"positive must be a class, got {positive!r}; the classes are {names}")
-    return int(names.index(positive))
+    return labels.class_code(positive)
 
 
 AnyMetric = Metric | ScoreMetric | FunctionMetric
 
 
 def prepared(aligned: AlignedPredictions, metric: AnyMetric, n_classes: int, positive: int) -> AlignedPredictions:
-    """The outputs as a metric wants them: scores that grow with the positive class, and probabilities from scores."""
-    if not isinstance(metric, ScoreMetric):
-        return aligned
-    if metric.needs == "probabilities":
-        return _with_probabilities(aligned, n_classes)
-    return _speaking_for(aligned, n_classes, positive)
+    """The outputs as a metric wants them; see `AlignedPredictions.prepared_for`."""
+    return aligned.prepared_for(needs_of(metric), positive=positive)
 
 
-def _speaking_for(aligned: AlignedPredictions, n_classes: int, positive: int) -> AlignedPredictions:
-    """Scores of the positive class: turned around where they are of the other one, or its probability."""
-    if aligned.probabilities is not None and (aligned.scores is None or aligned.positive != positive):
-        return replace(aligned, scores=aligned.probabilities[:, :, positive].copy(), positive=positive)
-    if aligned.scores is None or aligned.positive == positive:
-        return aligned
-    if n_classes == 2:
-        return replace(aligned, scores=-aligned.scores, positive=positive)
-    raise InvalidPredictions(
-        f"scores must speak for the positive class of more than two, got {n_classes} classes and scores of "
-        f"{'no class in particular' if aligned.positive is None else 'another class'}; pass positive= to compare or "
-        "Predictions.from_scores, or class probabilities"
-    )
+def needs_of(metric: AnyMetric) -> OutputKind:
+    """What a metric looks at."""
+    return metric.needs if isinstance(metric, ScoreMetric) else "classes"
 
 
-def _with_probabilities(aligned: AlignedPredictions, n_classes: int) -> AlignedPredictions:
-    """Scores of two classes that lie between 0 and 1 serve as probabilities where these are needed."""
-    if aligned.probabilities is not None or n_classes != 2 or aligned.scores is None or aligned.positive is None:
-        return aligned
-    if not (np.nanmin(aligned.scores) >= 0 and np.nanmax(aligned.scores) <= 1):
-        return aligned
-    both = np.stack([1 - aligned.scores, aligned.scores], axis=2)
-    return replace(aligned, probabilities=both if aligned.positive == 1 else both[:, :, ::-1])
-
-
-def used_by(metric: AnyMetric, aligned: AlignedPredictions) -> Used:
+def used_by(metric: AnyMetric, aligned: AlignedPredictions) -> OutputKind:
     """What of the systems' outputs the metric looks at; an error where a system does not give it."""
-    if not isinstance(metric, ScoreMetric):
-        if aligned.codes is None:
-            raise InvalidPredictions(
-                f"{metric.name} needs classes but some systems give scores only; pass threshold= to from_scores"
-            )
-        return "classes"
-    if metric.needs == "scores":
-        if aligned.scores is None:
-            raise InvalidPredictions(
-                f"{metric.name} needs scores but some systems give classes only; pass Predictions.from_scores, arrays "
-                "of scores, or class probabilities"
-            )
-        return "scores"
-    if aligned.probabilities is None:
-        raise InvalidPredictions(
-            f"{metric.name} needs class probabilities of every system, got none for some; pass "
-            "Predictions.from_probabilities, or arrays of shape (n_items, n_classes)"
-        )
-    return "probabilities"
+    aligned.outputs(needs_of(metric), needed_by=metric.name)
+    return needs_of(metric)
 
 
 def check_outputs(aligned: AlignedPredictions, metric: AnyMetric) -> list[str]:
-    """Stop infinite scores; say which systems give the same score to every item."""
-    if not isinstance(metric, ScoreMetric) or metric.needs != "scores":
-        return []
-    found = []
-    for k, name in enumerate(aligned.systems.tolist()):
-        scores = outputs_of(aligned, k, metric)
-        sentence = check_scores(scores[~np.isnan(scores)], system=name)
-        if sentence:
-            found.append(sentence)
-    return found
+    """Which systems give the same score to every item, in words."""
+    return aligned.notes_on_scores() if needs_of(metric) == "scores" else []
 
 
-def given(aligned: AlignedPredictions, used: Used) -> npt.NDArray[np.bool_]:
+def given(aligned: AlignedPredictions, used: OutputKind) -> Booleans:
     """Which system has an output for which item, shape (n_systems, n_items)."""
-    if used == "classes":
-        assert aligned.codes is not None
-        return np.asarray(aligned.codes >= 0)
-    if used == "scores":
-        assert aligned.scores is not None
-        return ~np.isnan(aligned.scores)
-    assert aligned.probabilities is not None
-    return ~np.isnan(aligned.probabilities[:, :, 0])
+    return aligned.has_output(used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +140,7 @@ class ScoreEstimates:
     positive: int
     seed: int | np.random.SeedSequence | None
     sampling: dict[str, Any]
-    _truths: dict[Used, TruthDraws] = field(default_factory=dict)
+    _truths: dict[OutputKind, TruthDraws] = field(default_factory=dict)
 
     def check(self, name: str) -> bool:
         """Whether there is such a metric; an error where it cannot be had."""

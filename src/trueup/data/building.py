@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,23 +13,18 @@ from scipy import sparse
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, is_null, numbers_from_text, vocabulary_from
+from trueup.data.votes import AbstainPolicy, Duplicates, vote_matrix
 from trueup.exceptions import InvalidLabels
 
 __all__ = [
-    "AbstainPolicy",
     "Columns",
-    "Duplicates",
     "assemble",
     "check_names",
-    "count_pairs",
     "encode_columns",
     "from_counts",
     "melt_matrix",
-    "vote_matrix",
 ]
 
-AbstainPolicy = Literal["ignore", "answer"]
-Duplicates = Literal["keep", "error", "first", "last"]
 _CELLS = 250_000
 
 
@@ -238,33 +233,6 @@ def _which_abstention(columns: Columns, codes: Codes) -> npt.NDArray[np.int64]:
     """The number of each declared abstention, from the codes of the rows."""
     null = columns.abstain.index(None) if None in columns.abstain else 0
     return np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
-
-
-def vote_matrix(
-    item: Codes,
-    labeler: Codes,
-    answer: Codes,
-    shape: tuple[int, int, int],
-    *,
-    times: npt.NDArray[np.float64] | None = None,
-) -> sparse.csr_array:
-    """Sparse items × (labeler·answer) matrix of how often."""
-    n_items, n_labelers, n_answers = shape
-    wide = n_labelers * n_answers >= 2**31
-    column = (labeler.astype(np.int64) if wide else labeler) * np.int32(n_answers) + answer
-    data = np.ones(len(item)) if times is None else times
-    matrix = sparse.csr_array(sparse.coo_array((data, (item, column)), shape=(n_items, n_labelers * n_answers)))
-    matrix.sum_duplicates()
-    return matrix
-
-
-def count_pairs(votes: sparse.csr_array, n_answers: int) -> int:
-    """Number of distinct (item, labeler) pairs of a vote matrix."""
-    labeler = votes.indices // n_answers
-    same = labeler[1:] == labeler[:-1]
-    row_starts = votes.indptr[1:-1]
-    same[row_starts[(row_starts > 0) & (row_starts < len(labeler))] - 1] = False
-    return len(labeler) - int(same.sum())
 
 
 def _check_ids(codes: Codes, column: str) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from trueup.data.votes import Votes
 from trueup.exceptions import DataWarning
-
-if TYPE_CHECKING:
-    from trueup.data.labels import Labels
-
 
 __all__ = ["notes", "one_line", "some", "summary", "warn"]
 
@@ -21,7 +18,7 @@ def some(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith('s') else 's'}"
 
 
-def one_line(labels: Labels) -> str:
+def one_line(labels: Votes) -> str:
     """The repr."""
     parts = [
         some(labels.n_items, "item"),
@@ -39,7 +36,7 @@ def one_line(labels: Labels) -> str:
     return f"Labels({', '.join(parts)})"
 
 
-def summary(labels: Labels) -> dict[str, Any]:
+def summary(labels: Votes) -> dict[str, Any]:
     """Counts of everything that was found."""
     per_item, per_labeler = labels.votes_per_item, labels.votes_per_labeler
     return {
@@ -68,7 +65,7 @@ def summary(labels: Labels) -> dict[str, Any]:
     }
 
 
-def notes(labels: Labels) -> list[str]:
+def notes(labels: Votes) -> list[str]:
     """One sentence for each thing in the votes that a reader of results should know."""
     counts, found = summary(labels), []
     if counts["items_without_votes"]:
@@ -98,7 +95,7 @@ def notes(labels: Labels) -> list[str]:
     return found
 
 
-def warn(labels: Labels, *, repeated: bool, stacklevel: int) -> None:
+def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
     """Warn of what was found on the way in: votes that are repeated, if asked for, and items without votes."""
     if repeated and labels.n_votes > labels.n_pairs:
         warnings.warn(

@@ -8,35 +8,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.types import Codes
 from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import merging as _merge
-from trueup.data.encoding import Encoder, Vocabulary, positions
+from trueup.data.encoding import Encoder
 from trueup.data.frames import column_blocks, make_frame
+from trueup.data.predictions import Predictions
+from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes
 from trueup.exceptions import DataWarning, InvalidLabels
-
-if TYPE_CHECKING:
-    from trueup.data.predictions import Predictions
-
 
 __all__ = ["Labels"]
 
 GoldRole = Literal["fit", "check"]
-NO_GOLD = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Labels:
+class Labels(Votes):
     """The votes of labelers on items, with what is known of the truth.
 
     Make one with `from_frame`, `from_matrix`, `from_counts` or `trueup.read_labels`, not by hand. Instances are not
@@ -50,25 +45,17 @@ class Labels:
         What a labeler can say: the classes and, if abstentions count as an answer, each abstention after them.
     votes : scipy.sparse.csr_array of shape (n_items, n_labelers * n_answers)
         How often a labeler gave an answer to an item; column ``labeler * n_answers + answer``.
+    gold_codes, held_codes : int array of shape (n_items,)
+        Vetted truths, used by fits or kept aside to check them, as positions in `classes`; -1 for none.
     n_missing : int
         Rows declared missing and left out.
     abstentions : array of shape (n_labelers,)
         Declared abstentions of each labeler, whether ignored or kept as an answer.
+    abstain_policy : {"ignore", "answer"}
+        What was done with abstentions.
     unanswered : scipy.sparse.csr_array of shape (n_items, n_labelers * 2), optional
         Where the rows declared missing (even columns) and the abstentions (odd columns) were; None if there are none.
     """
-
-    items: Vocabulary
-    labelers: Vocabulary
-    classes: Vocabulary
-    answers: Vocabulary
-    votes: sparse.csr_array
-    gold_codes: Codes = field(repr=False)
-    held_codes: Codes = field(repr=False)
-    n_missing: int
-    abstentions: npt.NDArray[np.int64]
-    abstain_policy: _assemble.AbstainPolicy
-    unanswered: sparse.csr_array | None = field(default=None, repr=False)
 
     # ------------------------------------------------------------------ in
 
@@ -83,8 +70,8 @@ class Labels:
         classes: Sequence[Hashable] | None = None,
         missing: Any = (),
         abstain: Any = (),
-        abstain_policy: _assemble.AbstainPolicy = "ignore",
-        duplicates: _assemble.Duplicates = "keep",
+        abstain_policy: AbstainPolicy = "ignore",
+        duplicates: Duplicates = "keep",
     ) -> Labels:
         """Votes from a long table, one row a vote.
 
@@ -129,7 +116,7 @@ class Labels:
         *,
         missing: Any = -1,
         abstain: Any = (),
-        abstain_policy: _assemble.AbstainPolicy = "ignore",
+        abstain_policy: AbstainPolicy = "ignore",
         classes: Sequence[Hashable] | None = None,
         items: Sequence[Hashable] | None = None,
         labelers: Sequence[Hashable] | None = None,
@@ -176,104 +163,13 @@ class Labels:
         return labels
 
     @classmethod
-    def _from_columns(cls, columns: _assemble.Columns, *, duplicates: _assemble.Duplicates, **options: Any) -> Labels:
+    def _from_columns(cls, columns: _assemble.Columns, *, duplicates: Duplicates, **options: Any) -> Labels:
         labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options))
         _describe.warn(labels, repeated=duplicates == "keep", stacklevel=4)
         return labels
 
-    # ------------------------------------------------------------------ what is there
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self.items)
-
-    @property
-    def n_labelers(self) -> int:
-        """Number of labelers."""
-        return len(self.labelers)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers a labeler can give: the classes and the abstentions kept as answers."""
-        return len(self.answers)
-
-    @cached_property
-    def n_votes(self) -> int:
-        """Number of votes, repeated ones counted each time."""
-        return int(self.votes.data.sum())
-
-    @cached_property
-    def n_pairs(self) -> int:
-        """Number of (item, labeler) pairs with a vote; less than `n_votes` where votes are repeated."""
-        return _assemble.count_pairs(self.votes, self.n_answers)
-
-    @cached_property
-    def votes_per_item(self) -> npt.NDArray[np.int64]:
-        """Number of votes on each item."""
-        return np.asarray(self.votes.sum(axis=1), dtype=np.int64)
-
-    @cached_property
-    def votes_per_labeler(self) -> npt.NDArray[np.int64]:
-        """Number of votes of each labeler."""
-        per_column = np.asarray(self.votes.sum(axis=0), dtype=np.int64)
-        return np.asarray(per_column.reshape(self.n_labelers, self.n_answers).sum(axis=1))
-
-    @cached_property
-    def answer_counts(self) -> npt.NDArray[np.float64]:
-        """How often each item got each answer, whoever gave it; shape (n_items, n_answers)."""
-        answer = self.votes.indices % self.n_answers
-        shape = (self.n_items, self.n_answers)
-        return np.asarray(sparse.csr_array((self.votes.data, answer, self.votes.indptr), shape=shape).toarray())
-
-    def vote_table(self) -> tuple[Codes, Codes, Codes, npt.NDArray[np.int64]]:
-        """The votes as codes: item, labeler, answer and how often, in the order of items."""
-        item = np.repeat(np.arange(self.n_items, dtype=np.int32), np.diff(self.votes.indptr))
-        labeler, answer = np.divmod(self.votes.indices, self.n_answers)
-        return item, labeler.astype(np.int32), answer.astype(np.int32), self.votes.data.astype(np.int64)
-
-    @property
-    def gold(self) -> dict[Hashable, Hashable]:
-        """Vetted truths that fitting uses, as a mapping from item to class."""
-        return self._named(self.gold_codes)
-
-    @property
-    def held_gold(self) -> dict[Hashable, Hashable]:
-        """Vetted truths that are kept aside to check a fit."""
-        return self._named(self.held_codes)
-
-    def _named(self, codes: Codes) -> dict[Hashable, Hashable]:
-        known = np.flatnonzero(codes >= 0)
-        return dict(zip(self.items[known].tolist(), self.classes[codes[known]].tolist(), strict=True))
-
     def __repr__(self) -> str:
         return _describe.one_line(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        names = {f.name for f in fields(self)}  # what is cached can be made again
-        return {name: value for name, value in self.__dict__.items() if name in names}
-
-    def item_codes(self, names: Iterable[Hashable]) -> npt.NDArray[np.int64]:
-        """The positions of items in `items`; an unknown one is an error."""
-        return np.array(positions(names, self.items, self._item_position, "item"), dtype=np.int64)
-
-    def find_items(self, names: Iterable[Hashable]) -> npt.NDArray[np.int64]:
-        """The positions of items in `items`, and -1 for an unknown one."""
-        wanted = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        return np.fromiter((self._item_position.get(name, -1) for name in wanted), np.int64, len(wanted))
-
-    def _labeler_codes(self, names: Iterable[Hashable]) -> npt.NDArray[np.int64]:
-        position = {name: i for i, name in enumerate(self.labelers.tolist())}
-        return np.array(positions(names, self.labelers, position, "labeler"), dtype=np.int64)
-
-    @cached_property
-    def _item_position(self) -> dict[Hashable, int]:
-        return {name: i for i, name in enumerate(self.items.tolist())}
 
     # ------------------------------------------------------------------ other labels from these
 
@@ -321,7 +217,7 @@ class Labels:
         if items is not None:
             kept_items = np.unique(self.item_codes(items))
         if labelers is not None:
-            kept_labelers = np.unique(self._labeler_codes(labelers))
+            kept_labelers = np.unique(self.labeler_codes(labelers))
         for kept, what in ((kept_items, "item"), (kept_labelers, "labeler")):
             if not len(kept):
                 raise InvalidLabels(f"a selection must keep at least one {what}, got none; name some of labels.{what}s")
@@ -352,15 +248,13 @@ class Labels:
 
     def without_labeler(self, *names: Hashable) -> Labels:
         """These labels without the votes of some labelers."""
-        return self.select(labelers=np.delete(self.labelers, self._labeler_codes(names)))
+        return self.select(labelers=np.delete(self.labelers, self.labeler_codes(names)))
 
     def as_systems(self, *, min_votes: int = 1) -> Predictions:
         """The labelers as systems, for `trueup.compare`; those with fewer votes are left out."""
-        from trueup.data.predictions import Predictions
-
         return Predictions.from_labelers(self, min_votes=min_votes)
 
-    def merge(self, other: Labels, *, duplicates: _assemble.Duplicates = "keep") -> Labels:
+    def merge(self, other: Labels, *, duplicates: Duplicates = "keep") -> Labels:
         """All votes of both; items, labelers and classes of the same name are the same.
 
         Where a labeler voted on an item in both, the votes are repeated votes (with a warning that says on how many)

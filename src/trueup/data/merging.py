@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, preview
-from trueup.data.building import Duplicates, vote_matrix
 from trueup.data.encoding import Vocabulary, encode, vocabulary_from
+from trueup.data.votes import Duplicates, Votes, vote_matrix
 from trueup.exceptions import InvalidLabels
-
-if TYPE_CHECKING:
-    from scipy import sparse
-
-    from trueup.data.labels import Labels
-
 
 __all__ = ["merge"]
 
 
-def merge(a: Labels, b: Labels, *, duplicates: Duplicates) -> tuple[dict[str, Any], int]:
+def merge(a: Votes, b: Votes, *, duplicates: Duplicates) -> tuple[dict[str, Any], int]:
     """The fields of the union of two `Labels`, and on how many (item, labeler) pairs both have votes."""
     check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")
     _check_policies(a, b)
@@ -91,7 +86,7 @@ def _joined(tables: list[Table], shape: tuple[int, int, int]) -> sparse.csr_arra
     return vote_matrix(item, labeler, answer, shape, times=times)
 
 
-def _check_policies(a: Labels, b: Labels) -> None:
+def _check_policies(a: Votes, b: Votes) -> None:
     if a.abstain_policy != b.abstain_policy and a.abstentions.any() and b.abstentions.any():
         raise InvalidLabels(
             f"labels with different abstain policies cannot be merged, got {a.abstain_policy!r} and "
@@ -115,7 +110,7 @@ def _union(a: Vocabulary, b: Vocabulary, column: str) -> tuple[Vocabulary, tuple
 
 
 def _union_of_answers(
-    a: Labels, b: Labels, classes: Vocabulary, class_of: tuple[Codes, Codes]
+    a: Votes, b: Votes, classes: Vocabulary, class_of: tuple[Codes, Codes]
 ) -> tuple[Vocabulary, list[Codes]]:
     extra = [labels.answers[labels.n_classes :].tolist() for labels in (a, b)]
     abstentions = list(dict.fromkeys(extra[0] + extra[1]))
@@ -137,7 +132,7 @@ def _union_of_answers(
 
 
 def _gold(
-    a: Labels, b: Labels, n_items: int, item_of: tuple[Codes, Codes], class_of: tuple[Codes, Codes]
+    a: Votes, b: Votes, n_items: int, item_of: tuple[Codes, Codes], class_of: tuple[Codes, Codes]
 ) -> tuple[Codes, Codes]:
     gold, held = np.full(n_items, -1, np.int32), np.full(n_items, -1, np.int32)
     for k, labels in enumerate((a, b)):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.types import Booleans
 from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions, Policy, align_systems
 from trueup.data.encoding import Vocabulary, encode, vocabulary_from
@@ -28,13 +29,10 @@ from trueup.data.systems import (
     wanted_columns,
     with_scores,
 )
+from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
-if TYPE_CHECKING:
-    from trueup.data.labels import Labels
-
-
-__all__ = ["AlignedPredictions", "Predictions", "as_predictions", "as_scores"]
+__all__ = ["AlignedPredictions", "Predictions", "are_in_votes", "as_predictions"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,7 +211,7 @@ class Predictions:
         return cls(parts, are_labelers=all(one.are_labelers for one in systems.values()))
 
     @classmethod
-    def from_labelers(cls, labels: Labels, *, min_votes: int = 1) -> Predictions:
+    def from_labelers(cls, labels: Votes, *, min_votes: int = 1) -> Predictions:
         """The labelers themselves as systems: each one's votes as its predictions; see `Labels.as_systems`.
 
         Parameters
@@ -271,7 +269,7 @@ class Predictions:
         return f"Predictions({some}, {items} items, {' and '.join(has) or 'mixed kinds'})"
 
     def align(
-        self, labels: Labels, *, unknown: Policy = "error", missing: Policy = "error", unknown_class: Policy = "error"
+        self, labels: Votes, *, unknown: Policy = "error", missing: Policy = "error", unknown_class: Policy = "error"
     ) -> AlignedPredictions:
         """The predictions as arrays in the order of ``labels.items`` and ``labels.classes``.
 
@@ -289,80 +287,103 @@ class Predictions:
         return align_systems(self.parts, labels, unknown=unknown, missing=missing, unknown_class=unknown_class)
 
 
-def as_scores(predictions: Any, labels: Labels) -> Predictions:
-    """What a user passed where scores or probabilities are needed, as `Predictions`.
-
-    As in `as_predictions`, but numbers are scores: an array in the order of ``labels.items``, a mapping from item to
-    score, a series, or a mapping from system to any of these.
-    """
-    if isinstance(predictions, Predictions) or is_frame(predictions):
-        return as_predictions(predictions, labels)
-    if isinstance(predictions, Mapping):
-        if "item" in predictions and {"prediction", "score"} & predictions.keys():
-            return Predictions.from_frame(predictions)
-        if predictions and all(_is_many(value) for value in predictions.values()):
-            return Predictions.stack({name: as_scores(one, labels) for name, one in predictions.items()})
-        return Predictions.from_scores(list(predictions.values()), items=list(predictions), threshold=None)
-    series = series_parts(predictions)
-    if series is not None:
-        return Predictions.from_scores(series[0], items=series[1], threshold=None)
-    if getattr(predictions, "ndim", 1) == 2 or _nested(predictions):
-        return as_predictions(predictions, labels)
-    return Predictions.from_scores(predictions, threshold=None)
-
-
-def as_predictions(predictions: Any, labels: Labels) -> Predictions:
-    """What a user passed as predictions, as `Predictions`.
+def as_predictions(
+    outputs: Any, labels: Votes, *, of_scores: bool = False, positive: Hashable | None = None, least: int = 1
+) -> Predictions:
+    """What a user passed as the output of one system or of many, as `Predictions` of systems with different names.
 
     Parameters
     ----------
-    predictions : Predictions, array, series, mapping or frame
+    outputs : Predictions, array, series, mapping or frame
         Hard classes in the order of ``labels.items``; class probabilities of shape (n_items, n_classes) in the order
         of ``labels.classes``; a mapping from item to class; a series whose index names the items; a frame as for
-        `Predictions.from_frame`; or a mapping from system to any of these.
+        `Predictions.from_frame`, with the systems in a column ``system`` if there are many; or a mapping from system
+        to any of these.
     labels : Labels
         The labels they belong to.
+    of_scores : bool
+        Whether numbers, one for each item, are scores and not classes.
+    positive : class, optional
+        What scores speak for that name no class.
+    least : int
+        The fewest systems that will do.
     """
-    if isinstance(predictions, Predictions):
-        return predictions
-    if isinstance(predictions, Mapping):
-        if {"item", "prediction"} <= predictions.keys() or {"item", "score"} <= predictions.keys():
-            return Predictions.from_frame(predictions)
-        if predictions and all(_is_many(value) for value in predictions.values()):
-            return Predictions.stack({name: as_predictions(one, labels) for name, one in predictions.items()})
-        return _classes_only(Predictions.from_classes(predictions), labels)
-    series = series_parts(predictions)
+    if positive is not None:
+        labels.class_code(positive)
+    predictions = outputs if isinstance(outputs, Predictions) else _converted(outputs, labels, of_scores, positive)
+    names = predictions.systems.tolist()
+    if len(names) < least:
+        raise InvalidPredictions(
+            f"compare needs at least {least} systems, got {len(names)}; pass {{name: predictions, …}}, or use evaluate "
+            "for one"
+        )
+    if len(set(names)) < len(names):
+        raise InvalidPredictions(f"systems must have different names, got {preview(names, most=10)}; rename them")
+    return predictions
+
+
+def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
+    """Of a table, of many systems by name, or of one system."""
+    if is_frame(outputs) or (
+        isinstance(outputs, Mapping) and "item" in outputs and outputs.keys() & {"prediction", "score", "system"}
+    ):
+        return _from_table(outputs, of_scores, positive)
+    if not isinstance(outputs, Mapping):
+        return _of_one_system(_listed(outputs), labels, of_scores, positive)
+    if not outputs:
+        raise InvalidPredictions(
+            "there are no predictions, got an empty mapping; pass {item: class, …} or {system: predictions, …}"
+        )
+    by_name = {name: _listed(output) for name, output in outputs.items()}
+    if not all(map(_is_many, by_name.values())):
+        return _of_values(list(outputs.values()), list(outputs), labels, of_scores, positive)
+    systems = {}
+    for name, output in by_name.items():
+        try:
+            one = output if isinstance(output, Predictions) else _converted(output, labels, of_scores, positive)
+            if one.n_systems != 1:
+                raise InvalidPredictions(f"one system is needed, got {one.n_systems}; pass each under its own name")
+        except InvalidPredictions as error:
+            raise InvalidPredictions(f"system {name!r}: {error.sentence.marked}") from error
+        systems[name] = one
+    return Predictions.stack(systems)
+
+
+def _from_table(table: Any, of_scores: bool, positive: Hashable | None) -> Predictions:
+    columns = column_names(table)
+    if not {"prediction", "score", "system"} & set(columns):
+        raise InvalidPredictions(
+            f"a frame of predictions has columns item, prediction or score, and system if there are many, got "
+            f"{preview(columns, most=10)}; pass {{name: frame[name], …}} if each column is a system, or name the "
+            "columns with Predictions.from_frame"
+        )
+    system = "system" if "system" in columns else None
+    return Predictions.from_frame(table, system=system, positive=positive, threshold=None if of_scores else 0.5)
+
+
+def _of_one_system(output: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
+    series = series_parts(output)
     if series is not None:
-        values, index = series
-        return _classes_only(Predictions.from_classes(values, items=index), labels)
-    if is_frame(predictions):
-        return Predictions.from_frame(predictions)
-    if getattr(predictions, "ndim", 1) == 2 or _nested(predictions):
-        array = as_floats(predictions, "predictions")
-        if array.shape != (labels.n_items, labels.n_classes):
-            raise InvalidPredictions(
-                f"class probabilities must have shape ({labels.n_items}, {labels.n_classes}), items × classes, got "
-                f"{array.shape}; pass {{system: predictions}} for several systems"
-            )
-        return Predictions.from_probabilities(array, classes=labels.classes.tolist())
-    return _classes_only(Predictions.from_classes(predictions), labels)
+        return _of_values(*series, labels, of_scores, positive)
+    nested = isinstance(output, list) and bool(output) and isinstance(output[0], list | np.ndarray)
+    if getattr(output, "ndim", 1) != 2 and not nested:
+        return _of_values(output, None, labels, of_scores, positive)
+    array = as_floats(output, "predictions")
+    if array.shape != (labels.n_items, labels.n_classes):
+        raise InvalidPredictions(
+            f"class probabilities must have shape ({labels.n_items}, {labels.n_classes}), items × classes, got "
+            f"{array.shape}; pass {{system: predictions}} for several systems"
+        )
+    return Predictions.from_probabilities(array, classes=labels.classes.tolist())
 
 
-def _is_many(value: Any) -> bool:
-    """Whether a value of a mapping is the predictions of a system and not a class."""
-    return (
-        isinstance(value, Predictions | np.ndarray | list | Mapping)
-        or series_parts(value) is not None
-        or is_frame(value)
-    )
-
-
-def _nested(values: Any) -> bool:
-    return isinstance(values, list) and bool(values) and isinstance(values[0], list | np.ndarray)
-
-
-def _classes_only(predictions: Predictions, labels: Labels) -> Predictions:
-    """Stop scores that were passed where classes are needed."""
+def _of_values(
+    values: Any, items: list[Any] | None, labels: Votes, of_scores: bool, positive: Hashable | None
+) -> Predictions:
+    """One value for each item: scores if these are meant, and classes otherwise."""
+    if of_scores:
+        return Predictions.from_scores(values, items=items, positive=positive, threshold=None)
+    predictions = Predictions.from_classes(values, items=items)
     classes = predictions.parts[0].classes
     if classes is not None and classes.dtype == object:
         known = set(labels.classes.tolist())
@@ -373,3 +394,38 @@ def _classes_only(predictions: Predictions, labels: Labels) -> Predictions:
                 "or pass the predicted classes"
             )
     return predictions
+
+
+def _listed(output: Any) -> Any:
+    """Tuples and the arrays of other libraries as lists and arrays of numpy."""
+    if isinstance(output, tuple | range):
+        return list(output)
+    known = isinstance(output, np.ndarray | np.generic | Predictions) or is_frame(output)
+    if known or series_parts(output) is not None or not hasattr(output, "__array__"):
+        return output
+    return np.asarray(output)
+
+
+def _is_many(value: Any) -> bool:
+    """Whether a value of a mapping is the output of a system, and not the class or score of an item."""
+    many = isinstance(value, Predictions | np.ndarray | list | Mapping)
+    return many or series_parts(value) is not None or is_frame(value)
+
+
+def are_in_votes(aligned: AlignedPredictions, labels: Votes) -> Booleans:
+    """Which systems are labelers whose very votes are in the labels, shape (n_systems,).
+
+    Those have the name of a labeler and all of their votes, and none besides. Others of the same name are other
+    raters.
+    """
+    same = np.zeros(aligned.n_systems, dtype=bool)
+    shared = set(labels.labelers.tolist()).intersection(aligned.systems.tolist())
+    if aligned.codes is None or not shared:
+        return same
+    voters = {part.name: part for part in Predictions.from_labelers(labels).parts if part.name in shared}
+    for k, name in enumerate(aligned.systems.tolist()):
+        if name in voters:
+            votes = np.full(labels.n_items, -1)
+            votes[labels.find_items(voters[name].items)] = voters[name].codes
+            same[k] = np.array_equal(votes, aligned.codes[k])
+    return same

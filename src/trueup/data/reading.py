@@ -20,7 +20,7 @@ import numpy as np
 from trueup._base.optional import is_installed
 from trueup._base.types import Floats
 from trueup._base.validation import preview
-from trueup.data.building import AbstainPolicy, Duplicates, encode_columns
+from trueup.data.building import encode_columns
 from trueup.data.encoding import (
     NULL_CODE,
     Block,
@@ -36,6 +36,7 @@ from trueup.data.frames import check_column
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.systems import Encoded, systems_from_columns, wanted_columns
+from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, MissingFile
 
 __all__ = ["read_gold", "read_labels", "read_predictions", "write_labels"]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from trueup._base.types import Positions
 from trueup._base.validation import RandomState, as_generator, check_integer
-from trueup.data.building import vote_matrix
 from trueup.data.labels import Labels
+from trueup.data.votes import vote_matrix
 from trueup.exceptions import InvalidLabels, TrueupWarning
 from trueup.noise.base import NoiseModel
 

@@ -112,7 +112,8 @@ class VoteScorer:
             )
         none = np.zeros(1, dtype=np.int64)
         system = np.array(["model"], dtype=object)
-        return AlignedPredictions(system, codes, scores, probabilities, self.positive, none, none, none), used
+        aligned = AlignedPredictions(system, codes, scores, probabilities, self.positive, none, none, none, len(names))
+        return aligned, used
 
 
 def scorer(

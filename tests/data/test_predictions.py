@@ -107,7 +107,7 @@ class TestWhatUsersPass:
             ),
             ({1: "cat"}, r"items of the labels are of type text \(e.g. 'a'\) and these of type number \(e.g. 1\)"),
             ({"a": "cat", "b": "dog"}, r"got none for 1 of 3 items: \['c'\]"),
-            ({}, "0 for 3|got none for 3 of 3"),
+            ({}, "no predictions, got an empty mapping"),
             ({"a": "cat", "b": None, "c": "dog"}, "got none for 1 of 3"),
             ([None, None, None], "got none for 3 of 3"),
         ],

@@ -1,0 +1,170 @@
+"""The votes themselves: the names, one sparse matrix of who said what, and what is counted from it.
+
+`Votes` is what `Labels` are made of. It knows nothing of files, frames and predictions, so that all of these may know
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from trueup._base.types import Codes, Positions
+from trueup._base.validation import did_you_mean, preview
+from trueup.data.encoding import Vocabulary, positions
+from trueup.exceptions import InvalidParameter
+
+__all__ = ["NO_GOLD", "AbstainPolicy", "Duplicates", "Votes", "vote_matrix"]
+
+AbstainPolicy = Literal["ignore", "answer"]
+Duplicates = Literal["keep", "error", "first", "last"]
+NO_GOLD = -1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Votes:
+    """The votes of labelers on items, with what is known of the truth.
+
+    The fields are described in `Labels`, which adds the ways in and out.
+    """
+
+    items: Vocabulary
+    labelers: Vocabulary
+    classes: Vocabulary
+    answers: Vocabulary
+    votes: sparse.csr_array
+    gold_codes: Codes
+    held_codes: Codes
+    n_missing: int
+    abstentions: npt.NDArray[np.int64]
+    abstain_policy: AbstainPolicy
+    unanswered: sparse.csr_array | None = field(default=None)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_labelers(self) -> int:
+        """Number of labelers."""
+        return len(self.labelers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers a labeler can give: the classes and the abstentions kept as answers."""
+        return len(self.answers)
+
+    @cached_property
+    def n_votes(self) -> int:
+        """Number of votes, repeated ones counted each time."""
+        return int(self.votes.data.sum())
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """Number of (item, labeler) pairs with a vote; less than `n_votes` where votes are repeated."""
+        labeler = self.votes.indices // self.n_answers
+        same = labeler[1:] == labeler[:-1]
+        row_starts = self.votes.indptr[1:-1]
+        same[row_starts[(row_starts > 0) & (row_starts < len(labeler))] - 1] = False
+        return len(labeler) - int(same.sum())
+
+    @cached_property
+    def votes_per_item(self) -> npt.NDArray[np.int64]:
+        """Number of votes on each item."""
+        return np.asarray(self.votes.sum(axis=1), dtype=np.int64)
+
+    @cached_property
+    def votes_per_labeler(self) -> npt.NDArray[np.int64]:
+        """Number of votes of each labeler."""
+        per_column = np.asarray(self.votes.sum(axis=0), dtype=np.int64)
+        return np.asarray(per_column.reshape(self.n_labelers, self.n_answers).sum(axis=1))
+
+    @cached_property
+    def answer_counts(self) -> npt.NDArray[np.float64]:
+        """How often each item got each answer, whoever gave it; shape (n_items, n_answers)."""
+        answer = self.votes.indices % self.n_answers
+        shape = (self.n_items, self.n_answers)
+        return np.asarray(sparse.csr_array((self.votes.data, answer, self.votes.indptr), shape=shape).toarray())
+
+    def vote_table(self) -> tuple[Codes, Codes, Codes, npt.NDArray[np.int64]]:
+        """The votes as codes: item, labeler, answer and how often, in the order of items."""
+        item = np.repeat(np.arange(self.n_items, dtype=np.int32), np.diff(self.votes.indptr))
+        labeler, answer = np.divmod(self.votes.indices, self.n_answers)
+        return item, labeler.astype(np.int32), answer.astype(np.int32), self.votes.data.astype(np.int64)
+
+    @property
+    def gold(self) -> dict[Hashable, Hashable]:
+        """Vetted truths that fitting uses, as a mapping from item to class."""
+        return self._named(self.gold_codes)
+
+    @property
+    def held_gold(self) -> dict[Hashable, Hashable]:
+        """Vetted truths that are kept aside to check a fit."""
+        return self._named(self.held_codes)
+
+    def _named(self, codes: Codes) -> dict[Hashable, Hashable]:
+        known = np.flatnonzero(codes >= 0)
+        return dict(zip(self.items[known].tolist(), self.classes[codes[known]].tolist(), strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = {f.name for f in fields(self)}  # what is cached can be made again
+        return {name: value for name, value in self.__dict__.items() if name in names}
+
+    def item_codes(self, names: Iterable[Hashable]) -> Positions:
+        """The positions of items in `items`; an unknown one is an error."""
+        return np.array(positions(names, self.items, self._item_position, "item"), dtype=np.int64)
+
+    def find_items(self, names: Iterable[Hashable]) -> Positions:
+        """The positions of items in `items`, and -1 for an unknown one."""
+        listed = names.tolist() if isinstance(names, np.ndarray) else list(names)
+        return np.fromiter((self._item_position.get(name, -1) for name in listed), np.int64, len(listed))
+
+    def labeler_codes(self, names: Iterable[Hashable]) -> Positions:
+        """The positions of labelers in `labelers`; an unknown one is an error."""
+        position = {name: i for i, name in enumerate(self.labelers.tolist())}
+        return np.array(positions(names, self.labelers, position, "labeler"), dtype=np.int64)
+
+    def class_code(self, name: Hashable, *, parameter: str = "positive") -> int:
+        """The position of a class that a user named; an unknown one is an error about the parameter."""
+        names = self.classes.tolist()
+        if name not in names:
+            raise InvalidParameter(
+                f"⟨{parameter}⟩ must be one of the classes {preview(self.classes, most=10)}, got {name!r}"
+                f"{did_you_mean(name, names) or '; name one of them'}",
+                parameter=parameter,
+            )
+        return names.index(name)
+
+    @cached_property
+    def _item_position(self) -> dict[Hashable, int]:
+        return {name: i for i, name in enumerate(self.items.tolist())}
+
+
+def vote_matrix(
+    item: Codes,
+    labeler: Codes,
+    answer: Codes,
+    shape: tuple[int, int, int],
+    *,
+    times: npt.NDArray[np.float64] | None = None,
+) -> sparse.csr_array:
+    """Sparse items × (labeler·answer) matrix of how often."""
+    n_items, n_labelers, n_answers = shape
+    wide = n_labelers * n_answers >= 2**31
+    column = (labeler.astype(np.int64) if wide else labeler) * np.int32(n_answers) + answer
+    data = np.ones(len(item)) if times is None else times
+    matrix = sparse.csr_array(sparse.coo_array((data, (item, column)), shape=(n_items, n_labelers * n_answers)))
+    matrix.sum_duplicates()
+    return matrix

@@ -1,0 +1,141 @@
+"""`AlignedPredictions`: what is asked of predictions once they follow the items and classes of the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trueup.data.labels import Labels
+from trueup.data.predictions import Predictions, as_predictions
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+
+
+@pytest.fixture
+def labels() -> Labels:
+    return Labels.from_frame({"item": ["a", "b", "c"], "labeler": [1, 1, 1], "label": ["cat", "dog", "dog"]})
+
+
+@pytest.fixture
+def three() -> Labels:
+    return Labels.from_matrix([[0, 1], [1, 2], [2, 2]])
+
+
+def scored(labels: Labels, **options: object):
+    return as_predictions({"m": [0.1, 0.9, 0.4], "n": [0.5, 0.5, 0.5]}, labels, of_scores=True, **options).align(labels)
+
+
+class TestOutputs:
+    def test_each_kind(self, labels):
+        aligned = as_predictions([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], labels).align(labels)
+        assert aligned.outputs("classes").tolist() == [[0, 1, 0]]
+        assert aligned.outputs("scores").tolist() == [[0.1, 0.8, 0.5]]
+        assert aligned.outputs("probabilities").shape == (1, 3, 2)
+        assert aligned.n_classes == 2
+
+    @pytest.mark.parametrize(
+        ("outputs", "of_scores", "kind", "what"),
+        [
+            ([0.1, 0.2, 0.3], True, "classes", "f1 needs classes of every system.*threshold"),
+            (["cat", "dog", "dog"], False, "scores", "f1 needs scores of every system.*from_scores"),
+            (["cat", "dog", "dog"], False, "probabilities", "class probabilities.*from_probabilities"),
+        ],
+    )
+    def test_a_kind_that_a_system_does_not_give(self, outputs, of_scores, kind, what, labels):
+        aligned = as_predictions(outputs, labels, of_scores=of_scores).align(labels)
+        with pytest.raises(InvalidPredictions, match=what):
+            aligned.outputs(kind, needed_by="f1")
+
+    def test_which_items_have_one(self, labels):
+        both = {"m": {"a": "cat", "b": None, "c": "dog"}, "n": ["dog", "dog", "cat"]}
+        aligned = as_predictions(both, labels).align(labels, missing="ignore")
+        assert aligned.has_output("classes").tolist() == [[True, False, True], [True, True, True]]
+        assert scored(labels).has_output("scores").all()
+
+
+class TestSubsets:
+    def test_some_systems(self, labels):
+        aligned = scored(labels)
+        for chosen in (np.array([False, True]), np.array([1]), slice(1, 2)):
+            one = aligned.of_systems(chosen)
+            assert one.systems.tolist() == ["n"]
+            assert one.scores.tolist() == [[0.5, 0.5, 0.5]]
+            assert one.codes is None
+            assert one.missing.tolist() == [0]
+
+    def test_some_items(self, labels):
+        aligned = as_predictions([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], labels).align(labels)
+        part = aligned.on_items(np.array([True, False, True]))
+        assert part.codes.tolist() == [[0, -1, 0]]
+        for kind in ("classes", "scores", "probabilities"):
+            assert part.has_output(kind).tolist() == [[True, False, True]]
+
+
+class TestPreparation:
+    def test_scores_are_turned_towards_the_positive_class(self, labels):
+        aligned = scored(labels)
+        assert aligned.positive == 1
+        assert aligned.prepared_for("scores", positive=1) is aligned
+        turned = aligned.prepared_for("scores", positive=0)
+        assert turned.positive == 0
+        np.testing.assert_array_equal(turned.scores, -aligned.scores)
+
+    def test_scores_of_more_classes_must_name_theirs(self, three):
+        aligned = as_predictions([0.1, 0.2, 0.3], three, of_scores=True).align(three)
+        with pytest.raises(InvalidPredictions, match="3 classes and scores of no class in particular; pass positive"):
+            aligned.prepared_for("scores", positive=2)
+        named = as_predictions([0.1, 0.2, 0.3], three, of_scores=True, positive=2).align(three)
+        assert named.prepared_for("scores", positive=2) is named
+        with pytest.raises(InvalidPredictions, match="scores of another class"):
+            named.prepared_for("scores", positive=0)
+
+    def test_a_probability_is_the_score_of_its_class(self, three):
+        table = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
+        aligned = as_predictions(table, three).align(three).prepared_for("scores", positive=1)
+        np.testing.assert_allclose(aligned.scores, [[0.2, 0.8, 0.2]])
+
+    def test_scores_between_0_and_1_serve_as_probabilities(self, labels):
+        prepared = scored(labels, positive="cat").prepared_for("probabilities", positive=0)
+        np.testing.assert_allclose(prepared.probabilities[0], [[0.1, 0.9], [0.9, 0.1], [0.4, 0.6]])
+        logits = as_predictions([-3.0, 0.2, 0.9], labels, of_scores=True).align(labels)
+        assert logits.prepared_for("probabilities", positive=1).probabilities is None
+
+    def test_constant_scores_are_told(self, labels):
+        assert scored(labels).notes_on_scores() == [
+            "The scores of 'n' are all 0.5: they rank nothing, so every order of the items is as good as another."
+        ]
+
+
+class TestOneCoercion:
+    def test_a_column_of_systems_is_found_by_itself(self, labels):
+        frame = {"item": ["a", "b", "c"] * 2, "system": ["m"] * 3 + ["n"] * 3, "prediction": ["cat", "dog"] * 3}
+        for table in (frame, pd.DataFrame(frame)):
+            assert as_predictions(table, labels).systems.tolist() == ["m", "n"]
+
+    def test_scores_in_a_frame_of_many_classes(self, three):
+        table = pd.DataFrame({"item": [0, 1, 2], "score": [0.1, 0.7, 0.9]})
+        aligned = as_predictions(table, three, of_scores=True, positive=2).align(three)
+        assert aligned.positive == 2
+        assert aligned.codes is None
+
+    def test_an_error_names_the_system(self, labels):
+        with pytest.raises(InvalidPredictions, match="system 'n': class probabilities must have shape"):
+            as_predictions({"m": ["cat", "dog", "dog"], "n": np.zeros((3, 3))}, labels)
+
+    @pytest.mark.parametrize(
+        ("outputs", "options", "error", "what"),
+        [
+            ({"m": ["cat"] * 3}, {"least": 2}, InvalidPredictions, "at least 2 systems, got 1"),
+            (["cat"] * 3, {"positive": "dgo"}, InvalidParameter, "positive must be one of.*did you mean 'dog'"),
+            (pd.DataFrame({"m": ["cat"] * 3}), {}, InvalidPredictions, r"columns item, prediction or score.*frame\[na"),
+            (
+                Predictions((*Predictions.from_classes(["cat"]).parts, *Predictions.from_classes(["dog"]).parts)),
+                {},
+                InvalidPredictions,
+                "different names, got \\['model', 'model'\\]",
+            ),
+        ],
+    )
+    def test_what_is_refused(self, outputs, options, error, what, labels):
+        with pytest.raises(error, match=what):
+            as_predictions(outputs, labels, **options)
