@@ -31,6 +31,7 @@ from experiments.su2024.training import (
 )
 from experiments.su2024.training import ionosphere as ionosphere_table
 from trueup.exceptions import TrueupWarning
+from trueup.noise.majority import majority_codes
 from trueup.training import NoisyLogisticRegression
 
 __all__ = ["choices", "ionosphere", "regrets", "selection"]
@@ -93,7 +94,7 @@ def ionosphere(n_splits: int = 20, quick: bool = False) -> str:
 
 
 def _majority(labels: tu.Labels) -> Codes:
-    return np.asarray(tu.noise.fit(labels, "majority").posterior(labels).argmax(axis=1))
+    return majority_codes(labels)
 
 
 def _against(truth: Codes) -> Callable[[Any, Any, Any], float]:

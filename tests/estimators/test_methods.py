@@ -27,7 +27,7 @@ from trueup.estimators import (
 )
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import confusion_counts, get_metric
-from trueup.posteriors import PointEstimate
+from trueup.posteriors import PointEstimate, wilson
 
 NAMES = ("accuracy", "precision", "recall", "false_alarm_rate", "f1")
 METRICS = [get_metric(name, [0, 1]) for name in NAMES]
@@ -221,14 +221,19 @@ def test_labeler_middles(main_example):
 
 def test_majority():
     labels = Labels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 1, -1], [-1, -1, 1]]).with_gold({3: 0})
-    split = majority(labels, np.array([0, 1, 0, 0]), ties="split").counts
-    assert split.mean_counts.tolist() == [[2.5, 0.0], [0.5, 1.0]]
-    random = majority(labels, np.array([0, 1, 0, 0]), random_state=0).counts
-    assert random.mean_counts.sum() == 4
-    accuracy = split.estimate(METRICS[0])
-    assert accuracy.mean == pytest.approx((3.5 + 0.5) / 5)
-    assert 0 <= split.estimate(METRICS[4]).mean <= 1
-    assert split.joint(METRICS[0], METRICS[4]).names == ("accuracy", "f1")
+    counts = majority(labels, np.array([0, 1, 0, 0]), random_state=0).counts
+    assert counts.mean_counts.tolist() == [[2.5, 0.0], [0.5, 1.0]]
+    assert counts.estimate(METRICS[0]).mean == 3.5 / 4
+    assert counts.estimate(METRICS[4]).mean == 0.8
+    joint = counts.joint(METRICS[0], METRICS[4])
+    assert (joint.names, joint.means) == (("accuracy", "f1"), (3.5 / 4, 0.8))
+
+
+def test_majority_has_wilsons_interval():
+    labels = Labels.from_matrix(np.repeat([[0], [1]], 500, axis=0))
+    predictions = np.repeat([0, 1, 0], [500, 270, 230])
+    accuracy = majority(labels, predictions, random_state=0).counts.estimate(METRICS[0])
+    np.testing.assert_allclose(accuracy.interval(), wilson(770, 1000), atol=1e-6)
 
 
 def test_majority_covers_badly():
@@ -272,7 +277,6 @@ def test_bad_options(main_example):
         lambda: mmse(problem, algorithm="magic"),
         lambda: mmse(problem, start=[0.5, 0.5]),
         lambda: ideal(problem, truth=data.truth[:3]),
-        lambda: majority(data.labels, data.predictions, ties="never"),
         lambda: labeler_mean(data.labels, data.predictions[:5]),
         lambda: bayes(problem).counts.cell(2, 0),
         lambda: DrawnCounts(np.zeros((3, 2))),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors import jeffreys_estimate, wald, wilson
+from trueup.posteriors import wald, wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (480, 1000)])
@@ -21,7 +21,6 @@ def test_edges():
     assert wilson(0, 0) == (0.0, 1.0)
     assert np.isnan(wald(0, 0)).all()
     assert wald(0, 5) == (0.0, 0.0)
-    assert jeffreys_estimate(7, 9).mean == pytest.approx(7.5 / 10)
     for function in (wald, wilson):
         with pytest.raises(InvalidParameter, match="successes must not exceed n, got 5 of 4"):
             function(5, 4)

@@ -199,7 +199,7 @@ def run_demo(*, random_state: int = 0, progress: Callable[[str, float], None] | 
     )
     dirty = {}
     for name, predicted in predictions.items():
-        counts = majority(labels, predicted, ties="split", random_state=random_state).counts.mean_counts
+        counts = majority(labels, predicted, random_state=random_state).counts.mean_counts
         dirty[name] = float(np.trace(counts) / counts.sum())
     hidden = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
     return Demo(labels, effective_labelers(labels), evaluations, comparison, dirty, hidden)

@@ -16,6 +16,7 @@ __all__ = ["BootstrapEstimate", "ScoreEstimate"]
 
 _FAR = 37.0  # standard errors from which the normal tail has no digits left
 _REACH = np.linspace(-9.0, 9.0, 1153)  # standard errors around the value, closely spaced
+_CLOSER = np.outer([-1.0, 1.0], np.geomspace(1e-9, 1.0, 257)).ravel()  # shares of the bounds' distance around the value
 
 
 class ScoreEstimate(Estimate):
@@ -77,7 +78,8 @@ class ScoreEstimate(Estimate):
         reach = near + (sd if math.isfinite(sd) else 1.0) * _REACH
         points = [np.clip(reach, low, high), near]
         if math.isfinite(low) and math.isfinite(high):
-            points.append(np.linspace(low, high, 513))
+            # Where σ vanishes at the value itself (all successes of many), only ever closer points tell the interval.
+            points += [np.linspace(low, high, 513), np.clip(near + (high - low) * _CLOSER, low, high)]
         x = np.unique(np.concatenate(points))
         self._set(value=float(value), _x=x, _sd=np.maximum(np.asarray(deviation(x), dtype=float), 0.0), _se=sd)
 

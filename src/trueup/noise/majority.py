@@ -1,4 +1,7 @@
-"""Majority vote: the baseline everyone knows."""
+"""Majority vote: the baseline everyone knows.
+
+`majority_shares` decides for the whole library what the majority says, and `majority_codes` where one class is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,51 @@ from typing import Literal, Self
 
 import numpy as np
 
-from trueup._base.types import Floats
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, check_number
 from trueup.data.labels import Labels
 from trueup.noise.base import TableModel, from_table, normalise, vote_shares, with_gold
 
-__all__ = ["Majority"]
+__all__ = ["Majority", "majority_codes", "majority_shares", "share_evenly"]
+
+
+def share_evenly(scores: Floats, slack: float = 0.0) -> Floats:
+    """Each row shared evenly by its highest entries (up to `slack`); zeros where no entry is positive."""
+    first = (scores >= scores.max(axis=1, keepdims=True) - slack) & (scores > 0)
+    return np.asarray(first / np.maximum(first.sum(axis=1, keepdims=True), 1))
+
+
+def majority_shares(labels: Labels) -> Floats:
+    """The truth of each item if the majority of its votes is taken for it; shape (n_items, n_classes).
+
+    The class with most votes has the item. Classes that tie share it evenly, which is what drawing one of them gives on
+    average. Gold stands. An item without votes and gold has a row of zeros.
+
+    Examples
+    --------
+    >>> from trueup import Labels
+    >>> majority_shares(Labels.from_matrix([[0, 0, 1], [0, 1, -1]])).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+    """
+    return with_gold(share_evenly(labels.answer_counts[:, : labels.n_classes]), labels)
+
+
+def majority_codes(labels: Labels) -> Positions:
+    """The same where every item needs one class; -1 for an item without votes and gold.
+
+    Of tied classes it is the one with more votes on all items, then the first: neither a seed nor the order of items
+    matters.
+
+    Examples
+    --------
+    >>> from trueup import Labels
+    >>> majority_codes(Labels.from_matrix([[0, 1, -1], [1, 1, 0]])).tolist()
+    [1, 1]
+    """
+    shares = majority_shares(labels)
+    total = labels.answer_counts[:, : labels.n_classes].sum(axis=0)
+    codes = np.where(shares > 0, 1 + total, 0).argmax(axis=1)
+    return np.where(shares.any(axis=1), codes, -1)
 
 
 class Majority(TableModel):
@@ -59,7 +101,6 @@ class Majority(TableModel):
     def posterior(self, labels: Labels) -> Floats:
         """P(class | votes) of each item; shape (n_items, n_classes)."""
         self._check(labels)
-        shares = vote_shares(labels, self.smoothing)
         if self.kind == "soft":
-            return shares
-        return with_gold(normalise((shares >= shares.max(axis=1, keepdims=True) - 1e-12).astype(float)), labels)
+            return vote_shares(labels, self.smoothing)
+        return normalise(majority_shares(labels))

@@ -21,7 +21,6 @@ __all__ = [
     "ContinuousEstimate",
     "GridEstimate",
     "beta_estimate",
-    "jeffreys_estimate",
     "normal_estimate",
     "wald",
     "wilson",
@@ -319,15 +318,3 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
     low = 0.0 if successes == 0 else max(center - half, 0.0)
     high = 1.0 if successes == n else min(center + half, 1.0)
     return low, high
-
-
-def jeffreys_estimate(successes: float, n: float, *, name: str | None = None) -> ContinuousEstimate:
-    """The Beta(successes + ½, failures + ½) posterior of a share, under Jeffreys' prior (Brown et al. 2001).
-
-    Examples
-    --------
-    >>> jeffreys_estimate(80, 100, name="accuracy")
-    Estimate(accuracy: 0.797, 95% interval 0.718 to 0.873)
-    """
-    successes, n = _check_counts(successes, n)
-    return beta_estimate(successes + 0.5, n - successes + 0.5, name=name)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from trueup.estimators.published.practice import shared_counts
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.noise.majority import majority_codes, majority_shares
 from trueup.posteriors import Estimate
 from trueup.report.sentences import metric_label, text
 
@@ -22,7 +24,6 @@ __all__ = [
     "AnyMetric",
     "depends_on_positive",
     "finite",
-    "majority_codes",
     "majority_values",
     "metric_of",
     "system_data",
@@ -169,7 +170,6 @@ def _curves(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 AnyMetric = Metric | ScoreMetric | FunctionMetric
-Codes = npt.NDArray[np.int64]
 
 
 def finite(value: Any) -> float | None:
@@ -182,9 +182,9 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     """Each metric of an evaluation with the majority vote for the truth; None where it is undefined.
 
     Gold is taken for the truth where there is some. Of tied classes each has its part of an item in a confusion
-    matrix; metrics of scores and functions need one of them, which is drawn, always the same way.
+    matrix (`majority_shares`); metrics of scores and functions need one of them (`majority_codes`).
     """
-    counts = _majority_counts(labels, evaluation.problem.predictions)
+    counts = shared_counts(majority_shares(labels), evaluation.problem.predictions)
     found = {}
     for name in evaluation.metrics:
         metric = metric_of(evaluation, name)
@@ -195,15 +195,6 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     return found
 
 
-def majority_codes(labels: Labels) -> Codes:
-    """The class that most votes name, gold where it is known, -1 for none; ties are drawn, always the same way."""
-    votes = labels.answer_counts[:, : labels.n_classes]
-    order = np.random.default_rng(0).random(votes.shape)
-    codes = np.where(votes == votes.max(axis=1, keepdims=True), order, -1.0).argmax(axis=1)
-    codes = np.where(votes.max(axis=1) > 0, codes, -1)
-    return np.where(labels.gold_codes >= 0, labels.gold_codes, codes).astype(np.int64)
-
-
 def metric_of(evaluation: Evaluation, name: str) -> AnyMetric:
     """The metric behind a name of an evaluation."""
     if name in evaluation.functions:
@@ -212,20 +203,6 @@ def metric_of(evaluation: Evaluation, name: str) -> AnyMetric:
     if of_scores is not None:
         return of_scores
     return as_metric(name, evaluation.classes.tolist(), positive=evaluation.classes[evaluation.positive])
-
-
-def _majority_counts(labels: Labels, predictions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Confusion counts with the majority vote as the truth, ties in equal parts; `majority` without its bootstrap."""
-    votes = labels.answer_counts[:, : labels.n_classes]
-    first = (votes == votes.max(axis=1, keepdims=True)) & (votes > 0)
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    first[known] = False
-    first[known, labels.gold_codes[known]] = True
-    share = first / np.maximum(first.sum(axis=1, keepdims=True), 1)
-    given = np.flatnonzero(predictions >= 0)
-    counts = np.zeros((labels.n_classes, labels.n_classes))
-    np.add.at(counts, predictions[given], share[given])
-    return counts.T
 
 
 def _dirty_output(evaluation: Evaluation, labels: Labels, metric: ScoreMetric | FunctionMetric) -> float | None:

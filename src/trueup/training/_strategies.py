@@ -17,6 +17,7 @@ from trueup.estimators.published.tars2018 import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel, from_table, normalise, with_gold
+from trueup.noise.majority import majority_codes
 from trueup.training._votes import TrainingVotes, take
 from trueup.training._voting import fit_labeler_models
 from trueup.training.objectives import soft_logistic
@@ -97,17 +98,11 @@ def _replication(task: Task) -> Trained:
 
 
 def _majority(task: Task) -> Trained:
-    codes = majority_codes(task.votes)[task.items]
+    labels = task.votes.labels
+    codes = majority_codes(labels)
+    commonest = int(labels.answer_counts[:, : labels.n_classes].sum(axis=0).argmax())
+    codes = np.where(codes >= 0, codes, commonest)[task.items]  # an item without votes ties between all classes
     return Trained(task.fitted(codes, hard_copies(codes)))
-
-
-def majority_codes(votes: TrainingVotes) -> Positions:
-    """The class with most votes; of tied ones the commoner in all votes, so that no order matters; gold as it is."""
-    labels = votes.labels
-    counts = labels.answer_counts[:, : labels.n_classes].astype(float)
-    total = counts.sum(axis=0)
-    codes = np.asarray((counts + total / (total.sum() + 1) / 2).argmax(axis=1))
-    return np.where(labels.gold_codes >= 0, labels.gold_codes, codes)
 
 
 def _voting(task: Task) -> Trained:

@@ -9,18 +9,20 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
 from trueup.data.labels import Labels
 from trueup.estimators.problem import Solution
-from trueup.estimators.published.practice import majority
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.estimators.published.practice import taken_for_true
+from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import NoiseModel
+from trueup.noise.majority import share_evenly
 
-__all__ = ["dirty", "likeliest_codes", "mislabeled", "noise_removal", "taken_for_true"]
+__all__ = ["dirty", "mislabeled", "noise_removal"]
 
 Filter = Literal["majority", "consensus"]
 _FILTERS: tuple[Filter, ...] = ("majority", "consensus")
+_ROUNDING = 1e-9  # probabilities that differ by less are equal
 
 
 def noise_removal(
@@ -77,16 +79,17 @@ def noise_removal(
     if features is None:
         raise InvalidParameter('method="noise-removal" needs features=X, one row for each of labels.items, got none')
     rng = as_generator(random_state)
-    codes = likeliest_codes(labels, noise)
     table = _checked(features, labels.n_items)
-    judged = codes >= 0
+    shares = _likeliest_shares(labels, noise)
+    labeled = shares.any(axis=1)
+    codes = shares[labeled].argmax(axis=1)  # a filter needs one class: of equally probable ones the first
     suspect = np.zeros(labels.n_items, dtype=bool)
-    suspect[judged] = mislabeled(
-        table[judged], codes[judged], classifiers=classifiers, filter=filter, n_folds=n_folds, random_state=rng
+    suspect[labeled] = mislabeled(
+        table[labeled], codes, classifiers=classifiers, filter=filter, n_folds=n_folds, random_state=rng
     )
     suspect &= labels.gold_codes < 0
-    solution = taken_for_true(np.where(suspect, -1, codes), predictions, labels.n_classes, random_state=rng)
-    dropped = f"{int(suspect.sum())} of {int(judged.sum())} items were left out because they look mislabeled"
+    solution = taken_for_true(np.where(suspect[:, None], 0.0, shares), predictions, random_state=rng)
+    dropped = f"{int(suspect.sum())} of {int(labeled.sum())} items were left out because they look mislabeled"
     return replace(solution, notes=(dropped, *solution.notes))
 
 
@@ -224,32 +227,10 @@ def dirty(
     >>> dirty(labels, np.array([0, 1, 0, 1]), noise=noise, random_state=0).counts.mean_counts.tolist()
     [[1.0, 0.0], [1.0, 2.0]]
     """
-    return taken_for_true(likeliest_codes(labels, noise), predictions, labels.n_classes, random_state=random_state)
+    return taken_for_true(_likeliest_shares(labels, noise), predictions, random_state=random_state)
 
 
-def likeliest_codes(labels: Labels, noise: NoiseModel) -> Codes:
-    """The most probable class of each item, the first of equally probable ones; -1 for an item without votes."""
+def _likeliest_shares(labels: Labels, noise: NoiseModel) -> Floats:
+    """The most probable class of each item, equally probable ones in equal parts; zeros for an item without votes."""
     known = (labels.votes_per_item > 0) | (labels.gold_codes >= 0)
-    return np.where(known, np.argmax(noise.posterior(labels), axis=1), -1)
-
-
-def taken_for_true(
-    truths: Codes, predictions: npt.ArrayLike, n_classes: int, *, random_state: RandomState = None
-) -> Solution:
-    """Codes (-1: left out) counted as the truth, with the interval that is usually reported.
-
-    Parameters
-    ----------
-    truths, predictions : integer arrays of shape (n_items,)
-    n_classes : int
-    random_state : int, Generator or None
-    """
-    codes = np.asarray(predictions)
-    if codes.shape != truths.shape:
-        raise InvalidPredictions(f"predictions must be {len(truths)} codes, one for each item, got shape {codes.shape}")
-    counted = (truths >= 0) & (codes >= 0)
-    if not counted.any():
-        raise InvalidLabels("no item has both a label and a prediction, got nothing to compare; check the items' names")
-    # A label that is taken for true is the majority of one vote.
-    single = Labels.from_matrix(truths[counted][:, None], classes=range(n_classes))
-    return majority(single, codes[counted], random_state=random_state)
+    return np.where(known[:, None], share_evenly(noise.posterior(labels), _ROUNDING), 0.0)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
+from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, JointPoint, frozen, no_spread, point_estimate
 from trueup.estimators.exact_binary import as_confusion, columns, draw_positives, tilts
 from trueup.estimators.exact_multiclass import draw_categories, draw_confusion, truth_sampler
@@ -19,7 +21,8 @@ from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.estimators.published.su2024 import likeliest_labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, confusion_counts
-from trueup.posteriors import DiscreteEstimate, Estimate, PointEstimate, jeffreys_estimate
+from trueup.noise.majority import majority_shares
+from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate, PointEstimate
 
 __all__ = [
     "LabelerCounts",
@@ -34,8 +37,6 @@ __all__ = [
 ]
 
 Center = Literal["mean", "median"]
-Ties = Literal["random", "split"]
-_TIES: tuple[Ties, ...] = ("random", "split")
 _BOOTSTRAP = 4000
 _MEDIAN_STEPS = 1000
 
@@ -190,11 +191,11 @@ def _middle_labeler(labels: Labels, predictions: npt.ArrayLike, center: Center) 
 
 
 class MajorityCounts(DrawnCounts):
-    """Counts of majority labels, with the intervals of today's practice.
+    """Counts of labels that are taken for true, with the intervals of today's practice.
 
-    Shares (accuracy, precision, recall, …) get the Beta posterior of a share of independent trials; other metrics a
-    bootstrap of the items. Both say how much a new sample of items would differ, and nothing of the labels being
-    wrong: they cover badly.
+    A metric is that of the counts. Shares (accuracy, precision, recall, …) get Wilson's interval of a share of
+    independent trials (`ScoreEstimate`), other metrics a bootstrap of the items. Both say how much a new sample of
+    items would differ, and nothing of the labels being wrong: they cover badly.
     """
 
     def __init__(self, counts: Floats, draws: Floats) -> None:
@@ -207,23 +208,27 @@ class MajorityCounts(DrawnCounts):
         return self.counts
 
     def estimate(self, metric: Metric) -> Estimate:
-        """The Beta posterior of a share, or a bootstrap."""
+        """The metric of the counts, with Wilson's interval or that of a bootstrap."""
+        value = float(metric(self.counts))
+        if math.isnan(value):
+            return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
         ratio = linear_ratio(metric, self.n_classes)
         if ratio is None or not all(np.isin(part, (0, 1)).all() for part in ratio) or (ratio[0] > ratio[1]).any():
-            return super().estimate(metric)
-        successes, trials = (float((part * self.counts).sum()) for part in ratio)
-        if trials <= 0:
-            return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
-        return jeffreys_estimate(min(successes, trials), trials, name=metric.name)
+            return BootstrapEstimate(value, metric(self.draws), bounds=metric.bounds, name=metric.name)
+        trials = float((ratio[1] * self.counts).sum())
+        return ScoreEstimate(value, lambda x: np.sqrt(x * (1 - x) / trials), name=metric.name)
+
+    def joint(self, a: Metric, b: Metric) -> JointEstimate:
+        """The joint distribution of two metrics by the bootstrap, around their values."""
+        return replace(super().joint(a, b), means=(float(a(self.counts)), float(b(self.counts))))
 
 
-def majority(
-    labels: Labels, predictions: npt.ArrayLike, *, ties: Ties = "random", random_state: RandomState = None
-) -> Solution:
+def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:
     """Majority labels as the truth, with the interval that is usually reported.
 
-    **It covers badly.** Where three labelers of accuracy 0.75 vote, the majority is wrong on one item in six, and no
-    number of items makes that go away.
+    Classes with equally many votes share the item evenly (`trueup.noise.majority.majority_shares`). **The interval
+    covers badly.** Where three labelers of accuracy 0.75 vote, the majority is wrong on one item in six, and no number
+    of items makes that go away.
 
     Parameters
     ----------
@@ -231,39 +236,48 @@ def majority(
         Items without votes are left out; gold counts as the truth.
     predictions : integer array of shape (n_items,)
         Codes in the order of ``labels.items``, -1 for none.
-    ties : {"random", "split"}
-        Draw one of the classes with most votes, or count the item for each in equal parts.
     random_state : int, Generator or None
-        For ties and for the bootstrap.
+        For the bootstrap of metrics that are no share.
 
     Returns
     -------
     Solution
         With `MajorityCounts`.
     """
-    codes = _checked(labels, predictions)
-    how = check_choice(ties, _TIES, name="ties")
-    rng = as_generator(random_state)
-    votes = labels.answer_counts[:, : labels.n_classes]
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    first = (votes == votes.max(axis=1, keepdims=True)) & (votes > 0)
-    first[known] = False
-    first[known, labels.gold_codes[known]] = True
-    share = first / np.maximum(first.sum(axis=1, keepdims=True), 1)
-    counted = (codes >= 0) & first.any(axis=1)
-    if not counted.any():
-        raise InvalidLabels("no item has both votes and a prediction, got nothing to compare")
-    share, codes = share[counted], codes[counted]
-    if how == "random":
-        order = rng.random(share.shape) * (share > 0)
-        share = np.eye(labels.n_classes)[order.argmax(axis=1)]
-    counts = np.stack([np.bincount(codes, share[:, y], labels.n_classes) for y in range(labels.n_classes)])
-    n = len(codes)
-    draws = rng.multinomial(n, counts.ravel() / counts.sum(), size=_BOOTSTRAP).reshape(-1, *counts.shape)
+    return taken_for_true(majority_shares(labels), _checked(labels, predictions), random_state=random_state)
+
+
+def taken_for_true(shares: Floats, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:
+    """Labels counted as the truth, with the interval that is usually reported.
+
+    Parameters
+    ----------
+    shares : array of shape (n_items, n_classes)
+        How much of each item each class has; zeros for an item that is left out.
+    predictions : integer array of shape (n_items,)
+        -1 for none.
+    random_state : int, Generator or None
+        For the bootstrap.
+    """
+    codes = np.asarray(predictions)
+    if codes.shape != (len(shares),):
+        raise InvalidPredictions(f"predictions must be {len(shares)} codes, one for each item, got shape {codes.shape}")
+    counts = shared_counts(shares, codes)
+    if not counts.any():
+        raise InvalidLabels("no item has both a label and a prediction, got nothing to compare; check the items' names")
+    n = round(float(counts.sum()))  # an item that is shared adds up to one
+    draws = as_generator(random_state).multinomial(n, counts.ravel() / counts.sum(), size=_BOOTSTRAP)
     return Solution(
-        MajorityCounts(frozen(counts), frozen(draws)),
+        MajorityCounts(counts, draws.reshape(-1, *counts.shape)),
         notes=("the labels are taken for true: the interval covers badly",),
     )
+
+
+def shared_counts(shares: Floats, predictions: Codes) -> Floats:
+    """Confusion counts, rows the truth, of items that are shared between true classes; -1 predicts nothing."""
+    counted = predictions >= 0
+    codes, n_classes = predictions[counted], shares.shape[1]
+    return np.stack([np.bincount(codes, shares[counted, y], n_classes) for y in range(n_classes)])
 
 
 def no_predictions(
