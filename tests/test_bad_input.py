@@ -200,7 +200,7 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str, str, st
         InvalidPredictions,
         "must be classes of the labels",
         "of type number (e.g. 0) and these of type text (e.g. '0')",
-        "convert one of them, e.g. with int(…)",
+        "name them alike, in Python e.g. with int(…)",
     ),
     "predictions for an unknown item": (
         lambda d: Predictions.from_classes({1: "x", 2: "y", 3: "y"}).align(labels()),

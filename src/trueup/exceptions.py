@@ -3,8 +3,9 @@
 Every error says in one sentence what was wrong, what was got and what to do. All derive from `TrueupError`; each
 also derives from the builtin that a caller would catch without knowing trueup.
 
-A sentence names a parameter between ⟨ and ⟩, as in "pass ⟨missing=None⟩". Python callers read ``missing=None``; another
-door, such as the command line, spells it its own way with `Sentence.spelled`.
+A sentence names what differs from door to door between ⟨ and ⟩: a parameter, as in "pass ⟨missing=None⟩", a function,
+as in "add gold (⟨labels.with_gold⟩)", or a row, as in "⟨row 0⟩", which a file counts from 1. Python callers read
+``missing=None``; another door, such as the command line, spells it its own way with `Sentence.spelled`.
 """
 
 import re
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-_PARAMETER = re.compile(r"⟨(\w+)(?:=([^⟩]*))?⟩")
+_MARK = re.compile(r"⟨([\w.]+)(?:([= ])([^⟩]*))?⟩")
 
 
 class Sentence(str):
@@ -38,7 +39,7 @@ class Sentence(str):
     Parameters
     ----------
     marked : str
-        With parameters as ``⟨name⟩`` or ``⟨name=value⟩``.
+        With parameters as ``⟨name⟩`` or ``⟨name=value⟩``, and rows as ``⟨row 0⟩``.
 
     Examples
     --------
@@ -53,14 +54,14 @@ class Sentence(str):
 
     def __new__(cls, marked: str) -> Self:
         """The text as Python callers read it."""
-        plain = _PARAMETER.sub(lambda match: match[1] if match[2] is None else f"{match[1]}={match[2]}", marked)
+        plain = _MARK.sub(lambda match: match[0][1:-1], marked)
         sentence = super().__new__(cls, plain)
         sentence.marked = marked.marked if isinstance(marked, Sentence) else marked
         return sentence
 
     def spelled(self, spell: Callable[[str, str | None], str]) -> str:
         """The text with each parameter as ``spell(name, value)`` has it; `value` is None where none was named."""
-        return _PARAMETER.sub(lambda match: spell(match[1], match[2]), self.marked)
+        return _MARK.sub(lambda match: spell(match[1], match[3]), self.marked)
 
 
 class TrueupError(Exception):
@@ -105,7 +106,21 @@ class MissingExtra(TrueupError, ImportError):
 
 
 class TrueupWarning(UserWarning):
-    """Base class of all warnings."""
+    """Base class of all warnings.
+
+    Parameters
+    ----------
+    sentence : str
+        What was noticed and what to do, with parameters marked as in `Sentence`.
+    """
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(Sentence(sentence))
+
+    @property
+    def sentence(self) -> Sentence:
+        """What was said, with its parameters marked."""
+        return Sentence(self.args[0])
 
 
 class DataWarning(TrueupWarning):

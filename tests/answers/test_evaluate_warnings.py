@@ -132,7 +132,7 @@ CASES = {
     "scores alone": (
         lambda d: {"predictions": Predictions.from_scores(np.linspace(0, 1, 200), threshold=None)},
         InvalidPredictions,
-        "only scores were given",
+        "got scores only",
     ),
     "two systems": (
         lambda d: {"predictions": {"a": d.predictions, "b": d.predictions}},
@@ -154,8 +154,8 @@ CASES = {
         InvalidParameter,
         'target="population" needs method="bayes"',
     ),
-    "truth without ideal": (lambda d: {"truth": d.truth}, InvalidParameter, 'truth= goes with method="ideal"'),
-    "ideal without truth": (lambda d: {"method": "ideal"}, InvalidParameter, 'truth= goes with method="ideal"'),
+    "truth without ideal": (lambda d: {"truth": d.truth}, InvalidParameter, 'truth goes with method="ideal"'),
+    "ideal without truth": (lambda d: {"method": "ideal"}, InvalidParameter, 'truth goes with method="ideal"'),
     "short truth": (lambda d: {"method": "ideal", "truth": [0, 1]}, InvalidPredictions, "got 2 for 200 items"),
     "truth of half": (
         lambda d: {"method": "ideal", "truth": {i: int(d.truth[i]) for i in range(100)}},

@@ -99,6 +99,15 @@ def systems_csv(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def uneven_csv(tmp_path: Path) -> Path:
+    """Two systems; the good one has predicted the first half only."""
+    data = crowd()
+    rows = [(f"i{i}", "good", ("no", "yes")[p]) for i, p in enumerate(data["good"][:30])]
+    rows += [(f"i{i}", "bad", ("no", "yes")[p]) for i, p in enumerate(data["bad"])]
+    return write_csv(tmp_path / "uneven.csv", ("item", "system", "prediction"), rows)
+
+
+@pytest.fixture
 def truth_csv(tmp_path: Path) -> Path:
     """The truth of the first 20 items: item, label."""
     rows = [(f"i{i}", ("no", "yes")[y]) for i, y in enumerate(crowd()["truth"][:20])]

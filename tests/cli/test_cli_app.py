@@ -16,7 +16,6 @@ from trueup import __version__
 from trueup.cli import _app as _commands
 from trueup.cli import _console
 from trueup.cli import _console as _codes
-from trueup.cli._console import for_the_command_line
 
 
 def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):
@@ -197,8 +196,3 @@ def test_json_has_no_nan_and_only_text_as_keys(capsys):
     out = capsys.readouterr().out
     assert out.isascii()
     assert json.loads(out) == {"1": None, "a": [0, 1], "b": [3, True, None], "c": ["é"]}
-
-
-def test_advice_is_in_the_words_of_the_command_line():
-    assert for_the_command_line('pass unknown_class="ignore"') == "pass --unknown-class ignore"
-    assert for_the_command_line('use noise="subtypes" and vet') == "use --noise subtypes and vet"

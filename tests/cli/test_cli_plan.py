@@ -85,7 +85,7 @@ def test_a_plot(tmp_path, run_main):
         (("--half-width", "0.02", *RATES), "give the prices"),
         (("--half-width", "0.001", *PRICES, *RATES, "--max-items", "100", "--max-votes", "2"), "within reach"),
         (("--half-width", "2", *PRICES, *RATES), "--half-width"),
-        (("--budget", "500", *PRICES, *RATES, "--design", "prayer"), "designs"),
+        (("--budget", "500", *PRICES, *RATES, "--design", "prayer"), "--design must be"),
         (("--budget", "500", *PRICES, *RATES, "--level", "95"), "level"),
         (("missing.csv", "--budget", "500", *PRICES, "--error", "0.1"), "does not exist"),
         (("--budget", "500", *PRICES, *RATES, "--plot", "plan"), "picture"),

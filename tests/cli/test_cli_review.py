@@ -4,21 +4,12 @@ import json
 import shlex
 
 import pytest
-from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+from cli_helpers import QUICK, assert_one_sentence, write_csv
 
-from trueup.cli._console import chance, for_the_command_line, interval, level_words, number, percent
+from trueup.cli._console import chance, interval, level_words, number, percent
 from trueup.cli._options import PredictionOptions, VoteOptions, _methods
 from trueup.cli._reading import read_systems, read_votes
 from trueup.cli.compare import on_judged_items
-
-
-@pytest.fixture
-def uneven_csv(tmp_path):
-    """Two systems; the good one has predicted the first half only."""
-    data = crowd()
-    rows = [(f"i{i}", "good", ("no", "yes")[p]) for i, p in enumerate(data["good"][:30])]
-    rows += [(f"i{i}", "bad", ("no", "yes")[p]) for i, p in enumerate(data["bad"])]
-    return write_csv(tmp_path / "uneven.csv", ("item", "system", "prediction"), rows)
 
 
 @pytest.fixture
@@ -234,66 +225,6 @@ def test_every_json_has_its_head_and_findings(run_main, votes_csv, predictions_c
     assert found["vet", "status"]["seed"] == 3
     assert len(found["vet", "status"]["files"]["votes"]["sha256"]) == 64
     assert found["labelers", votes_csv]["files"]["votes"]["file"] == str(votes_csv)
-
-
-# Words --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("sentence", "words"),
-    [
-        ("got columns 'a'; name it with item=…", "name it with --item"),
-        (
-            "(first: row 0); declare what that means: missing=None for no vote, abstain=None for an abstention",
-            "--no-vote ''",
-        ),
-        ("missing=' ' for no vote, abstain=… for an abstention", "--no-vote ' ' for no vote, --abstain …"),
-        ("add gold with labels.with_gold, or pass known rates with trueup.noise.Confusion", "--gold"),
-        ("leave that labeler out with labels.without_labeler, or the", "by removing its rows from the votes, or the"),
-        ("they are kept, and without_labeler() leaves them out.", "remove their rows"),
-        ('raise n_draws, or pass items="own"', "raise --draws, or pass --items own"),
-        ("got only np.int64(1); pass classes=[…] with all that could be chosen", "got only 1; name all"),
-    ],
-    ids=["column", "empty label", "blank label", "gold", "copy", "few votes", "draws", "one class"],
-)
-def test_advice_is_about_options(sentence, words):
-    told = for_the_command_line(sentence)
-    assert words in told
-    for python in ("=…", "=None", "labels.", "trueup.", "()", "n_draws", "np.", "classes="):
-        assert python not in told
-
-
-def test_errors_of_files_use_the_words_of_the_command_line(run_main, votes_csv, predictions_csv, all_no_csv, tmp_path):
-    ran = run_main("evaluate", votes_csv, all_no_csv, "-m", "auc", *QUICK)
-    assert_one_sentence(ran)
-    assert "--score" in ran.err
-    assert "Predictions" not in ran.err
-    empty = tmp_path / "empty.csv"
-    empty.write_text("", encoding="utf-8")
-    ran = run_main("evaluate", votes_csv, empty)
-    assert_one_sentence(ran)
-    assert "a row for each item" in ran.err
-    ran = run_main("evaluate", votes_csv, predictions_csv, "--item", "image")
-    assert "--item" in ran.err
-
-
-def test_warnings_in_the_report_use_the_words_of_the_command_line(run_main, votes_csv, uneven_csv, tmp_path):
-    report = tmp_path / "r.md"
-    run_main("compare", votes_csv, uneven_csv, "--report", report, *QUICK)
-    page = report.read_text(encoding="utf-8")
-    assert "--items own" in page
-    assert 'items="own"' not in page
-
-
-@pytest.mark.parametrize("command", ["evaluate", "compare", "auc"])
-def test_no_overlap_does_not_advise_what_was_done(run_main, votes_csv, tmp_path, command):
-    rows = [(f"other{i}", name, "yes", 0.5) for i in range(5) for name in ("a", "b")]
-    path = write_csv(tmp_path / "p.csv", ("item", "system", "prediction", "score"), rows)
-    policies = ("--missing", "ignore", "--unknown", "ignore") if command == "evaluate" else ()
-    ran = run_main(command, votes_csv, path, *policies)
-    assert_one_sentence(ran)
-    assert "no item of the predictions of system 'a' has votes" in ran.err
-    assert "ignore" not in ran.err
 
 
 def test_a_policy_that_never_pays(run_main):

@@ -109,7 +109,7 @@ def test_an_interrupt_leaves_whole_files_only(tmp_path, run_main, monkeypatch):
     ("options", "sentence"),
     [
         ((), "see 'trueup simulate --list'"),
-        (("reality", "--out", "x"), "NAME must be one of"),
+        (("reality", "--out", "x"), "the simulator must be one of"),
         (("baseline",), "--out DIR"),
         (("baseline", "--out", "x", "--set", "n_itmes=5"), "n_items"),
         (("baseline", "--out", "x", "--set", "n_items"), "NAME=VALUE"),

@@ -103,7 +103,7 @@ class TestWhatUsersPass:
             (["bird", "cat", "dog"], "other classes: \\['bird'\\].*the classes of the labels are"),
             (
                 [0, 1, 1],
-                r"classes of the labels are of type text \(e.g. 'cat'\) and these of type number \(e.g. 0\): convert",
+                r"classes of the labels are of type text \(e.g. 'cat'\) and these of type number \(e.g. 0\)",
             ),
             ({1: "cat"}, r"items of the labels are of type text \(e.g. 'a'\) and these of type number \(e.g. 1\)"),
             ({"a": "cat", "b": "dog"}, r"got none for 1 of 3 items: \['c'\]"),

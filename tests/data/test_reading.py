@@ -258,7 +258,7 @@ class TestPredictions:
     def test_names_are_read_as_those_of_the_labels(self, tmp_path):
         text = Labels.from_frame({"item": ["1", "x", "1"], "labeler": [1, 1, 2], "label": ["0", "1", "?"]})
         path = write(tmp_path / "p.csv", "item,prediction\n1,0\n")
-        with pytest.raises(InvalidPredictions, match=r"convert one of them, e.g. with str"):
+        with pytest.raises(InvalidPredictions, match=r"name them alike, in Python e.g. with str"):
             tio.read_predictions(path).align(text, missing="ignore")
         aligned = tio.read_predictions(path, labels=text).align(text, missing="ignore")
         assert aligned.codes.tolist() == [[0, -1]]

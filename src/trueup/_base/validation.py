@@ -153,7 +153,7 @@ def kind_hint(got: object, known: Sequence[Any] | npt.NDArray[Any], *, what: str
     how = {"number": "int(…)", "text": "str(…)", "bool": "bool(…)"}.get(theirs, f"{theirs}(…)")
     return (
         f"; the {what} of the labels are of type {theirs} (e.g. {sample!r}) and these of type {mine} (e.g. {got!r}): "
-        f"convert one of them, e.g. with {how}"
+        f"name them alike, in Python e.g. with {how}"
     )
 
 

@@ -161,7 +161,7 @@ def _vetted_only(request: Request) -> Estimated:
     answers = weighted_answers(pool, request.progress)
     n = len(answers.positions)
     if n < 2:
-        raise InvalidParameter(f'estimator="vetted-only" needs some answers, got {n}; tell some first')
+        raise InvalidParameter(f'⟨estimator="vetted-only"⟩ needs some answers, got {n}; tell some first')
     notes = () if answers.by_chance else (_NO_WARRANT,)
     mine = _part(pool.aligned, answers.positions)
     if isinstance(pool.metric, Metric) and pool.categories is None:
@@ -276,7 +276,7 @@ def check_estimator(name: str, pool: Pool) -> None:
         return
     outputs = "no scores" if pool.aligned.scores is None else "scores"
     raise InvalidParameter(
-        f'estimator="learned" is for two classes and systems that give scores, got {pool.n_classes} classes and '
+        f'⟨estimator="learned"⟩ is for two classes and systems that give scores, got {pool.n_classes} classes and '
         f'{outputs}; use "rectified"'
     )
 
@@ -330,7 +330,7 @@ def check_design_based(name: str, pool: Pool) -> None:
     if not isinstance(pool.metric, Metric) or pool.categories is not None:
         got = "categories" if isinstance(pool.metric, Metric) else f"metric {pool.metric.name!r}"
         raise InvalidParameter(
-            f'estimator="{name}" is for metrics of the confusion counts of the whole pool, got {got}; use "rectified"'
+            f'⟨estimator="{name}"⟩ is for metrics of the confusion counts of the whole pool, got {got}; use "rectified"'
         )
 
 

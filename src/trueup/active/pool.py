@@ -117,7 +117,10 @@ def make_pool(
     aligned = prepared(aligned, measured, labels.n_classes, code)
     used = used_by(measured, aligned)
     if not given(aligned, used).all():
-        raise InvalidPredictions("every item of the pool needs a prediction; select the others with labels.select")
+        raise InvalidPredictions(
+            "every item of the pool needs a prediction, got none for some; predict them, or leave these items out of "
+            "the labels"
+        )
     check_outputs(aligned, measured)
     groups, group_names = _categories(categories, labels)
     _check_length(measured, labels, groups)

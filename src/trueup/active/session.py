@@ -21,7 +21,7 @@ from trueup.active.pool import State, category_code, category_list, make_pool
 from trueup.active.rectified import recalibration_of, used_by_metric
 from trueup.active.strategies import STRATEGIES, get_strategy
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import NoiseModel
 from trueup.posteriors import Estimate
 from trueup.sessions.batch import Asked, Batch, draw_in_turn, misranking, prob_order
@@ -257,7 +257,7 @@ class ActiveTest(LoggedSession):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences to read before trusting the estimate."""
-        return self._estimated().notes
+        return tuple(map(Sentence, self._estimated().notes))
 
     def history(self, *, every: int = 10) -> list[dict[str, float]]:
         """The estimate after each `every` answers: n, mean, low and high."""

@@ -107,7 +107,7 @@ def auc(
         return DrawnEstimate(judged.values[:, 0], bounds=(0.0, 1.0), name="auc")
     if labels.n_classes != 2:
         raise InvalidLabels(
-            f'the view {view!r} is for two classes, got {labels.n_classes}; use view="bayes", which averages over '
+            f'the view {view!r} is for two classes, got {labels.n_classes}; use ⟨view="bayes"⟩, which averages over '
             "classes"
         )
     aligned = as_predictions(scores, labels, of_scores=True, positive=positive).align(labels)

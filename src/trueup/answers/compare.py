@@ -29,7 +29,7 @@ from trueup.data.predictions import AlignedPredictions, are_in_votes, as_predict
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence, TrueupWarning
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
 from trueup.noise import NoiseModel
 
@@ -225,7 +225,7 @@ def judge(
         for k in np.flatnonzero(outside):
             found += _findings.copies(labels, judged.codes[k], name=f"System {judged.systems.tolist()[k]!r}")
     return JudgedSystems(
-        judged, measured, choice, values, truth, int(given(judged, used).any(axis=0).sum()), tuple(found)
+        judged, measured, choice, values, truth, int(given(judged, used).any(axis=0).sum()), tuple(map(Sentence, found))
     )
 
 
@@ -269,12 +269,12 @@ def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tup
     if not shared.any():
         raise InvalidPredictions(
             "the systems have no item in common, got predictions for different items; predict the same items, or pass "
-            'items="own"'
+            '⟨items="own"⟩'
         )
     lost = there.any(axis=0) & ~shared
     found.append(
         f"{int(lost.sum()):,} items lack the prediction of some system and were left out; {int(shared.sum()):,} are "
-        'judged. Pass items="own" to judge each system on all of its items.'
+        'judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
     )
     return aligned.on_items(shared), found
 

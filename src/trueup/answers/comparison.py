@@ -249,7 +249,9 @@ class Comparison(Mapping[Any, Estimate]):
     def disagreement(self, a: Any, b: Any) -> Disagreement:
         """Where two systems predict different classes, and who is right there."""
         if self.codes is None:
-            raise InvalidParameter("a disagreement needs hard classes, got scores only; pass threshold= to from_scores")
+            raise InvalidParameter(
+                "a disagreement needs hard classes, got scores only; name a ⟨threshold⟩, or predict classes"
+            )
         mine, other = self.codes[self._at(a)], self.codes[self._at(b)]
         both = (mine >= 0) & (other >= 0)
         at = np.flatnonzero(both & (mine != other))

@@ -107,9 +107,9 @@ def evaluate(
     if method in VOTE_METHODS:
         target = "population"
     elif target == "population" and method != "bayes":
-        raise InvalidParameter(f'target="population" needs method="bayes", got method={method!r}')
+        raise InvalidParameter(f'⟨target="population"⟩ needs ⟨method="bayes"⟩, got ⟨method={method!r}⟩')
     if (truth is not None) != (method == "ideal"):
-        raise InvalidParameter('truth= goes with method="ideal", and that method needs it')
+        raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it')
     rng = as_generator(random_state)
     aligned = as_predictions(predictions, labels).align(
         labels, missing=missing, unknown=unknown, unknown_class=unknown_class
@@ -174,7 +174,7 @@ def _hard_codes(aligned: AlignedPredictions) -> Any:
             f"evaluate takes one system, got {len(aligned.systems)}; pick one with predictions['name'], or use compare"
         )
     if aligned.codes is None:
-        raise InvalidPredictions("classes are needed but only scores were given; pass threshold= to from_scores")
+        raise InvalidPredictions("classes are needed, got scores only; name a ⟨threshold⟩, or predict classes")
     codes = aligned.codes[0]
     if not (codes >= 0).any():
         raise InvalidPredictions("no item has a prediction; check that predictions and labels name the same items")

@@ -220,7 +220,7 @@ class Evaluation(Mapping[str, Estimate]):
         """ROC or precision–recall curve with its uncertainty, from scores (two classes)."""
         check_choice(kind, ("roc", "pr"), name="kind")
         if self.scores is None:
-            raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
+            raise InvalidParameter("a curve needs scores, got classes only; give scores (⟨Predictions.from_scores⟩)")
         return performance_curve(
             self.problem, self.scores, kind=kind, n_thresholds=n_thresholds, positive=self.positive, level=self.level
         )

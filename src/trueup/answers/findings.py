@@ -9,7 +9,7 @@ import numpy as np
 from trueup._base.types import Codes
 from trueup.data.labels import Labels
 from trueup.estimators import Solution
-from trueup.exceptions import TrueupWarning
+from trueup.exceptions import Sentence, TrueupWarning
 from trueup.noise import DawidSkene, IndependenceCheck, check_independence, identifiability_problem
 
 __all__ = ["about_votes", "collect", "copies"]
@@ -32,7 +32,7 @@ def collect(
     found[at:at] = solution.notes
     found += copies(labels, codes)
     found += _degenerate(labels, solution)
-    return tuple(found), independence
+    return tuple(map(Sentence, found)), independence
 
 
 def about_votes(
@@ -45,7 +45,7 @@ def about_votes(
         # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
         problem = identifiability_problem(labels, extra_raters=1 if drawn else 0)
         if problem:
-            found.append(problem[0].upper() + problem[1:] + ".")
+            found.append(problem.marked[0].upper() + problem.marked[1:] + ".")
         elif labels.n_votes < 2 * labels.n_items:
             found.append(
                 f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
@@ -55,7 +55,7 @@ def about_votes(
         independence = _dependence(labels)
         if independence.dependent:
             found.append(independence.sentence)
-    return found, independence
+    return list(map(Sentence, found)), independence
 
 
 def _dependence(labels: Labels) -> IndependenceCheck:
@@ -82,10 +82,11 @@ def copies(labels: Labels, codes: Codes, *, name: str = "The classifier") -> lis
     if labels.n_labelers < 2 or not len(suspects):
         return []
     names = ", ".join(repr(name) for name in labels.labelers[suspects[:3]].tolist())
-    return [
+    copied = (
         f"{name} looks like a copy of labeler {names}: they agree on {agreement[suspects[0]]:.1%} of the items "
-        "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
-    ]
+        "both judged; leave that labeler out (⟨labels.without_labeler⟩), or the classifier grades itself."
+    )
+    return [Sentence(copied)]
 
 
 def _degenerate(labels: Labels, solution: Solution) -> list[str]:

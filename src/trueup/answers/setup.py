@@ -14,7 +14,7 @@ from trueup.data.labels import Labels
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import FunctionMetric, Metric, ScoreMetric, get_score_metric
 from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
 from trueup.noise import fit as fit_noise
@@ -66,9 +66,9 @@ class NoiseChoice:
         """What to say where a fitted model is taken as known."""
         if isinstance(self.model, str) or is_known(self.model):
             return None
-        return (
+        return Sentence(
             f"The noise model {type(self.model).__name__} was fitted and is taken as known: its uncertainty is not in "
-            'the intervals; use noise="subtypes" or "dawid-skene" to draw it too.'
+            'the intervals; use ⟨noise="subtypes"⟩ or ⟨noise="dawid-skene"⟩ to draw it too.'
         )
 
 
@@ -148,7 +148,7 @@ class ScoreEstimates:
         if metric is None:
             return False
         if self.noise is None:
-            raise InvalidParameter(f'{name!r} is a metric of scores and needs method="bayes"; or use trueup.auc')
+            raise InvalidParameter(f'{name!r} is a metric of scores and needs ⟨method="bayes"⟩, got another; use that')
         aligned = prepared(self.aligned, metric, self.labels.n_classes, self.positive)
         used_by(metric, aligned)
         check_outputs(aligned, metric)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
+from contextvars import ContextVar
+from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from trueup.exceptions import TrueupWarning
+from trueup.exceptions import Sentence, TrueupError, TrueupWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,7 @@ __all__ = [
     "as_json",
     "chance",
     "complain",
-    "for_the_command_line",
+    "in_our_words",
     "interval",
     "level_words",
     "note",
@@ -43,6 +43,7 @@ __all__ = [
     "progress_bar",
     "say",
     "shown",
+    "speaking",
 ]
 
 FINE = 0
@@ -69,7 +70,8 @@ def shown(value: object) -> str:
     >>> shown("a\nb"), shown("[red]"), shown(7), shown("\x1b[31m")
     ('a\\nb', '[red]', '7', '\\x1b[31m')
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+    text = in_our_words(value) if isinstance(value, str) else str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -184,7 +186,7 @@ def complain(text: str, *, kind: Literal["error", "finding", "warning"] = "error
     from rich.text import Text
 
     style = {"error": "bold red", "finding": "bold magenta", "warning": "yellow"}[kind]
-    _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(for_the_command_line(text))), soft_wrap=True)
+    _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(text)), soft_wrap=True)
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
@@ -230,9 +232,11 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [as_json(inner) for inner in value]
+    if isinstance(value, str):
+        return in_our_words(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    return value if value is None or isinstance(value, bool | int) else str(value)
 
 
 def print_json(data: Any) -> None:
@@ -299,7 +303,7 @@ def plain_warnings(*, everything: bool = False) -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if str(message) not in seen:
             seen.add(str(message))
-            complain(str(message), kind="warning")
+            complain(message.sentence if isinstance(message, TrueupWarning) else str(message), kind="warning")
 
     with warnings.catch_warnings():
         warnings.simplefilter("default" if everything else "ignore")
@@ -308,60 +312,53 @@ def plain_warnings(*, everything: bool = False) -> Iterator[None]:
         yield
 
 
-_VALUE = re.compile(r'\b(missing|unknown|unknown_class|noise|duplicates|method|target|view|items)="([\w-]+)"')
-_COLUMN = re.compile(r"name it with (item|labeler|label|prediction|score|system|truth)=…")
-_NUMPY = re.compile(r"\bnp\.(?:int|float)\d+\(([^()]*)\)")
-_FIRST_ROW = re.compile(r"\(first: row (\d+)\)")
-# Longer phrases first: a short one may be a part of them.
-_PHRASES = {
-    "declare what that means: missing=None for no vote, abstain=None for an abstention": (
-        "declare what that means: --no-vote '' for no vote, --abstain '' for an abstention"
-    ),
-    "pass missing=None": "pass --no-vote ''",
-    "abstain=… for an abstention": "--abstain … for an abstention",
-    "file_format=…": "--format, which is for standard input",
-    "system=…": "--system",
-    "pass classes=[…] with all that could be chosen": "name all that could be chosen with --class, once for each",
-    "read the votes with classes=[…]": "name all classes with --class",
-    "predict them, select the others with labels.select, or pass": "predict them, or pass",
-    ": convert one of them, e.g. with int(…)": ": write them alike in both files",
-    "pass Predictions.from_scores, arrays of scores, or class probabilities": (
-        "add a column of scores (--score), or of the probability of each class (--probability)"
-    ),
-    "pass positive= to compare or Predictions.from_scores, or class probabilities": (
-        "pass --positive, or a column with the probability of each class (--probability)"
-    ),
-    "pass positive= to compare or Predictions.from_scores": "pass --positive",
-    "pass Predictions.from_scores": "add a column of scores (--score)",
-    "pass threshold= to from_scores": "add a column of predictions",
-    "they are kept, and without_labeler() leaves them out": "they are kept; remove their rows to leave them out",
-    "with labels.without_labeler": "by removing its rows from the votes",
-    ", add gold with labels.with_gold, or pass known rates with trueup.noise.Confusion": ", or add gold with --gold",
-    ", or pass known rates with trueup.noise.Confusion": "",
-    ", pass known rates with trueup.noise.Confusion": "",
-    "with labels.with_gold": "with --gold",
+# The option of the running command for each parameter of the library, and how to do here what a function does there.
+_OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options", default=MappingProxyType({}))
+_IN_PLACE_OF = {
     "labels.with_gold": "--gold",
-    "pass n_draws": "pass --draws",
-    "raise n_draws": "raise --draws",
+    "labels.without_labeler": "remove their rows from the votes",
+    "Predictions.from_scores": "a column of them, see --score",
+    "Predictions.from_probabilities": "a column for each class, see --probability",
+    "rates.error_bounds": "trueup rates bounds",
 }
 
 
-def for_the_command_line(sentence: str) -> str:
-    """A sentence of the library with options in place of parameters.
+_OF_OTHER_COMMANDS = {"noise": "--noise", "method": "--method"}
 
-    Rows are counted from 0 there; here from 1, as in a file without its header.
+
+@contextmanager
+def speaking(**options: str) -> Iterator[None]:
+    """Inside, sentences of the library name these options in place of its parameters; errors come out so.
 
     Examples
     --------
-    >>> for_the_command_line('predict them, or pass missing="ignore"')
-    'predict them, or pass --missing ignore'
-    >>> for_the_command_line("got 1 of 3 rows where it is (first: row 0); name it with label=…")
-    'got 1 of 3 rows where it is (first: row 1 after the header); name it with --label'
+    >>> with speaking(duplicates="--duplicates"):
+    ...     in_our_words(Sentence('⟨row 0⟩ is a repetition; pass ⟨duplicates="first"⟩'))
+    'row 1 after the header is a repetition; pass --duplicates first'
     """
-    for phrase, words in _PHRASES.items():
-        sentence = sentence.replace(phrase, words)
-    sentence = _COLUMN.sub(lambda match: f"name it with --{match[1]}", sentence)
-    sentence = _FIRST_ROW.sub(lambda match: f"(first: row {int(match[1]) + 1} after the header)", sentence)
-    sentence = _NUMPY.sub(r"\1", sentence)
-    sentence = re.sub(r"missing=('[^']*') for no vote", r"--no-vote \1 for no vote", sentence)
-    return _VALUE.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", sentence)
+    token = _OPTIONS.set({**_OPTIONS.get(), **options})
+    try:
+        yield
+    except TrueupError as error:
+        error.args = (in_our_words(error.sentence),)
+        raise
+    finally:
+        _OPTIONS.reset(token)
+
+
+def in_our_words(sentence: str) -> str:
+    """A sentence with options in place of the parameters that are marked in it."""
+    return sentence.spelled(_spell) if isinstance(sentence, Sentence) else sentence
+
+
+def _spell(name: str, value: str | None) -> str:
+    """What the command line has for a parameter; one that it lacks is said to be for Python."""
+    if name == "row":  # counted from 0 there, here from 1, as in a file without its header
+        return f"row {int(value or 0) + 1} after the header"
+    if name in _IN_PLACE_OF:
+        return _IN_PLACE_OF[name]
+    option = _OPTIONS.get().get(name) or _OF_OTHER_COMMANDS.get(name)
+    if option is None:
+        return f"{name if value is None else f'{name}={value}'} in Python"
+    typed = "''" if value == "None" else (value or "").strip("[]\"'…")
+    return option if typed in ("", "True") else f"{option} {typed}"

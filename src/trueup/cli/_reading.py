@@ -9,6 +9,9 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+import typer
+
+from trueup.cli._console import speaking
 from trueup.cli._options import PredictionOptions, VoteOptions
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
@@ -69,18 +72,20 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             file_format=_format_of(path, how.file_format),
         )
 
-    labels = _read_with_classes(read, how.class_names, again=path != STANDARD_INPUT)
+    with speaking(missing="--no-vote"):
+        labels = _read_with_classes(read, how.class_names, again=path != STANDARD_INPUT)
     if how.gold is None:
         return labels
-    truths = read_gold(
-        how.gold,
-        item=how.item,
-        label=how.gold_column or how.label,
-        missing=[None, *how.no_vote],
-        labels=labels,
-        file_format=_format_of(how.gold, how.file_format),
-    )
-    return labels.with_gold(truths)
+    with speaking(missing="--no-vote", label="--gold-column"):
+        truths = read_gold(
+            how.gold,
+            item=how.item,
+            label=how.gold_column or how.label,
+            missing=[None, *how.no_vote],
+            labels=labels,
+            file_format=_format_of(how.gold, how.file_format),
+        )
+        return labels.with_gold(truths)
 
 
 def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], names: list[str], *, again: bool) -> Labels:
@@ -283,17 +288,48 @@ def unbundled(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
 
+    options = options_by_parameter(parameters)
+
     @functools.wraps(function)
     def call(**given: Any) -> None:
         for name, bundle in bundles.items():
             given[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
-        function(**given)
+        with speaking(**options):
+            function(**given)
 
     # typer reads the signature or the annotations, by its version; it must not look at the function inside.
     del call.__wrapped__
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+# Parameters of the library whose options are named otherwise here: by the parameter of the command.
+_NAMED_HERE = {
+    "classes": "class_names",
+    "designs": "design",
+    "metrics": "metric",
+    "n_classes": "classes",
+    "n_draws": "draws",
+    "n_warmup": "warmup",
+    "random_state": "seed",
+}
+
+
+def options_by_parameter(parameters: Sequence[inspect.Parameter]) -> dict[str, str]:
+    """The option of each parameter of a command, and of the library's parameters behind them."""
+    options = {}
+    for parameter in parameters:
+        for about in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(about, typer.models.OptionInfo):
+                # typer keeps the first name of an annotated option where its default would be.
+                names = (about.default, *(about.param_decls or ()))
+                written = [name for name in names if isinstance(name, str) and name.startswith("-")]
+                longest = max(written, key=len, default=f"--{parameter.name.replace('_', '-')}")
+                options[parameter.name] = longest.split("/")[0]
+            elif isinstance(about, typer.models.ArgumentInfo):
+                options[parameter.name] = str(about.metavar or parameter.name.upper())
+    return options | {there: options[here] for there, here in _NAMED_HERE.items() if here in options}
 
 
 def _parameter(field: Field[Any], annotation: Any) -> inspect.Parameter:

@@ -68,10 +68,7 @@ class Vetting:
     def tell(self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool) -> int:
         """Take answers; returns how many are new."""
         before = self.test.n_vetted
-        try:
-            self.test.tell(answers, who=who, correct=correct)
-        except InvalidParameter as error:
-            raise InvalidParameter(str(error).replace("pass correct=True", "use --correct")) from error
+        self.test.tell(answers, who=who, correct=correct)
         return self.test.n_vetted - before
 
     def waiting(self) -> list[tuple[Hashable, str]]:

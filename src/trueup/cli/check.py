@@ -47,7 +47,7 @@ def check(
 ) -> None:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
     from trueup.cli._app import BAD_INPUT, fail_on
-    from trueup.cli._console import complain, for_the_command_line, print_json
+    from trueup.cli._console import complain, print_json
     from trueup.cli._reading import about_files, check_one_stdin, read_systems, read_votes
     from trueup.cli._reporting import json_head
 
@@ -64,7 +64,7 @@ def check(
         problems = problems_with(found, labels, fit.policies)
     about = about_dependence(labels) if dependence or fail_if_dependent else None
     findings = [about["independence"]["sentence"]] if fail_if_dependent and about and _dependent(about) else []
-    notes = [for_the_command_line(sentence) for sentence in labels.notes()]
+    notes = labels.notes()
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold)
         print_json(
@@ -98,7 +98,7 @@ def _show(
     about: dict[str, Any] | None,
     notes: list[str],
 ) -> None:
-    from trueup.cli._console import for_the_command_line, percent, print_table, say, shown
+    from trueup.cli._console import percent, print_table, say, shown
 
     per_item, per_labeler = counts["votes_per_item"], counts["votes_per_labeler"]
     rows: list[tuple[str, str]] = [
@@ -128,11 +128,11 @@ def _show(
         keys = ("system", "gives", "rows", "items", "missing", "unknown_items", "unknown_classes")
         print_table(columns, [[shown(one[key]) for key in keys] for one in systems])
     for sentence in notes:
-        say(f"- {sentence}")
+        say(f"- {shown(sentence)}")
     if about is not None:
         for part in (about["independence"], about["effective_labelers"]):
             if part is not None:
-                say(f"- {for_the_command_line(part['sentence'])}")
+                say(f"- {shown(part['sentence'])}")
 
 
 _MOST_CLASSES = 20
@@ -185,7 +185,7 @@ def _about(system: System, labels: Labels) -> dict[str, Any]:
 
 def problems_with(predictions: Predictions, labels: Labels, policies: Mapping[str, Any]) -> list[str]:
     """A sentence for each reason why an evaluation would refuse the files."""
-    found = []
+    found: list[str] = []
     ignoring: dict[str, Any] = dict.fromkeys(policies, "ignore")
     for name in predictions.systems.tolist():
         one = predictions[name]
@@ -194,7 +194,7 @@ def problems_with(predictions: Predictions, labels: Labels, policies: Mapping[st
             try:
                 one.align(labels, **{**ignoring, policy: value})
             except InvalidPredictions as error:
-                found.append(str(error))
+                found.append(error.sentence)
     return list(dict.fromkeys(found))
 
 

@@ -104,7 +104,7 @@ def compare(
     """Which of several systems is better, and how sure is that?"""
     from trueup.answers.compare import compare as judge_all
     from trueup.cli._app import command_line, fail_on, options_said
-    from trueup.cli._console import for_the_command_line, print_json, progress_bar
+    from trueup.cli._console import in_our_words, print_json, progress_bar
     from trueup.cli._reading import about_files, check_one_stdin, check_overlap, class_named, read_systems, read_votes
     from trueup.cli._reporting import check_report_path, json_head
     from trueup.cli.evaluate import dependence, warn_once
@@ -133,7 +133,7 @@ def compare(
             **common,
             **sampler.given,
         )
-    found = replace(found, warnings=tuple(map(for_the_command_line, found.warnings)))
+    found = replace(found, warnings=tuple(map(in_our_words, found.warnings)))
     findings = findings_about(found, better=better, worse=worse)
     if fail_if_dependent:
         check = dependence(labels)

@@ -15,6 +15,7 @@ from trueup.answers.comparison import Comparison
 from trueup.answers.evaluate import evaluate
 from trueup.answers.evaluation import Evaluation
 from trueup.cli._options import AsJson, Seed
+from trueup.cli._reading import unbundled
 from trueup.data.labels import Labels
 from trueup.estimators import majority
 from trueup.noise import EffectiveLabelers, effective_labelers
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Demo", "crowd_on_digits", "demo", "run_demo"]
 
 
+@unbundled
 def demo(
     report: Annotated[
         str, typer.Option("--report", metavar="PATH", help="Where to write the report: .html, .md or .json.")

@@ -10,7 +10,7 @@ import typer
 
 from trueup.cli._console import (
     complain,
-    for_the_command_line,
+    in_our_words,
     interval,
     level_words,
     number,
@@ -243,7 +243,7 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
         with progress_bar(what) as hear:
             one = evaluate(predictions[name], labels, progress=hear, **settings)
         # Everything that a command prints or writes gives advice in the words of the command line.
-        found[str(name)] = replace(one, warnings=tuple(map(for_the_command_line, one.warnings)))
+        found[str(name)] = replace(one, warnings=tuple(map(in_our_words, one.warnings)))
     return found
 
 

@@ -11,7 +11,7 @@ from trueup.cli._app import fail_on
 from trueup.cli._console import (
     chance,
     complain,
-    for_the_command_line,
+    in_our_words,
     interval,
     level_words,
     number,
@@ -110,9 +110,7 @@ def labelers(
         save_plot(ranking.plot(), picture)
     dependent = independence is not None and independence.dependent
     findings = (
-        [for_the_command_line(independence.sentence)]
-        if fail_if_dependent and independence is not None and dependent
-        else []
+        [in_our_words(independence.sentence)] if fail_if_dependent and independence is not None and dependent else []
     )
     if fail_if_spam is not None and spam_share > fail_if_spam:
         findings.append(
@@ -132,7 +130,7 @@ def labelers(
                 "effective": None if effective is None else vars(effective),
                 "independence": None if independence is None else _independence(independence),
                 "spam_vote_share": spam_share,
-                "warnings": [for_the_command_line(sentence) for sentence in warnings],
+                "warnings": [in_our_words(sentence) for sentence in warnings],
                 "findings": findings,
             }
         )
@@ -173,7 +171,7 @@ def _print(
     if effective is not None:
         say(effective.sentence)
     if independence is not None:
-        say(for_the_command_line(independence.sentence))
+        say(in_our_words(independence.sentence))
         if independence.dependent and noise != "subtypes":
             say(
                 "What to do: run this again with --noise subtypes, and let an expert look at some items with "
@@ -181,7 +179,7 @@ def _print(
             )
     for sentence in warnings:
         if independence is None or sentence != independence.sentence:
-            complain(for_the_command_line(sentence), kind="warning")
+            complain(in_our_words(sentence), kind="warning")
 
 
 def _record(row: RankedLabeler, level: float) -> dict[str, Any]:

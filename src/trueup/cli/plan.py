@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup.cli._app import fail_on
-from trueup.cli._console import level_words, note, number, print_json, print_table, say
+from trueup.cli._console import in_our_words, level_words, note, number, print_json, print_table, say
 from trueup.cli._options import AsJson, Level, OptionalPredictionsFile, PredictionOptions, VoteOptions
 from trueup.cli._reading import unbundled
 from trueup.cli._tables import Plot
@@ -236,7 +236,7 @@ def _print(found: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
         f"{found.budget:,.6g}."
     )
     for sentence in found.notes:
-        say("! " + sentence.replace('designs=["both"]', "--design both"))
+        say(f"! {in_our_words(sentence)}")
     best = {d.kind: d for d in reversed(found.alternatives)}
     _table("The best of each kind at this budget", sorted(best.values(), key=lambda d: d.half_width))
     others = found.frontier.best()

@@ -10,6 +10,7 @@ import typer
 from trueup.cli._app import fail_on
 from trueup.cli._console import interval, level_words, number, print_json, print_table, say
 from trueup.cli._options import AsJson, Level, Seed
+from trueup.cli._reading import unbundled
 from trueup.cli._tables import parse_matrix, parse_rate
 from trueup.exceptions import InvalidParameter
 
@@ -47,6 +48,7 @@ Combine = Annotated[
 
 
 @app.command("true-error")
+@unbundled
 def true_error(
     *,
     apparent: Apparent,
@@ -115,6 +117,7 @@ def true_error(
 
 
 @app.command("apparent-error")
+@unbundled
 def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as_json: AsJson = False) -> None:
     """How often labels and a classifier of a known error will differ, if both err independently."""
     from trueup import rates
@@ -125,6 +128,7 @@ def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classe
 
 
 @app.command()
+@unbundled
 def bounds(
     *,
     apparent: Apparent,
@@ -148,6 +152,7 @@ def bounds(
 
 
 @app.command("break-even")
+@unbundled
 def break_even(
     *,
     labeler: Annotated[str, typer.Option("--labeler", metavar="RATE", help="The labelers' precision and recall.")],
@@ -182,6 +187,7 @@ def break_even(
 
 
 @app.command()
+@unbundled
 def confusion(
     *,
     joint: Annotated[
@@ -241,6 +247,7 @@ def confusion(
 
 
 @app.command()
+@unbundled
 def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as_json: AsJson = False) -> None:
     """How many noisy labels tell as much about the error rate as a perfect one."""
     from trueup import rates
@@ -252,6 +259,7 @@ def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as
 
 
 @app.command()
+@unbundled
 def policy(
     *,
     error: TrueRate,

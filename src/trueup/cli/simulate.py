@@ -11,6 +11,7 @@ import typer
 from trueup.cli._console import as_json as plain
 from trueup.cli._console import note, print_json, print_table, say
 from trueup.cli._options import AsJson, Seed
+from trueup.cli._reading import unbundled
 from trueup.cli._tables import csv_text, parse_pairs
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -35,6 +36,7 @@ def _names() -> list[str]:
     return list(SIMULATORS)
 
 
+@unbundled
 def simulate(
     *,
     name: Annotated[
@@ -91,7 +93,9 @@ def _simulator(name: str) -> Any:
     from trueup import simulate as simulators
     from trueup._base.validation import check_choice
 
-    return getattr(simulators, check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="NAME").replace("-", "_"))
+    return getattr(
+        simulators, check_choice(name.replace("_", "-"), tuple(SIMULATORS), name="the simulator").replace("-", "_")
+    )
 
 
 def _parameters(name: str) -> dict[str, Any]:

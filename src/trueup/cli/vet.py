@@ -13,7 +13,7 @@ from trueup.cli._app import fail_on
 from trueup.cli._console import (
     chance,
     complain,
-    for_the_command_line,
+    in_our_words,
     interval,
     level_words,
     note,
@@ -206,6 +206,7 @@ def _print_asked(
 
 
 @app.command()
+@unbundled
 def tell(
     *,
     session: SessionPath,
@@ -246,6 +247,7 @@ def tell(
 
 
 @app.command()
+@unbundled
 def skip(
     *,
     session: SessionPath,
@@ -267,6 +269,7 @@ def skip(
 
 
 @app.command()
+@unbundled
 def status(
     *,
     session: SessionPath,
@@ -327,7 +330,7 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
         "n_items": vetting.labels.n_items,
         "waiting": test.waiting,
         "finished": test.finished,
-        "warnings": [for_the_command_line(sentence) for sentence in test.warnings],
+        "warnings": [in_our_words(sentence) for sentence in test.warnings],
         "classes": vetting.labels.classes,
     }
     if len(vetting.systems) > 1:
@@ -355,7 +358,7 @@ def _print_standing(vetting: Vetting) -> None:
     _print_order(test, vetting.systems)
     say(f"Finished: {test.finished}" if test.finished else "Not finished: 'trueup vet ask' has more items.")
     for sentence in test.warnings:
-        complain(for_the_command_line(sentence), kind="warning")
+        complain(in_our_words(sentence), kind="warning")
 
 
 def _print_order(test: ActiveTest, systems: Sequence[Hashable]) -> None:

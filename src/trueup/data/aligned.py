@@ -72,9 +72,9 @@ class AlignedPredictions:
         table = {"classes": self.codes, "scores": self.scores, "probabilities": self.probabilities}[kind]
         if table is None:
             instead, how = {
-                "classes": ("scores only", "pass ⟨threshold⟩ to Predictions.from_scores, or the predicted classes"),
-                "scores": ("classes only", "pass arrays of scores, Predictions.from_scores, or class probabilities"),
-                "probabilities": ("none", "pass Predictions.from_probabilities, or arrays of shape (items, classes)"),
+                "classes": ("scores only", "name a ⟨threshold⟩, or predict classes"),
+                "scores": ("classes only", "give scores (⟨Predictions.from_scores⟩) or class probabilities"),
+                "probabilities": ("none", "give them (⟨Predictions.from_probabilities⟩)"),
             }[kind]
             what = "class probabilities" if kind == "probabilities" else kind
             raise InvalidPredictions(f"{needed_by} needs {what} of every system, got {instead} from some; {how}")
@@ -190,7 +190,7 @@ def align_systems(
     if len(positives) > 1:
         raise InvalidPredictions(
             f"the scores of all systems must speak for one class, got {preview([s.positive for s in systems])}; "
-            "pass the same ⟨positive⟩ to each Predictions.from_scores"
+            "name the same ⟨positive⟩ for each"
         )
     return AlignedPredictions(
         systems=vocabulary_from([system.name for system in systems]),
@@ -326,8 +326,9 @@ def _above_threshold(system: System, scores: Floats, positive: int | None, n_cla
     """The positive class where a score reaches the threshold, and the other one elsewhere."""
     if n_classes != 2 or positive is None:
         raise InvalidPredictions(
-            f"scores and a threshold decide between two classes, got {n_classes} classes{_of(system)}; use "
-            "Predictions.from_probabilities or from_classes, or pass ⟨threshold=None⟩ for scores alone"
+            f"scores and a threshold decide between two classes, got {n_classes} classes{_of(system)}; give "
+            "classes or class probabilities (⟨Predictions.from_probabilities⟩), or pass ⟨threshold=None⟩ for "
+            "scores alone"
         )
     codes = np.where(scores >= system.threshold, positive, 1 - positive).astype(np.int32)
     return np.where(np.isnan(scores), NO_PREDICTION, codes)
@@ -339,5 +340,5 @@ def _check_missing(system: System, part: _Arrays, labels: Votes, missing: Policy
         raise InvalidPredictions(
             f"every item needs a prediction, got none for {n_lacking} of {labels.n_items} items"
             f"{_of(system)}: {preview(labels.items[part.lacks])}; "
-            'predict them, select the others with labels.select, or pass ⟨missing="ignore"⟩'
+            'predict them, leave these items out of the labels, or pass ⟨missing="ignore"⟩'
         )

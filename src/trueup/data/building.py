@@ -139,7 +139,7 @@ def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
     except ValueError as error:
         raise InvalidLabels(
             "the matrix must be items × labelers, got rows of different lengths; fill absent votes with the "
-            "value of missing="
+            "value of ⟨missing⟩"
         ) from error
     return array
 
@@ -191,7 +191,7 @@ def assemble(
     if not keep.any():
         raise InvalidLabels(
             f"there are no votes, got {len(keep)} rows that are all declared missing or abstentions; "
-            "check missing= and abstain="
+            "check ⟨missing⟩ and ⟨abstain⟩"
         )
     item, labeler = columns.item, columns.labeler
     if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
@@ -240,7 +240,7 @@ def _check_ids(codes: Codes, column: str) -> None:
     if len(empty):
         raise InvalidLabels(
             f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
-            f"(first: row {empty[0]}); fill them in or drop the rows"
+            f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
         )
 
 
@@ -257,17 +257,17 @@ def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[
             is_abstention |= null
         else:
             raise InvalidLabels(
-                f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: row "
-                f"{int(np.argmax(null))}); declare what that means: missing=None for no vote, abstain=None for an "
-                "abstention"
+                f"label must not be empty, got {int(null.sum())} of {len(null)} rows where it is (first: "
+                f"⟨row {int(np.argmax(null))}⟩); declare what that means: ⟨missing=None⟩ for no vote, ⟨abstain=None⟩ "
+                "for an abstention"
             )
     blank = [i for i, name in enumerate(columns.names.tolist()) if isinstance(name, str) and not name.strip()]
     if blank:
         rows = np.isin(columns.label, blank)
         raise InvalidLabels(
-            f"label must not be blank text, got {int(rows.sum())} of {len(rows)} rows where it is (first: row "
-            f"{int(np.argmax(rows))}); declare what that means: missing={columns.names[blank[0]]!r} for no vote, "
-            "abstain=… for an abstention"
+            f"label must not be blank text, got {int(rows.sum())} of {len(rows)} rows where it is (first: "
+            f"⟨row {int(np.argmax(rows))}⟩); declare what that means: ⟨missing={columns.names[blank[0]]!r}⟩ for "
+            "no vote, ⟨abstain=…⟩ for an abstention"
         )
     return is_missing, is_abstention
 
@@ -278,9 +278,9 @@ def _answers(
     """The classes, and the class code of every row that is not special."""
     if classes is None:
         if len(columns.names) < 2:
-            got = f"only {columns.names[0]!r}" if len(columns.names) else "none"
+            got = f"only {columns.names.tolist()[0]!r}" if len(columns.names) else "none"
             raise InvalidLabels(
-                f"votes must name at least two classes, got {got}; pass classes=[…] with all that could be chosen"
+                f"votes must name at least two classes, got {got}; pass ⟨classes=[…]⟩ with all that could be chosen"
             )
         return columns.names, columns.label.copy()
     named = check_names("classes", classes)
@@ -291,7 +291,7 @@ def _answers(
     if twice:
         raise InvalidLabels(
             f"a value cannot be a class and declared missing or abstain, got {preview(twice)}; "
-            "take it out of classes= or pass another missing= or abstain="
+            "take it out of ⟨classes⟩, or of ⟨missing⟩ or ⟨abstain⟩"
         )
     names = columns.names.tolist()
     unknown = [k for k, name in enumerate(names) if name not in position]
@@ -299,10 +299,10 @@ def _answers(
         rows = int(np.isin(columns.label, unknown).sum())
         others = [names[k] for k in unknown]
         raise InvalidLabels(
-            f"{rows} of {len(special)} votes are for classes that are not in classes=, got {preview(others)}"
+            f"{rows} of {len(special)} votes are for classes that are not among ⟨classes⟩, got {preview(others)}"
             + (
-                kind_hint(others[0], named, what="classes=")
-                or "; add them to classes=, or declare them with missing= or abstain="
+                kind_hint(others[0], named, what="classes")
+                or "; add them to ⟨classes⟩, or declare them with ⟨missing⟩ or ⟨abstain⟩"
             )
         )
     rank = np.array([position[name] for name in names] + [-1], dtype=np.int32)
@@ -320,7 +320,7 @@ def _choose_duplicates(item: Codes, labeler: Codes, rule: Duplicates, columns: C
         who, what = columns.labelers[labeler[again]], columns.items[item[again]]
         raise InvalidLabels(
             f"a labeler must vote once on an item, got {len(pair) - len(first)} repeated votes (first: labeler "
-            f'{who!s} on item {what!s}); pass duplicates="keep", "first" or "last"'
+            f'{who!s} on item {what!s}); pass ⟨duplicates="keep"⟩, ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩'
         )
     return np.sort(first)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueup.data.votes import Votes
-from trueup.exceptions import DataWarning
+from trueup.exceptions import DataWarning, Sentence
 
 __all__ = ["notes", "one_line", "some", "summary", "warn"]
 
@@ -76,12 +76,12 @@ def notes(labels: Votes) -> list[str]:
     if counts["labelers_with_one_vote"]:
         found.append(
             f"{counts['labelers_with_one_vote']} of {some(labels.n_labelers, 'labeler')} gave one vote only, which "
-            "says next to nothing of their quality; they are kept, and without_labeler() leaves them out."
+            "says next to nothing of their quality; they are kept unless left out (⟨labels.without_labeler⟩)."
         )
     if counts["repeated_votes"]:
         found.append(
             f"{counts['repeated_votes']} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
-            'count as repeated votes, and duplicates="first" or "last" keeps one.'
+            'count as repeated votes, and ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩ keeps one.'
         )
     if counts["missing"]:
         found.append(f"{some(counts['missing'], 'row')} declared missing; they are left out of every count of votes.")
@@ -92,7 +92,7 @@ def notes(labels: Votes) -> list[str]:
             else "they count as an answer that is no class"
         )
         found.append(f"{some(counts['abstentions'], 'abstention')}; {what}.")
-    return found
+    return list(map(Sentence, found))
 
 
 def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
@@ -100,7 +100,8 @@ def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
     if repeated and labels.n_votes > labels.n_pairs:
         warnings.warn(
             f"{labels.n_votes - labels.n_pairs} of {labels.n_votes} votes repeat a labeler's vote on an item and are "
-            'kept as repeated votes; pass duplicates="first", "last" or "error" to treat them otherwise',
+            'kept as repeated votes; choose ⟨duplicates="first"⟩, ⟨duplicates="last"⟩ or ⟨duplicates="error"⟩ to treat '
+            "them otherwise",
             DataWarning,
             stacklevel=stacklevel,
         )

@@ -76,7 +76,7 @@ def format_of(source: Source, file_format: Format | None) -> Format:
     if not suffixes or suffixes[-1] not in _SUFFIXES:
         raise InvalidFile(
             f"the format of {named(source)} is not known, got {suffixes[-1] if suffixes else 'no suffix'}; "
-            f"use one of {', '.join(_SUFFIXES)} or pass file_format=…"
+            f"use one of {', '.join(_SUFFIXES)} or pass ⟨file_format=…⟩"
         )
     return _SUFFIXES[suffixes[-1]]
 
@@ -97,7 +97,7 @@ def open_table(source: Source, *, file_format: Format | None = None) -> Iterator
         with _text(source) as stream:
             yield _CsvTable(stream, who, tab=kind == "tsv") if kind != "jsonl" else _JsonTable(stream, who)
     except (InvalidLabels, InvalidPredictions) as error:
-        raise type(error)(f"in {who}, {error}") from error
+        raise type(error)(f"in {who}, {error.sentence.marked}") from error
     except TrueupError:
         raise
     except UnicodeDecodeError as error:

@@ -94,7 +94,7 @@ def check_column(name: str, columns: list[str], *, role: str, error: type[Trueup
         listed = ", ".join(map(repr, columns)) or "none"
         raise error(
             f"there is no column {name!r} for the {role}, got columns {listed}; "
-            f"name it with {role}=…{did_you_mean(name, columns)}"
+            f"name it with ⟨{role}=…⟩{did_you_mean(name, columns)}"
         )
 
 

@@ -190,10 +190,10 @@ class Labels(Votes):
         unknown = [v for v in truths.values() if not isinstance(v, Hashable) or v not in position]
         if unknown:
             raise InvalidLabels(
-                f"gold names a class that no vote and no classes= names, got {preview(unknown)}"
+                f"gold names a class that no vote and no ⟨classes⟩ names, got {preview(unknown)}"
                 + (
                     kind_hint(unknown[0], self.classes, what="classes")
-                    or f"; the classes are {preview(self.classes, most=10)}: pass classes=[…] when reading the votes"
+                    or f"; the classes are {preview(self.classes, most=10)}: pass ⟨classes=[…]⟩ when reading the votes"
                 )
             )
         codes = np.array([position[value] for value in truths.values()], dtype=np.int32)
@@ -265,7 +265,7 @@ class Labels(Votes):
         if common and duplicates == "keep":
             warnings.warn(
                 f"{common} pairs of a labeler and an item have votes in both labels and are kept as repeated votes; "
-                'pass duplicates="first", "last" or "error" to treat them otherwise',
+                'choose ⟨duplicates="first"⟩, ⟨duplicates="last"⟩ or ⟨duplicates="error"⟩ to treat them otherwise',
                 DataWarning,
                 stacklevel=2,
             )

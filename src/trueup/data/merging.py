@@ -33,7 +33,8 @@ def merge(a: Votes, b: Votes, *, duplicates: Duplicates) -> tuple[dict[str, Any]
         item, labeler = divmod(int(common[0]), len(labelers))
         raise InvalidLabels(
             f"a labeler must vote once on an item, got {len(common)} pairs in both (first: labeler "
-            f'{labelers[labeler]!s} on item {items[item]!s}); pass duplicates="keep", "first" or "last"'
+            f'{labelers[labeler]!s} on item {items[item]!s}); pass ⟨duplicates="keep"⟩, '
+            '⟨duplicates="first"⟩ or ⟨duplicates="last"⟩'
         )
     kept = [np.ones(len(p), dtype=bool) for p in pairs]
     if len(common) and duplicates != "keep":
@@ -119,7 +120,7 @@ def _union_of_answers(
     if both:
         raise InvalidLabels(
             f"an answer cannot be an abstention in one and a class in the other, got {preview(both)}; "
-            "declare it with abstain= in both"
+            "declare it with ⟨abstain⟩ in both"
         )
     if not abstentions:
         return classes, list(class_of)

@@ -70,7 +70,7 @@ class Predictions:
         """
         if isinstance(values, Mapping):
             if items is not None:
-                raise InvalidPredictions("a mapping names its items, got items= as well; leave items= out")
+                raise InvalidPredictions("a mapping names its items, got ⟨items⟩ as well; leave ⟨items⟩ out")
             values, items = list(values.values()), list(values.keys())
         codes, classes = encode_classes(values)
         return cls((System(system, len(codes), as_items(items, len(codes)), codes=codes, classes=classes),))
@@ -187,7 +187,7 @@ class Predictions:
                 threshold=threshold,
             )
         except InvalidLabels as error:
-            raise InvalidPredictions(str(error)) from error
+            raise InvalidPredictions(error.sentence.marked) from error
         return cls(parts)
 
     @classmethod

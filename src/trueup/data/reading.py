@@ -139,7 +139,7 @@ def read_predictions(
             if table.from_text:
                 names = {role: _named_as(encoded, known.get(role)) for role, encoded in names.items()}
         except InvalidLabels as error:
-            raise InvalidPredictions(str(error)) from error
+            raise InvalidPredictions(error.sentence.marked) from error
         parts = systems_from_columns(
             names,
             score=scores.finish() if "score" in wanted else None,
@@ -195,8 +195,8 @@ def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict
         empty = np.flatnonzero(codes == NULL_CODE)
         if len(empty) and not allowed:
             raise InvalidLabels(
-                f"{what} must not be empty in gold, got {len(empty)} of {len(codes)} rows where it is (first: row "
-                f"{empty[0]}); drop the rows" + (", or pass missing=None" if what == "label" else "")
+                f"{what} must not be empty in gold, got {len(empty)} of {len(codes)} rows where it is (first: "
+                f"⟨row {empty[0]}⟩); drop the rows" + (", or pass ⟨missing=None⟩" if what == "label" else "")
             )
     vetted = truth >= 0
     pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
@@ -240,7 +240,7 @@ class _Numbers:
         except (TypeError, ValueError) as error:
             row, bad = next((k, v) for k, v in enumerate(values) if not _is_number(v))
             raise InvalidPredictions(
-                f"{self._column} must be a number, got {bad!r} in row {self._n + row}; "
+                f"{self._column} must be a number, got {bad!r} in ⟨row {self._n + row}⟩; "
                 "correct it, or leave the cell blank for no prediction"
             ) from error
         self._n += len(values)

@@ -82,7 +82,7 @@ def systems_from_columns(
             empty = np.flatnonzero(names[role][0] == NULL_CODE)
             raise InvalidPredictions(
                 f"{role} must be named in every row, got {len(empty)} of {n} rows where it is empty "
-                f"(first: row {empty[0]}); fill them in or drop the rows"
+                f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
             )
     whole = System("model", n)
     if "item" in names:
@@ -120,7 +120,7 @@ def encode_classes(values: Any) -> Encoded:
     try:
         return encode([as_block(values)], column="prediction")
     except InvalidLabels as error:
-        raise InvalidPredictions(str(error)) from error
+        raise InvalidPredictions(error.sentence.marked) from error
 
 
 def as_items(items: Iterable[Hashable] | None, n: int) -> Vocabulary | None:
@@ -150,7 +150,7 @@ def _distinct(system: System) -> System:
             again = next(i for i in system.items.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
             raise InvalidPredictions(
                 f"a system must predict an item once, got {system.n - n_distinct} repeated items (first: {again!r}); "
-                "keep one of each, or name the column of systems with system=…"
+                "keep one of each, or name the column of systems with ⟨system=…⟩"
             )
     return system
 
@@ -201,7 +201,7 @@ def check_rows(table: Floats) -> Floats:
     if len(wrong):
         row = np.flatnonzero(given)[wrong[0]]
         raise InvalidPredictions(
-            f"probabilities of an item must sum to 1, got {total[wrong[0]]:.6g} in row {row} and {len(wrong)} such "
+            f"probabilities of an item must sum to 1, got {total[wrong[0]]:.6g} in ⟨row {row}⟩ and {len(wrong)} such "
             f"rows of {len(table)}; divide each row by its sum if that is meant"
         )
     out = np.full(table.shape, np.nan)

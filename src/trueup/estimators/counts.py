@@ -154,7 +154,7 @@ class DrawnCounts(CountsPosterior):
         if self._truths is None:
             raise InvalidParameter(
                 "this method draws confusion counts but no truths, so it cannot serve a metric(y_true, y_pred); "
-                "use a metric of the confusion counts, or method='bayes'"
+                "use a metric of the confusion counts, or ⟨method='bayes'⟩"
             )
         return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
@@ -169,7 +169,7 @@ class DrawnRates(DrawnCounts):
     def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
         """Not there: a population is no list of items."""
         raise InvalidParameter(
-            "target='population' is about rates and has no items to draw the truth of; use target='sample' for a "
+            "⟨target='population'⟩ is about rates and has no items to draw the truth of; use ⟨target='sample'⟩ for a "
             "metric(y_true, y_pred)"
         )
 
@@ -226,4 +226,4 @@ def point_estimate(metric: Metric, value: float) -> PointEstimate:
 
 def no_spread(what: str) -> InvalidParameter:
     """The error of methods that give a number only."""
-    return InvalidParameter(f"this method gives numbers without uncertainty and has no {what}; use method='bayes'")
+    return InvalidParameter(f"this method gives numbers without uncertainty and has no {what}; use ⟨method='bayes'⟩")

@@ -18,6 +18,7 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.problem import Solution
+from trueup.exceptions import Sentence
 from trueup.noise import NoiseModel, SoftTruth
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
@@ -113,9 +114,9 @@ def draw_truths(
 
 def not_mixed(draws: PosteriorDraws) -> str:
     """What to say of chains that disagree."""
-    return (
-        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise n_draws, or take "
-        "it that the votes admit several readings of the truth and vet some items."
+    return Sentence(
+        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise ⟨n_draws⟩, or "
+        "take it that the votes admit several readings of the truth and vet some items."
     )
 
 

@@ -26,7 +26,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
-from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, NotFitted
+from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, NotFitted, Sentence
 from trueup.noise.kernels import reference as _kernels
 
 __all__ = [
@@ -97,12 +97,12 @@ class NoiseModel(ABC):
         if not np.array_equal(self.classes_, labels.classes):
             raise InvalidLabels(
                 f"the labels must have the classes the model knows, {preview(self.classes_, most=6)}, "
-                f"got {preview(labels.classes, most=6)}; read them with the same classes=…"
+                f"got {preview(labels.classes, most=6)}; read them with the same ⟨classes=…⟩"
             )
         if not np.array_equal(self.answers_, labels.answers):
             raise InvalidLabels(
                 f"the labels must have the answers the model knows, {preview(self.answers_, most=8)}, "
-                f"got {preview(labels.answers, most=8)}; read them with the same abstain= and abstain_policy="
+                f"got {preview(labels.answers, most=8)}; read them with the same ⟨abstain⟩ and ⟨abstain_policy⟩"
             )
 
     def _remember(self, labels: Labels) -> None:
@@ -211,7 +211,7 @@ def with_gold(posterior: Floats, labels: Labels) -> Floats:
     return posterior
 
 
-def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> str | None:
+def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> Sentence | None:
     """One sentence if the labelers' rates cannot be known from these votes, else None.
 
     Agreement of two raters is one number, and their two error rates are two unknowns; only from three raters on an
@@ -232,17 +232,17 @@ def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> str | N
         if triples >= needed:
             return None
         raters = "three raters or more, the prediction counted" if extra_raters else "three votes or more"
-        return (
+        return Sentence(
             f"only {triples} of {labels.n_items} items have {raters}, and {needed} are needed, so the labelers' error "
-            "rates rest mostly on the prior; collect more votes on the same items, add gold with labels.with_gold, or "
-            "pass known rates with trueup.noise.Confusion"
+            "rates rest mostly on the prior; collect more votes on the same items, add gold (⟨labels.with_gold⟩), or "
+            "pass known rates (⟨trueup.noise.Confusion⟩)"
         )
     votes = most - extra_raters
     beside = " beside the prediction" if extra_raters else ""
-    return (
+    return Sentence(
         f"no item has more than {votes} vote{'' if votes == 1 else 's'}{beside}, and from fewer than three raters the "
-        "error rates cannot be known: what comes out is the prior's opinion; add gold for every class with "
-        "labels.with_gold, pass known rates with trueup.noise.Confusion, or collect a third vote"
+        "error rates cannot be known: what comes out is the prior's opinion; add gold for every class "
+        "(⟨labels.with_gold⟩), pass known rates (⟨trueup.noise.Confusion⟩), or collect a third vote"
     )
 
 
@@ -250,4 +250,4 @@ def warn_if_unidentifiable(labels: Labels, *, what: str) -> None:
     """Warn with `identifiability_problem`'s sentence, if there is one."""
     problem = identifiability_problem(labels)
     if problem:
-        warnings.warn(f"{what}: {problem}", IdentifiabilityWarning, stacklevel=3)
+        warnings.warn(f"{what}: {problem.marked}", IdentifiabilityWarning, stacklevel=3)

@@ -11,7 +11,7 @@ from scipy import sparse, stats
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise.base import NoiseModel, TableModel, as_table, class_states, normalise
 from trueup.noise.kernels import reference as _kernels
 from trueup.noise.subtypes import Subtypes
@@ -114,9 +114,9 @@ def _sentence(ratio: float, p_value: float, has_subtypes: bool) -> str:
     remedy = (
         "even the subtypes do not account for it: vet some items"
         if has_subtypes
-        else 'intervals that assume independence are too narrow: use noise="subtypes" and vet some items'
+        else 'intervals that assume independence are too narrow: use ⟨noise="subtypes"⟩ and vet some items'
     )
-    return (
+    return Sentence(
         f"Labelers err together: two votes on an item are both wrong {ratio:.2f} times as often as independent "
         f"labelers would be (p = {p_value:.3g}); {remedy}."
     )

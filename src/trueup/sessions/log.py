@@ -153,7 +153,8 @@ def told(
         before = int(known[at])
         if before not in (-1, code) and not correct:
             raise InvalidParameter(
-                f"item {item!r} is known to be {names.classes[before]!r}, got {truth!r}; pass correct=True to change it"
+                f"item {item!r} is known to be {names.classes[before]!r}, got {truth!r}; pass ⟨correct=True⟩ to "
+                "change it"
             )
         chance = None if np.isnan(propensity[at]) else float(propensity[at])
         kind: Kind = "tell" if before in (-1, code) else "correct"

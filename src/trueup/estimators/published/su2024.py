@@ -21,7 +21,7 @@ from trueup.estimators.counts import CountsPosterior, DrawnCounts, PointCounts
 from trueup.estimators.exact_multiclass import draw_confusion, draw_successes, truth_sampler
 from trueup.estimators.normal import NormalCounts, normal_counts, two_class_counts
 from trueup.estimators.problem import Problem, Solution, class_posterior
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import confusion_counts
 from trueup.posteriors import normal_ratio_mean, poisson_binomial_pmf
 
@@ -30,7 +30,9 @@ __all__ = ["estimated_labels", "iterate", "likeliest_labels", "mmse"]
 Algorithm = Literal["auto", "ratios", "sampling", "exact"]
 _ALGORITHMS: tuple[Algorithm, ...] = ("auto", "ratios", "sampling", "exact")
 _MOST_EXACT = 3000  # items up to which ratios of counts are averaged over all pairs of counts
-_TOO_NARROW = "the operating point is taken as known, so intervals are too narrow; method='bayes' does not do so"
+_TOO_NARROW = Sentence(
+    "the operating point is taken as known, so intervals are too narrow; ⟨method='bayes'⟩ does not do so"
+)
 
 
 def mmse(
@@ -80,7 +82,7 @@ def mmse(
         algorithm = "ratios" if n_classes == 2 else "sampling"
     if algorithm == "ratios" and n_classes != 2:
         raise InvalidParameter(
-            f"algorithm 'ratios' is for two classes, got {n_classes}; use algorithm='sampling' or 'exact'"
+            f"algorithm 'ratios' is for two classes, got {n_classes}; use ⟨algorithm='sampling'⟩ or ⟨algorithm='exact'⟩"
         )
     rng = as_generator(random_state)
     draws = (5000 if n_classes == 2 else 2500 * n_classes) if n_draws is None else n_draws
@@ -103,7 +105,7 @@ def mmse(
         counts = normal_counts(final[:, 1], predictions, truths)
     else:
         counts = DrawnCounts(draw_confusion(final, predictions, draws, rng), truths=truths)
-    notes = [_TOO_NARROW]
+    notes: list[str] = [_TOO_NARROW]
     if not converged:
         notes.append(f"the operating point did not settle in {max_iter} iterations; raise max_iter or tol")
     return Solution(counts, trace[-1], trace, len(trace) - 1, converged, notes=tuple(notes))

@@ -18,7 +18,7 @@ from trueup.estimators.normal import linear_ratio
 from trueup.estimators.problem import Solution
 from trueup.estimators.published.consolidated_matrix import MAX_NUMBERS, N_DRAWS
 from trueup.estimators.published.consolidation import SINGULAR, Consolidation, Rule, consolidate
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import Confusion, NoiseModel
 from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate
@@ -118,7 +118,7 @@ def unbiased(
             "largest_weight": float(np.abs(weights).max()),
             "matrix_error": float(found.errors.max(initial=0.0)),
         },
-        notes=tuple(_notes(labels, noise, found, codes, posterior, by_prior=rule == "map")),
+        notes=tuple(map(Sentence, _notes(labels, noise, found, codes, posterior, by_prior=rule == "map"))),
     )
 
 
@@ -215,7 +215,7 @@ def _nothing_usable(labels: Labels, found: Consolidation, codes: Codes) -> Inval
     return InvalidLabels("no item has both votes and a prediction, got nothing to compare; check the items' names")
 
 
-_REMEDY = "leave such labelers out with labels.without_labeler, or add gold with labels.with_gold"
+_REMEDY = "leave such labelers out (⟨labels.without_labeler⟩), or add gold (⟨labels.with_gold⟩)"
 
 
 def _lost(found: Consolidation, codes: Codes) -> npt.NDArray[np.int64]:
@@ -252,7 +252,7 @@ def _notes(
     if not isinstance(noise, Confusion):
         notes.append(
             "The confusion matrices were fitted to these votes and are taken as known: their uncertainty is not in "
-            'the intervals; method="bayes" has it.'
+            'the intervals; ⟨method="bayes"⟩ has it.'
         )
     lost = _lost(found, codes)
     if len(lost):
@@ -269,7 +269,7 @@ def _notes(
         )
     worst = float(found.errors.max(initial=0.0))
     if worst > 0.01:
-        notes.append(f"Confusion matrices of consolidated labels are known up to {worst:.2g} only; raise n_draws.")
+        notes.append(f"Confusion matrices of consolidated labels are known up to {worst:.2g} only; raise ⟨n_draws⟩.")
     return notes + _impossible(labels, counts)
 
 
@@ -453,5 +453,5 @@ class UnbiasedCounts(CountsPosterior):
         """Not there: a population is no list of items."""
         raise InvalidParameter(
             "the unbiased estimate is about rates of the population and has no items to draw the truth of; use "
-            "method='bayes' for a metric(y_true, y_pred)"
+            "⟨method='bayes'⟩ for a metric(y_true, y_pred)"
         )

@@ -1,0 +1,139 @@
+"""Numbers, intervals, shares and probabilities as text: one rounding for tables, reports and the command line."""
+
+from __future__ import annotations
+
+import math
+
+from trueup._base.validation import check_level
+
+__all__ = ["chance", "decimals", "interval", "level_words", "number", "percent", "signed"]
+
+_NONE = "–"  # where there is no number
+_MOST = 7  # decimals ever shown
+_MOST_TO_TELL_APART = 4  # decimals that may be spent on telling two ends apart
+_ARITHMETIC = 1e-9  # what arithmetic leaves of a zero
+
+
+def decimals(low: float | None, high: float | None, *, least: int = 3) -> int:
+    """Decimals that tell the ends of an interval apart, and not many more.
+
+    Examples
+    --------
+    >>> decimals(0.8, 0.91), decimals(0.8, 0.91, least=2), decimals(0.99912, 0.99987)
+    (3, 2, 4)
+    """
+    if low is None or high is None or not 0 < high - low < math.inf:
+        return max(least, 3)
+    apart = math.ceil(-math.log10((high - low) / 2))
+    return max(least, min(apart, _MOST_TO_TELL_APART))
+
+
+def number(value: float | None, places: int = 3) -> str:
+    """A number; a dash where there is none, and more decimals where rounding would claim certainty.
+
+    Examples
+    --------
+    >>> number(0.87654), number(None), number(float("nan")), number(0.99987), number(1.0), number(-1234.5, 1)
+    ('0.877', '–', '–', '0.9999', '1.000', '−1,234.5')
+    """
+    if value is None or not math.isfinite(value):
+        return _NONE
+    return _written(value, _honest(places, value))
+
+
+def signed(value: float | None, places: int = 2) -> str:
+    """A number with its sign, so that none is taken for the end of an interval.
+
+    Examples
+    --------
+    >>> signed(0.031), signed(-0.031), signed(0.0)
+    ('+0.03', '−0.03', '0.00')
+    """
+    written = number(value, places)
+    return f"+{written}" if value is not None and value > 0 and written.strip("0.,") else written
+
+
+def interval(
+    low: float | None, high: float | None, places: int | None = None, *, least: int = 3, joint: str = " to "
+) -> str:
+    """Both ends of an interval, with decimals enough that they are not shown as one, or as certain.
+
+    Parameters
+    ----------
+    low, high : float or None
+    places : int, optional
+        The decimals; by default those of `decimals`.
+    least : int
+        The fewest decimals.
+    joint : str
+        What stands between the ends.
+
+    Examples
+    --------
+    >>> interval(0.8, 0.91), interval(0.99912, 0.99987), interval(0.9, 1.0, joint=" and "), interval(None, 1.0)
+    ('0.800 to 0.910', '0.9991 to 0.9999', '0.900 and 1.000', '–')
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return _NONE
+    shown = _honest(decimals(low, high, least=least) if places is None else places, low, high)
+    return f"{_written(low, shown)}{joint}{_written(high, shown)}"
+
+
+def percent(share: float | None, places: int = 0) -> str:
+    """A share; neither all nor nothing unless it is so.
+
+    Examples
+    --------
+    >>> percent(0.954), percent(0.9541, 1), percent(0.9999, 1), percent(0.0001, 1), percent(1.0)
+    ('95%', '95.4%', 'over 99.9%', 'under 0.1%', '100%')
+    """
+    if share is None or math.isnan(share):
+        return _NONE
+    least = 10.0 ** -(places + 2)
+    if 0 < share < least / 2:
+        return f"under {least:.{places}%}"
+    if 1 - least / 2 <= share < 1:
+        return f"over {1 - least:.{places}%}"
+    return f"{share:.{places}%}"
+
+
+def chance(probability: float | None) -> str:
+    """A probability from draws, which never claims certainty.
+
+    Examples
+    --------
+    >>> chance(0.5), chance(0.953), chance(1.0), chance(0.0)
+    ('50%', '95.3%', 'over 99.9%', 'under 0.1%')
+    """
+    if probability is None or math.isnan(probability):
+        return _NONE
+    if probability >= 0.9995:
+        return "over 99.9%"
+    if probability < 0.0005:
+        return "under 0.1%"
+    return f"{probability:.1%}" if not 0.1 < probability < 0.9 else f"{probability:.0%}"
+
+
+def level_words(level: float) -> str:
+    """The probability of an interval, never rounded to 100%.
+
+    Examples
+    --------
+    >>> level_words(0.95), level_words(0.999), level_words(0.99999)
+    ('95%', '99.9%', '99.999%')
+    """
+    return f"{check_level(level) * 100:.12g}%"
+
+
+def _honest(least: int, *values: float) -> int:
+    """Decimals that do not show as 0 or 1 what is neither."""
+
+    def is_rounded_off(value: float, places: int) -> bool:
+        return min(abs(value), abs(1 - value)) > _ARITHMETIC and round(value, places) in (0.0, 1.0)
+
+    return next((k for k in range(least, _MOST) if not any(is_rounded_off(v, k) for v in values)), max(least, _MOST))
+
+
+def _written(value: float, places: int) -> str:
+    written = f"{value:,.{places}f}"
+    return written.replace("-", "−") if written.strip("-0.,") else f"{0:.{places}f}"

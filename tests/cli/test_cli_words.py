@@ -1,0 +1,129 @@
+"""Every sentence on the command line speaks its language: options in place of parameters, rows as a file has them."""
+
+import ast
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+from cli_helpers import QUICK, assert_one_sentence, write_csv
+
+import trueup
+from trueup.cli import evaluate as _evaluate
+from trueup.cli._console import in_our_words, shown, speaking
+from trueup.cli._reading import options_by_parameter
+from trueup.exceptions import DataWarning, InvalidLabels, Sentence
+
+_OPTIONS = options_by_parameter(list(inspect.signature(_evaluate.evaluate).parameters.values()))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ('pass ⟨unknown_class="ignore"⟩', "pass --unknown-class ignore"),
+        ("name it with ⟨item=…⟩", "name it with --item"),
+        ("raise ⟨n_draws⟩", "raise --draws"),
+        ("read the votes with ⟨classes=[…]⟩", "read the votes with --class"),
+        ("add gold (⟨labels.with_gold⟩)", "add gold (--gold)"),
+        ("pass ⟨abstain=None⟩", "pass --abstain ''"),
+        ("(first: ⟨row 0⟩)", "(first: row 1 after the header)"),
+        ("pass ⟨max_iter=9⟩", "pass max_iter=9 in Python"),
+        ("use ⟨trueup.noise.Confusion⟩", "use trueup.noise.Confusion in Python"),
+    ],
+)
+def test_a_parameter_is_spelled_as_its_option(sentence, words):
+    with speaking(**_OPTIONS):
+        assert in_our_words(Sentence(sentence)) == words
+        assert shown(Sentence(sentence)) == words
+
+
+def test_errors_come_out_in_the_words_of_the_innermost_reader():
+    inner = speaking(label="--gold-column")
+    with pytest.raises(InvalidLabels, match=r"^use --gold-column$"), speaking(label="--label"), inner:
+        raise InvalidLabels("use ⟨label=…⟩", parameter="label")
+
+
+def test_python_reads_parameters_in_errors_and_warnings_alike():
+    marked = 'pass ⟨missing="ignore"⟩ for ⟨row 3⟩'
+    assert str(InvalidLabels(marked)) == str(DataWarning(marked)) == 'pass missing="ignore" for row 3'
+
+
+def raised_texts(path):
+    """The text of every error that a module raises, with what is filled in as {…}."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            yield "".join(ast.unparse(argument) for argument in node.exc.args)
+
+
+def test_errors_that_reach_the_command_line_mark_their_parameters():
+    bare = re.compile(
+        r"(?<![⟨\w'\"])(missing|unknown|unknown_class|noise|duplicates|method|target|items|classes|abstain)="
+    )
+    found = [
+        f"{path.name}: {text}"
+        for package in ("data", "answers", "estimators", "noise", "active", "sessions")
+        for path in sorted((Path(trueup.__file__).parent / package).rglob("*.py"))
+        for text in raised_texts(path)
+        if bare.search(text)
+    ]
+    assert found == []
+
+
+def test_a_gold_file_without_the_column_names_its_option(run_main, votes_csv, predictions_csv, tmp_path):
+    gold = write_csv(tmp_path / "gold.csv", ("item", "verdict"), [("i0", "yes")])
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--gold", gold)
+    assert_one_sentence(ran)
+    assert "--gold-column" in ran.err
+    assert "--label" not in ran.err
+
+
+def test_an_empty_label_is_told_by_the_row_of_the_file_and_the_options(run_main, tmp_path):
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [("a", "x", ""), ("a", "y", "no")])
+    ran = run_main("check", votes)
+    assert_one_sentence(ran)
+    assert "row 1 after the header" in ran.err
+    assert "--no-vote ''" in ran.err
+    assert "--abstain ''" in ran.err
+
+
+def test_errors_of_files_use_the_words_of_the_command_line(run_main, votes_csv, predictions_csv, tmp_path):
+    all_no = write_csv(tmp_path / "all_no.csv", ("item", "prediction"), [(f"i{i}", "no") for i in range(60)])
+    ran = run_main("evaluate", votes_csv, all_no, "-m", "auc", *QUICK)
+    assert_one_sentence(ran)
+    assert "--score" in ran.err
+    assert "Predictions" not in ran.err
+    empty = tmp_path / "empty.csv"
+    empty.write_text("", encoding="utf-8")
+    ran = run_main("evaluate", votes_csv, empty)
+    assert_one_sentence(ran)
+    assert "a row for each item" in ran.err
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--item", "image")
+    assert "--item" in ran.err
+
+
+def test_warnings_in_the_report_use_the_words_of_the_command_line(run_main, votes_csv, uneven_csv, tmp_path):
+    report = tmp_path / "r.md"
+    run_main("compare", votes_csv, uneven_csv, "--report", report, *QUICK)
+    page = report.read_text(encoding="utf-8")
+    assert "--items own" in page
+    assert 'items="own"' not in page
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare", "auc"])
+def test_no_overlap_does_not_advise_what_was_done(run_main, votes_csv, tmp_path, command):
+    rows = [(f"other{i}", name, "yes", 0.5) for i in range(5) for name in ("a", "b")]
+    path = write_csv(tmp_path / "p.csv", ("item", "system", "prediction", "score"), rows)
+    policies = ("--missing", "ignore", "--unknown", "ignore") if command == "evaluate" else ()
+    ran = run_main(command, votes_csv, path, *policies)
+    assert_one_sentence(ran)
+    assert "no item of the predictions of system 'a' has votes" in ran.err
+    assert "ignore" not in ran.err
+
+
+def test_repeated_votes_are_told_with_options(run_main, tmp_path):
+    rows = [(f"i{i}", f"w{t}", "ab"[(i + t) % 2]) for i in range(9) for t in range(3)] + [("i0", "w0", "a")]
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
+    notes = json.loads(run_main("check", votes, "--no-dependence", "--json").out)["notes"]
+    assert any("--duplicates first" in note for note in notes)
+    assert not any("duplicates=" in note for note in notes)
