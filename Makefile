@@ -1,13 +1,19 @@
-# Each target sets up what it needs in .venv; a fresh machine needs Python 3.11+, make and a package index.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Each target sets up what it needs; a fresh machine needs Python 3.11+, make and a package index.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# What a user has, with the compiled kernels; in versions that the tests know.
+DEMO := .venv-demo
+LOCK := requirements/development.txt
+TORCH := requirements/torch.txt
+# What is not imported need not be compiled.
+INSTALL := -m pip install --disable-pip-version-check --no-compile
 # Two workers with one thread each: the suite is dominated by short numeric work on small arrays.
 WORKERS ?= 2
 MARKERS ?= not slow
 
-.PHONY: help setup demo test lint types browser tests test-slow bench docs figures clean
+.PHONY: help setup demo test lint types browser tests test-slow bench docs figures lock clean
 
 help:
 	@echo "make demo       run the main job on data the project makes itself"
@@ -16,17 +22,34 @@ help:
 	@echo "make bench      speed, aggregation and coverage tables"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make figures    measure all figures anew and write them into docs/figures.md (hours; resumable)"
-	@echo "make clean      remove the environment and the caches"
+	@echo "make lock       renew the versions that the tests install"
+	@echo "make clean      remove the environments and the caches"
+
+demo: $(DEMO)/.installed
+	$(DEMO)/bin/trueup demo
+
+$(DEMO)/.installed: pyproject.toml $(LOCK)
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python $(INSTALL) --constraint $(LOCK) --editable ".[fast]"
+	touch $@
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(LOCK) $(TORCH)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	touch $(STAMP)
+	$(BIN)/python $(INSTALL) --quiet --requirement $(LOCK) --requirement $(TORCH)
+	$(BIN)/python $(INSTALL) --quiet --no-build-isolation --no-deps --editable .
+	touch $@
 
-demo: $(STAMP)
-	$(BIN)/trueup demo
+# One file for every platform and Python. Not torch, nor what only its builds for GPUs need: the machine decides on the
+# build, the file of its own on the version.
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python $(INSTALL) --quiet uv
+	.venv-lock/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --extra dev \
+	  --no-header --no-annotate pyproject.toml $(TORCH) | grep -vE "^(torch|triton|nvidia-|cuda-)" > $(LOCK).new
+	mv $(LOCK).new $(LOCK)
+	rm -rf .venv-lock
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -73,4 +96,4 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.figures
 
 clean:
-	rm -rf site $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf site $(VENV) $(DEMO) .mypy_cache .pytest_cache .ruff_cache .hypothesis

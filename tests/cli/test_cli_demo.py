@@ -6,49 +6,23 @@ import pytest
 from cli_helpers import assert_one_sentence
 
 
-@pytest.fixture
-def quick_demo(monkeypatch):
-    """The real demonstration on some of the digits and with few draws."""
-    import functools
-
+def test_it_judges_compares_and_writes_a_report(run_main, tmp_path, monkeypatch):
     import trueup.cli.demo as module
 
-    for name in ("evaluate", "compare"):
-        whole = getattr(module, name)
-
-        def quick(*args, whole=whole, **options):
-            if options.get("method") != "majority":
-                options.update(n_draws=40, n_warmup=30, noise="dawid-skene")
-            return whole(*args, **options)
-
-        monkeypatch.setattr(module, name, functools.wraps(whole)(quick))
-    make, run = module.crowd_on_digits, module.run_demo
-
-    def some(**options):
-        labels, truth, predictions = make(**options)
-        return labels.select(items=labels.items[:200]), truth[:200], {k: v[:200] for k, v in predictions.items()}
-
-    monkeypatch.setattr(module, "crowd_on_digits", some)
-
-    def remembered(**options):
-        remembered.last = run(**options)
-        return remembered.last
-
-    monkeypatch.setattr(module, "run_demo", remembered)
-
-
-def test_it_judges_compares_and_writes_a_report(run_main, quick_demo, tmp_path, monkeypatch):
-    import trueup.cli.demo as module
-
+    results, run = [], module.run_demo
+    monkeypatch.setattr(module, "run_demo", lambda **options: results.append(run(**options)) or results[0])
     report = tmp_path / "demo.html"
-    ran = run_main("demo", "--report", report)
+    ran = run_main("demo", "--quick", "--report", report)
     assert ran.code == 0, ran.err
     for text in ("support vectors", "naive Bayes", "hidden truth", "better than", str(report)):
         assert text in ran.out
+    steps = ["training two classifiers", "evaluating support vectors", "evaluating naive Bayes", "comparing the two"]
+    told = ran.err.splitlines()
+    assert all(line.startswith(step) for line, step in zip(told, steps, strict=False)), told
     assert "naive Bayes" in report.read_text(encoding="utf-8")
 
     # The same result for machines, without the work.
-    result = module.run_demo.last  # type: ignore[attr-defined]
+    result = results[0]
     monkeypatch.setattr(module, "run_demo", lambda **_: result)
     ran = run_main("demo", "--report", tmp_path / "demo.json", "--json")
     assert ran.code == 0, ran.err

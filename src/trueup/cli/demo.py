@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,7 @@ from trueup.cli._options import AsJson, Seed
 from trueup.cli._reading import unbundled
 from trueup.data.labels import Labels
 from trueup.estimators import majority
-from trueup.noise import EffectiveLabelers, effective_labelers
-
-if TYPE_CHECKING:
-    pass
-
+from trueup.noise import DawidSkene, EffectiveLabelers, effective_labelers
 
 __all__ = ["Demo", "crowd_on_digits", "demo", "run_demo"]
 
@@ -32,6 +28,9 @@ def demo(
     report: Annotated[
         str, typer.Option("--report", metavar="PATH", help="Where to write the report: .html, .md or .json.")
     ] = "trueup-demo.html",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Some of the digits, few draws, a simple noise model: done in seconds.")
+    ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -39,20 +38,22 @@ def demo(
     from pathlib import Path
 
     from trueup.cli._app import command_line
-    from trueup.cli._console import print_json, progress_bar, say
+    from trueup.cli._console import note, print_json, progress_bar, say
     from trueup.cli._reporting import check_report_path, json_head, write_report
     from trueup.cli.evaluate import warn_once
 
     check_report_path(report)
     with progress_bar("judging two classifiers") as hear:
-        done: dict[str, float] = {}
+        shares: dict[str, float] = {}
 
         def listen(step: str, share: float) -> None:
-            done[step] = share
+            if hear is None and step not in shares:  # no terminal to draw a bar on
+                note(f"{step} …")
+            shares[step] = share
             if hear is not None:
-                hear(sum(done.values()) / 3)
+                hear(sum(shares.values()) / 3)  # two evaluations and a comparison take almost all of the time
 
-        result = run_demo(random_state=seed, progress=None if hear is None else listen)
+        result = run_demo(quick=quick, random_state=seed, progress=listen)
     # Before anything is printed: the reader of a pipe may go away.
     write_report(
         report,
@@ -170,22 +171,42 @@ def crowd_on_digits(
     return labels, truth, predictions
 
 
-def run_demo(*, random_state: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
-    """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth."""
+def run_demo(
+    *, quick: bool = False, random_state: int = 0, progress: Callable[[str, float], None] = lambda step, share: None
+) -> Demo:
+    """Evaluate and compare both classifiers from the crowd's votes alone, and only then look at the truth.
+
+    Parameters
+    ----------
+    quick : bool
+        Some of the digits, few draws, and a noise model of independent labelers.
+    random_state : int
+    progress : callable
+        Is told each step as it begins, and again with the share of it that is done.
+    """
+
+    def begin(step: str) -> Callable[[float], None]:
+        progress(step, 0.0)
+        return lambda share: progress(step, share)
+
+    begin("training two classifiers and asking a crowd")
     labels, truth, predictions = crowd_on_digits(random_state=random_state)
-
-    def told(step: str) -> Callable[[float], None] | None:
-        return None if progress is None else (lambda share: progress(step, share))
-
+    settings: dict[str, Any] = {"n_warmup": 300, "n_draws": 700}
+    model = None
+    if quick:
+        labels, truth = labels.select(items=labels.items[:200]), truth[:200]
+        predictions = {name: predicted[:200] for name, predicted in predictions.items()}
+        settings = {"n_warmup": 30, "n_draws": 70, "noise": "dawid-skene"}
+        model = DawidSkene().fit(labels)
+    effective = effective_labelers(labels, model)
     evaluations = {
         name: evaluate(
             predicted,
             labels,
             metrics=["accuracy", "macro_f1", "balanced_accuracy"],
-            n_warmup=300,
-            n_draws=700,
             random_state=random_state,
-            progress=told(f"evaluating {name}"),
+            progress=begin(f"evaluating {name}"),
+            **settings,
         )
         for name, predicted in predictions.items()
     }
@@ -193,15 +214,14 @@ def run_demo(*, random_state: int = 0, progress: Callable[[str, float], None] | 
         predictions,
         labels,
         target="sample",
-        n_warmup=300,
-        n_draws=700,
         check_dependence=False,  # the evaluations did it on the same votes
         random_state=random_state,
-        progress=told("comparing the two"),
+        progress=begin("comparing the two"),
+        **settings,
     )
     dirty = {}
     for name, predicted in predictions.items():
         counts = majority(labels, predicted, random_state=random_state).counts.mean_counts
         dirty[name] = float(np.trace(counts) / counts.sum())
     hidden = {name: float((predicted == truth).mean()) for name, predicted in predictions.items()}
-    return Demo(labels, effective_labelers(labels), evaluations, comparison, dirty, hidden)
+    return Demo(labels, effective, evaluations, comparison, dirty, hidden)
