@@ -21,7 +21,7 @@ import pytest
 
 import trueup
 from trueup import active, estimators
-from trueup.metrics import registry as metric_registry
+from trueup.metrics import METRICS
 from trueup.noise import registry as noise_registry
 
 ROOT = Path(__file__).parents[1]
@@ -65,12 +65,19 @@ def with_blocks(language: str) -> list[Path]:
     return [path for path in TEXTS if any(b.language == language for b in blocks_of(path.read_text(encoding="utf-8")))]
 
 
+@pytest.fixture
+def own_metrics():
+    """Metrics that a text registers are forgotten after it."""
+    with METRICS.preserved():
+        yield
+
+
+@pytest.mark.usefixtures("own_metrics")
 @pytest.mark.parametrize("path", with_blocks("python"), ids=name_of)
 def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRUEUP_ENGINE", "scipy")  # nothing to compile; both engines give the same
     monkeypatch.setattr(noise_registry, "_MODELS", dict(noise_registry._MODELS))
-    monkeypatch.setattr(metric_registry, "_registered", dict(metric_registry._registered))
     page = types.ModuleType("page")  # a module that exists, so that what a text defines can be pickled
     monkeypatch.setitem(sys.modules, "page", page)
     for block in blocks_of(path.read_text(encoding="utf-8")):

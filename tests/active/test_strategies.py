@@ -14,7 +14,7 @@ from trueup.active.influence import expected_counts, influence
 from trueup.active.pool import Pool, State
 from trueup.active.strategies import STRATEGIES, Propensity, get_strategy, list_strategies
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics import FunctionMetric, ScoreMetric, get_metric, get_score_metric
+from trueup.metrics import Metric, get_metric
 
 N = 24
 COUNTS = ["accuracy", "error", "precision", "recall", "f1", "f2", "specificity", "balanced_accuracy", "mcc", "kappa"]
@@ -24,7 +24,7 @@ RANDOM = ["random", "stratified", "propensity", "separate"]
 
 
 def metric_of(name, n_classes=2):
-    return get_score_metric(name, n_classes) or get_metric(name, range(n_classes))
+    return get_metric(name, range(n_classes))
 
 
 def some_state(name, seed=0, *, n=N, n_classes=2, n_systems=1, tied=False, categories=None, n_vetted=4):
@@ -54,13 +54,13 @@ def some_state(name, seed=0, *, n=N, n_classes=2, n_systems=1, tied=False, categ
 def plug_in(pool, p, system=0):
     """The metric of expected counts, or of a list in which every item stands once for each class, weighted."""
     metric = pool.metric
-    if not isinstance(metric, ScoreMetric):
+    if metric.looks_at == "classes":
         return float(metric(expected_counts(p, pool.aligned.codes[system])))
     n, n_classes = p.shape
     truth, weights = np.repeat(np.arange(n_classes), n)[None], p.T.reshape(1, -1)
     outputs = pool.aligned.scores if metric.needs == "scores" else pool.aligned.probabilities
     outputs = np.concatenate([outputs[system]] * n_classes)
-    return metric.evaluate(truth, outputs, positive=pool.positive, weights=weights).item()
+    return metric.of_outputs(truth, outputs, positive=pool.positive, weights=weights).item()
 
 
 def slopes_by_force(value, p, step=1e-5):
@@ -167,7 +167,7 @@ def test_influence_on_other_rankings_is_near_that_of_weighted_lists(name):
 
 
 def test_influence_on_any_function_is_near_that_on_the_same_metric_of_counts():
-    mine = FunctionMetric(lambda y, p: f1_score(y, p), name="my_f1", bounds=(0.0, 1.0))
+    mine = Metric("my_f1", lambda y, p: f1_score(y, p), needs="labels", bounds=(0.0, 1.0))
     of_function = some_state(mine, seed=4, n=400)
     of_counts = some_state("f1", seed=4, n=400)
     found = influence(of_function.pool, of_function.probabilities)

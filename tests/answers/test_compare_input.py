@@ -38,7 +38,7 @@ def test_sequences_and_frames_a_user_may_have():
             InvalidParameter,
             "did you mean 'n_warmup'",
         ),
-        (lambda a: {"metric": lambda y, p: "x"}, InvalidPredictions, "or the function fails"),
+        (lambda a: {"metric": lambda y, p: "x"}, InvalidParameter, "the metric 'function' failed on a drawn truth"),
         (lambda a: {"metric": "auc", "positive": 7}, InvalidParameter, "positive must be one of the classes"),
     ],
     ids=["empty", "wide", "scores", "infinite", "labels", "option", "option, known noise", "function", "positive"],

@@ -246,8 +246,32 @@ def test_functions_see_the_names_of_classes():
 
 
 def test_two_functions_of_one_name_are_not_mixed_up(binary, known):
-    ev = tu.evaluate(binary.predictions, binary.labels, noise=known, metrics=[lambda y, p: 0.25, lambda y, p: 0.75])
-    assert sorted(estimate.mean for estimate in ev.values()) == [0.25, 0.75]
+    low, high = (lambda y, p: 0.25), (lambda y, p: 0.75)
+    with pytest.raises(InvalidParameter, match="got 'function' twice; name functions by a mapping"):
+        tu.evaluate(binary.predictions, binary.labels, noise=known, metrics=[low, high])
+    ev = tu.evaluate(binary.predictions, binary.labels, noise=known, metrics={"low": low, "high": high, "mine": "F1"})
+    assert {name: estimate.mean for name, estimate in ev.items()} == {"low": 0.25, "high": 0.75, "mine": ev["f1"].mean}
+
+
+def test_a_metric_object_is_measured_whatever_it_needs(binary, known):
+    class_one = tu.metrics.Metric("ones", lambda counts: counts[..., 1].sum(axis=-1))
+    top = tu.metrics.Metric("top", lambda truths, scores, weights: truths[:, scores.argmax()] * 1.0, needs="scores")
+    scores = tu.Predictions.from_scores(np.where(binary.predictions == 1, 0.9, 0.2), threshold=0.5, positive=1)
+    ev = tu.evaluate(scores, binary.labels, noise=known, metrics=[class_one, top])
+    assert ev["ones"].mean == pytest.approx(np.sum(binary.predictions == 1))
+    assert 0 < ev["top"].mean <= 1
+
+
+def test_a_function_that_raises_is_named(binary, known):
+    def cost(y_true, y_pred):
+        return 1 / 0
+
+    ev = tu.evaluate(binary.predictions, binary.labels, noise=known, metrics=[cost])
+    with pytest.raises(
+        InvalidParameter, match="the metric 'cost' failed on a drawn truth, got ZeroDivisionError"
+    ) as error:
+        ev["cost"]
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 
 # ---------------------------------------------------------------------- what must not matter

@@ -363,7 +363,7 @@ def test_evaluate_takes_the_method_and_names_its_target():
     with pytest.raises(InvalidParameter, match="population"):
         _ = tu.evaluate(
             sim.predictions, sim.labels, noise="dawid-skene", method="unbiased", metrics=[lambda y, p: 0.5]
-        )["<lambda>"]
+        )["function"]
 
 
 def test_known_noise_needs_no_note_and_bad_options_are_refused():

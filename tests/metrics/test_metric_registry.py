@@ -1,25 +1,28 @@
-"""Metrics by name, and functions as metrics."""
+"""Metrics of every kind by name, and functions as metrics."""
 
 from __future__ import annotations
 
-import math
-import warnings
+import re
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn import metrics as sk
 
+from trueup._base import registry as base
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import (
-    FunctionMetric,
+    METRICS,
     Metric,
     as_metric,
+    as_metrics,
     confusion_counts,
     get_metric,
     list_metrics,
+    list_score_metrics,
     register_metric,
 )
-from trueup.metrics import registry as module
 
 BINARY = ["no", "yes"]
 ANIMALS = ["cat", "cow", "dog"]
@@ -28,15 +31,79 @@ TWO = RNG.integers(1, 30, (2, 2))
 THREE = RNG.integers(1, 30, (3, 3))
 
 
+def data(n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    truths = rng.integers(0, n_classes, (6, 30))
+    truths[:, :n_classes] = np.arange(n_classes)
+    probabilities = rng.dirichlet(np.ones(n_classes), 30)
+    return truths, probabilities, rng.exponential(size=truths.shape)
+
+
+@pytest.fixture
+def own_metrics():
+    """Registrations that end with the test."""
+    with METRICS.preserved():
+        yield
+
+
 def test_every_listed_name_works():
-    for name in list_metrics():
+    for name in list_metrics("counts"):
         metric = get_metric(name, BINARY)
-        assert isinstance(metric, Metric)
         assert metric.name == name
         assert metric.bounds[0] <= metric(TWO) <= metric.bounds[1]
-        assert metric.description
         if name != "prevalence":
             assert np.isfinite(get_metric(name, ANIMALS)(THREE))
+    truths = np.arange(60).reshape(2, 30) % 3
+    table = RNG.dirichlet(np.ones(3), 30)
+    for name in list_score_metrics():
+        metric = get_metric(name, ANIMALS)
+        outputs = table if metric.needs == "probabilities" else table[:, 1]
+        assert metric.name == ("auc_ovr" if name == "auc" else name)
+        assert metric.of_outputs(truths, outputs, positive=1).shape == (2,)
+
+
+def test_names_are_listed_by_what_they_need():
+    kinds = {needs: list_metrics(needs) for needs in ("counts", "scores", "probabilities", "labels")}
+    assert kinds["labels"] == []
+    assert sorted(name for names in kinds.values() for name in names) == list_metrics()
+    for needs, names in kinds.items():
+        assert {get_metric(name, BINARY).needs for name in names} <= {needs}
+    assert list_score_metrics() == sorted(kinds["scores"] + kinds["probabilities"])
+    with pytest.raises(InvalidParameter, match="did you mean 'scores'"):
+        list_metrics("score")
+
+
+def described():
+    """Every metric that trueup has, of two and of three classes, whole and of one class."""
+    names = list_metrics()
+    families = ("precision", "recall", "specificity", "false_alarm_rate", "prevalence", "f1", "f3")
+    found = [get_metric(name, BINARY) for name in names]
+    found += [get_metric(name, ANIMALS) for name in names if name != "prevalence"]
+    return found + [
+        get_metric(f"{name}:{c}", classes) for name in families for classes in (ANIMALS, [0, 1]) for c in classes
+    ]
+
+
+def test_descriptions_read_as_english():
+    for metric in described():
+        words = metric.description
+        assert words[0].isupper() == words.startswith(("AUC", "Matthews", "Cohen", "Hand")), words
+        assert not re.search(r"\b(it|None|one|same)\b|[{}]|  |the class\b", words), words
+        assert not words.endswith((".", " ", "of", "as")), words
+        if ":" in metric.name:
+            assert metric.name.partition(":")[2] in words, words
+    expected = {
+        ("precision", None): "share of the items predicted as class 'yes' that are of class 'yes'",
+        ("recall", "no"): "share of the items of class 'no' that are predicted as class 'no'",
+        ("prevalence:yes", None): "share of the items that are of class 'yes'",
+    }
+    for (name, positive), words in expected.items():
+        assert get_metric(name, BINARY, positive).description == words
+    assert get_metric("recall:1", [0, 1]).description == "share of the items of class 1 that are predicted as class 1"
+    assert get_metric("f2", ANIMALS).description == (
+        "harmonic mean of the precision and the recall of a class, with recall counting 4 times as much as precision "
+        "(mean over the classes, which count alike)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,6 +191,10 @@ def test_directions_and_bounds():
         ("f0", "beta above 0"),
         ("", "must be one that list_metrics"),
         (7, "metric must be a name, got 7"),
+        ("auc:cat", "one number for all classes"),
+        ("accuracy@3", "takes no number, got 'accuracy@3'; write 'accuracy'"),
+        ("precison@3", "must be one that list_metrics"),
+        ("macro_recall@3", "one number for all classes"),
     ],
 )
 def test_bad_names_are_one_sentence(name, sentence):
@@ -138,76 +209,187 @@ def test_bad_classes():
             get_metric("accuracy", classes)
 
 
-def test_register(monkeypatch):
-    monkeypatch.setattr(module, "_registered", {})
-    made = register_metric("Cost-Ratio", lambda c: c[..., 0, 1] / c.sum(axis=(-2, -1)), higher_is_better=False)
-    assert get_metric("cost_ratio", BINARY) is made
-    assert "cost_ratio" in list_metrics()
-    assert made(TWO) == pytest.approx(TWO[0, 1] / TWO.sum())
-    register_metric("cost ratio", lambda c: c[..., 0, 0])
-    assert get_metric("cost_ratio", BINARY)(TWO) == TWO[0, 0]
-    for taken in ("accuracy", "tpr", "f3", "macro_f1"):
+@pytest.mark.usefixtures("own_metrics")
+class TestRegister:
+    def test_of_counts(self):
+        made = register_metric("Cost-Ratio", lambda c: c[..., 0, 1] / c.sum(axis=(-2, -1)), higher_is_better=False)
+        assert get_metric("cost_ratio", BINARY) is made
+        assert "cost_ratio" in list_metrics("counts")
+        assert made(TWO) == pytest.approx(TWO[0, 1] / TWO.sum())
+        register_metric("cost ratio", lambda c: c[..., 0, 0])
+        assert get_metric("cost_ratio", BINARY)(TWO) == TWO[0, 0]
+
+    def test_of_every_other_kind(self):
+        first = register_metric(
+            "first", lambda truths, scores, weights: truths[:, scores.argmax()] * 1.0, needs="scores"
+        )
+        assert get_metric("First", ANIMALS) is first
+        assert "first" in list_score_metrics()
+        assert first.of_outputs([[0, 1]], np.array([1.0, 2.0]), positive=1).tolist() == [1.0]
+        register_metric("sure", lambda truths, table, weights: np.full(len(truths), table.max()), needs="probabilities")
+        assert get_metric("sure", BINARY).of_outputs([[0]], np.array([[0.3, 0.7]])).tolist() == [0.7]
+        register_metric("hits", lambda y, p: (y == p).sum(), needs="labels")
+        assert get_metric("hits", BINARY).of_labels([[0, 1]], [0, 1]).tolist() == [2.0]
+        assert list_metrics("labels") == ["hits"]
+
+    @pytest.mark.parametrize("taken", ["accuracy", "tpr", "f3", "macro_f1", "AUC", "partial_auc", "weighted_tpr"])
+    def test_names_of_trueup_are_taken(self, taken):
         with pytest.raises(InvalidParameter, match="choose another"):
             register_metric(taken, lambda c: c)
-    with pytest.raises(InvalidParameter, match="without a colon"):
-        register_metric("a:b", lambda c: c)
-    with pytest.raises(InvalidParameter, match="must be callable"):
-        register_metric("mine", 3)
 
-
-class TestFunctionMetric:
-    def test_on_draws(self):
-        truths = RNG.integers(0, 2, (20, 50))
-        p = RNG.integers(0, 2, 50)
-        metric = as_metric(sk.f1_score, BINARY)
-        assert isinstance(metric, FunctionMetric)
-        assert metric.name == "f1_score"
-        np.testing.assert_allclose(metric.evaluate_draws(truths, p), [sk.f1_score(t, p) for t in truths])
-        assert metric(truths[0], p) == sk.f1_score(truths[0], p)
-
-    def test_classes_are_handed_over(self):
-        metric = FunctionMetric(lambda y, p: sk.recall_score(y, p, pos_label="yes"))
-        values = metric.evaluate_draws([[0, 1, 1]], [0, 1, 0], classes=BINARY)
-        assert values.tolist() == [0.5]
-
-    def test_undefined_is_nan(self):
-        recall = FunctionMetric(sk.recall_score)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            values = recall.evaluate_draws([[0, 0], [0, 1]], [1, 1])
-        assert math.isnan(values[0])
-        assert values[1] == 1
-
-        def picky(y, p):
-            if not y.any():
-                raise ValueError("no positives")
-            return 1 / int(y.sum() - 1)
-
-        assert np.isnan(FunctionMetric(picky).evaluate_draws([[0, 0], [0, 1], [1, 1]], [1, 1])).tolist() == [
-            True,
-            True,
-            False,
-        ]
-
-    def test_other_warnings_are_passed_on_once(self):
-        def noisy(y, p):
-            warnings.warn("slow", RuntimeWarning, stacklevel=1)
-            return 1.0
-
-        with pytest.warns(RuntimeWarning, match="slow") as caught:
-            values = FunctionMetric(noisy).evaluate_draws(np.zeros((5, 2)), [0, 0])
-        assert len(caught) == 1
-        assert values.tolist() == [1.0] * 5
-
-    def test_other_errors_are_not_hidden(self):
-        with pytest.raises(TypeError):
-            FunctionMetric(lambda y: 1.0)([0], [0])
-
-    def test_as_metric(self):
-        named = as_metric("recall", BINARY)
-        assert isinstance(named, Metric)
-        assert as_metric(named, BINARY) is named
-        with pytest.raises(InvalidParameter, match="metric must be a name or a function"):
-            as_metric(3, BINARY)
+    def test_what_cannot_be_registered(self):
+        for name in ("a:b", "mine@3", "", "  "):
+            with pytest.raises(InvalidParameter, match="word"):
+                register_metric(name, lambda c: c)
         with pytest.raises(InvalidParameter, match="must be callable"):
-            FunctionMetric("recall")
+            register_metric("mine", 3)
+        with pytest.raises(InvalidParameter, match="bounds of the metric 'mine'"):
+            register_metric("mine", lambda c: c, bounds=(1, 0))
+        with pytest.raises(InvalidParameter, match="must be a Metric of that name, got <function"):
+            METRICS.register("mine", lambda c: c)
+        assert "mine" not in METRICS
+
+    def test_another_package_adds_one(self, monkeypatch):
+        theirs = Metric("their_share", lambda counts: counts[..., 0, 0])
+        entry = SimpleNamespace(name="their_share", value="theirs:share", load=lambda: theirs)
+        monkeypatch.setattr(base, "entry_points", lambda group: [entry] if group == "trueup.metrics" else [])
+        assert get_metric("their-share", BINARY) is theirs
+
+
+class TestAsMetric:
+    def test_a_name_or_a_metric(self):
+        named = as_metric("recall", BINARY)
+        assert named.name == "recall"
+        assert as_metric(named, BINARY) is named
+        assert as_metric("auc", BINARY).needs == "scores"
+
+    def test_a_function_has_the_name_it_was_defined_by(self):
+        assert as_metric(sk.f1_score, BINARY).name == "f1_score"
+        assert as_metric(partial(sk.fbeta_score, beta=2), BINARY).name == "fbeta_score"
+        assert as_metric(lambda y, p: 1.0, BINARY).name == "function"
+        assert as_metric(sk.f1_score, BINARY).description == "the function f1_score of the true and predicted classes"
+
+    @pytest.mark.parametrize("named", [("cost", sk.f1_score), {"cost": sk.f1_score}], ids=["pair", "mapping"])
+    def test_a_function_with_a_name(self, named):
+        metric = as_metric(named, BINARY)
+        assert (metric.name, metric.function) == ("cost", sk.f1_score)
+
+    @pytest.mark.parametrize("bad", [3, None, {"a": sk.f1_score, "b": sk.f1_score}, ("a", 3), {}, (1, sk.f1_score)])
+    def test_anything_else_is_refused(self, bad):
+        with pytest.raises(InvalidParameter, match="metric must be a name, a Metric, a function") as caught:
+            as_metric(bad, BINARY)
+        assert caught.value.parameter == "metric"
+
+
+class TestAsMetrics:
+    def test_names_are_kept_as_they_were_written(self):
+        metrics = as_metrics(["F1", "log-loss", ("cost", sk.f1_score), {"other": sk.f1_score}, sk.f1_score], BINARY)
+        assert list(metrics) == ["F1", "log-loss", "cost", "other", "f1_score"]
+        assert [metric.name for metric in metrics.values()] == ["f1", "log_loss", "cost", "other", "f1_score"]
+
+    def test_one_will_do(self):
+        for one in ("recall", sk.f1_score, get_metric("recall", BINARY)):
+            assert len(as_metrics(one, BINARY)) == 1
+
+    def test_a_mapping_names_functions_and_renames_metrics(self):
+        metrics = as_metrics({"cost": sk.f1_score, "found": "recall:yes"}, BINARY)
+        assert metrics["cost"].needs == "labels"
+        assert metrics["found"](TWO) == get_metric("recall", BINARY)(TWO)
+
+    def test_the_positive_class_is_passed_on(self):
+        assert as_metrics(["recall"], BINARY, "no")["recall"](TWO) == get_metric("recall:no", BINARY)(TWO)
+
+    def test_two_of_one_name_and_none_are_refused(self):
+        with pytest.raises(
+            InvalidParameter, match="different names, got 'f1_score' twice; name functions by a mapping"
+        ):
+            as_metrics([sk.f1_score, sk.f1_score], BINARY)
+        with pytest.raises(InvalidParameter, match="at least one metric, got none"):
+            as_metrics([], BINARY)
+
+
+@pytest.mark.parametrize(
+    ("name", "known_as"),
+    [
+        ("roc_auc", "auc"),
+        ("ROC-AUC", "auc"),
+        ("auc-ovo", "auc_ovo"),
+        ("hand-till", "auc_ovo"),
+        ("AP", "average_precision"),
+        ("average-precision", "average_precision"),
+        ("precision@10", "precision@10"),
+        (" Recall@5 ", "recall@5"),
+        ("ndcg", "ndcg"),
+        ("ndcg@03", "ndcg@3"),
+        ("partial-auc@0.1", "partial_auc@0.1"),
+        ("partial_auc@.25", "partial_auc@0.25"),
+        ("log-loss", "log_loss"),
+        ("brier", "brier"),
+        ("ece", "calibration_error"),
+    ],
+)
+def test_names_of_scores(name, known_as):
+    found = get_metric(name, BINARY)
+    assert found.name == known_as
+    assert found.description
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "precision@0",
+        "precision@",
+        "precision@ten",
+        "recall@1.5",
+        "ndcg@-1",
+        "partial_auc",
+        "partial_auc@2",
+        "partial_auc@0",
+        "partial_auc@x",
+        "auc@3",
+        "log_loss@3",
+    ],
+)
+def test_ill_formed_names_say_so(name):
+    with pytest.raises(InvalidParameter) as caught:
+        get_metric(name, BINARY)
+    assert repr(name) in str(caught.value)
+    assert "write" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_positive_class_decides():
+    truths, probabilities, _ = data(2)
+    auc = get_metric("auc", BINARY)
+    as_one = auc.of_outputs(truths, probabilities[:, 1], positive=1)
+    np.testing.assert_allclose(as_one, [sk.roc_auc_score(y, probabilities[:, 1]) for y in truths])
+    np.testing.assert_allclose(auc.of_outputs(truths, probabilities[:, 0], positive=0), as_one)
+    np.testing.assert_allclose(auc.of_outputs(truths, probabilities[:, 1], positive=0), 1 - as_one)
+
+
+def test_auc_of_more_classes_is_one_against_the_rest():
+    truths, probabilities, _ = data(3)
+    auc = get_metric("auc", ANIMALS)
+    assert auc.needs == "probabilities"
+    expected = [sk.roc_auc_score(y, probabilities, multi_class="ovr") for y in truths]
+    np.testing.assert_allclose(auc.of_outputs(truths, probabilities, positive=0), expected)
+
+
+def test_ranking_one_of_more_classes():
+    truths, probabilities, _ = data(3)
+    metric = get_metric("average_precision", ANIMALS)
+    expected = [sk.average_precision_score(y == 2, probabilities[:, 2]) for y in truths]
+    np.testing.assert_allclose(metric.of_outputs(truths, probabilities[:, 2], positive=2), expected)
+
+
+def test_which_way_is_good():
+    lower = {"log_loss", "brier", "calibration_error"}
+    for name in list_score_metrics():
+        found = get_metric(name, BINARY)
+        assert found.higher_is_better == (found.name not in lower)
+
+
+def test_bounds_of_the_brier_score():
+    two, three = get_metric("brier", BINARY), get_metric("brier", ANIMALS)
+    assert two.of_outputs([[0]], [[0.0, 1.0]], positive=1).tolist() == [two.bounds[1]]
+    assert three.of_outputs([[0]], [[0.0, 1.0, 0.0]], positive=1).tolist() == [three.bounds[1]]

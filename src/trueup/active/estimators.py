@@ -164,7 +164,7 @@ def _vetted_only(request: Request) -> Estimated:
         raise InvalidParameter(f'⟨estimator="vetted-only"⟩ needs some answers, got {n}; tell some first')
     notes = () if answers.by_chance else (_NO_WARRANT,)
     mine = _part(pool.aligned, answers.positions)
-    if isinstance(pool.metric, Metric) and pool.categories is None:
+    if pool.metric.needs == "counts" and pool.categories is None:
         assert mine.codes is not None
         weights = answers.weights * (effective_number(answers.weights) / answers.weights.sum())
         counts = system_counts(
@@ -327,8 +327,8 @@ _FEWEST = 2
 
 def check_design_based(name: str, pool: Pool) -> None:
     """Refuse what the published estimators cannot do, before anyone is paid to look."""
-    if not isinstance(pool.metric, Metric) or pool.categories is not None:
-        got = "categories" if isinstance(pool.metric, Metric) else f"metric {pool.metric.name!r}"
+    if pool.metric.needs != "counts" or pool.categories is not None:
+        got = "categories" if pool.metric.needs == "counts" else f"metric {pool.metric.name!r}"
         raise InvalidParameter(
             f'⟨estimator="{name}"⟩ is for metrics of the confusion counts of the whole pool, got {got}; use "rectified"'
         )
@@ -351,7 +351,6 @@ def draw_design_based(
         Whether the items were drawn by chance; if not, all answers count alike and nothing warrants the interval.
     """
     metric = pool.metric
-    assert isinstance(metric, Metric)
     assert pool.aligned.codes is not None
     drawn, weights, n_pool = drawn_items(pool, progress)
     answers = weighted_answers(pool, progress)

@@ -25,7 +25,7 @@ from trueup.active.pool import Pool
 from trueup.active.score_slopes import class_slopes, positive_slopes
 from trueup.estimators.system_values import outputs_of
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric
+from trueup.metrics import Metric
 
 __all__ = ["Influence", "count_slopes", "expected_counts", "influence", "lists_of", "root_mean_square"]
 
@@ -205,15 +205,15 @@ def lists_of(
 def _effects(pool: Pool, p: Floats, outputs: npt.NDArray[Any], n_positives: float | None) -> tuple[float, Floats]:
     """The value of one list of items and the effects of its items."""
     metric = pool.metric
-    if isinstance(metric, ScoreMetric) and metric.needs == "scores":
+    if metric.needs == "scores":
         chance = np.ascontiguousarray(p[:, pool.positive])
         value, slopes = positive_slopes(metric, chance, outputs, n_positives=n_positives)
         effects = np.multiply.outer(-slopes * chance, np.ones(p.shape[1]))
         effects[:, pool.positive] += slopes
         return value, effects
-    if isinstance(metric, ScoreMetric):
+    if metric.needs == "probabilities":
         value, gains = class_slopes(metric, p, outputs)
-    elif isinstance(metric, Metric):
+    elif metric.needs == "counts":
         counts = expected_counts(p, outputs)
         value = float(metric(counts))
         gains = count_slopes(metric, counts).T[outputs]
@@ -223,7 +223,7 @@ def _effects(pool: Pool, p: Floats, outputs: npt.NDArray[Any], n_positives: floa
     return value, gains - np.einsum("nc,nc->n", p, gains)[:, None]
 
 
-def _function_slopes(metric: FunctionMetric, counts: Floats, classes: npt.NDArray[Any]) -> tuple[float, Floats]:
+def _function_slopes(metric: Metric, counts: Floats, classes: npt.NDArray[Any]) -> tuple[float, Floats]:
     """What moving one item between true classes does to any function of truths and predictions.
 
     A function that treats the items alike depends on the counts only. So it is tried on a short list with about the
@@ -243,7 +243,7 @@ def _function_slopes(metric: FunctionMetric, counts: Floats, classes: npt.NDArra
                 moved[item] = c
                 cells.append((c, int(column)))
                 rows.append(moved)
-    values = metric.evaluate_draws(np.stack(rows), said, classes=classes)
+    values = metric.of_labels(np.stack(rows), said, classes=classes)
     slopes = np.zeros((n_classes, n_classes))
     for (c, column), value in zip(cells, values[1:], strict=True):
         slopes[c, column] = np.nan_to_num((value - values[0]) * len(truth) / total)
@@ -255,12 +255,9 @@ def _outputs(pool: Pool, system: int) -> npt.NDArray[Any]:
     if system >= pool.n_systems:
         raise InvalidParameter(f"system must be a position below {pool.n_systems}, got {system}")
     aligned, metric = pool.aligned, pool.metric
-    needs = metric.needs if isinstance(metric, ScoreMetric) else "codes"
+    needs = "codes" if metric.looks_at == "classes" else metric.looks_at
     if getattr(aligned, needs) is None:
         raise InvalidPredictions(f"{metric.name} needs {needs} of every system, got none for some; add them")
-    if isinstance(metric, Metric):
-        assert aligned.codes is not None
-        return np.asarray(aligned.codes[system])
     return outputs_of(aligned, system, metric)
 
 

@@ -16,12 +16,10 @@ from trueup.answers.setup import check_outputs, choose_noise, given, positive_co
 from trueup.data.labels import Labels
 from trueup.data.predictions import AlignedPredictions, as_predictions
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.metrics import Metric, as_metric
 from trueup.noise import NoiseModel
 
-__all__ = ["AnyMetric", "Pool", "State", "make_pool"]
-
-AnyMetric = Metric | ScoreMetric | FunctionMetric
+__all__ = ["Pool", "State", "make_pool"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,7 @@ class Pool:
     labels : Labels
     aligned : AlignedPredictions
         What the systems under test say of every item.
-    metric : Metric, ScoreMetric or FunctionMetric
+    metric : Metric
     positive : int
         Code of the positive class.
     prior : array of shape (n_items, n_classes)
@@ -48,7 +46,7 @@ class Pool:
 
     labels: Labels
     aligned: AlignedPredictions
-    metric: AnyMetric
+    metric: Metric
     positive: int
     prior: Floats = field(repr=False)
     noisy: Codes = field(repr=False)
@@ -109,10 +107,8 @@ def make_pool(
         raise InvalidLabels(
             f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix"
         )
-    measured: AnyMetric | None = get_score_metric(metric, labels.n_classes) if isinstance(metric, str) else None
-    if measured is None:
-        measured = as_metric(metric, labels.classes.tolist(), positive=positive)
-    aligned = as_predictions(predictions, labels, of_scores=isinstance(measured, ScoreMetric)).align(labels)
+    measured = as_metric(metric, labels.classes.tolist(), positive=positive)
+    aligned = as_predictions(predictions, labels, of_scores=measured.looks_at != "classes").align(labels)
     code = positive_code(positive, labels, aligned)
     aligned = prepared(aligned, measured, labels.n_classes, code)
     used = used_by(measured, aligned)
@@ -132,9 +128,9 @@ def make_pool(
     return Pool(labels, aligned, measured, code, prior, prior.argmax(axis=1), groups, group_names)
 
 
-def _check_length(metric: AnyMetric, labels: Labels, categories: npt.NDArray[np.int64] | None) -> None:
+def _check_length(metric: Metric, labels: Labels, categories: npt.NDArray[np.int64] | None) -> None:
     """A list that is shorter than k is found out before anyone is paid to look at it."""
-    if "@" in metric.name and isinstance(metric, ScoreMetric) and not metric.name.startswith("partial"):
+    if "@" in metric.name and metric.needs == "scores" and not metric.name.startswith("partial"):
         k = int(float(metric.name.rpartition("@")[2]))
         shortest = labels.n_items if categories is None else int(np.bincount(categories).min())
         if k > shortest:

@@ -8,7 +8,6 @@ of any number of systems, and any difference, comes from the same draws.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,6 @@ from trueup.active.influence import Influence, influence, root_mean_square
 from trueup.active.pool import Pool
 from trueup.active.strategy import effective_number, lure_weights
 from trueup.estimators.system_features import Used, main_features, principal_features
-from trueup.metrics import ScoreMetric
 from trueup.sessions.log import Progress
 
 __all__ = [
@@ -194,10 +192,7 @@ def draw_rectified(
 
 def used_by_metric(pool: Pool) -> Used:
     """What of the outputs the metric looks at."""
-    if not isinstance(pool.metric, ScoreMetric):
-        return "classes"
-    kind: Literal["scores", "probabilities"] = pool.metric.needs
-    return kind
+    return pool.metric.looks_at
 
 
 def _tempered(answers: Weighted, model: Recalibration) -> Floats:

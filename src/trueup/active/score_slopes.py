@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from trueup._base.types import Floats
 from trueup.active.expected import RankedList, precision_at_k_slopes, precision_sum, precision_sum_slopes
 from trueup.metrics import (
-    ScoreMetric,
+    Metric,
     auc,
     auc_ovo,
     auc_ovr,
@@ -38,12 +38,12 @@ _STEP = 1e-6
 _LEAST = float(np.finfo(float).eps)  # as in `trueup.metrics.log_loss`
 
 
-def positive_slopes(metric: ScoreMetric, p: Floats, scores: Floats, *, n_positives: float | None = None) -> Valued:
+def positive_slopes(metric: Metric, p: Floats, scores: Floats, *, n_positives: float | None = None) -> Valued:
     """The plug-in value of a metric of scores, and its slope in P(positive) of each item.
 
     Parameters
     ----------
-    metric : ScoreMetric
+    metric : Metric
         One that needs scores. Metrics that trueup has no formula for are differentiated numerically, in groups of
         items with similar scores.
     p : array of shape (n_items,)
@@ -58,8 +58,8 @@ def positive_slopes(metric: ScoreMetric, p: Floats, scores: Floats, *, n_positiv
 
     Examples
     --------
-    >>> from trueup.metrics import get_score_metric
-    >>> metric = get_score_metric("precision@2", 2)
+    >>> from trueup.metrics import get_metric
+    >>> metric = get_metric("precision@2", [0, 1])
     >>> value, slopes = positive_slopes(metric, np.array([0.5, 1.0, 0.2]), np.array([3.0, 2.0, 1.0]))
     >>> value, slopes.tolist()
     (0.75, [0.5, 0.5, 0.0])
@@ -111,7 +111,7 @@ def auc_slopes(p: Floats, scores: Floats) -> Valued:
     return float(value), (beaten - others - value * (n - 1 - 2 * others)) / pairs
 
 
-def class_slopes(metric: ScoreMetric, probabilities: Floats, outputs: Floats) -> Valued:
+def class_slopes(metric: Metric, probabilities: Floats, outputs: Floats) -> Valued:
     """The plug-in value of a metric of class probabilities, and its slope in P(class) of each item and class.
 
     Log loss and Brier score are exact. The mean AUC over pairs of classes is taken for that of each class against the
@@ -120,7 +120,7 @@ def class_slopes(metric: ScoreMetric, probabilities: Floats, outputs: Floats) ->
 
     Parameters
     ----------
-    metric : ScoreMetric
+    metric : Metric
         One that needs probabilities.
     probabilities : array of shape (n_items, n_classes)
         P(class).
@@ -133,9 +133,9 @@ def class_slopes(metric: ScoreMetric, probabilities: Floats, outputs: Floats) ->
 
     Examples
     --------
-    >>> from trueup.metrics import get_score_metric
+    >>> from trueup.metrics import get_metric
     >>> says = np.array([[0.9, 0.1], [0.5, 0.5]])
-    >>> value, slopes = class_slopes(get_score_metric("brier", 2), np.array([[1.0, 0.0], [0.5, 0.5]]), says)
+    >>> value, slopes = class_slopes(get_metric("brier", [0, 1]), np.array([[1.0, 0.0], [0.5, 0.5]]), says)
     >>> round(value, 3), slopes.round(3).tolist()
     (0.13, [[0.005, 0.405], [0.125, 0.125]])
     """
@@ -178,7 +178,7 @@ def _ndcg_slopes(p: Floats, scores: Floats, k: int | None) -> Valued:
     return value, (of_items - value * (gain[last + 1] - gain[last])) / best
 
 
-def _numerical_slopes(metric: ScoreMetric, p: Floats, scores: Floats) -> Valued:
+def _numerical_slopes(metric: Metric, p: Floats, scores: Floats) -> Valued:
     """Differences of the weighted metric of groups of similar items, which are small at the top of the list."""
     n = len(p)
     ranked = RankedList.of(scores)
@@ -199,7 +199,7 @@ def _numerical_slopes(metric: ScoreMetric, p: Floats, scores: Floats) -> Valued:
     return float(values[0]), groups.spread(slope[:size] - slope[size:])
 
 
-def _unwrapped(metric: ScoreMetric) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _unwrapped(metric: Metric) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The function of a metric and what was bound to it."""
     if isinstance(metric.function, partial):
         return metric.function.func, dict(metric.function.keywords)

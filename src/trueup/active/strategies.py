@@ -25,7 +25,6 @@ from trueup.active.influence import Influence, influence, lists_of, root_mean_sq
 from trueup.active.pool import State
 from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import ScoreMetric
 
 __all__ = [
     "STRATEGIES",
@@ -96,8 +95,8 @@ class PaperExpectedChange(ExpectedChange):
 
     def _changes(self, state: State) -> Floats:
         pool, metric = state.pool, state.pool.metric
-        at_k = isinstance(metric, ScoreMetric) and metric.name.startswith("precision@")
-        if not isinstance(metric, ScoreMetric) or not (at_k or metric.name == "average_precision"):
+        at_k = metric.name.startswith("precision@")
+        if metric.needs != "scores" or not (at_k or metric.name == "average_precision"):
             raise InvalidParameter(
                 f"strategy 'meec-paper' knows precision@k and average_precision, got {metric.name!r}; use 'meec'"
             )
@@ -308,7 +307,7 @@ class MostConfidentMistake(Strategy):
         """Which items are taken for mistakes, and the confidence of the system as a share of the items, up to 1."""
         pool, aligned = state.pool, state.pool.aligned
         likeliest = state.probabilities.argmax(axis=1)
-        if isinstance(pool.metric, ScoreMetric) and pool.metric.needs == "scores" and aligned.scores is not None:
+        if pool.metric.needs == "scores" and aligned.scores is not None:
             return likeliest != pool.positive, _rank_share(aligned.scores[system])
         if aligned.codes is None:
             raise InvalidParameter(

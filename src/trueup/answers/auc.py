@@ -21,7 +21,7 @@ from trueup.estimators.published.urkullu2019 import (
     subjectivist,
 )
 from trueup.exceptions import InvalidLabels, InvalidPredictions, TrueupWarning
-from trueup.metrics import get_score_metric
+from trueup.metrics import get_metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
@@ -113,8 +113,7 @@ def auc(
     aligned = as_predictions(scores, labels, of_scores=True, positive=positive).align(labels)
     _one(aligned.n_systems)
     code = positive_code(positive, labels, aligned)
-    metric = get_score_metric("auc", 2)
-    assert metric is not None
+    metric = get_metric("auc", labels.classes.tolist())
     aligned = prepared(aligned, metric, 2, code)
     used_by(metric, aligned)
     for sentence in check_outputs(aligned, metric):

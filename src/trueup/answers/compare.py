@@ -15,7 +15,6 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.answers import findings as _findings
 from trueup.answers.comparison import Comparison
 from trueup.answers.setup import (
-    AnyMetric,
     NoiseChoice,
     check_outputs,
     choose_noise,
@@ -30,7 +29,7 @@ from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence, TrueupWarning
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.metrics import Metric, MetricLike, as_metric
 from trueup.noise import NoiseModel
 
 __all__ = ["JudgedSystems", "compare", "judge"]
@@ -43,7 +42,7 @@ def compare(
     systems: Any,
     labels: Labels,
     *,
-    metric: str | Callable[..., float] = "accuracy",
+    metric: MetricLike = "accuracy",
     noise: str | NoiseModel = "subtypes",
     target: Target = "population",
     level: float = 0.95,
@@ -71,9 +70,9 @@ def compare(
         themselves; a labeler whose votes are in `labels` is judged with them, any other as a system.
     labels : Labels
         The votes; gold items have their known truth in every draw.
-    metric : str or callable
-        A name as in `trueup.metrics.list_metrics` or `trueup.metrics.list_score_metrics`, or a function
-        ``metric(y_true, y_pred) -> float`` where more is better.
+    metric : str, Metric or callable
+        A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
+        better, which a pair or a mapping gives a name: ``{"cost": cost}``.
     noise : str or NoiseModel
         As in `evaluate`.
     target : {"population", "sample"}
@@ -146,7 +145,7 @@ class JudgedSystems:
     """What `judge` returns: the metric of every system on every draw, shape (n_draws, n_systems), and how."""
 
     aligned: AlignedPredictions
-    metric: AnyMetric
+    metric: Metric
     noise: NoiseChoice
     values: npt.NDArray[np.float64]
     truth: TruthDraws
@@ -158,7 +157,7 @@ def judge(
     systems: Any,
     labels: Labels,
     *,
-    metric: str | Callable[..., float],
+    metric: MetricLike,
     noise: str | NoiseModel,
     target: Target,
     positive: Hashable | None,
@@ -185,11 +184,11 @@ def judge(
     rng = as_generator(random_state)
     measured = _metric(metric, labels, positive)
     predictions = as_predictions(
-        systems, labels, of_scores=isinstance(measured, ScoreMetric), positive=positive, least=least_systems
+        systems, labels, of_scores=measured.looks_at != "classes", positive=positive, least=least_systems
     )
     aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
     code = positive_code(positive, labels, aligned)
-    if isinstance(measured, Metric):
+    if measured.needs == "counts":
         measured = _metric(metric, labels, labels.classes.tolist()[code])
     aligned = prepared(aligned, measured, labels.n_classes, code)
     used = used_by(measured, aligned)
@@ -229,18 +228,14 @@ def judge(
     )
 
 
-def _fewer(truth: TruthDraws, metric: AnyMetric) -> Codes:
+def _fewer(truth: TruthDraws, metric: Metric) -> Codes:
     """The draws a metric is computed on: a function of labels takes its time, so it sees some of them."""
-    if not isinstance(metric, FunctionMetric):
+    if metric.needs != "labels":
         return truth.truths
     return truth.truths[:: max(1, truth.n_draws // _FUNCTION_DRAWS)]
 
 
-def _metric(metric: str | Callable[..., float], labels: Labels, positive: Hashable | None) -> AnyMetric:
-    if isinstance(metric, str):
-        ranking = get_score_metric(metric, labels.n_classes)
-        if ranking is not None:
-            return ranking
+def _metric(metric: MetricLike, labels: Labels, positive: Hashable | None) -> Metric:
     named = as_metric(metric, labels.classes.tolist(), positive=positive)
     if named.higher_is_better is None:
         raise InvalidParameter(
@@ -279,13 +274,11 @@ def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tup
     return aligned.on_items(shared), found
 
 
-def _undefined(values: npt.NDArray[np.float64], aligned: AlignedPredictions, metric: AnyMetric) -> list[str]:
+def _undefined(values: npt.NDArray[np.float64], aligned: AlignedPredictions, metric: Metric) -> list[str]:
     shares = np.isnan(values).mean(axis=0)
     names = aligned.systems.tolist()
     never = np.flatnonzero(shares == 1)
     why = "only one class occurs in the truth or in its predictions"
-    if isinstance(metric, FunctionMetric):
-        why += ", or the function fails: try it by hand"
     if len(never) == len(names):
         raise InvalidPredictions(
             f"{metric.name} is undefined for system {names[0]!r} on every drawn truth, and so for all; most likely "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +18,11 @@ from trueup.data.predictions import AlignedPredictions, as_predictions
 from trueup.estimators import LABELER_METHODS, METHODS, VOTE_METHODS, Problem, Solution
 from trueup.estimators.truth import bayes_learned
 from trueup.exceptions import InvalidParameter, InvalidPredictions, TrueupWarning
-from trueup.metrics import FunctionMetric, as_metric
+from trueup.metrics import MetricLike, as_metrics
 from trueup.noise import NoiseModel, sample
 from trueup.noise import fit as fit_noise
 
 __all__ = ["evaluate"]
-
-MetricLike = str | Callable[..., float]
 
 
 def evaluate(
@@ -32,7 +30,7 @@ def evaluate(
     labels: Labels,
     *,
     noise: str | NoiseModel | None = None,
-    metrics: Sequence[MetricLike] = ("accuracy", "precision", "recall", "f1"),
+    metrics: MetricLike | Sequence[MetricLike] | Mapping[str, MetricLike] = ("accuracy", "precision", "recall", "f1"),
     method: str = "bayes",
     target: Target = "sample",
     level: float = 0.95,
@@ -59,9 +57,9 @@ def evaluate(
         noise as a model (`Confusion`, or `Difficulty` with its parameters); or the name of a model to be learned
         from the same votes: "subtypes" (labelers and classifier may err together), "dawid-skene", "one-coin", "glad",
         "difficulty", "majority", or "auto".
-    metrics : sequence of str or callables
-        Names as in `trueup.metrics.list_metrics`, functions ``metric(y_true, y_pred) -> float``, and for predictions
-        with scores or probabilities names as in `trueup.metrics.list_score_metrics` ("auc", "log_loss", …).
+    metrics : sequence or mapping of str, Metric or callables
+        Names as in `trueup.metrics.list_metrics` (metrics of scores and of probabilities are for predictions that have
+        them), and functions ``metric(y_true, y_pred) -> float``, which a mapping gives names: ``{"cost": cost}``.
     method : str
         "bayes" is calibrated. The others are published or common practice and are there for comparison: "mmse",
         "estimated-labels", "no-predictions", "prior-average", "labeler-mean", "labeler-median", "majority", "ideal".
@@ -126,7 +124,10 @@ def evaluate(
     _check_options(options, method, drawn=method == "bayes" and isinstance(model, str))
     sampling: dict[str, Any] = {k: options[k] for k in ("n_chains", "n_warmup") if k in options}
     ranked = ScoreEstimates(labels, aligned, choice if method == "bayes" else None, target, code, seed, sampling)
-    named, functions = _metrics(metrics, labels, code, ranked)
+    measures = as_metrics(metrics, labels.classes.tolist(), labels.classes[code])
+    for metric in measures.values():
+        if metric.looks_at != "classes":
+            ranked.outputs(metric)
     if method in LABELER_METHODS:
         solution = LABELER_METHODS[method](labels, codes, random_state=rng, **options)
     elif method in VOTE_METHODS:
@@ -148,7 +149,7 @@ def evaluate(
     if choice is not None and choice.caveat and method == "bayes":
         findings = (choice.caveat, *findings)
     return Evaluation(
-        metrics=named,
+        metrics=tuple(measures),
         method=method,
         target=target,
         noise="not used" if choice is None else choice.words,
@@ -162,7 +163,7 @@ def evaluate(
         labels=labels,
         scores=_scores_for(code, aligned),
         positive=code,
-        functions=functions,
+        measures=measures,
         ranked=ranked,
         seed=seed,
     )
@@ -179,36 +180,6 @@ def _hard_codes(aligned: AlignedPredictions) -> Any:
     if not (codes >= 0).any():
         raise InvalidPredictions("no item has a prediction; check that predictions and labels name the same items")
     return codes
-
-
-def _metrics(
-    metrics: Sequence[MetricLike], labels: Labels, positive: int, ranked: ScoreEstimates
-) -> tuple[tuple[str, ...], dict[str, FunctionMetric]]:
-    if isinstance(metrics, str) or callable(metrics):
-        metrics = [metrics]
-    if not len(metrics):
-        raise InvalidParameter('metrics must name at least one metric, got none; pass e.g. ["accuracy"]')
-    names: list[str] = []
-    functions: dict[str, FunctionMetric] = {}
-    for wanted in metrics:
-        if isinstance(wanted, str) and ranked.check(wanted):
-            names.append(wanted)
-            continue
-        metric = as_metric(wanted, labels.classes.tolist(), positive=labels.classes[positive])
-        name = wanted if isinstance(wanted, str) else _unused(metric.name, names)
-        names.append(name)
-        if isinstance(metric, FunctionMetric):
-            functions[name] = metric
-    return tuple(names), functions
-
-
-def _unused(name: str, taken: list[str]) -> str:
-    """The name, numbered if another function has it already."""
-    k = 2
-    numbered = name
-    while numbered in taken:
-        numbered, k = f"{name}_{k}", k + 1
-    return numbered
 
 
 def _scores_for(positive: int, aligned: AlignedPredictions) -> Any:

@@ -20,7 +20,7 @@ from trueup.data.labels import Labels
 from trueup.estimators import CountsPosterior, JointPoint, Problem, Solution
 from trueup.estimators.curves import Curve, CurveKind, Sensitivity, error_sensitivity, performance_curve
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import FunctionMetric, Metric, as_metric
+from trueup.metrics import Metric, get_metric
 from trueup.noise.diagnostics import IndependenceCheck
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
@@ -70,7 +70,7 @@ class ConfusionEstimate:
             return np.asarray(np.divide(counts[..., y, yhat], total, out=out, where=total > 0))
 
         name = f"P({prediction} | {truth})"
-        return self.counts.estimate(Metric(name, share, (0.0, 1.0), None, "share of a class predicted as another"))
+        return self.counts.estimate(Metric(name, share, bounds=(0.0, 1.0), higher_is_better=None))
 
     def intervals(self, level: float | None = None) -> npt.NDArray[np.float64]:
         """The interval of each count, shape (n_classes, n_classes, 2)."""
@@ -158,8 +158,8 @@ class Evaluation(Mapping[str, Estimate]):
     labels: Labels = field(repr=False)
     scores: npt.NDArray[np.float64] | None = field(repr=False)
     positive: int = field(repr=False)
-    functions: Mapping[str, FunctionMetric] = field(repr=False)
-    ranked: Callable[[str], Estimate | None] = field(repr=False)
+    measures: Mapping[str, Metric] = field(repr=False)
+    ranked: Callable[[Metric], Estimate] = field(repr=False)
     seed: RandomState = field(repr=False)
 
     @cached_property
@@ -188,24 +188,17 @@ class Evaluation(Mapping[str, Estimate]):
         return len(self.metrics)
 
     def _metric(self, name: str) -> Metric:
-        metric = as_metric(name, self.classes.tolist(), positive=self.classes[self.positive])
-        if isinstance(metric, FunctionMetric):
-            raise InvalidParameter(f"{name!r} is a function of labels; joint distributions are for metrics by name")
-        return metric
+        return self.measures.get(name) or get_metric(name, self.classes.tolist(), self.classes[self.positive])
 
     def _estimate(self, name: str) -> Estimate:
-        if name in self.functions:
-            function = self.functions[name]
+        metric = self._metric(name)
+        if metric.needs == "labels":
             truths = self.solution.counts.draw_truths(_FUNCTION_DRAWS, as_generator(self.seed))
             predicted = self.problem.predictions >= 0
-            values = function.evaluate_draws(
-                truths[:, predicted], self.problem.predictions[predicted], classes=self.classes
-            )
-            return DrawnEstimate(values, bounds=function.bounds, name=name)
-        of_scores = self.ranked(name)
-        if of_scores is not None:
-            return of_scores
-        return self.solution.counts.estimate(self._metric(name)).named(name)
+            values = metric.of_labels(truths[:, predicted], self.problem.predictions[predicted], classes=self.classes)
+            return DrawnEstimate(values, bounds=metric.bounds, name=name)
+        estimate = self.ranked(metric) if metric.needs != "counts" else self.solution.counts.estimate(metric)
+        return estimate.named(name)
 
     @property
     def confusion(self) -> ConfusionEstimate:
@@ -214,7 +207,14 @@ class Evaluation(Mapping[str, Estimate]):
 
     def joint(self, a: str, b: str) -> JointEstimate | JointPoint:
         """The joint distribution of two metrics, with highest-density regions."""
-        return self.solution.counts.joint(self._metric(a), self._metric(b))
+        first, second = self._metric(a), self._metric(b)
+        for metric in (first, second):
+            if metric.needs != "counts":
+                raise InvalidParameter(
+                    f"joint distributions are for metrics of counts, got {metric.name!r}, which needs {metric.needs}; "
+                    "name e.g. 'precision' and 'recall'"
+                )
+        return self.solution.counts.joint(first, second)
 
     def curve(self, kind: CurveKind = "roc", *, n_thresholds: int = 41) -> Curve:
         """ROC or precision–recall curve with its uncertainty, from scores (two classes)."""

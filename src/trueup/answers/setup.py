@@ -15,21 +15,19 @@ from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
 from trueup.exceptions import InvalidParameter, Sentence
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, get_score_metric
+from trueup.metrics import Metric
 from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
 from trueup.noise import fit as fit_noise
 from trueup.noise.sampling import MODELS as DRAWN_MODELS
 from trueup.posteriors import DrawnEstimate, Estimate
 
 __all__ = [
-    "AnyMetric",
     "NoiseChoice",
     "ScoreEstimates",
     "check_outputs",
     "choose_noise",
     "given",
     "is_known",
-    "needs_of",
     "positive_code",
     "prepared",
     "used_by",
@@ -100,28 +98,20 @@ def positive_code(positive: Hashable | None, labels: Labels, aligned: AlignedPre
     return labels.class_code(positive)
 
 
-AnyMetric = Metric | ScoreMetric | FunctionMetric
-
-
-def prepared(aligned: AlignedPredictions, metric: AnyMetric, n_classes: int, positive: int) -> AlignedPredictions:
+def prepared(aligned: AlignedPredictions, metric: Metric, n_classes: int, positive: int) -> AlignedPredictions:
     """The outputs as a metric wants them; see `AlignedPredictions.prepared_for`."""
-    return aligned.prepared_for(needs_of(metric), positive=positive)
+    return aligned.prepared_for(metric.looks_at, positive=positive)
 
 
-def needs_of(metric: AnyMetric) -> OutputKind:
-    """What a metric looks at."""
-    return metric.needs if isinstance(metric, ScoreMetric) else "classes"
-
-
-def used_by(metric: AnyMetric, aligned: AlignedPredictions) -> OutputKind:
+def used_by(metric: Metric, aligned: AlignedPredictions) -> OutputKind:
     """What of the systems' outputs the metric looks at; an error where a system does not give it."""
-    aligned.outputs(needs_of(metric), needed_by=metric.name)
-    return needs_of(metric)
+    aligned.outputs(metric.looks_at, needed_by=metric.name)
+    return metric.looks_at
 
 
-def check_outputs(aligned: AlignedPredictions, metric: AnyMetric) -> list[str]:
+def check_outputs(aligned: AlignedPredictions, metric: Metric) -> list[str]:
     """Which systems give the same score to every item, in words."""
-    return aligned.notes_on_scores() if needs_of(metric) == "scores" else []
+    return aligned.notes_on_scores() if metric.looks_at == "scores" else []
 
 
 def given(aligned: AlignedPredictions, used: OutputKind) -> Booleans:
@@ -142,26 +132,22 @@ class ScoreEstimates:
     sampling: dict[str, Any]
     _truths: dict[OutputKind, TruthDraws] = field(default_factory=dict)
 
-    def check(self, name: str) -> bool:
-        """Whether there is such a metric; an error where it cannot be had."""
-        metric = get_score_metric(name, self.labels.n_classes)
-        if metric is None:
-            return False
+    def outputs(self, metric: Metric) -> AlignedPredictions:
+        """What the metric looks at; an error where it cannot be had."""
         if self.noise is None:
-            raise InvalidParameter(f'{name!r} is a metric of scores and needs ⟨method="bayes"⟩, got another; use that')
+            raise InvalidParameter(
+                f'{metric.name!r} is a metric of scores and needs ⟨method="bayes"⟩, got another; use that'
+            )
         aligned = prepared(self.aligned, metric, self.labels.n_classes, self.positive)
         used_by(metric, aligned)
         check_outputs(aligned, metric)
-        return True
+        return aligned
 
-    def __call__(self, name: str) -> Estimate | None:
-        """The estimate, or None if no such metric looks at scores."""
-        if not self.check(name) or self.noise is None:
-            return None
-        metric = get_score_metric(name, self.labels.n_classes)
-        assert metric is not None
-        aligned = prepared(self.aligned, metric, self.labels.n_classes, self.positive)
-        used = used_by(metric, aligned)
+    def __call__(self, metric: Metric) -> Estimate:
+        """The estimate of a metric of scores or probabilities."""
+        aligned = self.outputs(metric)
+        assert self.noise is not None
+        used = metric.looks_at
         rng = np.random.default_rng(self.seed)
         if used not in self._truths:
             prior = system_prior(aligned, self.labels.n_classes, used=used)
@@ -177,4 +163,4 @@ class ScoreEstimates:
             target=self.target,
             random_state=rng,
         )
-        return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=name)
+        return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)

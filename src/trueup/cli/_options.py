@@ -57,9 +57,9 @@ def _methods() -> list[str]:
 
 
 def _metric_names() -> list[str]:
-    from trueup.metrics import list_metrics, list_score_metrics
+    from trueup.metrics import list_metrics
 
-    return sorted({*list_metrics(), *list_score_metrics()})
+    return list_metrics()
 
 
 # Arguments ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
 from trueup.data.predictions import AlignedPredictions
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric
+from trueup.metrics import Metric
 
 __all__ = ["outputs_of", "system_counts", "system_values"]
 
@@ -21,7 +21,7 @@ _BLOCK = 20_000_000  # numbers held at once
 def system_values(
     truths: Codes,
     aligned: AlignedPredictions,
-    metric: Metric | ScoreMetric | FunctionMetric,
+    metric: Metric,
     *,
     classes: npt.NDArray[Any],
     positive: int,
@@ -60,12 +60,12 @@ def system_values(
 def _values(
     truths: Codes,
     aligned: AlignedPredictions,
-    metric: Metric | ScoreMetric | FunctionMetric,
+    metric: Metric,
     classes: npt.NDArray[Any],
     positive: int,
     weights: npt.NDArray[np.float32] | None,
 ) -> Floats:
-    if isinstance(metric, Metric):
+    if metric.needs == "counts":
         assert aligned.codes is not None
         return metric(system_counts(truths, aligned.codes, len(classes), weights=weights))
     columns = []
@@ -76,13 +76,13 @@ def _values(
         seen = truths if everywhere else truths[:, given]
         mass = weights if everywhere or weights is None else weights[:, given]
         told = outputs if everywhere else outputs[given]
-        if isinstance(metric, ScoreMetric):
-            columns.append(metric.evaluate(seen, told, positive=positive, weights=mass))
+        if metric.needs != "labels":
+            columns.append(metric.of_outputs(seen, told, positive=positive, weights=mass))
         elif mass is None:
-            columns.append(metric.evaluate_draws(seen, told, classes=classes))
+            columns.append(metric.of_labels(seen, told, classes=classes))
         else:  # a function takes no weights: the items are drawn again instead
             pairs = zip(*_resampled(seen, told, mass), strict=True)
-            columns.append(np.concatenate([metric.evaluate_draws(y[None], p, classes=classes) for y, p in pairs]))
+            columns.append(np.concatenate([metric.of_labels(y[None], p, classes=classes) for y, p in pairs]))
     return np.stack(columns, axis=1)
 
 
@@ -93,12 +93,12 @@ def _is_given(outputs: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(~np.isnan(outputs if outputs.ndim == 1 else outputs[:, 0]))
 
 
-def outputs_of(aligned: AlignedPredictions, system: int, metric: ScoreMetric | FunctionMetric) -> npt.NDArray[Any]:
+def outputs_of(aligned: AlignedPredictions, system: int, metric: Metric) -> npt.NDArray[Any]:
     """What a metric looks at, of one system: codes, scores or probabilities."""
-    if isinstance(metric, FunctionMetric):
+    if metric.looks_at == "classes":
         assert aligned.codes is not None
         return np.asarray(aligned.codes[system])
-    table = aligned.scores if metric.needs == "scores" else aligned.probabilities
+    table = aligned.scores if metric.looks_at == "scores" else aligned.probabilities
     assert table is not None
     return np.asarray(table[system])
 

@@ -16,7 +16,7 @@ from trueup.metrics.counts import (
     specificity,
 )
 from trueup.metrics.group_auc import GroupedItems
-from trueup.metrics.metric import FunctionMetric, Metric
+from trueup.metrics.metric import Metric
 from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, calibration_floor, log_loss
 from trueup.metrics.ranking import (
     auc,
@@ -27,16 +27,26 @@ from trueup.metrics.ranking import (
     precision_at_k,
     recall_at_k,
 )
-from trueup.metrics.registry import as_metric, get_metric, list_metrics, register_metric
-from trueup.metrics.score_metrics import ScoreMetric, check_scores, get_score_metric, list_score_metrics
+from trueup.metrics.registry import (
+    METRICS,
+    MetricLike,
+    as_metric,
+    as_metrics,
+    get_metric,
+    list_metrics,
+    list_score_metrics,
+    register_metric,
+)
+from trueup.metrics.score_groups import check_scores
 
 __all__ = [
-    "FunctionMetric",
+    "METRICS",
     "GroupedItems",
     "Metric",
-    "ScoreMetric",
+    "MetricLike",
     "accuracy",
     "as_metric",
+    "as_metrics",
     "auc",
     "auc_draws",
     "auc_ovo",
@@ -55,7 +65,6 @@ __all__ = [
     "false_alarm_rate",
     "fbeta",
     "get_metric",
-    "get_score_metric",
     "kappa",
     "list_metrics",
     "list_score_metrics",

@@ -1,105 +1,153 @@
-"""What a metric is: a named function of confusion counts, or of a drawn truth and the predictions."""
+"""What a metric is: a named function of confusion counts, of scores, of probabilities, or of true and said classes."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
-from trueup.exceptions import InvalidParameter
+from trueup._base.validation import check_choice, check_integer
+from trueup.exceptions import InvalidParameter, TrueupError
+from trueup.metrics.score_groups import check_codes
 
-__all__ = ["FunctionMetric", "Metric"]
+__all__ = ["NEEDS", "Metric", "Needs"]
+
+Needs = Literal["counts", "scores", "probabilities", "labels"]
+NEEDS: tuple[Needs, ...] = get_args(Needs)
+_EVALUATED_BY = {
+    "counts": "of_counts",
+    "scores": "of_outputs",
+    "probabilities": "of_outputs",
+    "labels": "of_labels",
+}
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that is a function of the confusion counts.
+    """A named function that says how good predictions are for a truth.
 
     Parameters
     ----------
     name : str
         E.g. ``"macro_f1"``.
     function : callable
-        From counts of shape (..., C, C), rows the truth, to values of shape (...); nan where undefined.
+        What it takes depends on `needs`. It returns nan where the metric is undefined.
+
+        - "counts": ``function(counts)`` from confusion counts of shape (..., C, C), rows the truth, to shape (...).
+        - "scores": ``function(truths, scores, weights)`` to shape (n_draws,). The truths, of shape (n_draws, n_items),
+          are True where an item is positive; the scores have the shape (n_items,); the weights, None or of the shape
+          of the truths, are what each item counts for in each draw.
+        - "probabilities": the same with class codes for the truths and probabilities of shape (n_items, n_classes).
+        - "labels": ``function(y_true, y_pred) -> float`` for one truth, both of shape (n_items,). Where scikit-learn
+          warns that a metric is undefined, the value is nan; other warnings are passed on once.
+    needs : {"counts", "scores", "probabilities", "labels"}
+        What the function takes.
     bounds : (float, float)
-        The smallest and the largest value.
+        The smallest and the largest value, infinite where there is none.
     higher_is_better : bool or None
         None if neither is (the prevalence).
     description : str
-        One sentence for reports.
-    """
-
-    name: str
-    function: Callable[[Floats], Floats]
-    bounds: tuple[float, float] = (0.0, 1.0)
-    higher_is_better: bool | None = True
-    description: str = ""
-
-    def __call__(self, counts: npt.ArrayLike) -> Floats:
-        """The metric of counts of shape (..., C, C)."""
-        return np.asarray(self.function(np.asarray(counts, dtype=float)), dtype=float)
-
-
-@dataclass(frozen=True)
-class FunctionMetric:
-    """Any function ``metric(y_true, y_pred) -> float``, evaluated on drawn truths.
-
-    A ValueError, a division by zero or scikit-learn's UndefinedMetricWarning means that the metric is undefined for
-    that truth: the value is nan. Other warnings are passed on once.
-
-    Parameters
-    ----------
-    function : callable
-        Takes true and predicted classes, both of shape (n_items,).
-    name : str, optional
-        By default the function's own name.
-    bounds : (float, float)
-        The smallest and the largest value, if there are such.
-    higher_is_better : bool or None
-        Which way is good.
-    description : str
-        One sentence for reports.
+        What it is, for reports.
 
     Examples
     --------
-    >>> hits = FunctionMetric(lambda y, p: float((y == p).mean()), name="hits", bounds=(0.0, 1.0))
-    >>> hits.evaluate_draws([[0, 1], [1, 1]], [1, 1]).tolist()
+    >>> hits = Metric("hits", lambda y, p: float((y == p).mean()), needs="labels", bounds=(0.0, 1.0))
+    >>> hits.of_labels([[0, 1], [1, 1]], [1, 1]).tolist()
     [0.5, 1.0]
     """
 
-    function: Callable[[Any, Any], float]
-    name: str = ""
+    name: str
+    function: Callable[..., Any]
+    _: KW_ONLY
+    needs: Needs = "counts"
     bounds: tuple[float, float] = (-math.inf, math.inf)
     higher_is_better: bool | None = True
     description: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidParameter(f"⟨name⟩ of a metric must be a word, got {self.name!r}", parameter="name")
         if not callable(self.function):
-            raise InvalidParameter(f"function must be callable as metric(y_true, y_pred), got {self.function!r}")
-        if not self.name:
-            object.__setattr__(self, "name", getattr(self.function, "__name__", type(self.function).__name__))
+            raise InvalidParameter(
+                f"⟨function⟩ of the metric {self.name!r} must be callable, got {self.function!r}", parameter="function"
+            )
+        check_choice(self.needs, NEEDS, name="needs")
+        if not _are_bounds(self.bounds):
+            raise InvalidParameter(
+                f"⟨bounds⟩ of the metric {self.name!r} must be a smaller and a larger number, got {self.bounds!r}; "
+                "pass e.g. (0.0, 1.0)",
+                parameter="bounds",
+            )
+        if self.higher_is_better not in (True, False, None):
+            raise InvalidParameter(
+                f"⟨higher_is_better⟩ of the metric {self.name!r} must be True, False or None, got "
+                f"{self.higher_is_better!r}",
+                parameter="higher_is_better",
+            )
 
-    def __call__(self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
-        """The metric for one truth; nan if it is undefined."""
-        return float(self.evaluate_draws(np.asarray(y_true)[None], y_pred)[0])
+    @property
+    def looks_at(self) -> Literal["classes", "scores", "probabilities"]:
+        """Which of the outputs of a system it measures."""
+        return self.needs if self.needs == "scores" or self.needs == "probabilities" else "classes"
 
-    def evaluate_draws(
-        self, truth_draws: npt.ArrayLike, y_pred: npt.ArrayLike, *, classes: npt.ArrayLike | None = None
+    def __call__(self, counts: npt.ArrayLike) -> Floats:
+        """The same as `of_counts`."""
+        return self.of_counts(counts)
+
+    def of_counts(self, counts: npt.ArrayLike) -> Floats:
+        """The metric of confusion counts of shape (..., C, C), rows the truth; shape (...)."""
+        self._check_kind("counts")
+        table = np.asarray(counts, dtype=float)
+        return self._checked(self._run(table), table.shape[:-2])
+
+    def of_outputs(
+        self,
+        truths: npt.ArrayLike,
+        outputs: npt.ArrayLike,
+        *,
+        positive: int | None = None,
+        weights: npt.ArrayLike | None = None,
     ) -> Floats:
-        """The metric for each of many truths; the share of nan is the share on which it is undefined.
+        """The metric of scores or class probabilities, for each of many truths.
 
         Parameters
         ----------
-        truth_draws : array of shape (n_draws, n_items)
-            One drawn truth in each row.
-        y_pred : array of shape (n_items,)
-            The predictions.
+        truths : integer array of shape (n_draws, n_items)
+            The class code of each item in each draw.
+        outputs : array of shape (n_items,) or (n_items, n_classes)
+            Scores for the positive class, or class probabilities, as `needs` says.
+        positive : int
+            The code of the positive class; metrics of probabilities treat all classes alike and take none.
+        weights : array of shape (n_draws, n_items), optional
+            What each item counts for in each draw, e.g. from a Bayesian bootstrap.
+
+        Returns
+        -------
+        array of shape (n_draws,)
+        """
+        self._check_kind("scores", "probabilities")
+        truth = check_codes(truths, np.shape(outputs)[1] if np.ndim(outputs) == 2 else None)
+        if self.needs == "scores":
+            if positive is None:
+                raise InvalidParameter(f"metric {self.name!r} needs ⟨positive⟩, the code of a class, got None")
+            truth = truth == check_integer(positive, name="positive", low=0)
+        return self._checked(self._run(truth, outputs, weights), truth.shape[:1])
+
+    def of_labels(
+        self, truths: npt.ArrayLike, predictions: npt.ArrayLike, *, classes: npt.ArrayLike | None = None
+    ) -> Floats:
+        """The metric of predicted classes, for each of many truths.
+
+        Parameters
+        ----------
+        truths : array of shape (n_draws, n_items)
+        predictions : array of shape (n_items,)
         classes : array of shape (n_classes,), optional
             If given, both arrays hold codes, and the function sees ``classes[code]``.
 
@@ -107,30 +155,61 @@ class FunctionMetric:
         -------
         array of shape (n_draws,)
         """
-        truths, pred = np.asarray(truth_draws), np.asarray(y_pred)
+        self._check_kind("labels")
+        rows, said = np.asarray(truths), np.asarray(predictions)
         names = None if classes is None else np.asarray(classes)
-        if names is not None:
-            pred = names[pred]
-        values = np.empty(len(truths))
+        said = said if names is None else names[said]
+        values = np.empty(len(rows))
         others: dict[tuple[type[Warning], str], warnings.WarningMessage] = {}
-        for row, truth in enumerate(truths):
-            values[row], caught = _quietly(self.function, truth if names is None else names[truth], pred)
-            others.update({(w.category, str(w.message)): w for w in caught})
+        for k, truth in enumerate(rows):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                values[k] = self._run(truth if names is None else names[truth], said)
+            for warning in caught:
+                # By name, since scikit-learn need not be imported to be recognised.
+                if warning.category.__name__ == "UndefinedMetricWarning":
+                    values[k] = math.nan
+                else:
+                    others[warning.category, str(warning.message)] = warning
         for warning in others.values():
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return values
 
+    def _check_kind(self, *kinds: Needs) -> None:
+        if self.needs not in kinds:
+            raise InvalidParameter(
+                f"metric {self.name!r} needs {self.needs}, got {' or '.join(kinds)}; call "
+                f"{_EVALUATED_BY[self.needs]}() or choose another metric",
+                parameter="metric",
+            )
 
-def _quietly(
-    function: Callable[[Any, Any], float], y_true: npt.NDArray[Any], y_pred: npt.NDArray[Any]
-) -> tuple[float, list[warnings.WarningMessage]]:
-    """The value, nan if undefined, and the warnings that do not say so."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    def _run(self, *arguments: Any) -> Any:
+        """What the function returns, a float for functions of labels; an error that names it where it raises."""
         try:
-            value = float(function(y_true, y_pred))
-        except (ValueError, ZeroDivisionError):
-            value = math.nan
-    # By name, since scikit-learn need not be imported to be recognised.
-    undefined = [w for w in caught if w.category.__name__ == "UndefinedMetricWarning"]
-    return (math.nan if undefined else value), [w for w in caught if w not in undefined]
+            result = self.function(*arguments)
+            return float(result) if self.needs == "labels" else np.asarray(result, dtype=float)
+        except TrueupError:
+            raise
+        except Exception as error:
+            raise InvalidParameter(
+                f"the metric {self.name!r} failed on a drawn truth, got {type(error).__name__}: {error}; mend the "
+                "function, or let it return nan where it is undefined",
+                parameter="metric",
+            ) from error
+
+    def _checked(self, values: Floats, shape: tuple[int, ...]) -> Floats:
+        if values.shape != shape:
+            raise InvalidParameter(
+                f"the metric {self.name!r} must return an array of shape {shape}, one value a truth, got "
+                f"{values.shape}; mend the function",
+                parameter="metric",
+            )
+        return values
+
+
+def _are_bounds(bounds: Any) -> bool:
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        return False
+    return low < high

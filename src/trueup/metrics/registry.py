@@ -1,121 +1,357 @@
-"""Metrics by name."""
+"""Metrics by name: one registry for those of counts, of scores and of probabilities."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 
+from trueup._base.registry import Registry
 from trueup._base.types import Floats
-from trueup._base.validation import did_you_mean, preview
+from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import counts as confusion
-from trueup.metrics.metric import FunctionMetric, Metric
+from trueup.metrics import probabilistic, ranking
+from trueup.metrics.metric import NEEDS, Metric, Needs
 
-__all__ = ["as_metric", "get_metric", "list_metrics", "register_metric"]
+__all__ = [
+    "METRICS",
+    "MetricLike",
+    "as_metric",
+    "as_metrics",
+    "get_metric",
+    "list_metrics",
+    "list_score_metrics",
+    "register_metric",
+]
 
-
-# name -> (function of the counts, bounds, higher is better, what it is)
-_WHOLE: dict[str, tuple[Callable[[Floats], Floats], tuple[float, float], bool | None, str]] = {
-    "accuracy": (confusion.accuracy, (0.0, 1.0), True, "share of items predicted right"),
-    "error_rate": (confusion.error_rate, (0.0, 1.0), False, "share of items predicted wrong"),
-    "balanced_accuracy": (confusion.balanced_accuracy, (0.0, 1.0), True, "mean recall of the classes that occur"),
-    "mcc": (confusion.mcc, (-1.0, 1.0), True, "Matthews' correlation of truth and prediction"),
-    "kappa": (confusion.kappa, (-1.0, 1.0), True, "Cohen's kappa, agreement beyond chance"),
+_Function = Callable[[Any, Any], float]
+MetricLike = str | Metric | _Function | tuple[str, _Function] | Mapping[str, _Function]
+_UNIT = (0.0, 1.0)
+_AVERAGES = {
+    "macro": "mean over the classes, which count alike",
+    "micro": "decisions on all classes pooled",
+    "weighted": "mean over the classes, weighted by their numbers of items",
 }
-# name -> (function of the counts and a class, higher is better, what it is)
-_OF_CLASS: dict[str, tuple[Callable[..., Floats], bool | None, str]] = {
-    "precision": (confusion.precision, True, "share of the items predicted as the class that are of it"),
-    "recall": (confusion.recall, True, "share of the items of the class that are predicted as it"),
-    "specificity": (confusion.specificity, True, "share of the other items that are not predicted as the class"),
-    "false_alarm_rate": (confusion.false_alarm_rate, False, "share of the other items predicted as the class"),
-    "prevalence": (confusion.prevalence, None, "share of items that are of the class"),
-}
-_ALIASES = {
-    "acc": "accuracy",
-    "error": "error_rate",
-    "cohen_kappa": "kappa",
-    "cohens_kappa": "kappa",
-    "matthews_corrcoef": "mcc",
-    "bacc": "balanced_accuracy",
-    "ppv": "precision",
-    "positive_predictive_value": "precision",
-    "tpr": "recall",
-    "true_positive_rate": "recall",
-    "sensitivity": "recall",
-    "detection_rate": "recall",
-    "tnr": "specificity",
-    "true_negative_rate": "specificity",
-    "fpr": "false_alarm_rate",
-    "false_positive_rate": "false_alarm_rate",
-    "fall_out": "false_alarm_rate",
-    "base_rate": "prevalence",
-    "f_score": "f1",
-    "f": "f1",
-}
-_AVERAGES = ("macro", "micro", "weighted")
 _FBETA = re.compile(r"f_?(\d+(?:\.\d+)?|\.\d+)")
-_registered: dict[str, Metric] = {}
+_PARTS = re.compile(r"([^@:]*)(?:@([^:]*))?(?::(.*))?", re.DOTALL)
 
 
-def list_metrics() -> list[str]:
-    """The names `get_metric` knows; any ``f<beta>`` and ``name:class`` are understood too.
+@dataclass(frozen=True)
+class ClassFamily:
+    """A metric of counts that every class has: of the positive class, of one by name, or averaged over all.
+
+    The function takes counts and the keyword `of`, the position of a class or an average. The words say what it is of
+    ``{one}`` class and how it treats ``{same}``.
+    """
+
+    name: str
+    function: Callable[..., Floats]
+    words: str
+    higher_is_better: bool | None = True
+
+    @property
+    def averages(self) -> tuple[str, ...]:
+        """The averages that make sense; the mean of all classes' shares of the items tells nothing."""
+        return () if self.name == "prevalence" else tuple(_AVERAGES)
+
+    def of(self, index: int, name: str, class_name: object) -> Metric:
+        """The metric of one class."""
+        one = f"class '{class_name}'" if isinstance(class_name, str) else f"class {class_name}"
+        return self._metric(name, index, self.words.format(one=one, same=one))
+
+    def averaged(self, average: str, name: str) -> Metric:
+        """The metric of all classes."""
+        return self._metric(
+            name, average, f"{self.words.format(one='a class', same='that class')} ({_AVERAGES[average]})"
+        )
+
+    def _metric(self, name: str, of: int | str, words: str) -> Metric:
+        function = partial(self.function, of=of)
+        return Metric(name, function, bounds=_UNIT, higher_is_better=self.higher_is_better, description=words)
+
+
+@dataclass(frozen=True)
+class NumberFamily:
+    """A metric of scores with a number after an @ in its name.
+
+    The function takes truths, scores, weights and the number, as the keyword `option`: "k", a number of places, or
+    "max_fpr", a false positive rate. The words speak of the number as ``{n:g}``.
+    """
+
+    name: str
+    function: Callable[..., Floats]
+    option: str
+    words: str
+
+    @property
+    def example(self) -> str:
+        """A name of the family."""
+        return f"{self.name}@{10 if self.option == 'k' else 0.1}"
+
+    def at(self, text: str, asked: str) -> Metric:
+        """The metric for a number that is still text; `asked` is the whole name, for the error."""
+        number = float(text) if re.fullmatch(r"\d+(\.\d*)?|\.\d+", text) else math.nan
+        places = self.option == "k"
+        if not (number >= 1 and text.isdecimal() if places else 0 < number <= 1):
+            takes = "k needs a whole number k of at least 1" if places else "f needs a false positive rate f in (0, 1]"
+            raise _refusal(f"metric {self.name}@{takes}, got {asked!r}; write e.g. {self.example!r}")
+        function = partial(self.function, **{self.option: int(number) if places else number})
+        words = self.words.format(n=number)
+        return Metric(f"{self.name}@{number:.15g}", function, needs="scores", bounds=_UNIT, description=words)
+
+
+def _fbeta_family(beta: float) -> ClassFamily:
+    how = "" if beta == 1 else f", with recall counting {beta**2:g} times as much as precision"
+    words = f"harmonic mean of the precision and the recall of {{one}}{how}"
+    return ClassFamily(f"f{beta:g}", partial(confusion.fbeta, beta=beta), words)
+
+
+_OUTSIDE = "share of the items outside {one} that are"
+_CLASS_FAMILIES = (
+    ClassFamily("precision", confusion.precision, "share of the items predicted as {one} that are of {same}"),
+    ClassFamily("recall", confusion.recall, "share of the items of {one} that are predicted as {same}"),
+    ClassFamily("specificity", confusion.specificity, f"{_OUTSIDE} not predicted as {{same}}"),
+    ClassFamily("false_alarm_rate", confusion.false_alarm_rate, f"{_OUTSIDE} predicted as {{same}}", False),
+    ClassFamily("prevalence", confusion.prevalence, "share of the items that are of {one}", None),
+    *map(_fbeta_family, (0.5, 1.0, 2.0)),
+)
+_TOP = "the {n:g} items with the highest scores"
+_ROC_PART = "area under the ROC curve up to a false positive rate of {n:g}, scaled so that chance is ½"
+_NUMBER_FAMILIES = (
+    NumberFamily("precision", ranking.precision_at_k, "k", f"share of positives among {_TOP}"),
+    NumberFamily("recall", ranking.recall_at_k, "k", f"share of the positives that are among {_TOP}"),
+    NumberFamily("ndcg", ranking.ndcg, "k", "discounted gain of the first {n:g} places over the best possible"),
+    NumberFamily("partial_auc", ranking.partial_auc, "max_fpr", _ROC_PART),
+)
+_CALIBRATION = "mean gap between confidence and accuracy in 15 bins; biased upwards on short lists"
+_LOG_LOSS = "mean of −log p(true class), in nats"
+_COUNTS: dict[str, Any] = {"bounds": _UNIT}
+_SCORES: dict[str, Any] = {"needs": "scores", "bounds": _UNIT}
+_PROBABILITIES: dict[str, Any] = {"needs": "probabilities", "bounds": _UNIT}
+_LESS: dict[str, Any] = {"higher_is_better": False}
+# name, function, what it is, and the rest of a Metric
+_WHOLE: tuple[tuple[str, Callable[..., Floats], str, dict[str, Any]], ...] = (
+    ("accuracy", confusion.accuracy, "share of the items predicted right", _COUNTS),
+    ("error_rate", confusion.error_rate, "share of the items predicted wrong", _COUNTS | _LESS),
+    ("balanced_accuracy", confusion.balanced_accuracy, "mean recall of the classes that occur", _COUNTS),
+    ("mcc", confusion.mcc, "Matthews' correlation of truth and prediction", {"bounds": (-1.0, 1.0)}),
+    ("kappa", confusion.kappa, "Cohen's kappa: agreement beyond chance", {"bounds": (-1.0, 1.0)}),
+    ("auc", ranking.auc, "share of the pairs of a positive and a negative item in the right order", _SCORES),
+    ("average_precision", ranking.average_precision, "precision at each positive item, averaged", _SCORES),
+    ("ndcg", ranking.ndcg, "discounted gain of the ranking over the best possible", _SCORES),
+    ("auc_ovr", probabilistic.auc_ovr, "AUC of each class against all others, averaged", _PROBABILITIES),
+    ("auc_ovo", probabilistic.auc_ovo, "Hand and Till's mean AUC over pairs of classes", _PROBABILITIES),
+    ("brier", probabilistic.brier, "mean squared error of the probabilities", _PROBABILITIES | _LESS),
+    ("calibration_error", probabilistic.calibration_error, _CALIBRATION, _PROBABILITIES | _LESS),
+    ("log_loss", probabilistic.log_loss, _LOG_LOSS, {**_PROBABILITIES, **_LESS, "bounds": (0.0, math.inf)}),
+)
+_ALIASES_OF = {
+    "accuracy": ("acc",),
+    "error_rate": ("error",),
+    "kappa": ("cohen_kappa", "cohens_kappa"),
+    "mcc": ("matthews_corrcoef",),
+    "balanced_accuracy": ("bacc",),
+    "precision": ("ppv", "positive_predictive_value"),
+    "recall": ("tpr", "true_positive_rate", "sensitivity", "detection_rate"),
+    "specificity": ("tnr", "true_negative_rate"),
+    "false_alarm_rate": ("fpr", "false_positive_rate", "fall_out"),
+    "prevalence": ("base_rate",),
+    "f1": ("f", "f_score"),
+    "auc": ("roc_auc",),
+    "auc_ovr": ("roc_auc_ovr",),
+    "auc_ovo": ("roc_auc_ovo", "hand_till"),
+    "average_precision": ("ap",),
+    "log_loss": ("logloss", "cross_entropy"),
+    "calibration_error": ("ece", "expected_calibration_error"),
+}
+_ALIASES = {alias: name for name, aliases in _ALIASES_OF.items() for alias in aliases}
+
+
+def _refusal(sentence: str) -> InvalidParameter:
+    return InvalidParameter(sentence, parameter="metric")
+
+
+def _check_part(name: str, part: Any) -> None:
+    """That what is to be registered is a metric of that name, which none of trueup's has."""
+    key = _plain(name)
+    if not key or not key.replace("_", "").isalnum():
+        raise InvalidParameter(f"⟨name⟩ must be a word of letters, digits and underscores, got {name!r}")
+    if not isinstance(part, Metric) or _plain(part.name) != key:
+        raise InvalidParameter(f"what is registered as {name!r} must be a Metric of that name, got {part!r:.80}")
+    plain, average = _without_average(key)
+    if key in _OWN_NAMES or _FBETA.fullmatch(plain) or (average and plain in _OWN_NAMES):
+        raise InvalidParameter(f"⟨name⟩ must not be that of a metric of trueup, got {name!r}; choose another")
+
+
+METRICS: Registry[Metric | ClassFamily | NumberFamily] = Registry(
+    "metric",
+    {
+        **{family.name: family for family in _CLASS_FAMILIES},
+        **{f"{family.name}@": family for family in _NUMBER_FAMILIES},
+        **{name: Metric(name, function, description=words, **rest) for name, function, words, rest in _WHOLE},
+    },
+    aliases=_ALIASES,
+    group="trueup.metrics",
+    check=_check_part,
+)
+_OWN_NAMES = {*(family.name for family in _CLASS_FAMILIES), *(row[0] for row in _WHOLE), *_ALIASES, "partial_auc"}
+
+
+def list_metrics(needs: Needs | None = None) -> list[str]:
+    """The names `get_metric` knows; any ``f<beta>``, ``name:class`` and other numbers after an @ are understood too.
+
+    Parameters
+    ----------
+    needs : {"counts", "scores", "probabilities", "labels"}, optional
+        Only metrics that need this.
 
     Examples
     --------
-    >>> "macro_f1" in list_metrics()
-    True
+    >>> "macro_f1" in list_metrics(), list_metrics("probabilities")
+    (True, ['auc_ovo', 'auc_ovr', 'brier', 'calibration_error', 'log_loss'])
     """
-    averaged = [f"{how}_{name}" for how in _AVERAGES for name in (*_OF_CLASS, "f1") if name != "prevalence"]
-    return [*_WHOLE, *_OF_CLASS, "f1", "f0.5", "f2", *averaged, *_registered]
+    if needs is not None:
+        check_choice(needs, NEEDS, name="needs")
+    names = []
+    for key in METRICS:
+        part = METRICS[key]
+        if isinstance(part, NumberFamily):
+            kind, listed = "scores", [part.example]
+        elif isinstance(part, ClassFamily):
+            kind, listed = "counts", [part.name, *(f"{average}_{part.name}" for average in part.averages)]
+        else:
+            kind, listed = part.needs, [part.name]
+        if needs in (None, kind):
+            names += listed
+    return sorted(names)
+
+
+def list_score_metrics() -> list[str]:
+    """The names of metrics of scores and of probabilities; the same as `list_metrics` of these two."""
+    return sorted([*list_metrics("scores"), *list_metrics("probabilities")])
 
 
 def register_metric(
     name: str,
-    function: Callable[[Floats], Floats],
+    function: Callable[..., Any],
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    needs: Needs = "counts",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
     higher_is_better: bool | None = True,
     description: str = "",
 ) -> Metric:
-    """Make a function of the confusion counts known by a name.
+    """Make a function known by a name. Packages may also list a `Metric` among their entry points "trueup.metrics".
 
     Parameters
     ----------
     name : str
         A name that is not taken by a metric of trueup; registering the same name again replaces the function.
-    function : callable
-        From counts of shape (..., C, C), rows the truth, to values of shape (...).
-    bounds, higher_is_better, description
+    function, needs, bounds, higher_is_better, description
         As for `Metric`.
+
+    Examples
+    --------
+    >>> hits = register_metric("hits", lambda counts: counts[..., 1, 1], bounds=(0.0, float("inf")))
+    >>> get_metric("hits", ["no", "yes"])([[3, 1], [1, 3]]).item()
+    3.0
     """
-    key = _normal(name)
-    if not key or ":" in key:
-        raise InvalidParameter(f"name must be a word without a colon, got {name!r}")
-    if not callable(function):
-        raise InvalidParameter(f"function must be callable on confusion counts, got {function!r}")
-    if key in _ALIASES or (key in list_metrics() and key not in _registered) or _FBETA.fullmatch(key):
-        raise InvalidParameter(f"name must not be that of a metric of trueup, got {name!r}; choose another")
-    _registered[key] = Metric(key, function, bounds, higher_is_better, description)
-    return _registered[key]
+    metric = Metric(
+        _plain(name),
+        function,
+        needs=needs,
+        bounds=bounds,
+        higher_is_better=higher_is_better,
+        description=description or f"the function {_plain(name)}",
+    )
+    METRICS.register(metric.name, metric)
+    return metric
+
+
+def as_metrics(
+    metrics: MetricLike | Mapping[str, MetricLike] | Sequence[MetricLike],
+    classes: Sequence[Any] | npt.NDArray[Any],
+    positive: Any = None,
+) -> dict[str, Metric]:
+    """Metrics under the names that a caller will ask for them by.
+
+    Parameters
+    ----------
+    metrics : str, Metric, callable, mapping or sequence
+        One of what `as_metric` takes, several of them, or a mapping from names to them, as in
+        ``{"cost": cost, "f1": "f1"}``. Names are kept as they were written.
+    classes, positive
+        As for `get_metric`.
+
+    Examples
+    --------
+    >>> list(as_metrics(["F1", ("hits", lambda y, p: (y == p).sum())], ["no", "yes"]))
+    ['F1', 'hits']
+    """
+    if isinstance(metrics, str | Metric) or callable(metrics):
+        metrics = [metrics]
+    entries = [{name: metric} for name, metric in metrics.items()] if isinstance(metrics, Mapping) else list(metrics)
+    if not entries:
+        raise InvalidParameter(
+            '⟨metrics⟩ must name at least one metric, got none; pass e.g. ["accuracy"]', parameter="metrics"
+        )
+    named: dict[str, Metric] = {}
+    for entry in entries:
+        metric = as_metric(entry, classes, positive)
+        name = entry if isinstance(entry, str) else next(iter(entry)) if isinstance(entry, Mapping) else metric.name
+        if name in named:
+            raise InvalidParameter(
+                f"⟨metrics⟩ must have different names, got {name!r} twice; name functions by a mapping, as in "
+                '{"cost": cost}',
+                parameter="metrics",
+            )
+        named[name] = metric
+    return named
 
 
 def as_metric(
-    metric: str | Metric | FunctionMetric | Callable[[Any, Any], float],
+    metric: MetricLike,
     classes: Sequence[Any] | npt.NDArray[Any],
     positive: Any = None,
-) -> Metric | FunctionMetric:
-    """A metric from its name, from a metric, or from a function ``metric(y_true, y_pred) -> float``."""
-    if isinstance(metric, Metric | FunctionMetric):
+) -> Metric:
+    """A metric from its name, from a metric, from a function ``metric(y_true, y_pred) -> float``, or a named one.
+
+    A function is named by a pair ``("cost", cost)`` or a mapping ``{"cost": cost}``; else it has the name it was
+    defined by, and "function" where that is none.
+    """
+    if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
         return get_metric(metric, classes, positive)
     if callable(metric):
-        return FunctionMetric(metric)
-    raise InvalidParameter(f"metric must be a name or a function metric(y_true, y_pred), got {metric!r}")
+        return _of_function(metric, _name_of(metric))
+    pairs: list[Any] = list(metric.items()) if isinstance(metric, Mapping) else [metric]
+    if len(pairs) == 1 and isinstance(pairs[0], tuple) and len(pairs[0]) == 2 and isinstance(pairs[0][0], str):
+        name, value = pairs[0]
+        if isinstance(value, str | Metric):
+            return as_metric(value, classes, positive)
+        if callable(value):
+            return _of_function(value, name)
+    raise _refusal(
+        f"⟨metric⟩ must be a name, a Metric, a function metric(y_true, y_pred), or a function with its name as in "
+        f'{{"cost": cost}}, got {metric!r}'
+    )
+
+
+def _of_function(function: _Function, name: str) -> Metric:
+    return Metric(name, function, needs="labels", description=f"the function {name} of the true and predicted classes")
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__name__", type(function).__name__)
+    return "function" if name == "<lambda>" else str(name)
 
 
 def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: Any = None) -> Metric:
@@ -125,6 +361,10 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     class, precision, recall, specificity, false-alarm rate and F-scores mean those of the positive class if there are
     two classes, and the macro average if there are more; ``"macro_"``, ``"micro_"`` and ``"weighted_"`` before the
     name ask for an average.
+
+    Metrics of scores take all classes but the positive one as negative. A number stands after an @, as in
+    ``"precision@10"``. ``"auc"`` needs scores where there are two classes; where there are more it is ``"auc_ovr"``,
+    which needs probabilities.
 
     Parameters
     ----------
@@ -141,80 +381,103 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     0.75
     >>> get_metric("f-2:cat", ["cat", "cow", "dog"]).name
     'f2:cat'
+    >>> get_metric("Precision@10", ["no", "yes"]).description
+    'share of positives among the 10 items with the highest scores'
+    >>> get_metric("auc", ["no", "yes"]).of_outputs([[0, 0, 1, 1]], [0.1, 0.4, 0.35, 0.8], positive=1).tolist()
+    [0.75]
     """
     labels = list(classes)
     if not isinstance(name, str):
-        raise InvalidParameter(f"metric must be a name, got {name!r}")
+        raise _refusal(f"⟨metric⟩ must be a name, got {name!r}")
     if len({str(c) for c in labels}) < len(labels) or len(labels) < 2:
         raise InvalidParameter(f"classes must be at least two different ones, got {preview(labels)}")
-    base, colon, wanted = name.partition(":")
-    key, average = _split(_normal(base))
-    if key in _registered or key in _WHOLE:
-        if average or colon:
-            raise InvalidParameter(f"metric {key!r} is one number for all classes, got {name!r}; ask for {key!r}")
-        return _registered[key] if key in _registered else Metric(key, *_WHOLE[key])
-    function, better, description = _of_class(key, name)
-    if average and (colon or key == "prevalence"):
-        raise InvalidParameter(f"metric {name!r} asks for an average of what is one class's; leave out {average!r}")
-    if colon:
-        index = _class_index(wanted, labels, name)
-        return _bound(f"{key}:{labels[index]}", function, index, better, f"{description} {labels[index]}")
+    parts = _PARTS.fullmatch(name)
+    assert parts is not None  # every text has a start
+    base, number, class_text = parts.groups()
+    key, average = _split(_plain(base))
+    found = _look_up(key, number, name)
+    if isinstance(found, ClassFamily):
+        return _of_family(found, labels, average, class_text, positive, name)
+    if average or class_text is not None:
+        raise _refusal(f"metric {key!r} is one number for all classes, got {name!r}; ask for {key!r}")
+    if isinstance(found, NumberFamily):
+        return found.at((number or "").strip(), name)
+    if len(labels) > 2 and key == "auc":
+        return get_metric("auc_ovr", labels)
+    if len(labels) > 2 and key == "brier":
+        return replace(found, bounds=(0.0, 2.0))  # the sum over classes, see `brier`
+    return found
+
+
+def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | NumberFamily:
+    """What is registered by a plain name, with or without a number after it."""
+    if f"{key}@" in METRICS and (number is not None or key not in METRICS):
+        return METRICS[f"{key}@"]
+    if key in METRICS:
+        if number is not None:
+            raise _refusal(f"metric {key} takes no number, got {name!r}; write {key!r}")
+        return METRICS[key]
+    match = _FBETA.fullmatch(key)
+    if match is None:
+        hint = did_you_mean(_plain(name.partition(":")[0]), [*list_metrics(), *_ALIASES])
+        raise _refusal(f"⟨metric⟩ must be one that list_metrics() names, got {name!r}{hint}")
+    if not float(match[1]) > 0:
+        raise _refusal(f"metric 'f<beta>' needs a beta above 0, got {name!r}; that would be the precision")
+    return _fbeta_family(float(match[1]))
+
+
+def _of_family(
+    family: ClassFamily, labels: list[Any], average: str | None, class_text: str | None, positive: Any, name: str
+) -> Metric:
+    """The metric of the class, the average or the positive class that a name asks for."""
+    key = family.name
+    if average and (class_text is not None or average not in family.averages):
+        raise _refusal(f"metric {name!r} asks for an average of what is one class's; leave out {average!r}")
+    if class_text is not None:
+        index = _class_index(class_text, labels, name)
+        return family.of(index, f"{key}:{labels[index]}", labels[index])
     if average:
-        return _bound(f"{average}_{key}", function, average, better, f"{description}, {average} average")
+        return family.averaged(average, f"{average}_{key}")
     if len(labels) == 2:
         index = _positive_index(labels, positive)
-        return _bound(key, function, index, better, f"{description} {labels[index]}")
-    if key == "prevalence":
-        raise InvalidParameter(
-            f"metric 'prevalence' needs a class when there are {len(labels)}; ask for e.g. 'prevalence:{labels[0]}'"
-        )
-    return _bound(key, function, "macro", better, f"{description}, macro average")
+        return family.of(index, key, labels[index])
+    if not family.averages:
+        raise _refusal(f"metric {key!r} needs a class when there are {len(labels)}; ask for e.g. '{key}:{labels[0]}'")
+    return family.averaged("macro", key)
 
 
-def _bound(name: str, function: Callable[..., Floats], of: int | str, better: bool | None, description: str) -> Metric:
-    return Metric(name, partial(function, of=of), (0.0, 1.0), better, description)
-
-
-def _normal(name: str) -> str:
+def _plain(name: object) -> str:
     return re.sub(r"[\s\-]+", "_", str(name).strip().lower())
 
 
 def _split(key: str) -> tuple[str, str | None]:
-    """The plain name and the average asked for, also in scikit-learn's spelling ``f1_macro``."""
-    if key in _registered:
+    """The registered name and the average asked for, also in scikit-learn's spelling ``f1_macro``."""
+    if key in METRICS and key not in _ALIASES:
         return key, None
-    average = None
-    for how in _AVERAGES:
-        plain = key.removeprefix(f"{how}_").removesuffix(f"_{how}")
-        if plain != key:
-            key, average = plain, how
-            break
-    key = _ALIASES.get(key, key)
-    key = _ALIASES.get(key.removesuffix("_score"), key.removesuffix("_score"))
+    key, average = _without_average(key)
+    for plain in (key, key.removesuffix("_score")):
+        if plain in _ALIASES:
+            return _ALIASES[plain], average
+    key = key.removesuffix("_score")
     match = _FBETA.fullmatch(key)
     return (f"f{float(match[1]):g}" if match else key), average
 
 
-def _of_class(key: str, name: str) -> tuple[Callable[..., Floats], bool | None, str]:
-    if key in _OF_CLASS:
-        return _OF_CLASS[key]
-    match = _FBETA.fullmatch(key)
-    if not match:
-        hint = did_you_mean(_normal(name.partition(":")[0]), [*list_metrics(), *_ALIASES])
-        raise InvalidParameter(f"metric must be one that list_metrics() names, got {name!r}{hint}")
-    beta = float(match[1])
-    if not beta > 0:
-        raise InvalidParameter(f"metric 'f<beta>' needs a beta above 0, got {name!r}; that would be the precision")
-    return partial(confusion.fbeta, beta=beta), True, "weighted harmonic mean of precision and recall of the class"
+def _without_average(key: str) -> tuple[str, str | None]:
+    for average in _AVERAGES:
+        plain = key.removeprefix(f"{average}_").removesuffix(f"_{average}")
+        if plain != key:
+            return plain, average
+    return key, None
 
 
-def _class_index(wanted: str, labels: list[Any], name: str) -> int:
+def _class_index(class_text: str, labels: list[Any], name: str) -> int:
     texts = [str(c) for c in labels]
-    for text in (wanted, wanted.strip()):
+    for text in (class_text, class_text.strip()):
         if text in texts:
             return texts.index(text)
-    raise InvalidParameter(
-        f"metric {name!r} must name one of the classes {preview(texts, most=10)}{did_you_mean(wanted, texts)}"
+    raise _refusal(
+        f"metric {name!r} must name one of the classes {preview(texts, most=10)}{did_you_mean(class_text, texts)}"
     )
 
 
@@ -226,5 +489,7 @@ def _positive_index(labels: list[Any], positive: Any) -> int:
         except TypeError:  # classes of different types have no order of their own
             return texts.index(sorted(texts)[1])
     if str(positive) not in texts:
-        raise InvalidParameter(f"positive must be one of the classes {preview(texts)}, got {positive!r}")
+        raise InvalidParameter(
+            f"⟨positive⟩ must be one of the classes {preview(texts)}, got {positive!r}", parameter="positive"
+        )
     return texts.index(str(positive))

@@ -14,13 +14,13 @@ from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 __all__ = [
-    "Floats",
     "Ranked",
     "ascending_order",
     "blocks",
     "check_codes",
     "check_finite",
     "check_probabilities",
+    "check_scores",
     "check_scores_of",
     "check_truths",
     "check_weights",
@@ -81,6 +81,35 @@ def check_finite(scores: npt.ArrayLike, *, system: object = None) -> Floats:
     return values
 
 
+def check_scores(scores: npt.ArrayLike, *, system: object = None) -> str | None:
+    """What is odd about the scores of a system: None, or a sentence for a warning. What cannot be used raises.
+
+    Parameters
+    ----------
+    scores : array of shape (n_items,) or (n_items, n_classes)
+    system : object
+        The name of the system, for the sentence.
+
+    Raises
+    ------
+    InvalidPredictions
+        If a score is not a finite number.
+
+    Examples
+    --------
+    >>> check_scores([0.5, 0.5, 0.5], system="lazy")
+    "The scores of 'lazy' are all 0.5: they rank nothing, so every order of the items is as good as another."
+    >>> check_scores([0.5, 0.6]) is None
+    True
+    """
+    values = check_finite(scores, system=system)
+    if len(values) < 2 or (values != values[0]).any():
+        return None
+    whose = "The scores" if system is None else f"The scores of {system!r}"
+    same = f"{float(values[0]):g}" if values.ndim == 1 else str(np.round(values[0], 6).tolist())
+    return f"{whose} are all {same}: they rank nothing, so every order of the items is as good as another."
+
+
 def check_scores_of(scores: npt.ArrayLike, n_items: int) -> Floats:
     """Finite scores, one for each item."""
     values = check_finite(scores)
@@ -109,8 +138,8 @@ def check_truths(truths: npt.ArrayLike) -> Booleans:
     return array.astype(bool)
 
 
-def check_codes(truths: npt.ArrayLike, n_classes: int) -> npt.NDArray[Any]:
-    """The class of each item in each draw, shape (n_draws, n_items), from 0 to n_classes − 1."""
+def check_codes(truths: npt.ArrayLike, n_classes: int | None = None) -> npt.NDArray[Any]:
+    """The class of each item in each draw, shape (n_draws, n_items), from 0 to n_classes − 1 where that is known."""
     codes = np.asarray(truths)
     if codes.ndim == 1:
         codes = codes[None]
@@ -121,9 +150,10 @@ def check_codes(truths: npt.ArrayLike, n_classes: int) -> npt.NDArray[Any]:
             f"truths must be class codes of shape (draws, items) with some items, got {codes.dtype} of shape "
             f"{codes.shape}"
         )
-    if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= n_classes):
-        wrong = codes[(codes < 0) | (codes >= n_classes)]
-        raise InvalidParameter(f"truths must lie between 0 and {n_classes - 1}, got {preview(wrong)}")
+    largest = np.iinfo(codes.dtype).max if n_classes is None else n_classes - 1
+    if codes.size and (int(codes.min()) < 0 or int(codes.max()) > largest):
+        wrong = codes[(codes < 0) | (codes > largest)]
+        raise InvalidParameter(f"truths must lie between 0 and {largest}, got {preview(wrong)}")
     return codes
 
 

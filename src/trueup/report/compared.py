@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.exceptions import TrueupError
-from trueup.metrics import Metric, as_metric, get_score_metric
+from trueup.metrics import get_metric
 from trueup.report.measures import depends_on_positive, finite
 from trueup.report.sentences import judged_words, metric_label, text
 
@@ -36,15 +36,17 @@ def positive_of(comparison: Comparison, evaluations: Mapping[str, Evaluation]) -
         return None
     given = [evaluation.positive for evaluation in evaluations.values()]
     first = given[0] if given and len(set(given)) == 1 else None
-    if get_score_metric(comparison.metric, 2) is not None or comparison.codes is None:
+    if comparison.codes is None:
         return first
     order = (0, 1) if first == 0 else (1, 0)
     classes = labels.classes.tolist()
     try:
-        metrics = [as_metric(comparison.metric, classes, positive=classes[code]) for code in order]
+        metrics = [get_metric(comparison.metric, classes, positive=classes[code]) for code in order]
     except TrueupError:  # a function
         return None
-    if not all(isinstance(m, Metric) and depends_on_positive(m, comparison.metric, classes) for m in metrics):
+    if metrics[0].looks_at != "classes":
+        return first
+    if not all(depends_on_positive(metric, comparison.metric, classes) for metric in metrics):
         return None
     truths = comparison.truth.truths[:_LOOKED_AT]
     away = [sum(_distance(m, truths, comparison, k) for k in range(len(comparison))) for m in metrics]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup.estimators.published.practice import shared_counts
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.metrics import Metric, get_metric
 from trueup.noise.majority import majority_codes, majority_shares
 from trueup.posteriors import Estimate
 from trueup.report.sentences import metric_label, text
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "AnyMetric",
     "depends_on_positive",
     "finite",
     "majority_values",
@@ -79,14 +78,11 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
     }
 
 
-def depends_on_positive(metric: AnyMetric, name: str, classes: Sequence[Any]) -> bool:
+def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bool:
     """Whether it matters which of two classes is the positive one."""
-    if len(classes) != 2 or isinstance(metric, FunctionMetric):
-        return False
-    if isinstance(metric, ScoreMetric):
-        return metric.needs == "scores"
-    either = [as_metric(name, classes, positive=c) for c in classes]
-    values = [float(one(_UNEVEN)) for one in either if isinstance(one, Metric)]
+    if len(classes) != 2 or metric.needs != "counts":
+        return metric.needs == "scores" and len(classes) == 2
+    values = [float(get_metric(name, classes, positive=c)(_UNEVEN)) for c in classes]
     return values[0] != values[1]
 
 
@@ -169,9 +165,6 @@ def _curves(evaluation: Evaluation) -> list[dict[str, Any]]:
     return curves
 
 
-AnyMetric = Metric | ScoreMetric | FunctionMetric
-
-
 def finite(value: Any) -> float | None:
     """A number as JSON has it, None where there is none."""
     number = float(value)
@@ -188,42 +181,37 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     found = {}
     for name in evaluation.metrics:
         metric = metric_of(evaluation, name)
-        if isinstance(metric, Metric):
+        if metric.needs == "counts":
             found[name] = finite(metric(counts))
         else:
             found[name] = _dirty_output(evaluation, labels, metric)
     return found
 
 
-def metric_of(evaluation: Evaluation, name: str) -> AnyMetric:
+def metric_of(evaluation: Evaluation, name: str) -> Metric:
     """The metric behind a name of an evaluation."""
-    if name in evaluation.functions:
-        return evaluation.functions[name]
-    of_scores = get_score_metric(name, len(evaluation.classes))
-    if of_scores is not None:
-        return of_scores
-    return as_metric(name, evaluation.classes.tolist(), positive=evaluation.classes[evaluation.positive])
+    return evaluation.measures[name]
 
 
-def _dirty_output(evaluation: Evaluation, labels: Labels, metric: ScoreMetric | FunctionMetric) -> float | None:
+def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> float | None:
     """A metric of scores or a function of labels with the majority vote as the truth."""
     truth = majority_codes(labels)
     predictions = evaluation.problem.predictions
-    if isinstance(metric, FunctionMetric):
+    if metric.needs == "labels":
         both = (truth >= 0) & (predictions >= 0)
         if not both.any():
             return None
-        return finite(metric.evaluate_draws(truth[None, both], predictions[both], classes=evaluation.classes)[0])
+        return finite(metric.of_labels(truth[None, both], predictions[both], classes=evaluation.classes)[0])
     outputs = _outputs(evaluation, metric)
     if outputs is None:
         return None
     both = (truth >= 0) & np.isfinite(outputs.reshape(len(truth), -1)).all(axis=1)
     if not both.any():
         return None
-    return finite(metric.evaluate(truth[None, both], outputs[both], positive=evaluation.positive)[0])
+    return finite(metric.of_outputs(truth[None, both], outputs[both], positive=evaluation.positive)[0])
 
 
-def _outputs(evaluation: Evaluation, metric: ScoreMetric) -> npt.NDArray[np.float64] | None:
+def _outputs(evaluation: Evaluation, metric: Metric) -> npt.NDArray[np.float64] | None:
     aligned = getattr(evaluation.ranked, "aligned", None)
     probabilities = None if aligned is None or aligned.probabilities is None else np.asarray(aligned.probabilities[0])
     if metric.needs == "probabilities":

@@ -12,7 +12,7 @@ import numpy as np
 
 from trueup._base.validation import RandomState
 from trueup.exceptions import TrueupError
-from trueup.metrics import as_metric, get_score_metric
+from trueup.metrics import get_metric
 from trueup.report.sentences import plain, text
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _has_the_same(evaluations: Mapping[str, Evaluation], comparison: Comparison 
 
 def _evaluate(evaluation: Evaluation, seed: RandomState) -> list[str]:
     """The arguments of evaluate, a line each."""
-    functions = set(evaluation.functions)
+    functions = {name for name, metric in evaluation.measures.items() if metric.needs == "labels"}
     metrics = [_function(name) if name in functions else repr(text(name)) for name in evaluation.metrics]
     own = [plain(name) for name in evaluation.metrics if name in functions]
     remark = f"  # your function{'s' if len(own) > 1 else ''} {', '.join(own)}" if own else ""
@@ -224,7 +224,7 @@ def _function(name: str) -> str:
 def _is_known(metric: str, classes: Sequence[Any]) -> bool:
     """Whether there is a metric of this name; else it was a function."""
     try:
-        return get_score_metric(metric, len(classes)) is not None or bool(as_metric(metric, classes))
+        return bool(get_metric(metric, classes))
     except TrueupError:
         return False
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats
 from trueup.estimators.problem import class_posterior
-from trueup.metrics import Metric, as_metric
+from trueup.metrics import Metric, get_metric
 from trueup.report.measures import metric_of
 from trueup.report.sentences import chance, metric_label, quoted, text
 
@@ -69,10 +69,9 @@ def vet_next_data(
 def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
     name, evaluation = system
     metrics = [metric_of(evaluation, wanted) for wanted in evaluation.metrics]
-    counted = [metric for metric in metrics if isinstance(metric, Metric)]
+    counted = [metric for metric in metrics if metric.needs == "counts"]
     few = len(evaluation.classes) <= _MOST_CLASSES
-    metric = counted[0] if counted and few else as_metric("accuracy", evaluation.classes.tolist())
-    assert isinstance(metric, Metric)
+    metric = counted[0] if counted and few else get_metric("accuracy", evaluation.classes.tolist())
     codes = evaluation.problem.predictions
     truth = evaluation.solution.truth
     if truth is None:
@@ -90,10 +89,10 @@ def _compared(
     try:
         classes = labels.classes.tolist()
         wanted = None if positive is None else classes[positive]
-        counted = as_metric(comparison.metric if few else "accuracy", classes, positive=wanted)
+        counted = get_metric(comparison.metric if few else "accuracy", classes, positive=wanted)
     except ValueError:
         return None
-    if not isinstance(counted, Metric):
+    if counted.needs != "counts":
         return None
     first, second = comparison.ranking[:2]
     places = {system: k for k, system in enumerate(comparison.systems.tolist())}

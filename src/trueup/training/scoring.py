@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
-from trueup.metrics import FunctionMetric, Metric, ScoreMetric, as_metric, get_score_metric
+from trueup.metrics import Metric, MetricLike, as_metric
 from trueup.noise import NoiseModel
 from trueup.noise import fit as fit_noise
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -25,14 +25,12 @@ from trueup.training._voting import aligned_columns
 
 __all__ = ["VoteScorer", "scorer"]
 
-AnyMetric = Metric | ScoreMetric | FunctionMetric
-
 
 @dataclass(frozen=True, eq=False)
 class VoteScorer:
     """``scorer(estimator, X, y)`` with y the positions of the rows of X in ``labels.items``; made by `scorer`."""
 
-    metric: AnyMetric
+    metric: Metric
     labels: Labels
     noise: NoiseModel
     positive: int
@@ -78,8 +76,7 @@ class VoteScorer:
             target="sample",
             random_state=rng,
         )[:, 0]
-        bounds = getattr(self.metric, "bounds", None)
-        return DrawnEstimate(values, bounds=bounds or (-np.inf, np.inf), name=self.metric.name)
+        return DrawnEstimate(values, bounds=self.metric.bounds, name=self.metric.name)
 
     def _outputs(self, estimator: Any, X: Any) -> tuple[AlignedPredictions, Used]:
         names = self.labels.classes.tolist()
@@ -91,16 +88,15 @@ class VoteScorer:
                 f"{preview(known, most=6)}; wrap it in trueup.training.NoisyLabelClassifier(…, labels=labels)"
             )
         codes = scores = probabilities = None
-        used: Used = "classes"
-        if not isinstance(self.metric, ScoreMetric):
+        used: Used = self.metric.looks_at
+        if used == "classes":
             position = {name: k for k, name in enumerate(names)}
             codes = np.array([[position[name] for name in np.asarray(estimator.predict(X)).tolist()]], dtype=np.int32)
-        elif self.metric.needs == "scores" and len(names) == 2 and hasattr(estimator, "decision_function"):
-            used, given = "scores", np.asarray(estimator.decision_function(X), dtype=float)
+        elif used == "scores" and len(names) == 2 and hasattr(estimator, "decision_function"):
+            given = np.asarray(estimator.decision_function(X), dtype=float)
             scores = (given if known[1] == names[self.positive] else -given)[None]
         elif hasattr(estimator, "predict_proba"):
             table = aligned_columns(estimator.predict_proba(X), known, np.asarray(names))
-            used = self.metric.needs
             if used == "scores":
                 scores = table[None, :, self.positive]
             else:
@@ -117,7 +113,7 @@ class VoteScorer:
 
 
 def scorer(
-    metric: str | Callable[..., float],
+    metric: MetricLike,
     labels: Labels,
     *,
     noise: str | NoiseModel = "dawid-skene",
@@ -175,9 +171,7 @@ def scorer(
     if positive is not None and positive not in names:
         raise InvalidParameter(f"positive must be a class, got {positive!r}; the classes are {names}")
     code = labels.n_classes - 1 if positive is None else names.index(positive)
-    found: AnyMetric | None = get_score_metric(metric, labels.n_classes) if isinstance(metric, str) else None
-    if found is None:
-        found = as_metric(metric, names, positive=names[code])
+    found = as_metric(metric, names, positive=names[code])
     if isinstance(random_state, np.random.Generator):  # every candidate must meet the same draws
         random_state = int(random_state.integers(2**31))
     as_generator(random_state)

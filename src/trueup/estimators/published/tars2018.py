@@ -434,7 +434,9 @@ class UnbiasedCounts(CountsPosterior):
         y, yhat = self._check_cell(truth, prediction)
         only = np.zeros((self.n_classes, self.n_classes))
         only[y, yhat] = 1.0
-        return self._tested(only, np.ones_like(only), Metric("share", lambda counts: counts[..., y, yhat]))
+        return self._tested(
+            only, np.ones_like(only), Metric("share", lambda counts: counts[..., y, yhat], bounds=(0.0, 1.0))
+        )
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` draws of the shares: of the resamples, or from the normal law of the mean; may be negative."""
