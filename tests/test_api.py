@@ -30,6 +30,7 @@ TOP_LEVEL = [
     "posteriors",
     "rates",
     "read_gold",
+    "read_items",
     "read_labels",
     "read_predictions",
     "report",

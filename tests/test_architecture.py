@@ -50,8 +50,6 @@ EVERYWHERE = {"numpy", "scipy"}
 # What may be imported beyond that, by the start of the path below src/trueup.
 ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
-    "data/files.py": {"polars", "pyarrow"},
-    "data/reading.py": {"pyarrow"},
     "noise/kernels/compiled": {"numba", "llvmlite"},
     "metrics/compiled": {"numba", "llvmlite"},
     "estimators/published/noise_removal.py": {"sklearn"},

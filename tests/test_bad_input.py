@@ -173,11 +173,11 @@ CASES: dict[str, tuple[Callable[[Path], object], type[TrueupError], str, str, st
         "see labels.items",
     ),
     "gold for an unknown class": (
-        lambda d: labels().with_gold({1: "z"}),
+        lambda d: Labels.from_matrix([["x", "y"]], classes=["x", "y"]).with_gold({0: "z"}),
         InvalidLabels,
-        "a class that no vote",
+        "gold must name classes",
         "got ['z']",
-        "pass classes=",
+        "with classes=",
     ),
     "gold of a file for an unknown item": (
         lambda d: labels().with_gold(read_gold(file(d, "item,label\n9,x\n"))),

@@ -2,7 +2,7 @@
 
 The parts, each loaded on first use so that ``import trueup`` stays quick:
 
-- `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `write_labels`: the data
+- `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `read_items`, `write_labels`: the data
 - `evaluate`: how good a classifier is, with an interval
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `ActiveTest`: which items an expert should vet, and what follows from her answers
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trueup.cleaning import CleaningAdvisor
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.data.reading import read_gold, read_labels, read_predictions, write_labels
+    from trueup.data.reading import read_gold, read_items, read_labels, read_predictions, write_labels
     from trueup.labelers.planning import plan
     from trueup.training import scorer
 
@@ -72,6 +72,7 @@ __all__ = [
     "posteriors",
     "rates",
     "read_gold",
+    "read_items",
     "read_labels",
     "read_predictions",
     "report",
@@ -93,6 +94,7 @@ _HOME_OF = {
     "evaluate": "trueup.answers.evaluate",
     "plan": "trueup.labelers.planning",
     "read_gold": "trueup.data.reading",
+    "read_items": "trueup.data.reading",
     "read_labels": "trueup.data.reading",
     "read_predictions": "trueup.data.reading",
     "scorer": "trueup.training",

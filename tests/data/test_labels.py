@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from trueup.data.items import ItemTable
 from trueup.data.labels import Labels
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
 
@@ -28,6 +29,8 @@ def same(a: Labels, b: Labels) -> bool:
         mine, other = getattr(a, field.name), getattr(b, field.name)
         if isinstance(mine, sparse.csr_array):
             mine, other = mine.toarray(), other.toarray()
+        if isinstance(mine, ItemTable):
+            mine, other = ([list(table.columns), *table.columns.values()] for table in (mine, other))
         if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(other, dtype=object)):
             return False
     return True
@@ -130,8 +133,24 @@ class TestMatrix:
         assert Labels.from_matrix(matrix).classes.tolist() == [0, 1]
 
     def test_frames_are_matrices_too(self):
-        wide = pd.DataFrame({"ann": [0, 1], "bob": [1, 1]})
-        assert Labels.from_matrix(wide, labelers=wide.columns).labelers.tolist() == ["ann", "bob"]
+        for wide in (pd.DataFrame({"ann": [0, 1], "bob": [1, -1]}), pl.DataFrame({"ann": [0, 1], "bob": [1, -1]})):
+            labels = Labels.from_matrix(wide)
+            assert labels.labelers.tolist() == ["ann", "bob"]
+            assert labels.items.tolist() == [0, 1]
+            assert labels.votes.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 0]]
+            assert Labels.from_matrix(wide, labelers=["x", "y"]).labelers.tolist() == ["x", "y"]
+        indexed = pd.DataFrame({"ann": [0, 1], "bob": [1, 1]}, index=["q2", "q1"])
+        assert Labels.from_matrix(indexed).items.tolist() == ["q2", "q1"]
+        counts = Labels.from_counts(indexed)
+        assert (counts.items.tolist(), counts.classes.tolist()) == (["q2", "q1"], ["ann", "bob"])
+
+    def test_a_class_is_never_dropped_for_what_marks_no_vote(self):
+        with pytest.raises(InvalidLabels, match=r"got \[-1\] in classes and in missing.*pass missing=None"):
+            Labels.from_matrix([[-1, 0], [1, 0]], classes=[-1, 0, 1])
+        assert Labels.from_matrix([[-1, 0], [1, 0]], classes=[-1, 0, 1], missing=None).n_votes == 4
+        with pytest.raises(InvalidLabels, match=r"got only 1;.*another missing if -1 is a class"):
+            Labels.from_matrix([[-1, 1], [1, 1]])
+        assert Labels.from_matrix([[-1, 1], [1, 1]], missing=None).classes.tolist() == [-1, 1]
 
     def test_names_keep_their_order(self):
         labels = Labels.from_matrix([[0, 1], [1, 0]], items=["z", "a"], labelers=["y", "b"], classes=[1, 0])
@@ -151,7 +170,7 @@ class TestMatrix:
             ([[0, 1], [1, 0]], {"items": ["a", "a"]}, "distinct"),
             ([[0, 1], [1, 0]], {"items": ["a", None]}, "empty name"),
             ([[0, 1], [1, 0]], {"classes": "ab"}, "list of names"),
-            ([[0, 1], [1, 0]], {"classes": [-1, 0, 1]}, "a class and declared missing"),
+            ([[0, 1], [1, 0]], {"classes": [-1, 0, 1]}, "a class and stand for no vote"),
             ([[0, 1], [1, 0]], {"classes": ["0", "1"]}, "name them alike"),
             ([[-1, -1]], {"classes": [0, 1]}, "all declared missing"),
             ([[0, 1]], {"abstain": -1}, "both missing and abstain"),
@@ -273,16 +292,71 @@ class TestGold:
         ("truths", "what"),
         [
             ({"z": "cat"}, "not in the labels"),
-            ({"a": "bird"}, "pass classes="),
+            ({"a": None}, "leave out the items whose truth is not known"),
             ({"a": 1}, "name them alike"),
             ({1: "cat"}, "name them alike"),
-            ({"a": ["cat"]}, "names a class"),
+            ({"a": ["cat"]}, "must name classes"),
             ([("a", "cat")], "must map items"),
         ],
     )
     def test_bad_gold(self, labels, truths, what):
         with pytest.raises(InvalidLabels, match=what):
             labels.with_gold(truths)
+
+    def test_gold_may_name_a_class_that_nobody_voted_for(self, labels):
+        more = labels.with_gold({"b": "dog"}, role="check").with_gold({"a": "bird", "c": "cat"})
+        assert more.classes.tolist() == ["bird", "cat", "dog"]
+        assert (more.gold, more.held_gold) == ({"a": "bird", "c": "cat"}, {"b": "dog"})
+        assert more.answer_counts.tolist() == [[0, 1, 1], [0, 0, 2], [0, 1, 0]]
+        assert more.vote_table()[1].tolist() == labels.vote_table()[1].tolist()
+        assert more.notes()[-1].startswith("Nobody voted for ['bird'], which gold names; every vote on those items")
+        assert more.summary()["classes_without_votes"] == ["bird"]
+        assert not any("Nobody" in note for note in labels.with_gold({"a": "dog"}).notes())
+
+    def test_abstentions_stay_after_classes_that_gold_adds(self):
+        table = {**TABLE, "label": ["cat", "dog", "dog", "?", "cat"]}
+        labels = Labels.from_frame(table, abstain="?", abstain_policy="answer")
+        more = labels.with_gold({"a": "bird"})
+        assert more.answers.tolist() == ["bird", "cat", "dog", "?"]
+        assert more.to_frame(backend="pandas").equals(labels.to_frame(backend="pandas"))
+        with pytest.raises(InvalidLabels, match=r"got \['\?'\].*leave out the items"):
+            labels.with_gold({"a": "?"})
+
+    def test_classes_that_were_named_are_all_there_are(self):
+        named = Labels.from_frame(TABLE, classes=["dog", "cat"])
+        for labels in (named, named.select(items=["a", "b"]), named.merge(named, duplicates="first")):
+            with pytest.raises(InvalidLabels, match=r"got \['bird'\] where the classes are.*with classes="):
+                labels.with_gold({"a": "bird"})
+        with pytest.raises(InvalidLabels, match="did you mean 'dog'"):
+            named.with_gold({"a": "dogg"})
+
+
+SCALE = ["low", "mid", "high", "top"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.Categorical(["high", "low", "mid"], categories=SCALE, ordered=True)),
+        pl.Series(["high", "low", "mid"], dtype=pl.Enum(SCALE)),
+    ],
+    ids=["pandas", "polars"],
+)
+class TestScales:
+    """Ordered categoricals bring the order of their classes along."""
+
+    def test_in_a_long_table(self, column):
+        frame = {"item": [1, 2, 3], "labeler": [1, 1, 1], "label": column}
+        assert Labels.from_frame(frame).classes.tolist() == SCALE
+        assert Labels.from_frame(frame, missing="top").classes.tolist() == SCALE[:3]
+        assert Labels.from_frame(frame, classes=SCALE[::-1]).classes.tolist() == SCALE[::-1]
+        with pytest.raises(InvalidLabels, match="with classes="):
+            Labels.from_frame(frame).with_gold({1: "zero"})
+
+    def test_in_a_matrix(self, column):
+        make = pd.DataFrame if isinstance(column, pd.Series) else pl.DataFrame
+        labels = Labels.from_matrix(make({"ann": column, "bob": column[::-1]}))
+        assert labels.classes.tolist() == SCALE
 
 
 class TestSelect:

@@ -55,7 +55,6 @@ def test_what_is_written_is_read_back(labels, tmp_path, suffix):
 
 def test_parquet_is_read_by_pyarrow_too(labels, tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "is_installed", lambda name: name == "pyarrow")
-    monkeypatch.setattr(tio, "is_installed", lambda name: name == "pyarrow")
     tio.write_labels(labels, tmp_path / "v.parquet")
     assert votes(tio.read_labels(tmp_path / "v.parquet")) == votes(labels)
     write(tmp_path / "bad.parquet", VOTES)
@@ -65,8 +64,7 @@ def test_parquet_is_read_by_pyarrow_too(labels, tmp_path, monkeypatch):
 
 def test_without_a_parquet_library(labels, tmp_path, monkeypatch):
     tio.write_labels(labels, tmp_path / "v.parquet")
-    for module in (_files, tio):
-        monkeypatch.setattr(module, "is_installed", lambda name: False)
+    monkeypatch.setattr(_files, "is_installed", lambda name: False)
     with pytest.raises(MissingExtra, match=r"pip install 'trueup\[polars\]'"):
         tio.read_labels(tmp_path / "v.parquet")
     with pytest.raises(MissingExtra, match=r"pip install 'trueup\[polars\]'"):
@@ -234,6 +232,61 @@ class TestWrite:
         with pytest.warns(DataWarning):
             again = tio.read_labels(tmp_path / "v.csv", abstain=None, abstain_policy="answer")
         assert (again.votes != labels.votes).nnz == 0
+
+    @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+    def test_a_file_is_replaced_whole_or_stays(self, labels, tmp_path, suffix, monkeypatch):
+        path = tmp_path / f"v.{suffix}"
+        tio.write_labels(labels, path)
+        before = path.read_bytes()
+
+        def fail(*_: object) -> None:
+            raise OSError("disk full")
+
+        monkeypatch.setattr("trueup._base.writing.os.fsync", fail)
+        with pytest.raises(InvalidFile, match="disk full"):
+            tio.write_labels(labels.select(labelers=labels.labelers[:1]), path)
+        assert path.read_bytes() == before
+        assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+class TestItems:
+    TEXT = "item,topic,weight,day,code\n1,law,0.5,2024-03-01,007\n2,,2,2024-03-02,1\n9,art,1,2024-03-03,2\n"
+
+    def test_a_file_beside_the_votes(self, labels, tmp_path):
+        tio.write_labels(labels, tmp_path / "v.csv")
+        both = tio.read_labels(tmp_path / "v.csv", items=write(tmp_path / "i.csv", self.TEXT))
+        assert both.item_columns == ("topic", "weight", "day", "code")
+        assert both.item_column("topic").tolist() == ["law", None]
+        assert both.item_column("weight").tolist() == [0.5, 2.0]
+        assert both.item_column("day").astype("datetime64[D]").astype(str).tolist() == ["2024-03-01", "2024-03-02"]
+        assert both.item_column("code").tolist() == ["007", "1"]  # text where one is no plain number
+
+    def test_names_are_read_as_those_of_the_labels(self, tmp_path):
+        labels = Labels.from_matrix([[0, 1], [1, 1]], items=["1", "2"])
+        table = tio.read_items(write(tmp_path / "i.csv", self.TEXT), labels=labels, columns=["topic"])
+        assert table == {"item": ["1", "2", "9"], "topic": ["law", None, "art"]}
+        assert tio.read_items(tmp_path / "i.csv")["item"] == [1, 2, 9]
+
+    @pytest.mark.parametrize("suffix", SUFFIXES)
+    def test_what_is_written_is_read_back(self, labels, tmp_path, suffix):
+        known = labels.with_items(
+            {"item": [1, 2], "text": ["a, b\n", None], "n": [1, 2], "weight": [0.25, None], "of": [True, False]},
+            columns=["text", "n", "weight"],
+        )
+        tio.write_labels(known, tmp_path / f"v.{suffix}", items=tmp_path / f"i.{suffix}")
+        again = tio.read_labels(tmp_path / f"v.{suffix}", items=tmp_path / f"i.{suffix}")
+        assert (again.votes != known.votes).nnz == 0
+        for name in known.item_columns:
+            np.testing.assert_array_equal(again.item_column(name), known.item_column(name))
+
+    def test_bad_files(self, labels, tmp_path):
+        tio.write_labels(labels, tmp_path / "v.csv")
+        with pytest.raises(InvalidLabels, match=r"in .*i\.csv', there is no column 'item'"):
+            tio.read_items(write(tmp_path / "i.csv", "id,topic\n1,law\n"))
+        with pytest.raises(InvalidLabels, match="got 1 of 1 rows of others"):
+            tio.read_labels(tmp_path / "v.csv", items=write(tmp_path / "j.csv", "item,topic\nx,law\n"))
+        with pytest.raises(InvalidLabels, match="no item columns to write"):
+            tio.write_labels(labels, tmp_path / "v.csv", items=tmp_path / "k.csv")
 
 
 class TestPredictions:

@@ -1,16 +1,18 @@
-"""Text to a file, all of it or nothing: a reader never sees half a file."""
+"""A file is written whole or not at all: a reader never sees half a file."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 from pathlib import Path
+from typing import IO
 
 from trueup.exceptions import InvalidFile, MissingFile, TrueupError
 
-__all__ = ["check_writable", "write_text_safely"]
+__all__ = ["check_writable", "replace_file", "write_text_safely"]
 
 
 def check_writable(path: str | PathLike[str]) -> Path:
@@ -52,9 +54,7 @@ make it first
 
 
 def write_text_safely(path: str | PathLike[str], text: str) -> None:
-    """Write a UTF-8 text file in one step: a temporary file in the same folder, flushed to disk, then renamed.
-
-    Whatever happens on the way (an interrupt, a full disk, a crash), the path holds either the old content or the new.
+    """Write a UTF-8 text file in one step; see `replace_file`.
 
     Parameters
     ----------
@@ -71,22 +71,42 @@ def write_text_safely(path: str | PathLike[str], text: str) -> None:
     ...     (Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir()))
     ('two', 1)
     """
+    with replace_file(path) as stream:
+        stream.write(text.encode())
+
+
+@contextmanager
+def replace_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
+    """A stream of bytes that becomes the file: a temporary one in the same folder, flushed to disk, then renamed.
+
+    Whatever happens on the way (an interrupt, a full disk, a crash), the path holds either the old content or the new.
+
+    Parameters
+    ----------
+    path : path
+        Where; an existing file is replaced and keeps its rights.
+    """
     target = check_writable(path)
-    if target.exists() and not target.is_file():
-        # A device or a named pipe (/dev/stdout) is written to, not replaced.
-        _guarded_write(target, text, fspath(path))
-        return
+    # A device or a named pipe (/dev/stdout) is written to, not replaced.
+    is_replaced = target.is_file() or not target.exists()
     temporary: Path | None = None
     try:
+        if not is_replaced:
+            with target.open("wb") as stream:
+                yield stream
+            return
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
         temporary = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
         temporary.replace(target)
-    except (OSError, ValueError) as error:
+    except BrokenPipeError:
+        _forget(temporary)
+        raise
+    except (OSError, UnicodeError) as error:
         _forget(temporary)
         raise InvalidFile(
             f"{fspath(path)!r} cannot be written, got {error!s:.100}; check the folder, its rights and the disk"
@@ -95,15 +115,6 @@ def write_text_safely(path: str | PathLike[str], text: str) -> None:
         _forget(temporary)
         raise
     _flush_folder(target.parent)
-
-
-def _guarded_write(target: Path, text: str, who: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8", newline="")
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InvalidFile(f"{who!r} cannot be written, got {error!s:.100}; name a file") from error
 
 
 def _forget(temporary: Path | None) -> None:

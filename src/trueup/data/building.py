@@ -13,6 +13,7 @@ from scipy import sparse
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, is_null, numbers_from_text, vocabulary_from
+from trueup.data.frames import matrix_parts
 from trueup.data.votes import AbstainPolicy, Duplicates, vote_matrix
 from trueup.exceptions import InvalidLabels
 
@@ -23,6 +24,7 @@ __all__ = [
     "encode_columns",
     "from_counts",
     "melt_matrix",
+    "scale_of",
 ]
 
 _CELLS = 250_000
@@ -94,6 +96,14 @@ def encode_columns(
     return Columns(i, items, t, labelers, z, names, missing, abstain)
 
 
+def scale_of(order: Sequence[Any] | None, missing: Any, abstain: Any) -> list[Any] | None:
+    """The classes in the order of an ordered categorical: its categories but those that declare no vote."""
+    if order is None:
+        return None
+    special = set().union(*_declared(missing, abstain))
+    return [name for name in order if name not in special]
+
+
 def melt_matrix(
     matrix: Any,
     *,
@@ -102,8 +112,10 @@ def melt_matrix(
     items: Sequence[Hashable] | None,
     labelers: Sequence[Hashable] | None,
 ) -> Columns:
-    """An items × labelers array as columns."""
+    """An items × labelers array or wide frame as columns; a frame names its items and labelers itself."""
     missing, abstain = _declared(missing, abstain)
+    matrix, row_names, column_names = matrix_parts(matrix)
+    items, labelers = row_names if items is None else items, column_names if labelers is None else labelers
     if isinstance(matrix, np.ma.MaskedArray):  # asarray would drop the mask and turn what it hides into votes
         hidden, matrix = np.ma.getmaskarray(matrix), matrix.data.astype(object)
         matrix[hidden] = None
@@ -215,6 +227,7 @@ def assemble(
         "abstentions": np.bincount(columns.labeler[is_abstention], minlength=n_labelers).astype(np.int64),
         "abstain_policy": abstain_policy,
         "unanswered": unanswered,
+        "fixed_classes": classes is not None,
     }
 
 
@@ -279,8 +292,11 @@ def _answers(
     if classes is None:
         if len(columns.names) < 2:
             got = f"only {columns.names.tolist()[0]!r}" if len(columns.names) else "none"
+            left_out = [v for k, v in enumerate(columns.missing) if (columns.label == -2 - k).any()]
+            hint = f", or another ⟨missing⟩ if {left_out[0]!r} is a class and not an absent vote" if left_out else ""
             raise InvalidLabels(
                 f"votes must name at least two classes, got {got}; pass ⟨classes=[…]⟩ with all that could be chosen"
+                f"{hint}"
             )
         return columns.names, columns.label.copy()
     named = check_names("classes", classes)
@@ -290,8 +306,8 @@ def _answers(
     twice = [v for v in (*columns.missing, *columns.abstain) if v in position]
     if twice:
         raise InvalidLabels(
-            f"a value cannot be a class and declared missing or abstain, got {preview(twice)}; "
-            "take it out of ⟨classes⟩, or of ⟨missing⟩ or ⟨abstain⟩"
+            f"a value cannot be a class and stand for no vote, got {preview(twice)} in ⟨classes⟩ and in ⟨missing⟩ or "
+            "⟨abstain⟩; pass ⟨missing=None⟩ or what else marks that there is no vote, or take it out of ⟨classes⟩"
         )
     names = columns.names.tolist()
     unknown = [k for k, name in enumerate(names) if name not in position]
@@ -333,7 +349,9 @@ def from_counts(
     labeler: Hashable,
 ) -> dict[str, Any]:
     """The fields of `Labels` from an items × classes table of counts."""
-    table = np.asarray(counts)
+    values, row_names, column_names = matrix_parts(counts)
+    items, classes = row_names if items is None else items, column_names if classes is None else classes
+    table = np.asarray(values)
     if table.ndim != 2 or table.shape[1] < 2:
         raise InvalidLabels(
             f"counts must be items × classes with at least two classes, got shape {table.shape}; "
@@ -359,4 +377,5 @@ def from_counts(
         "n_missing": 0,
         "abstentions": np.zeros(1, np.int64),
         "abstain_policy": "ignore",
+        "fixed_classes": classes is not None,
     }

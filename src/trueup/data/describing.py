@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.types import Booleans
+from trueup._base.validation import kind_of, preview
 from trueup.data.votes import Votes
 from trueup.exceptions import DataWarning, Sentence
 
-__all__ = ["notes", "one_line", "some", "summary", "warn"]
+__all__ = ["find_suspect_names", "notes", "one_line", "some", "summary", "warn"]
 
 
 def some(n: int, what: str) -> str:
@@ -30,6 +32,8 @@ def one_line(labels: Votes) -> str:
         parts.append(some(int(labels.abstentions.sum()), "abstention") + f" ({labels.abstain_policy})")
     if labels.n_missing:
         parts.append(f"{labels.n_missing:,} missing")
+    if labels.item_columns:
+        parts.append(some(len(labels.item_columns), "item column"))
     for codes, what in ((labels.gold_codes, "gold"), (labels.held_codes, "held-out gold")):
         if (codes >= 0).any():
             parts.append(f"{int((codes >= 0).sum()):,} {what}")
@@ -62,37 +66,130 @@ def summary(labels: Votes) -> dict[str, Any]:
         "abstain_policy": labels.abstain_policy,
         "gold": int((labels.gold_codes >= 0).sum()),
         "held_gold": int((labels.held_codes >= 0).sum()),
+        "classes_without_votes": labels.classes[_unvoted(labels)].tolist(),
+        "item_columns": list(labels.item_columns),
+        "items_without_values": labels.item_table.n_items_without_values,
     }
+
+
+def _unvoted(labels: Votes) -> Booleans:
+    """Which classes nobody voted for."""
+    return np.asarray(labels.votes_per_answer[: labels.n_classes] == 0)
 
 
 def notes(labels: Votes) -> list[str]:
     """One sentence for each thing in the votes that a reader of results should know."""
-    counts, found = summary(labels), []
+    counts, sentences = summary(labels), []
     if counts["items_without_votes"]:
-        found.append(
+        sentences.append(
             f"{counts['items_without_votes']} of {some(labels.n_items, 'item')} have no votes; they are kept, and only "
             "the prior speaks of them."
         )
     if counts["labelers_with_one_vote"]:
-        found.append(
+        sentences.append(
             f"{counts['labelers_with_one_vote']} of {some(labels.n_labelers, 'labeler')} gave one vote only, which "
             "says next to nothing of their quality; they are kept unless left out (⟨labels.without_labeler⟩)."
         )
     if counts["repeated_votes"]:
-        found.append(
+        sentences.append(
             f"{counts['repeated_votes']} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
             'count as repeated votes, and ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩ keeps one.'
         )
     if counts["missing"]:
-        found.append(f"{some(counts['missing'], 'row')} declared missing; they are left out of every count of votes.")
+        sentences.append(
+            f"{some(counts['missing'], 'row')} declared missing; they are left out of every count of votes."
+        )
     if counts["abstentions"]:
         what = (
             "they are left out of every count of votes"
             if labels.abstain_policy == "ignore"
             else "they count as an answer that is no class"
         )
-        found.append(f"{some(counts['abstentions'], 'abstention')}; {what}.")
-    return list(map(Sentence, found))
+        sentences.append(f"{some(counts['abstentions'], 'abstention')}; {what}.")
+    only_gold = np.setdiff1d(np.append(labels.gold_codes, labels.held_codes), np.flatnonzero(~_unvoted(labels)))
+    only_gold = only_gold[only_gold >= 0]
+    if len(only_gold):
+        sentences.append(
+            f"Nobody voted for {preview(labels.classes[only_gold])}, which gold names; every vote on those items "
+            "counts as an error of the labeler who gave it."
+        )
+    if counts["items_without_values"]:
+        sentences.append(
+            f"{counts['items_without_values']} of {some(labels.n_items, 'item')} are not in the item table; they have "
+            "no value in any of its columns."
+        )
+    return [Sentence(sentence) for sentence in sentences] + find_suspect_names(labels)
+
+
+_NULL_WORDS = {"nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat"}
+_MANY_NUMBERS = 100  # numeric classes from which they are probably scores
+_RARE = 0.02  # of the votes for the frequent spelling
+_MOST_SPELLINGS = 500  # classes that are compared letter by letter
+
+
+def find_suspect_names(labels: Votes) -> list[Sentence]:
+    """A sentence for each sign that names were mistyped or mean no class, and what to do about it.
+
+    Classes and labelers that differ by case or blanks alone, rare classes that are one or two letters from a frequent
+    one, words that other programs write for a missing value, and numbers that are probably scores.
+    """
+    sentences = []
+    for what, names in (("classes", labels.classes), ("labelers", labels.labelers)):
+        texts = [name for name in names.tolist() if isinstance(name, str)]
+        alike: dict[str, list[str]] = {}
+        for name in texts:
+            alike.setdefault("".join(name.split()).casefold(), []).append(name)
+        sentences += [
+            f"The {what} {preview(group, most=5)} differ by case or blanks only; if they are the same, write them "
+            "alike before reading."
+            for group in alike.values()
+            if len(group) > 1
+        ]
+    classes = labels.classes.tolist()
+    times = labels.votes_per_answer
+    words = [name for name in classes if isinstance(name, str) and name.strip().lower() in _NULL_WORDS]
+    sentences += [
+        f"The class {word!r} is what programs write where a value is missing; if it means that there is no vote, "
+        f"declare it with ⟨missing={word!r}⟩."
+        for word in words
+    ]
+    sentences += [
+        f"The class {rare!r} has {some(times[k], 'vote')} and is spelled almost like {frequent!r}, which has "
+        f"{times[j]:,}; if it is a typing error, correct it before reading."
+        for k, rare in enumerate(classes)
+        for j, frequent in enumerate(classes)
+        if len(classes) <= _MOST_SPELLINGS and times[k] <= _RARE * times[j] and _nearly_alike(rare, frequent)
+    ]
+    if len(classes) > _MANY_NUMBERS and all(kind_of(name) == "number" for name in classes):
+        sentences.append(
+            f"There are {len(classes):,} classes and all are numbers; if they are scores, cut them into classes before "
+            "reading."
+        )
+    return [Sentence(sentence) for sentence in sentences]
+
+
+def _nearly_alike(a: object, b: object) -> bool:
+    """Whether two texts without digits are one typing error apart, or two if they are long."""
+    if not (isinstance(a, str) and isinstance(b, str)) or any(map(str.isdigit, a + b)):
+        return False
+    short = min(len(a), len(b))
+    if short < 4 or abs(len(a) - len(b)) > 2 or "".join(a.split()).casefold() == "".join(b.split()).casefold():
+        return False
+    return _edit_distance(a.casefold(), b.casefold()) <= (1 if short < 8 else 2)
+
+
+def _edit_distance(a: str, b: str) -> int:
+    """The fewest letters to insert, delete, replace or swap with their neighbour that make one text the other."""
+    before: list[int] = []
+    above = list(range(len(b) + 1))
+    for i, letter in enumerate(a, start=1):
+        row = [i]
+        for j, other in enumerate(b, start=1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != other)))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                row[j] = min(row[j], before[j - 2] + 1)
+        before, above = above, row
+    return above[-1]
 
 
 def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:

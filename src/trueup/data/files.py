@@ -1,4 +1,4 @@
-"""Tables in files: found by suffix, read block by block, every failure one sentence that names the path."""
+"""Tables in files: found by suffix, read block by block, written whole; every failure names the path."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,11 +17,12 @@ from typing import IO, Any, Literal, Protocol
 
 from trueup._base.optional import is_installed, require
 from trueup._base.validation import check_choice
+from trueup._base.writing import replace_file
 from trueup.data.encoding import Block
 from trueup.data.frames import column_blocks
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, MissingFile, TrueupError
 
-__all__ = ["Format", "Sink", "Source", "Table", "format_of", "named", "open_table"]
+__all__ = ["Format", "Sink", "Source", "Table", "format_of", "named", "open_table", "write_frame", "write_rows"]
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 Source = str | PathLike[str] | IO[str] | IO[bytes]
@@ -284,3 +285,36 @@ class _ParquetTable:
             for block in column_blocks(frame, name, role=name):
                 sink.add(block)
             del frame
+
+
+def write_rows(
+    path: str | PathLike[str], columns: list[str], rows: Iterable[tuple[Any, ...]], *, file_format: Format | None
+) -> None:
+    """Write a text table, gzipped if the suffix says so; None is a blank cell. A file is replaced whole."""
+    kind = format_of(path, file_format)
+    with replace_file(path) as target, ExitStack() as stack:
+        packed = Path(path).suffix.lower() == ".gz"
+        raw: Any = stack.enter_context(gzip.GzipFile("", "wb", fileobj=target, mtime=0)) if packed else target
+        stream = io.TextIOWrapper(raw, encoding="utf-8", newline="")
+        stack.callback(stream.detach)  # detaching flushes, and leaves the file to whoever opened it
+        if kind == "jsonl":
+            for row in rows:
+                named_cells = dict(zip(columns, row, strict=True))
+                stream.write(json.dumps(named_cells, ensure_ascii=False, default=str) + "\n")
+        else:
+            writer = csv.writer(stream, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(rows)
+
+
+def write_frame(path: str | PathLike[str], make: Callable[..., Any]) -> None:
+    """Write a parquet file of the frame that `make(backend=…)` gives. A file is replaced whole."""
+    backend = next((name for name in ("polars", "pyarrow") if is_installed(name)), None)
+    if backend is None:
+        raise MissingExtra(f"writing {named(path)} needs polars or pyarrow: pip install 'trueup[polars]'")
+    frame = make(backend=backend)
+    with replace_file(path) as stream:
+        if backend == "polars":
+            frame.write_parquet(stream)
+        else:
+            require("pyarrow.parquet", purpose="writing parquet").write_table(frame, stream)

@@ -13,7 +13,16 @@ from trueup._base.validation import check_choice, did_you_mean
 from trueup.data.encoding import Block
 from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
 
-__all__ = ["check_column", "column_blocks", "column_names", "is_frame", "make_frame", "series_parts"]
+__all__ = [
+    "check_column",
+    "class_order",
+    "column_blocks",
+    "column_names",
+    "is_frame",
+    "make_frame",
+    "matrix_parts",
+    "series_parts",
+]
 
 _BLOCK = 250_000
 _BACKENDS = ("pandas", "polars", "pyarrow")
@@ -33,6 +42,39 @@ def series_parts(value: Any) -> tuple[list[Any], list[Any] | None] | None:
     if index is None or (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)):
         return series.to_list(), None  # rows that are only numbered have no names
     return series.to_list(), list(index)
+
+
+def matrix_parts(value: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
+    """An array of a wide frame, the names of its rows where it has some, and those of its columns; arrays as they are.
+
+    The columns of a frame that are only numbered from 0 count as names all the same: they are the same numbers.
+    """
+    frame = nw.from_native(value, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return value, None, None
+    index = nw.maybe_get_index(frame)
+    return frame.to_numpy(), None if index is None else list(index), list(frame.columns)
+
+
+def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
+    """The categories of a column, in their order, if it is an ordered categorical or an enumeration; else None.
+
+    Without a column, what all columns of a wide frame have in common.
+    """
+    if column is None:
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        orders = [_categories(table[name]) for name in table.columns] if isinstance(table, nw.DataFrame) else [None]
+        return orders[0] if orders and all(order == orders[0] for order in orders) else None
+    series = nw.from_native(
+        frame[column] if isinstance(frame, Mapping) else _table(frame)[column], series_only=True, pass_through=True
+    )
+    return _categories(series) if isinstance(series, nw.Series) else None
+
+
+def _categories(series: Any) -> list[Any] | None:
+    if isinstance(series.dtype, nw.Categorical | nw.Enum) and nw.is_ordered_categorical(series):
+        return list(series.cat.get_categories().to_list())
+    return None
 
 
 def column_names(frame: Any) -> list[str]:

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.validation import check_choice, kind_hint, preview
+from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import merging as _merge
-from trueup.data.encoding import Encoder
-from trueup.data.frames import column_blocks, make_frame
+from trueup.data.encoding import Encoder, is_null
+from trueup.data.frames import class_order, column_blocks, column_names, make_frame
+from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes
 from trueup.exceptions import DataWarning, InvalidLabels
@@ -55,6 +55,10 @@ class Labels(Votes):
         What was done with abstentions.
     unanswered : scipy.sparse.csr_array of shape (n_items, n_labelers * 2), optional
         Where the rows declared missing (even columns) and the abstentions (odd columns) were; None if there are none.
+    fixed_classes : bool
+        Whether the classes were named by the user, so that no others can come in with gold.
+    item_table : ItemTable
+        What is known of the items besides their votes; see `with_items`.
     """
 
     # ------------------------------------------------------------------ in
@@ -81,7 +85,8 @@ class Labels(Votes):
         item, labeler, label : str
             The names of the columns.
         classes : sequence, optional
-            The classes in the order wanted; a vote for another class is then an error. Default: all that occur.
+            The classes in the order wanted; a vote for another class is then an error. Default: the categories of an
+            ordered categorical or an enumeration in their order, or all that occur, sorted.
         missing : value or list of values
             Values of the label column that mean "no vote". They are left out and counted in `n_missing`. An empty
             value (None, NaN) that is not declared so is an error: pass ``missing=None``.
@@ -100,6 +105,8 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
+        if classes is None and label in column_names(frame):
+            classes = _assemble.scale_of(class_order(frame, label), missing, abstain)
         columns = _assemble.encode_columns(
             item=Encoder.of(column_blocks(frame, item, role="item"), "item"),
             labeler=Encoder.of(column_blocks(frame, labeler, role="labeler"), "labeler"),
@@ -112,7 +119,7 @@ class Labels(Votes):
     @classmethod
     def from_matrix(
         cls,
-        matrix: npt.ArrayLike,
+        matrix: Any,
         *,
         missing: Any = -1,
         abstain: Any = (),
@@ -121,9 +128,10 @@ class Labels(Votes):
         items: Sequence[Hashable] | None = None,
         labelers: Sequence[Hashable] | None = None,
     ) -> Labels:
-        """Votes from an array, items × labelers, where `missing` marks that a labeler did not vote.
+        """Votes from an array or wide frame, items × labelers, where `missing` marks that a labeler did not vote.
 
-        Items and labelers are numbered from 0 unless named.
+        The columns of a frame name the labelers, and its index the items; otherwise they are numbered from 0 unless
+        named. A class may not be what marks an absent vote: where -1 is a class, pass another `missing`.
 
         Examples
         --------
@@ -131,6 +139,8 @@ class Labels(Votes):
         >>> tu.Labels.from_matrix([[0, 1, -1], [1, 1, 1]]).n_votes
         5
         """
+        if classes is None:
+            classes = _assemble.scale_of(class_order(matrix), missing, abstain)
         return cls._from_columns(
             _assemble.melt_matrix(matrix, missing=missing, abstain=abstain, items=items, labelers=labelers),
             classes=classes,
@@ -142,13 +152,15 @@ class Labels(Votes):
     @classmethod
     def from_counts(
         cls,
-        counts: npt.ArrayLike,
+        counts: Any,
         *,
         classes: Sequence[Hashable] | None = None,
         items: Sequence[Hashable] | None = None,
         labeler: Hashable = "crowd",
     ) -> Labels:
-        """Votes of an anonymous crowd: an array, items × classes, of how many said what.
+        """Votes of an anonymous crowd: an array or frame, items × classes, of how many said what.
+
+        The columns of a frame name the classes, and its index the items.
 
         The crowd is one pooled labeler whose repeated votes share one confusion matrix.
 
@@ -179,29 +191,86 @@ class Labels(Votes):
         Parameters
         ----------
         truths : mapping from item to class
+            A class that nobody voted for becomes one of the classes, unless these were named with ``classes=``; every
+            vote on such an item is then an error of whoever gave it, and `notes` says so.
         role : {"fit", "check"}
             Use them when fitting (their truth is then fixed), or keep them aside to check a fit.
         """
         check_choice(role, ("fit", "check"), name="role")
         if not isinstance(truths, Mapping):
             raise InvalidLabels(f"gold must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
-        position = {name: i for i, name in enumerate(self.classes.tolist())}
         where = self.item_codes(truths.keys())
-        unknown = [v for v in truths.values() if not isinstance(v, Hashable) or v not in position]
-        if unknown:
-            raise InvalidLabels(
-                f"gold names a class that no vote and no ⟨classes⟩ names, got {preview(unknown)}"
-                + (
-                    kind_hint(unknown[0], self.classes, what="classes")
-                    or f"; the classes are {preview(self.classes, most=10)}: pass ⟨classes=[…]⟩ when reading the votes"
-                )
-            )
-        codes = np.array([position[value] for value in truths.values()], dtype=np.int32)
-        gold, held = self.gold_codes.copy(), self.held_codes.copy()
+        names = [None if is_null(value) else value for value in truths.values()]
+        self._check_gold(names)
+        known = set(self.classes.tolist())
+        new = [name for name in dict.fromkeys(names) if name not in known]
+        labels = replace(self, **_merge.with_classes(self, new)) if new else self
+        position = {name: i for i, name in enumerate(labels.classes.tolist())}
+        gold, held = labels.gold_codes.copy(), labels.held_codes.copy()
         target, other = (gold, held) if role == "fit" else (held, gold)
-        target[where] = codes
+        target[where] = [position[name] for name in names]
         other[where] = NO_GOLD  # an item has one role, the last it was given
-        return replace(self, gold_codes=gold, held_codes=held)
+        return replace(labels, gold_codes=gold, held_codes=held)
+
+    def _check_gold(self, names: list[Any]) -> None:
+        """Stop what cannot be the truth of an item: nulls, names of another type, and others than fixed classes."""
+        known = set(self.classes.tolist())
+        strange = [name for name in names if not isinstance(name, Hashable) or name not in known]
+        if not strange:
+            return
+        no_class = [name for name in strange if name is None or name in self.answers.tolist()]
+        not_known = "; leave out the items whose truth is not known"
+        hint = not_known if no_class else kind_hint(strange[0], self.classes, what="classes")
+        if hint or self.fixed_classes:
+            raise InvalidLabels(
+                f"gold must name classes, got {preview(no_class or strange)} where the classes are "
+                f"{preview(self.classes, most=10)}"
+                + (hint or did_you_mean(strange[0], known) or "; add it with ⟨classes=[…]⟩ when reading the votes")
+            )
+
+    def with_items(
+        self,
+        frame: Any,
+        *,
+        item: str = "item",
+        columns: Iterable[str] | None = None,
+        unknown: Literal["error", "ignore"] = "error",
+    ) -> Labels:
+        """These labels with columns that describe the items: system, prompt, topic, text, time, weight.
+
+        They travel with the labels through `select`, `merge` and `with_gold`; `item_column` gives one. Further calls
+        add columns, and values for items that had none.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, or a dict of columns
+            A row for each item. Rows that repeat an item must agree; a null says nothing.
+        item : str
+            The column that names the item.
+        columns : sequence of str, optional
+            The columns to take; by default all but that of the item.
+        unknown : {"error", "ignore"}
+            A row for an item that is not in the labels: an error, or left out.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> labels = tu.Labels.from_matrix([[0, 1], [1, 1]])
+        >>> labels.with_items({"item": [0, 1], "topic": ["law", "sport"]}).item_column("topic").tolist()
+        ['law', 'sport']
+        """
+        check_choice(unknown, ("error", "ignore"), name="unknown")
+        named = item_names_of(frame, item)
+        where = self.find_items(named)
+        if (where < 0).all() or (unknown == "error" and (where < 0).any()):
+            strangers = [name for name, at in zip(named, where, strict=True) if at < 0]
+            hint = kind_hint(strangers[0], self.items, what="items")
+            raise InvalidLabels(
+                f"the item table must be of items of the labels, got {len(strangers)} of {len(named)} rows of others: "
+                f"{preview(strangers)}" + (hint or '; leave them out or pass ⟨unknown="ignore"⟩')
+            )
+        items = self.items.tolist()
+        return replace(self, item_table=with_columns(self.item_table, frame, where, items, item=item, columns=columns))
 
     def without_gold(self) -> Labels:
         """These labels without any vetted truth."""
@@ -243,6 +312,7 @@ class Labels(Votes):
             votes=part(self.votes, self.n_answers),
             gold_codes=self.gold_codes[kept_items],
             held_codes=self.held_codes[kept_items],
+            item_table=self.item_table if items is None else self.item_table.take(kept_items),
             **counts,
         )
 
@@ -273,18 +343,25 @@ class Labels(Votes):
 
     # ------------------------------------------------------------------ out
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """The votes as a long table (item, labeler, label), one row a vote.
+    def to_frame(self, *, backend: str | None = None, with_items: bool = True, with_text: bool = False) -> Any:
+        """The votes as a long table (item, labeler, label), one row a vote, with the columns of the items if any.
 
-        Items without votes, gold and what was left out are not in it. `backend` is "pandas", "polars" or "pyarrow";
-        by default the first that is installed.
+        Items without votes, gold and what was left out are not in it.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first that is installed.
+        with_items, with_text : bool
+            Whether to add the columns of the items, and those of long text too.
         """
         item, labeler, answer, times = self.vote_table()
         item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
-        return make_frame(
-            {"item": self.items[item], "labeler": self.labelers[labeler], "label": self.answers[answer]},
-            backend=backend,
-        )
+        columns = {"item": self.items[item], "labeler": self.labelers[labeler], "label": self.answers[answer]}
+        for name, values in self.item_table.columns.items() if with_items else ():
+            if with_text or name not in self.text_columns:
+                columns[name] = values[item]
+        return make_frame(columns, backend=backend)
 
     def summary(self) -> dict[str, Any]:
         """Counts that say what was found: sizes, spread of votes, missing, abstentions, gold."""

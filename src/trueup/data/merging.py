@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from scipy import sparse
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, preview
 from trueup.data.encoding import Vocabulary, encode, vocabulary_from
-from trueup.data.votes import Duplicates, Votes, vote_matrix
+from trueup.data.items import joined_tables
+from trueup.data.votes import NO_GOLD, Duplicates, Votes, vote_matrix
 from trueup.exceptions import InvalidLabels
 
-__all__ = ["merge"]
+__all__ = ["merge", "with_classes"]
 
 
 def merge(a: Votes, b: Votes, *, duplicates: Duplicates) -> tuple[dict[str, Any], int]:
@@ -59,6 +61,8 @@ def merge(a: Votes, b: Votes, *, duplicates: Duplicates) -> tuple[dict[str, Any]
         "n_missing": a.n_missing + b.n_missing,
         "abstentions": abstentions,
         "abstain_policy": a.abstain_policy if a.abstentions.any() else b.abstain_policy,
+        "fixed_classes": any(labels.fixed_classes and labels.n_classes == len(classes) for labels in (a, b)),
+        "item_table": joined_tables([(a.item_table, item_of[0]), (b.item_table, item_of[1])], items.tolist()),
         "unanswered": _joined(
             [
                 _moved(labels.unanswered, 2, item_of[k], labeler_of[k])
@@ -68,6 +72,28 @@ def merge(a: Votes, b: Votes, *, duplicates: Duplicates) -> tuple[dict[str, Any]
             (len(items), len(labelers), 2),
         ),
     }, len(common)
+
+
+def with_classes(labels: Votes, names: list[Hashable]) -> dict[str, Any]:
+    """The fields that change where `labels` get more classes; the votes stay what they are."""
+    old = labels.classes
+    codes, classes = encode([old.tolist(), names], column="label")
+    class_of = codes[: len(old)].astype(np.int32)
+    answers, answer_of = classes, class_of
+    if labels.n_answers > len(old):
+        abstentions = labels.answers[len(old) :].tolist()
+        answers = vocabulary_from([*classes.tolist(), *abstentions])
+        answer_of = np.concatenate([class_of, np.arange(len(classes), len(answers), dtype=np.int32)])
+    item, labeler, answer, times = labels.vote_table()
+    shape = labels.n_items, labels.n_labelers, len(answers)
+    moved = np.append(class_of, np.int32(NO_GOLD))  # the last serves items without gold
+    return {
+        "classes": classes,
+        "answers": answers,
+        "votes": vote_matrix(item, labeler, answer_of[answer], shape, times=times.astype(np.float64)),
+        "gold_codes": moved[labels.gold_codes],
+        "held_codes": moved[labels.held_codes],
+    }
 
 
 Table = tuple[Codes, Codes, Codes, npt.NDArray[np.float64]]

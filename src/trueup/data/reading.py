@@ -1,4 +1,4 @@
-"""Votes, predictions and vetted truths from files, and votes to files.
+"""Votes, predictions, vetted truths and item tables from files, and votes to files.
 
 csv, csv.gz, tsv, jsonl, jsonl.gz and parquet, told apart by the suffix. Text files are read in blocks by the standard
 library, so no frame library is needed; parquet needs polars or pyarrow.
@@ -6,18 +6,14 @@ library, so no frame library is needed; parquet needs polars or pyarrow.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from os import PathLike, fspath
-from pathlib import Path
-from typing import IO, Any
+from datetime import date
+from functools import partial
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
-from trueup._base.optional import is_installed
 from trueup._base.types import Floats
 from trueup._base.validation import preview
 from trueup.data.building import encode_columns
@@ -31,15 +27,16 @@ from trueup.data.encoding import (
     numbers_from_text,
     vocabulary_from,
 )
-from trueup.data.files import Format, Sink, Source, format_of, named, open_table
-from trueup.data.frames import check_column
+from trueup.data.files import Format, Sink, Source, format_of, named, open_table, write_frame, write_rows
+from trueup.data.frames import check_column, make_frame
+from trueup.data.items import from_text
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.systems import Encoded, systems_from_columns, wanted_columns
 from trueup.data.votes import AbstainPolicy, Duplicates
-from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, MissingFile
+from trueup.exceptions import InvalidLabels, InvalidPredictions
 
-__all__ = ["read_gold", "read_labels", "read_predictions", "write_labels"]
+__all__ = ["read_gold", "read_items", "read_labels", "read_predictions", "write_labels"]
 
 _ROWS = 50_000
 
@@ -55,6 +52,7 @@ def read_labels(
     abstain: Any = (),
     abstain_policy: AbstainPolicy = "ignore",
     duplicates: Duplicates = "keep",
+    items: Source | None = None,
     file_format: Format | None = None,
 ) -> Labels:
     """Votes from a file with one row a vote.
@@ -70,6 +68,9 @@ def read_labels(
         The names of the columns.
     classes, missing, abstain, abstain_policy, duplicates
         As in `Labels.from_frame`.
+    items : path or file-like, optional
+        A file of what is known of the items, with the same column of items; its columns are added as by
+        `Labels.with_items`, and rows for items without votes are left out.
     file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         The format, where the suffix does not tell; csv for standard input and file-likes.
     """
@@ -88,7 +89,10 @@ def read_labels(
             classes=classes,
             from_text=table.from_text,
         )
-        return Labels._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
+        labels = Labels._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
+    if items is None:
+        return labels
+    return labels.with_items(read_items(items, item=item, labels=labels), unknown="ignore")
 
 
 def read_predictions(
@@ -148,6 +152,58 @@ def read_predictions(
             threshold=threshold,
         )
         return Predictions(parts)
+
+
+def read_items(
+    path: Source,
+    *,
+    item: str = "item",
+    columns: Sequence[str] | None = None,
+    labels: Labels | None = None,
+    file_format: Format | None = None,
+) -> dict[str, list[Any]]:
+    """What is known of the items, from a file with a row for each, as the columns that `Labels.with_items` takes.
+
+    In csv and tsv a blank cell is a null; a column becomes numbers if all of its cells are, and times if all are dates
+    or times in ISO 8601.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        The file; "-" is standard input.
+    item : str
+        The column that names the item.
+    columns : sequence of str, optional
+        The columns to read; by default all.
+    labels : Labels, optional
+        The labels they belong to. Text from a csv file is then read as the names these labels have.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
+        The format, where the suffix does not tell.
+    """
+    with open_table(path, file_format=file_format) as table:
+        chosen = [name for name in table.columns if name != item] if columns is None else list(columns)
+        check_column(item, table.columns, role="item")
+        for name in chosen:
+            check_column(name, table.columns, role="columns")
+        encoder, cells = Encoder("item", blank_is_null=table.from_text), {name: _Cells() for name in chosen}
+        sinks: list[tuple[str, Sink]] = [(item, encoder), *cells.items()]
+        table.read(sinks)
+        codes, names = encoder.finish()
+        if table.from_text:
+            codes, names = _named_as((codes, names), None if labels is None else labels.items)
+        values = {name: from_text(column.cells) if table.from_text else column.cells for name, column in cells.items()}
+    spelled = [*names.tolist(), None]  # the last serves the code of a null
+    return {"item": [spelled[code] for code in codes.tolist()], **values}
+
+
+class _Cells:
+    """Collects a column as it is."""
+
+    def __init__(self) -> None:
+        self.cells: list[Any] = []
+
+    def add(self, block: Block) -> None:
+        self.cells += block.tolist() if isinstance(block, np.ndarray) else block
 
 
 def read_gold(
@@ -257,55 +313,64 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def write_labels(labels: Labels, path: str | PathLike[str], *, file_format: Format | None = None) -> None:
+def write_labels(
+    labels: Labels,
+    path: str | PathLike[str],
+    *,
+    items: str | PathLike[str] | None = None,
+    file_format: Format | None = None,
+) -> None:
     """Write the votes as a long table (item, labeler, label), one row a vote, that `read_labels` reads back.
 
     Items without votes, gold and what was left out are not in it. csv and tsv hold text and integers only: text that
-    is written like an integer is read back as one.
+    is written like an integer is read back as one. A file is replaced whole or stays as it was.
+
+    Parameters
+    ----------
+    labels : Labels
+    path : path
+        The file of the votes.
+    items : path, optional
+        The file of what is known of the items, a row for each, which `read_labels` takes as `items`; without it their
+        columns are not written.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
+        The format of both, where the suffix does not tell.
     """
-    who, kind = named(path), format_of(path, file_format)
-    if not Path(path).parent.is_dir():
-        raise MissingFile(f"the folder of {who} does not exist, got {str(Path(path).parent)!r}; make it first")
-    if Path(path).is_dir():
-        raise InvalidFile(f"{who} must be a file, got a folder; name a file in it")
+    if items is not None and not labels.item_columns:
+        raise InvalidLabels("there are no item columns to write, got none; add them with labels.with_items")
+    names = {"item": labels.items, "labeler": labels.labelers, "label": labels.answers}
+    for role, vocabulary in names.items():
+        _check_writable_names(vocabulary, role, path, format_of(path, file_format))
+    if format_of(path, file_format) == "parquet":
+        write_frame(path, partial(labels.to_frame, with_items=False))
+    else:
+        write_rows(path, list(names), _vote_rows(labels), file_format=file_format)
+    if items is not None:
+        columns = {"item": labels.items, **labels.item_table.columns}
+        if format_of(items, file_format) == "parquet":
+            write_frame(items, partial(make_frame, columns))
+        else:
+            rows = zip(*(_cells(values) for values in columns.values()), strict=True)
+            write_rows(items, list(columns), rows, file_format=file_format)
+
+
+def _check_writable_names(names: Vocabulary, role: str, path: str | PathLike[str], kind: Format) -> None:
     if kind == "parquet":
-        _write_parquet(labels, path)
         return
-    for what, names in (("item", labels.items), ("labeler", labels.labelers), ("answer", labels.answers)):
-        odd = [v for v in names.tolist() if not _writable(v, blank=what == "answer") or (v == "" and kind != "jsonl")]
-        if odd:
-            raise InvalidLabels(
-                f"a name of the {what}s cannot be written to {who}, got {preview(odd)}; use text or numbers as names, "
-                "or pickle the labels"
-            )
-    with _open_for_writing(path, who) as stream:
-        if kind == "jsonl":
-            for item, labeler, label in _rows(labels):
-                stream.write(json.dumps({"item": item, "labeler": labeler, "label": label}, ensure_ascii=False) + "\n")
-        else:
-            writer = csv.writer(stream, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n")
-            writer.writerow(["item", "labeler", "label"])
-            writer.writerows(_rows(labels))
+    blank = role == "label"
+    odd = [
+        name
+        for name in names.tolist()
+        if not (isinstance(name, str | int | float) or (blank and name is None)) or (name == "" and kind != "jsonl")
+    ]
+    if odd:
+        raise InvalidLabels(
+            f"a name of the {role}s cannot be written to {named(path)}, got {preview(odd)}; use text or numbers as "
+            "names, or pickle the labels"
+        )
 
 
-def _writable(name: object, *, blank: bool) -> bool:
-    return isinstance(name, str | int | float) or (blank and name is None)
-
-
-@contextmanager
-def _open_for_writing(path: str | PathLike[str], who: str) -> Iterator[IO[str]]:
-    try:
-        if Path(path).suffix.lower() == ".gz":
-            with gzip.open(path, "wt", encoding="utf-8", newline="") as stream:
-                yield stream
-        else:
-            with Path(path).open("w", encoding="utf-8", newline="") as stream:
-                yield stream
-    except OSError as error:
-        raise InvalidFile(f"{who} cannot be written, got {error!s:.100}; check the folder and its rights") from error
-
-
-def _rows(labels: Labels) -> Iterator[tuple[Any, Any, Any]]:
+def _vote_rows(labels: Labels) -> Iterator[tuple[Any, Any, Any]]:
     item, labeler, answer, times = labels.vote_table()
     for start in range(0, len(item), _ROWS):
         part = slice(start, start + _ROWS)
@@ -314,12 +379,7 @@ def _rows(labels: Labels) -> Iterator[tuple[Any, Any, Any]]:
         yield from zip(*(vocabulary[c].tolist() for vocabulary, c in names), strict=True)
 
 
-def _write_parquet(labels: Labels, path: str | PathLike[str]) -> None:
-    if is_installed("polars"):
-        labels.to_frame(backend="polars").write_parquet(fspath(path))
-    elif is_installed("pyarrow"):
-        from pyarrow import parquet
-
-        parquet.write_table(labels.to_frame(backend="pyarrow"), fspath(path))
-    else:
-        raise MissingExtra(f"writing {named(path)} needs polars or pyarrow: pip install 'trueup[polars]'")
+def _cells(values: Vocabulary) -> list[Any]:
+    """Values as a text file holds them: times in ISO 8601, no value as an empty cell."""
+    listed = [None if is_null(value) else value for value in values.tolist()]
+    return [value.isoformat() if isinstance(value, date) else value for value in listed]

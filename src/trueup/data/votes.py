@@ -18,6 +18,7 @@ from scipy import sparse
 from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import Vocabulary, positions
+from trueup.data.items import ItemTable
 from trueup.exceptions import InvalidParameter
 
 __all__ = ["NO_GOLD", "AbstainPolicy", "Duplicates", "Votes", "vote_matrix"]
@@ -44,7 +45,9 @@ class Votes:
     n_missing: int
     abstentions: npt.NDArray[np.int64]
     abstain_policy: AbstainPolicy
-    unanswered: sparse.csr_array | None = field(default=None)
+    unanswered: sparse.csr_array | None = None
+    fixed_classes: bool = False
+    item_table: ItemTable = field(default_factory=ItemTable)
 
     @property
     def n_items(self) -> int:
@@ -98,6 +101,12 @@ class Votes:
         shape = (self.n_items, self.n_answers)
         return np.asarray(sparse.csr_array((self.votes.data, answer, self.votes.indptr), shape=shape).toarray())
 
+    @cached_property
+    def votes_per_answer(self) -> npt.NDArray[np.int64]:
+        """Number of votes for each answer."""
+        answer = self.votes.indices % self.n_answers
+        return np.bincount(answer, weights=self.votes.data, minlength=self.n_answers).astype(np.int64)
+
     def vote_table(self) -> tuple[Codes, Codes, Codes, npt.NDArray[np.int64]]:
         """The votes as codes: item, labeler, answer and how often, in the order of items."""
         item = np.repeat(np.arange(self.n_items, dtype=np.int32), np.diff(self.votes.indptr))
@@ -146,6 +155,20 @@ class Votes:
                 parameter=parameter,
             )
         return names.index(name)
+
+    def item_column(self, name: str) -> npt.NDArray[Any]:
+        """What is known of the items under this name, in the order of `items`; see `Labels.with_items`."""
+        return self.item_table.column(name)
+
+    @property
+    def item_columns(self) -> tuple[str, ...]:
+        """The names of the columns of the items."""
+        return tuple(self.item_table.columns)
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Those that hold text to read; reports and exports leave them out unless asked."""
+        return self.item_table.text_columns
 
     @cached_property
     def _item_position(self) -> dict[Hashable, int]:

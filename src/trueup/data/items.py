@@ -1,0 +1,211 @@
+"""What is known of each item besides its votes: columns such as system, topic, text, time or weight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Positions
+from trueup._base.validation import did_you_mean, preview
+from trueup.data.encoding import is_null, is_plain_integer
+from trueup.data.frames import check_column, column_blocks, column_names
+from trueup.exceptions import InvalidLabels
+
+__all__ = ["ItemTable", "from_text", "item_names_of", "joined_tables", "with_columns"]
+
+_VOTE_COLUMNS = ("item", "labeler", "label")
+_TEXT_NAMES = {"text", "prompt", "output", "response", "completion", "document", "question", "content", "message"}
+_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)  # never 007, which is a name
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LONG_TEXT = 40  # mean characters from which a column is text to read and not a name to group by
+
+
+@dataclass(frozen=True, eq=False)
+class ItemTable:
+    """Columns by name, each with a value for every item; None, NaN or NaT where an item has none.
+
+    Attributes
+    ----------
+    columns : dict from name to array of shape (n_items,)
+        Whole numbers, numbers, times and truth values are arrays of their kind, all else are objects.
+    """
+
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """The values of a column; an unknown one is an error."""
+        if name not in self.columns:
+            listed = f"the items have the columns {preview(list(self.columns), most=10)}"
+            known = listed if self.columns else "the items have no columns: add them with labels.with_items(frame)"
+            raise InvalidLabels(f"there is no item column {name!r}; {known}{did_you_mean(name, self.columns)}")
+        return self.columns[name]
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns of text to read, which reports and exports leave out unless asked: by name, or as long."""
+        return tuple(name for name, values in self.columns.items() if _is_text(name, values))
+
+    @property
+    def n_items_without_values(self) -> int:
+        """Items that have no value in any column."""
+        if not self.columns:
+            return 0
+        return int(np.all([_nulls(values) for values in self.columns.values()], axis=0).sum())
+
+    def take(self, items: Positions) -> ItemTable:
+        """The rows of some items, in this order."""
+        return ItemTable({name: values[items] for name, values in self.columns.items()})
+
+
+def joined_tables(parts: Sequence[tuple[ItemTable, Positions]], items: Sequence[Hashable]) -> ItemTable:
+    """The columns of several tables, each with the positions its rows have in `items`.
+
+    Where tables share a column an item has the value of any of them; two that differ are an error.
+    """
+    columns = {}
+    for name in dict.fromkeys(name for table, _ in parts for name in table.columns):
+        holding = [(table.columns[name], places) for table, places in parts if name in table.columns]
+        places = [place for _, some in holding for place in some.tolist()]
+        columns[name] = _spread(places, [value for column, _ in holding for value in column.tolist()], items, name)
+    return ItemTable(columns)
+
+
+def item_names_of(frame: Any, item: str) -> list[Any]:
+    """The item of each row of a table."""
+    names = _values(frame, item, role="item")
+    n_empty = sum(map(is_null, names))
+    if n_empty or not names:
+        got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one an item"
+        raise InvalidLabels(f"{item!r} must be named in every row of the item table, got {got}")
+    return names
+
+
+def with_columns(
+    known: ItemTable,
+    frame: Any,
+    where: Positions,
+    items: Sequence[Hashable],
+    *,
+    item: str,
+    columns: Iterable[str] | None,
+) -> ItemTable:
+    """A table with the columns of a frame added, whose rows are at the positions `where`, -1 for those to leave out."""
+    names = column_names(frame)
+    chosen = [name for name in names if name != item] if columns is None else list(columns)
+    if not chosen:
+        raise InvalidLabels(f"an item table needs a column besides {item!r}, got none; add what is known of the items")
+    rows = np.flatnonzero(where >= 0).tolist()
+    table = {}
+    for name in chosen:
+        check_column(name, names, role="columns")
+        if name in _VOTE_COLUMNS:
+            raise InvalidLabels(
+                f"a column of items cannot be called {name!r}, which is a column of votes; rename it, or name the "
+                "columns of the items with ⟨columns=[…]⟩"
+            )
+        values = _values(frame, name, role="columns")
+        if len(values) != len(where):
+            raise InvalidLabels(
+                f"the columns of the item table must have one length, got {len(values)} of {name!r} for {len(where)} "
+                "items; pass a row for each item"
+            )
+        before = known.columns[name].tolist() if name in known.columns else []
+        places = [*range(len(before)), *where[rows].tolist()]
+        table[name] = _spread(places, [*before, *(values[row] for row in rows)], items, name)
+    return ItemTable({**known.columns, **table})
+
+
+def _values(frame: Any, name: str, *, role: str) -> list[Any]:
+    blocks = column_blocks(frame, name, role=role)
+    return [value for block in blocks for value in (block.tolist() if isinstance(block, np.ndarray) else block)]
+
+
+def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], name: str) -> npt.NDArray[Any]:
+    """One value for each item from rows that may repeat an item; a null is no value, two that differ are an error."""
+    column: list[Any] = [None] * len(items)
+    for at, value in zip(places, values, strict=True):
+        if is_null(value):
+            continue
+        if column[at] is None:
+            column[at] = value
+        elif column[at] is not value and column[at] != value:
+            raise InvalidLabels(
+                f"an item has one value in each column, got {column[at]!r:.40} and {value!r:.40} of {name!r} for item "
+                f"{items[at]!r}; correct the rows, or leave the column out with ⟨columns=[…]⟩"
+            )
+    return _as_column(column)
+
+
+def _as_column(values: list[Any]) -> npt.NDArray[Any]:
+    """An array of the kind the values have; nulls are None, NaN or NaT."""
+    present = [value for value in values if not is_null(value)]
+    whole = len(present) == len(values)
+    kinds = {_kind(value) for value in present}
+    if kinds == {"bool"} and whole:
+        column: npt.NDArray[Any] = np.array(values, dtype=bool)
+    elif kinds == {"integer"} and whole and all(-(2**63) <= value < 2**63 for value in present):
+        column = np.array(values, dtype=np.int64)
+    elif kinds and kinds <= {"integer", "number"}:
+        column = np.array([np.nan if is_null(value) else float(value) for value in values])
+    elif kinds == {"time"}:
+        column = np.array([None if is_null(value) else _plain_time(value) for value in values], dtype="datetime64[us]")
+    else:
+        column = np.fromiter((None if is_null(value) else value for value in values), dtype=object, count=len(values))
+    column.flags.writeable = False
+    return column
+
+
+def from_text(cells: list[Any]) -> list[Any]:
+    """The cells of a text file as what they are if all are: whole numbers, numbers, dates or times; blanks are None."""
+    present = [cell for cell in cells if cell != ""]
+    if present and all(map(is_plain_integer, present)):
+        convert: Callable[[str], Any] = _whole_number
+    elif present and all(_NUMBER.fullmatch(cell) for cell in present):
+        convert = float
+    elif present and all(_DATE.match(cell) for cell in present):
+        convert = datetime.fromisoformat
+    else:
+        convert = str
+    try:
+        return [None if cell == "" else convert(cell) for cell in cells]
+    except ValueError:  # written like dates, but not dates
+        return [cell or None for cell in cells]
+
+
+def _whole_number(text: str) -> int:
+    return int(text.partition(".")[0])
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    if isinstance(value, int | np.integer):
+        return "integer"
+    if isinstance(value, float | np.floating):
+        return "number"
+    return "time" if isinstance(value, date | np.datetime64) else "other"  # a datetime is a date
+
+
+def _plain_time(value: Any) -> Any:
+    """A time without its zone, in UTC."""
+    aware = isinstance(value, datetime) and value.tzinfo is not None
+    return value.astimezone(UTC).replace(tzinfo=None) if aware else value
+
+
+def _nulls(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if values.dtype == object:
+        return np.fromiter(map(is_null, values), dtype=bool, count=len(values))
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    return np.isnat(values) if values.dtype.kind == "M" else np.zeros(len(values), dtype=bool)
+
+
+def _is_text(name: str, values: npt.NDArray[Any]) -> bool:
+    lengths = [len(value) for value in values if isinstance(value, str)] if values.dtype == object else []
+    return bool(lengths) and (name.lower() in _TEXT_NAMES or float(np.mean(lengths)) > _LONG_TEXT)

@@ -1,0 +1,74 @@
+"""Names that were probably mistyped are told, others are left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trueup.data.describing import find_suspect_names
+from trueup.data.labels import Labels
+from trueup.exceptions import Sentence
+
+
+def labels_of(counts: dict[object, int], labelers: list[str] | None = None) -> Labels:
+    names = [name for name, times in counts.items() for _ in range(times)]
+    who = [(labelers or ["ann"])[k % len(labelers or ["ann"])] for k in range(len(names))]
+    return Labels.from_frame({"item": list(range(len(names))), "labeler": who, "label": names})
+
+
+@pytest.mark.parametrize(
+    ("counts", "what"),
+    [
+        ({"Cat": 5, "cat": 5, "dog": 5}, "classes ['Cat', 'cat'] differ by case or blanks only"),
+        ({"cat": 5, "cat ": 5, "dog": 5}, "classes ['cat', 'cat '] differ by case or blanks only"),
+        ({"not sure": 5, "notsure": 5, "dog": 5}, "classes ['not sure', 'notsure'] differ"),
+        ({"positive": 200, "postive": 1, "neg": 9}, "'postive' has 1 vote and is spelled almost like 'positive'"),
+        ({"positive": 200, "positvie": 2, "neg": 9}, "'positvie' has 2 votes and is spelled almost like 'positive'"),
+        ({"NaN": 3, "dog": 5, "cat": 5}, "'NaN' is what programs write where a value is missing"),
+        ({"None": 3, "dog": 5, "cat": 5}, "declare it with missing='None'"),
+        ({"null": 3, "dog": 5, "cat": 5}, "'null' is what programs write"),
+        ({k / 7: 1 for k in range(1, 140)}, "There are 139 classes and all are numbers; if they are scores"),
+    ],
+)
+def test_a_probable_typing_error_is_told(counts, what):
+    labels = labels_of(counts)
+    (sentence,) = find_suspect_names(labels)
+    assert what in sentence
+    assert sentence in labels.notes()
+    assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"cat": 5, "dog": 5},
+        {"positive": 200, "negative": 1},
+        {"legal": 200, "illegal": 100},  # both are frequent
+        {"cat": 500, "car": 1},  # short names are near by chance
+        {"grade 1": 500, "grade 2": 1},  # numbers are meant to differ
+        {1: 500, 2: 1, 3: 4},
+        dict.fromkeys(range(100), 1),
+        {(1, 2): 5, (1, 3): 5},
+    ],
+)
+def test_honest_names_are_left_alone(counts):
+    assert find_suspect_names(labels_of(counts)) == []
+
+
+def test_labelers_that_differ_by_case():
+    (sentence,) = find_suspect_names(labels_of({"x": 10, "y": 10}, ["ann", "Ann", "bob"]))
+    assert sentence.startswith("The labelers ['Ann', 'ann'] differ by case or blanks only")
+
+
+def test_a_parameter_is_marked_for_every_door():
+    (sentence,) = find_suspect_names(labels_of({"nan": 3, "dog": 5, "cat": 5}))
+    assert isinstance(sentence, Sentence)
+    assert "declare it with --missing 'nan'." in sentence.spelled(lambda name, value: f"--{name} {value}")
+
+
+def test_many_items_and_classes_need_no_dense_table():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    labels = Labels.from_frame({"item": np.arange(n), "labeler": np.zeros(n, int), "label": rng.integers(0, n, n)})
+    assert any("all are numbers" in note for note in labels.notes())
+    assert "answer_counts" not in labels.__dict__

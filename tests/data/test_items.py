@@ -1,0 +1,169 @@
+"""The item table: what is known of the items travels with the labels."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from trueup.data.items import from_text
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidLabels, InvalidParameter
+
+TABLE = {"item": ["b", "a", "b"], "topic": ["sport", "law", None], "weight": [0.5, 2.0, 0.5], "turns": [3, 1, 3]}
+
+
+@pytest.fixture
+def labels() -> Labels:
+    return Labels.from_frame(
+        {"item": ["a", "a", "b", "c"], "labeler": [1, 2, 1, 1], "label": ["cat", "dog", "dog", "cat"]}
+    )
+
+
+@pytest.mark.parametrize(
+    "frame", [TABLE, pd.DataFrame(TABLE), pl.DataFrame(TABLE), pa.table(TABLE)], ids=lambda f: type(f).__module__
+)
+def test_every_kind_of_frame(frame, labels):
+    known = labels.with_items(frame)
+    assert known.item_columns == ("topic", "weight", "turns")
+    assert known.item_column("topic").tolist() == ["law", "sport", None]
+    np.testing.assert_array_equal(known.item_column("weight"), [2.0, 0.5, np.nan])
+    assert "3 item columns" in repr(known)
+    assert labels.item_columns == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2, 3], "int64"),
+        ([1, None, 3], "float64"),
+        ([True, False, True], "bool"),
+        ([True, None, True], "object"),
+        ([1, 0.5, 2], "float64"),
+        (["x", "y", "z"], "object"),
+        ([["x"], {"y": 1}, None], "object"),
+        ([date(2024, 1, 1), None, date(2024, 2, 1)], "datetime64[us]"),
+        ([10**30, 1, 2], "float64"),
+    ],
+)
+def test_columns_have_the_kind_of_their_values(values, kind, labels):
+    column = labels.with_items({"item": ["a", "b", "c"], "x": values}).item_column("x")
+    assert column.dtype == kind
+    assert not column.flags.writeable
+
+
+def test_times_of_a_zone_are_in_utc(labels):
+    noon = datetime.fromisoformat("2024-01-01T12:00:00+02:00")
+    for value in (noon, noon.astimezone(UTC), pd.Timestamp(noon)):
+        column = labels.with_items({"item": ["a"], "time": [value]}).item_column("time")
+        assert column[0] == np.datetime64("2024-01-01T10:00:00")
+        assert np.isnat(column[1:]).all()
+
+
+def test_they_travel(labels):
+    known = labels.with_items(TABLE)
+    assert known.select(items=["c", "b"]).item_column("topic").tolist() == ["sport", None]
+    assert known.with_gold({"a": "bird"}).without_gold().item_column("turns").tolist()[0] == 1
+    assert known.without_labeler(2).item_column("topic").tolist() == ["law", "sport", None]
+    assert pickle.loads(pickle.dumps(known)).item_column("topic").tolist() == ["law", "sport", None]
+
+
+def test_merging_joins_what_both_know(labels):
+    other = Labels.from_frame({"item": ["c", "d"], "labeler": [3, 3], "label": ["cat", "dog"]})
+    both = labels.with_items(TABLE).merge(other.with_items({"item": ["c", "d"], "turns": [7, 8], "lang": ["nl", "de"]}))
+    assert both.item_column("turns").tolist() == [1, 3, 7, 8]
+    assert both.item_column("lang").tolist() == [None, None, "nl", "de"]
+    assert both.item_column("topic").tolist() == ["law", "sport", None, None]
+    with pytest.raises(InvalidLabels, match=r"got 3\.0 and 4\.0 of 'turns' for item 'b'"):
+        labels.with_items(TABLE).merge(labels.with_items({"item": ["b"], "turns": [4]}), duplicates="first")
+
+
+def test_a_second_table_adds_columns_and_values(labels):
+    known = labels.with_items(TABLE).with_items({"item": ["c", "a"], "topic": ["art", "law"], "lang": ["nl", "nl"]})
+    assert known.item_column("topic").tolist() == ["law", "sport", "art"]
+    assert known.item_columns == ("topic", "weight", "turns", "lang")
+    with pytest.raises(InvalidLabels, match="got 'law' and 'art' of 'topic' for item 'a'"):
+        known.with_items({"item": ["a"], "topic": ["art"]})
+
+
+def test_some_columns_of_a_table_of_votes(labels):
+    votes = {"item": ["a", "a", "b"], "labeler": [1, 2, 1], "label": ["cat", "dog", "dog"], "topic": ["x", "x", "y"]}
+    assert labels.with_items(votes, columns=["topic"]).item_column("topic").tolist() == ["x", "y", None]
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "error", "what"),
+    [
+        ({"item": ["a", "z"], "x": [1, 2]}, {}, InvalidLabels, r'got 1 of 2 rows of others: \[\'z\'\].*unknown="ign'),
+        ({"item": ["y", "z"], "x": [1, 2]}, {"unknown": "ignore"}, InvalidLabels, "got 2 of 2 rows of others"),
+        ({"item": [1], "x": [1]}, {}, InvalidLabels, "name them alike"),
+        ({"item": ["a", "a"], "x": [1, 2]}, {}, InvalidLabels, "got 1 and 2 of 'x' for item 'a'"),
+        ({"item": ["a", None], "x": [1, 2]}, {}, InvalidLabels, "got 1 of 2 rows where it is empty"),
+        ({"item": [], "x": []}, {}, InvalidLabels, "got no row"),
+        ({"item": ["a"], "x": [1, 2]}, {}, InvalidLabels, "one length, got 2 of 'x' for 1"),
+        ({"item": ["a"]}, {}, InvalidLabels, "a column besides 'item'"),
+        ({"item": ["a"], "label": [1]}, {}, InvalidLabels, "cannot be called 'label'"),
+        ({"id": ["a"], "x": [1]}, {}, InvalidLabels, "no column 'item'"),
+        ({"item": ["a"], "topic": [1]}, {"columns": ["topik"]}, InvalidLabels, "did you mean 'topic'"),
+        ({"item": ["a"], "x": [1]}, {"unknown": "drop"}, InvalidParameter, "unknown must be one of"),
+        ([["a", 1]], {}, InvalidLabels, "a frame .* is needed"),
+    ],
+)
+def test_bad_tables(frame, options, error, what, labels):
+    with pytest.raises(error, match=what):
+        labels.with_items(frame, **options)
+
+
+def test_rows_of_other_items_can_be_left_out(labels):
+    assert labels.with_items({"item": ["z", "a"], "x": [1, 2]}, unknown="ignore").item_column("x")[0] == 2
+
+
+def test_an_unknown_column_is_an_error_with_a_suggestion(labels):
+    with pytest.raises(InvalidLabels, match=r"columns \['topic', 'weight', 'turns'\]; did you mean 'topic'"):
+        labels.with_items(TABLE).item_column("topics")
+    with pytest.raises(InvalidLabels, match=r"labels\.with_items\(frame\)"):
+        labels.item_column("topic")
+
+
+def test_items_without_a_row_are_counted(labels):
+    known = labels.with_items({"item": ["a"], "topic": ["law"]})
+    assert known.summary()["items_without_values"] == 2
+    assert any(note.startswith("2 of 3 items are not in the item table") for note in known.notes())
+    whole = known.with_items({"item": ["b", "c"], "weight": [1, 1]})
+    assert whole.summary()["items_without_values"] == 0
+    assert not any("item table" in note for note in whole.notes())
+
+
+def test_long_text_is_left_out_unless_asked_for(labels):
+    table = {"item": ["a", "b"], "prompt": ["hi", "ho"], "remark": ["x" * 100, "y"], "topic": ["law", "art"]}
+    known = labels.with_items({**table, "text": [1, 2]})
+    assert known.text_columns == ("prompt", "remark")  # a column of numbers is no text, whatever its name
+    votes = ["item", "labeler", "label"]
+    assert list(known.to_frame()) == [*votes, "topic", "text"]
+    assert list(known.to_frame(with_items=False)) == votes
+    whole = known.to_frame(with_text=True, backend="polars")
+    assert whole.columns == [*votes, "prompt", "remark", "topic", "text"]
+    assert whole["prompt"].to_list() == ["hi", "hi", "ho", None]
+    assert Labels.from_frame(whole).n_votes == labels.n_votes
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1", "", "-3.0"], [1, None, -3]),
+        (["1", "0.5", "1e3", ".5"], [1.0, 0.5, 1000.0, 0.5]),
+        (["1", "007"], ["1", "007"]),
+        (["1", "nan", ""], ["1", "nan", None]),
+        (["2024-01-02", "2024-01-02T03:04"], [datetime(2024, 1, 2), datetime(2024, 1, 2, 3, 4)]),
+        (["2024-13-45", "2024-01-01"], ["2024-13-45", "2024-01-01"]),
+        (["-", "."], ["-", "."]),
+        (["", ""], [None, None]),
+    ],
+)
+def test_cells_of_text_files(cells, values):
+    assert from_text(cells) == values
