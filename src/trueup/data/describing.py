@@ -32,11 +32,11 @@ def one_line(labels: Votes) -> str:
         parts.append(some(int(labels.abstentions.sum()), "abstention") + f" ({labels.abstain_policy})")
     if labels.n_missing:
         parts.append(f"{labels.n_missing:,} missing")
-    if labels.item_columns:
-        parts.append(some(len(labels.item_columns), "item column"))
     for codes, what in ((labels.gold_codes, "gold"), (labels.held_codes, "held-out gold")):
         if (codes >= 0).any():
             parts.append(f"{int((codes >= 0).sum()):,} {what}")
+    if labels.item_columns:
+        parts.append(some(len(labels.item_columns), "item column"))
     return f"Labels({', '.join(parts)})"
 
 
