@@ -25,7 +25,7 @@ from trueup.posteriors import DrawnEstimate
 
 __all__ = ["cifar", "graded", "graded_labelers", "true_accuracies"]
 
-MODELS = ("dawid-skene", "subtypes")
+MODELS = ("dawid-skene", "clusters")
 QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
 MAJORITY = "majority, Wald"
 SEED = 7
@@ -224,7 +224,7 @@ def cifar(quick: bool) -> Section:
     repetitions = 1 if quick else 3
     sampling = {"n_chains": 2, "n_warmup": 200, "n_draws": 400} if quick else {"n_warmup": 300, "n_draws": 700}
     rows, summary, numbers = [], [], {}
-    for n_votes, noise in ((3, "dawid-skene"), (2, "dawid-skene"), (1, "dawid-skene"), (1, "subtypes")):
+    for n_votes, noise in ((3, "dawid-skene"), (2, "dawid-skene"), (1, "dawid-skene"), (1, "clusters")):
         tally, bounds = Tally(), Tally()
         for repetition in range(repetitions):
             labels = drawn_labels(counts, n_votes, seed=10 * n_votes + repetition)

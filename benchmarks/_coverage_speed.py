@@ -92,7 +92,7 @@ def _learned(quick: bool) -> tuple[str, dict[str, Any]]:
     settings: list[tuple[str, str, dict[str, Any]]] = [
         ("default: 4 chains, 1000 + 2000", "dawid-skene", {}),
         ("2 chains, 200 + 1500", "dawid-skene", {"n_chains": 2, "n_warmup": 200, "n_draws": 1500}),
-        ("default: 4 chains, 1000 + 2000", "subtypes", {}),
+        ("default: 4 chains, 1000 + 2000", "clusters", {}),
     ]
     for label, model, sampling in settings:
         started = time.perf_counter()

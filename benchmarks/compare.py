@@ -50,7 +50,7 @@ def null(quick: bool) -> Section:
     n_runs = 20 if quick else 100
     rows, numbers = [], {}
     for metric in ("accuracy", "auc"):
-        for noise in ("dawid-skene", "subtypes"):
+        for noise in ("dawid-skene", "clusters"):
             apart, held, differences = 0, Tally(), []
             rng = np.random.default_rng(SEED)
             for run in tracked(range(n_runs), f"null, {metric}, {noise}"):
@@ -84,7 +84,7 @@ def auc(quick: bool) -> Section:
     """Coverage of the posterior of the AUC on these items, where labelers err independently."""
     n_runs = 20 if quick else 100
     rows, numbers = [], {}
-    for noise in ("dawid-skene", "subtypes"):
+    for noise in ("dawid-skene", "clusters"):
         tally, dirty = Tally(), []
         rng = np.random.default_rng(SEED + 1)
         for run in tracked(range(n_runs), f"auc, {noise}"):
@@ -110,7 +110,7 @@ def cifar(quick: bool) -> Section:
         labels = drawn_labels(counts, 1, seed=repetition)
         vote = labels.answer_counts.argmax(axis=1)
         agreement = {name: float((codes == vote).mean()) for name, codes in nets.items()}
-        for noise in ("dawid-skene", "subtypes"):
+        for noise in ("dawid-skene", "clusters"):
             cmp = tu.compare(
                 nets, labels, noise=noise, check_dependence=False, random_state=repetition,
                 n_draws=400 if quick else 2000, n_warmup=200 if quick else 500,
@@ -145,7 +145,7 @@ def cifar(quick: bool) -> Section:
 def real(quick: bool) -> Section:
     """Pairs of real labelers as systems, judged from the others' votes; these very items."""
     sets = ("crowd-bluebird",) if quick else (*CROWD_SETS, *JUDGE_SETS)
-    noises = ("dawid-skene", "subtypes")
+    noises = ("dawid-skene", "clusters")
     total = {noise: Tally() for noise in noises}
     claims = {noise: [0, 0] for noise in noises}
     rows = []
@@ -185,7 +185,7 @@ def real(quick: bool) -> Section:
                         f"{found[noise].mae:.3f}",
                     ]
                 )
-        say(f"  {name}: {len(found['subtypes'])} pairs")
+        say(f"  {name}: {len(found['clusters'])} pairs")
     for noise in noises:
         rows.append(
             [
@@ -292,7 +292,7 @@ def several(quick: bool) -> Section:
 def soft(quick: bool) -> Section:
     """The AUC where items are ambiguous (Urkullu's simulator): what hard-class models make of it."""
     n_runs = 2 if quick else 10
-    noises = ("soft-truth", "dawid-skene", "subtypes")
+    noises = ("soft-truth", "dawid-skene", "clusters")
     found = {noise: Tally() for noise in noises}
     for seed in tracked(range(n_runs), "soft"):
         sim = tu.simulate.urkullu(n_items=400, n_classifiers=2, labels_per_item=9, case="good", random_state=seed)

@@ -66,18 +66,17 @@ def with_blocks(language: str) -> list[Path]:
 
 
 @pytest.fixture
-def own_metrics():
-    """Metrics that a text registers are forgotten after it."""
-    with METRICS.preserved():
+def own_parts():
+    """Noise models and metrics that a text registers are forgotten after it."""
+    with noise_registry.MODELS.preserved(), METRICS.preserved():
         yield
 
 
-@pytest.mark.usefixtures("own_metrics")
+@pytest.mark.usefixtures("own_parts")
 @pytest.mark.parametrize("path", with_blocks("python"), ids=name_of)
 def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRUEUP_ENGINE", "scipy")  # nothing to compile; both engines give the same
-    monkeypatch.setattr(noise_registry, "_MODELS", dict(noise_registry._MODELS))
     page = types.ModuleType("page")  # a module that exists, so that what a text defines can be pickled
     monkeypatch.setitem(sys.modules, "page", page)
     for block in blocks_of(path.read_text(encoding="utf-8")):
@@ -163,7 +162,7 @@ def test_every_page_can_be_reached_from_the_index():
 def methods() -> list[str]:
     """All that can be chosen by name: evaluation methods, noise models, and how items are vetted."""
     kinds = (estimators.METHODS, estimators.LABELER_METHODS, estimators.VOTE_METHODS, active.STRATEGIES)
-    return sorted({*noise_registry._MODELS, *active.ESTIMATORS, *(name for kind in kinds for name in kind)})
+    return sorted({*noise_registry.MODELS, *active.ESTIMATORS, *(name for kind in kinds for name in kind)})
 
 
 @pytest.mark.parametrize("name", methods())

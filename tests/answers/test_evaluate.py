@@ -51,7 +51,7 @@ def test_an_evaluation_is_a_mapping_of_estimates(binary):
     assert ev["accuracy"].name == "accuracy"
     assert ev["mcc"].bounds == (-1.0, 1.0)  # not asked for, known all the same
     assert ev["accuracy"] is ev["accuracy"]
-    assert (ev.method, ev.target, ev.noise, ev.level, ev.n_items) == ("bayes", "sample", "subtypes", 0.95, 300)
+    assert (ev.method, ev.target, ev.noise, ev.level, ev.n_items) == ("bayes", "sample", "clusters", 0.95, 300)
     low, high = ev["accuracy"].interval(0.95)
     assert low < binary.accuracy < high
 
@@ -142,7 +142,7 @@ def test_ideal_is_scikit_learn(which, request):
 
 
 @pytest.mark.parametrize("method", ["bayes", "mmse"])
-@pytest.mark.parametrize("how", ["known", "dawid-skene", "subtypes"])
+@pytest.mark.parametrize("how", ["known", "dawid-skene", "clusters"])
 def test_nothing_is_open_where_all_truths_are_known(binary, known, method, how):
     labels = binary.labels.with_gold({i: int(y) for i, y in enumerate(binary.truth)})
     options = FAST if method == "bayes" and how != "known" else {"check_dependence": False}
@@ -298,7 +298,7 @@ def test_order_of_items_and_names_of_classes_do_not_matter(three):
     assert third["recall:zebra"].mean == pytest.approx(plain["recall:0"].mean, abs=0.15 * plain["recall:0"].std)
 
 
-@pytest.mark.parametrize("how", ["dawid-skene", pytest.param("one-coin", marks=pytest.mark.slow), "subtypes"])
+@pytest.mark.parametrize("how", ["dawid-skene", pytest.param("one-coin", marks=pytest.mark.slow), "clusters"])
 def test_learned_noise_does_not_know_names_or_order(how):
     data = simulate.dawid_skene(n_items=200, n_labelers=6, accuracy=(0.75, 0.9), random_state=3)
     options = {"n_draws": 1500, "n_warmup": 500, "check_dependence": False}

@@ -36,7 +36,7 @@ def test_clean_data_raise_no_alarm(data):
 
 
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.IdentifiabilityWarning")
-@pytest.mark.parametrize("how", ["dawid-skene", "subtypes", "one-coin"])
+@pytest.mark.parametrize("how", ["dawid-skene", "clusters", "one-coin"])
 def test_one_labeler_and_a_classifier_cannot_be_told_apart(data, how):
     ev = tu.evaluate(data.predictions, data.labels.select(labelers=[0]), noise=how, **FAST)
     assert has(ev, "cannot be known", "labels.with_gold")
@@ -91,7 +91,7 @@ def test_dependent_labelers_are_named(data):
         n_items=800, n_labelers=6, subtype_weights=(0.6, 0.4), subtype_accuracy=(0.95, 0.55), random_state=0
     )
     ev = tu.evaluate(dependent.predictions, dependent.labels, noise="dawid-skene", **FAST)
-    assert has(ev, "Labelers err together", 'noise="subtypes"')
+    assert has(ev, "Labelers err together", 'noise="clusters"')
     assert ev.independence.dependent
 
 

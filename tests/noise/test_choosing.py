@@ -1,10 +1,12 @@
 """Held-out votes, stacks of models, and models by name."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from trueup import Labels, noise, simulate
-from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
+from trueup.exceptions import DataWarning, IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted
 from trueup.noise import registry
 from trueup.noise.auto import stacking_weights
 from trueup.noise.heldout import best_of, split_votes
@@ -194,16 +196,79 @@ def test_an_unknown_name_gets_a_hint():
         noise.fit(some_votes(), "nonsense")
 
 
-def test_fit_takes_objects():
+@pytest.mark.parametrize("name", ["auto", "AUTO", *noise.list_models()])
+def test_a_name_is_resolved_in_one_way(name):
+    model = noise.resolve(name)
+    assert type(model) is type(noise.get_model(name))
+    assert not model.is_fitted
+    assert noise.resolve(model) is model
+
+
+def test_a_model_has_its_parameters_already():
+    with pytest.raises(InvalidParameter, match=r"has its parameters already, got \['right'\]"):
+        noise.fit(some_votes(), noise.OneCoin(), right=3.0)
+
+
+def known_difficulty(labels):
+    return noise.Difficulty(difficulty=np.full(labels.n_items, 0.2), fallibility=np.full(labels.n_labelers, 0.1))
+
+
+def test_known_models_say_so():
     labels = some_votes()
-    model = noise.OneCoin()
-    assert noise.fit(labels, model) is model
-    assert model.posterior(labels).shape == (40, 2)
+    known = [noise.Confusion([[0.9, 0.1], [0.2, 0.8]]), known_difficulty(labels)]
+    assert all(model.is_known and model.is_fitted for model in known)
+    assert not any(noise.get_model(name).is_known for name in noise.list_models())
+    for model in known:
+        np.testing.assert_array_equal(model.clone().posterior(labels), model.posterior(labels))
 
 
-def test_a_new_model_can_be_registered(monkeypatch):
-    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+@pytest.mark.parametrize(
+    "model", [noise.GLAD(max_iter=7, tol=0), noise.DawidSkene(pooling=3.0), noise.Stack([noise.OneCoin(right=3.0)])]
+)
+def test_a_model_that_is_passed_stays_as_it_was(model):
+    """Whether it was fitted on these labels, on others or on none."""
+    labels = simulate.dawid_skene(n_items=60, n_labelers=5, random_state=0).labels
+    other = simulate.dawid_skene(n_items=40, n_labelers=5, random_state=1).labels
+    fitted = noise.fit(labels, model)
+    assert fitted is not model
+    assert not model.is_fitted
+    assert fitted.parameters() == model.parameters()
+    before = fitted.posterior(labels)
+    again = noise.fit(other, fitted)
+    assert again is not fitted
+    np.testing.assert_array_equal(fitted.posterior(labels), before)
+    with pytest.raises(NotFitted):
+        fitted.clone().posterior(labels)
 
+
+def test_a_stack_does_not_fit_the_models_it_was_handed():
+    labels = simulate.dawid_skene(n_items=60, n_labelers=5, random_state=0).labels
+    members = [noise.OneCoin(), noise.DawidSkene()]
+    stack = noise.Stack(members).fit(labels)
+    assert stack.best_.is_fitted
+    assert not any(member.is_fitted for member in members)
+    noise.heldout_scores(members[0], labels)
+    assert not members[0].is_fitted
+
+
+def test_single_votes_leave_one_kind_of_each_class():
+    """No vote can be held out, so none speaks for more."""
+    labels = Labels.from_matrix([[0], [1], [1], [0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        assert noise.Subtypes().fit(labels).n_subtypes_ == 1
+        assert noise.Clusters().fit(labels).state_prior_.shape == (2,)
+    assert [sampler.n_states for sampler in noise.Subtypes().samplers(labels, 1, 2)] == [2, 2]
+
+
+@pytest.fixture
+def own_models():
+    with registry.MODELS.preserved():
+        yield
+
+
+@pytest.mark.usefixtures("own_models")
+def test_a_new_model_can_be_registered():
     @noise.register_model
     class Coin(noise.OneCoin):
         alias = "my-coin"
@@ -216,3 +281,11 @@ def test_a_new_model_can_be_registered(monkeypatch):
 def test_only_models_can_be_registered(wrong):
     with pytest.raises(InvalidParameter, match="a subclass of NoiseModel"):
         noise.register_model(wrong)
+
+
+def test_auto_is_no_name_for_a_model():
+    class Mine(noise.OneCoin):
+        alias = "auto"
+
+    with pytest.raises(InvalidParameter, match="must not be 'auto'"):
+        noise.register_model(Mine)

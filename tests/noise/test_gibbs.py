@@ -1,5 +1,6 @@
 """The sampler against exact sums over all truths, in both engines."""
 
+import warnings
 from functools import cache
 from itertools import product
 
@@ -92,9 +93,8 @@ def test_dawid_skene_draws_the_exact_posterior(engine):
     posterior, right = exact(votes, lambda t: dawid_skene_evidence(votes, t, n_answers=2, diagonal=4.0, n_classes=2), 2)
     draws = noise.sample(
         Labels.from_matrix(VOTES),
-        "dawid-skene",
+        noise.DawidSkene(diagonal=4.0),
         raters=RATER,
-        diagonal=4.0,
         n_chains=2,
         n_warmup=100,
         n_draws=n_draws,
@@ -155,16 +155,19 @@ STRENGTH_MASS = gamma(2.0, scale=2.0).pdf(np.exp(STRENGTHS)) * np.exp(STRENGTHS)
 
 
 @cache
-def log_cluster_evidence(counts, label, diagonal):
-    """Answers (rater by rater) of one cluster of two answers, its pooled row and strength integrated out on a grid."""
-    m, s = MEANS[:, None], np.exp(STRENGTHS)[None]
-    log = np.zeros((len(MEANS), len(STRENGTHS)))
+def log_cluster_evidence(counts, label, diagonal, strength=None):
+    """Answers (rater by rater) of one cluster of two answers, its pooled row integrated out on a grid.
+
+    So is its strength, if it is not given.
+    """
+    m, s = MEANS[:, None], np.exp(STRENGTHS)[None] if strength is None else np.array([[strength]])
+    log = np.zeros((len(MEANS), s.shape[1]))
     for zeros, ones in counts:
         if zeros + ones:
             log += gammaln(s) - gammaln(s + zeros + ones)
             log += gammaln(s * m + ones) - gammaln(s * m) + gammaln(s * (1 - m) + zeros) - gammaln(s * (1 - m))
     row = MEANS if label == 1 else 1 - MEANS  # P(the right answer)
-    mass = (diagonal * row ** (diagonal - 1))[:, None] * STRENGTH_MASS
+    mass = (diagonal * row ** (diagonal - 1))[:, None] * (STRENGTH_MASS if strength is None else 1.0)
     return float(np.log((np.exp(log) * mass).sum() / mass.sum()))
 
 
@@ -192,6 +195,28 @@ def exact_clusters(votes, n_extra, gold):
     return posterior, right
 
 
+def exact_states(votes, state_class, gold, *, strength, diagonal=3.0):
+    """As `exact`, for states of fixed classes whose rows are pooled with a fixed strength."""
+    n, n_states = len(votes), len(state_class)
+    posterior, right, logs = np.zeros((n, 2)), np.zeros(n + 1), {}
+    for states in product(range(n_states), repeat=n):
+        z = np.array(states)
+        truth = state_class[z]
+        if ((gold >= 0) & (gold != truth)).any():
+            continue
+        log = log_dirichlet_multinomial(np.bincount(z, minlength=n_states), np.ones(n_states))
+        for g in range(n_states):
+            counts = tuple(map(tuple, row_counts(votes, z == g, 2).tolist()))
+            log += log_cluster_evidence(counts, int(state_class[g]), diagonal, strength)
+        logs[states] = log
+    total = logsumexp(list(logs.values()))
+    for states, log in logs.items():
+        truth = state_class[np.array(states)]
+        posterior[np.arange(n), truth] += np.exp(log - total)
+        right[int((votes[:, -1] == truth).sum())] += np.exp(log - total)
+    return posterior, right
+
+
 CLUSTER_GOLD = {"no gold": {}, "gold against the votes": {1: 0}}
 
 
@@ -205,10 +230,98 @@ def test_clusters_draw_the_exact_posterior(engine, n_extra, gold):
     labels = Labels.from_matrix(VOTES).with_gold(CLUSTER_GOLD[gold])
     n_draws, tolerance = (1500, 0.06) if engine == "scipy" else (80_000, 0.012)
     # The first chain has the extra cluster; a second would have none.
-    draws = noise.sample(
-        labels, "subtypes", raters=RATER, n_extra=n_extra, n_chains=1, n_warmup=300, n_draws=n_draws, random_state=4
-    )
+    model = noise.Clusters(n_extra=n_extra)
+    draws = noise.sample(labels, model, raters=RATER, n_chains=1, n_warmup=300, n_draws=n_draws, random_state=4)
     assert_draws_agree(draws, posterior, right, tolerance)
+
+
+POOLED = {
+    "two subtypes": (noise.Subtypes(n_subtypes=2, pooling=3.0), [0, 1, 0, 1], 3.0, "no gold"),
+    "two subtypes and gold": (noise.Subtypes(n_subtypes=2, pooling=3.0), [0, 1, 0, 1], 3.0, "gold against the votes"),
+    "three subtypes": (noise.Subtypes(n_subtypes=3, pooling=1.5), [0, 1, 0, 1, 0, 1], 1.5, "no gold"),
+    "Dawid-Skene": (noise.DawidSkene(pooling=8.0), [0, 1], 8.0, "gold against the votes"),
+}
+
+
+@COMPILED
+@pytest.mark.parametrize("name", POOLED)
+def test_pooled_states_draw_the_exact_posterior(engine, name):
+    model, state_class, strength, gold = POOLED[name]
+    votes = np.column_stack([VOTES, RATER])
+    codes = np.array([CLUSTER_GOLD[gold].get(i, -1) for i in range(4)])
+    posterior, right = exact_states(votes, np.array(state_class), codes, strength=strength)
+    labels = Labels.from_matrix(VOTES).with_gold(CLUSTER_GOLD[gold])
+    n_draws, tolerance = (1500, 0.06) if engine == "scipy" else (40_000, 0.012)
+    draws = noise.sample(labels, model, raters=RATER, n_chains=2, n_warmup=300, n_draws=n_draws, random_state=4)
+    assert_draws_agree(draws, posterior, right, tolerance)
+
+
+def test_subtypes_that_are_not_pooled_have_rows_of_their_own():
+    votes = np.column_stack([VOTES, RATER])
+    state_class = np.array([0, 1, 0, 1])
+
+    def evidence(states):
+        total = log_dirichlet_multinomial(np.bincount(states, minlength=4), np.ones(4))
+        for g in range(4):
+            base = np.where(np.arange(2) == state_class[g], 3.0, 1.0)
+            total += sum(log_dirichlet_multinomial(c, base) for c in row_counts(votes, states == g, 2))
+        return total
+
+    states = np.array(list(product(range(4), repeat=4)))
+    logs = np.array([evidence(z) for z in states])
+    expected = np.exp(logs - logsumexp(logs)) @ state_class[states]
+    model = noise.Subtypes(n_subtypes=2, pooling=0.0)
+    draws = noise.sample(Labels.from_matrix(VOTES), model, raters=RATER, n_chains=2, n_draws=4000, random_state=0)
+    np.testing.assert_allclose(draws.posterior[:, 1], expected, atol=0.04)
+
+
+PARAMETERS = {
+    "subtypes": (noise.Subtypes(n_subtypes=2), noise.Subtypes(n_subtypes=4)),
+    "pooling of subtypes": (noise.Subtypes(n_subtypes=2), noise.Subtypes(n_subtypes=2, pooling=30.0)),
+    "extra clusters": (noise.Clusters(), noise.Clusters(n_extra=5)),
+    "pooling": (noise.DawidSkene(), noise.DawidSkene(pooling=30.0)),
+    "learned pooling": (noise.DawidSkene(pooling=30.0), noise.DawidSkene(pooling="auto")),
+    "diagonal": (noise.DawidSkene(), noise.DawidSkene(diagonal=30.0)),
+    "right": (noise.OneCoin(), noise.OneCoin(right=60.0)),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_parameters_of_a_model_count_and_its_fit_does_not(name):
+    data = simulate.dependent(n_items=80, n_labelers=4, random_state=0)
+    options = {"n_chains": 2, "n_warmup": 50, "n_draws": 100, "random_state": 0, "warn": False}
+    plain, other = (noise.sample(data.labels, model, **options) for model in PARAMETERS[name])
+    assert np.abs(plain.posterior - other.posterior).mean() > 1e-3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = noise.fit(data.labels, PARAMETERS[name][1])
+    np.testing.assert_array_equal(noise.sample(data.labels, fitted, **options).truths, other.truths)
+
+
+def test_the_name_of_a_model_means_its_defaults():
+    data = simulate.dependent(n_items=80, n_labelers=4, random_state=0)
+    options = {"n_chains": 2, "n_warmup": 20, "n_draws": 40, "random_state": 0, "warn": False}
+    for name, model in (("clusters", noise.Clusters()), ("subtypes", noise.Subtypes()), ("one_coin", noise.OneCoin())):
+        by_name, by_model = (noise.sample(data.labels, m, **options) for m in (name, model))
+        np.testing.assert_array_equal(by_name.truths, by_model.truths)
+
+
+def test_a_model_from_outside_brings_its_sampler():
+    class KnownSampler(noise.Sampler):
+        def draw(self, counts, state_counts, gold, rng):
+            self.table = np.tile([[0.9, 0.1], [0.1, 0.9]], (self.n_raters, 1))
+            self.weights = np.array([0.5, 0.5])
+
+    class Fixed(noise.Majority):
+        def samplers(self, labels, n_raters, n_chains):
+            return [KnownSampler(n_raters, labels.n_classes, labels.n_answers) for _ in range(n_chains)]
+
+    labels = Labels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
+    known = noise.Confusion([[[0.9, 0.1], [0.1, 0.9]]] * 3)
+    assert Fixed().can_be_drawn
+    assert not noise.Majority().can_be_drawn
+    draws = noise.sample(labels, Fixed(), n_chains=2, n_warmup=10, n_draws=2000, random_state=0)
+    np.testing.assert_allclose(draws.posterior, known.posterior(labels), atol=0.03)
 
 
 @pytest.mark.parametrize("n_extra", [pytest.param(0, marks=pytest.mark.slow), 2])
@@ -221,9 +334,8 @@ def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
         found.append(
             noise.sample(
                 data.labels,
-                "subtypes",
+                noise.Clusters(n_extra=n_extra),
                 raters=data.predictions,
-                n_extra=n_extra,
                 n_chains=2,
                 n_warmup=200,
                 n_draws=800 if engine == "scipy" else 8000,
@@ -239,7 +351,7 @@ def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
     np.testing.assert_allclose(a.labeler_accuracy.mean(axis=0), b.labeler_accuracy.mean(axis=0), atol=0.03)
 
 
-@pytest.mark.parametrize("model", ["one-coin", "dawid-skene", "subtypes"])
+@pytest.mark.parametrize("model", ["one-coin", "dawid-skene", "clusters", "subtypes"])
 def test_gold_turns_a_contrary_crowd_around_in_draws(model):
     """Half of the items are known, and on them four votes of five are wrong."""
     rng = np.random.default_rng(0)
@@ -252,7 +364,7 @@ def test_gold_turns_a_contrary_crowd_around_in_draws(model):
 
 # ---------------------------------------------------------------------- what every model keeps to
 
-MODELS = ("one-coin", "dawid-skene", "subtypes")
+MODELS = ("one-coin", "dawid-skene", "clusters", "subtypes")
 
 
 @pytest.fixture(scope="module")
@@ -343,7 +455,7 @@ def test_progress_ends_at_one(strong):
 def test_chains_that_have_not_mixed_are_said():
     data = simulate.baseline(n_items=200, random_state=1)
     with pytest.warns(ConvergenceWarning, match="have not mixed"):
-        draws = noise.sample(data.labels, "subtypes", raters=data.predictions, n_warmup=0, n_draws=10, random_state=0)
+        draws = noise.sample(data.labels, "clusters", raters=data.predictions, n_warmup=0, n_draws=10, random_state=0)
     assert not draws.converged
 
 
@@ -351,6 +463,11 @@ def test_chains_that_have_not_mixed_are_said():
     ("options", "error", "words"),
     [
         ({"model": "dawid-skeen"}, InvalidParameter, "did you mean 'dawid-skene'"),
+        ({"model": "glad"}, InvalidParameter, "can be drawn together with the truth, got GLAD"),
+        ({"model": noise.OneCoin(wrong=0)}, InvalidParameter, "wrong must be a number in"),
+        ({"model": noise.DawidSkene(diagonal=0)}, InvalidParameter, "diagonal must be a number in"),
+        ({"model": noise.Subtypes(n_subtypes=0)}, InvalidParameter, "n_subtypes must be an integer"),
+        ({"model": noise.Clusters(n_extra=-1)}, InvalidParameter, "n_extra must be an integer"),
         ({"n_chains": 0}, InvalidParameter, "n_chains"),
         ({"n_draws": 2}, InvalidParameter, "n_draws"),
         ({"n_warmup": -1}, InvalidParameter, "n_warmup"),

@@ -7,6 +7,8 @@ from scipy.stats import spearmanr
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidLabels, InvalidParameter, NotFitted
+from trueup.noise.subtypes import kinds_of_classes
+from trueup.testing.noise import example_labels
 
 # ---------------------------------------------------------------------- GLAD
 
@@ -202,6 +204,19 @@ def test_the_number_of_subtypes_is_chosen(dependent):
     independent = simulate.dawid_skene(n_items=800, n_labelers=7, random_state=0)
     assert noise.Subtypes().fit(dependent.labels).n_subtypes_ > 1
     assert noise.Subtypes().fit(independent.labels).n_subtypes_ == 1
+    assert noise.Clusters().fit(dependent.labels).n_extra_ == 2
+    assert noise.Clusters().fit(independent.labels).n_extra_ == 0
+
+
+def test_extra_clusters_need_not_be_as_many_as_classes():
+    assert kinds_of_classes(3, 4).tolist() == [3, 2, 2]
+    labels, truth = example_labels()
+    model = noise.Clusters(n_extra=4)
+    model._choose_extra = lambda _: 4
+    model.fit(labels)
+    assert model.state_confusion_.shape == (7, 7, 3)
+    np.testing.assert_allclose(model.state_class_.sum(axis=1), 1.0)
+    assert (model.posterior(labels).argmax(axis=1) == truth).mean() > 0.8
 
 
 def test_gold_turns_a_contrary_crowd_around_with_subtypes_too():

@@ -207,7 +207,7 @@ def test_subtypes_without_extra_clusters_take_the_prior_too():
     labels = Labels.from_matrix(votes, missing=-1, classes=[0, 1])
     draws = noise.sample(
         labels,
-        "subtypes",
+        "clusters",
         item_prior=LogLinearPrior(features_of(x, 2), [2.0, 2.0]),
         n_chains=2,
         n_warmup=100,

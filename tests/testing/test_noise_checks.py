@@ -15,6 +15,7 @@ MODELS = {
     "dawid-skene-auto": lambda: noise.DawidSkene(pooling="auto"),
     "stack": lambda: noise.Stack([noise.OneCoin(), noise.DawidSkene(), noise.GLAD()]),
     "subtypes": lambda: noise.Subtypes(n_subtypes=2),
+    "clusters": lambda: noise.Clusters(),
     "soft-truth": lambda: noise.SoftTruth(),
 }
 

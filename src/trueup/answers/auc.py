@@ -40,7 +40,7 @@ def auc(
     labels: Labels,
     *,
     view: View = "bayes",
-    noise: str | NoiseModel = "subtypes",
+    noise: str | NoiseModel = "clusters",
     target: Literal["sample", "population"] = "sample",
     positive: Hashable | None = None,
     n_draws: int = 2000,

@@ -35,7 +35,7 @@ from trueup.noise import NoiseModel
 __all__ = ["JudgedSystems", "compare", "judge"]
 
 _FUNCTION_DRAWS = 400
-_SAMPLING = ("n_chains", "n_warmup", "n_extra", "diagonal")
+_SAMPLING = ("n_chains", "n_warmup")
 
 
 def compare(
@@ -43,7 +43,7 @@ def compare(
     labels: Labels,
     *,
     metric: MetricLike = "accuracy",
-    noise: str | NoiseModel = "subtypes",
+    noise: str | NoiseModel = "clusters",
     target: Target = "population",
     level: float = 0.95,
     positive: Hashable | None = None,
@@ -94,7 +94,7 @@ def compare(
     progress : callable, optional
         Called with the share of the work done.
     **sampling
-        For `trueup.noise.sample`: n_chains, n_warmup, n_extra, diagonal.
+        For `trueup.noise.sample`: n_chains, n_warmup.
 
     Examples
     --------

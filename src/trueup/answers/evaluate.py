@@ -53,10 +53,10 @@ def evaluate(
     labels : Labels
         The votes. Gold items enter every method exactly.
     noise : str or NoiseModel, optional
-        By default "subtypes", and "dawid-skene" for the methods that need a confusion matrix of each labeler. Known
+        By default "clusters", and "dawid-skene" for the methods that need a confusion matrix of each labeler. Known
         noise as a model (`Confusion`, or `Difficulty` with its parameters); or the name of a model to be learned
-        from the same votes: "subtypes" (labelers and classifier may err together), "dawid-skene", "one-coin", "glad",
-        "difficulty", "majority", or "auto".
+        from the same votes: "clusters" (labelers and classifier may err together), "subtypes" (so may labelers on
+        kinds of each class), "dawid-skene", "one-coin", "glad", "difficulty", "majority", or "auto".
     metrics : sequence or mapping of str, Metric or callables
         Names as in `trueup.metrics.list_metrics` (metrics of scores and of probabilities are for predictions that have
         them), and functions ``metric(y_true, y_pred) -> float``, which a mapping gives names: ``{"cost": cost}``.
@@ -117,11 +117,14 @@ def evaluate(
     seed = random_state if not isinstance(random_state, np.random.Generator) else 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)  # what fits would say is in the findings, in one place
-        wanted = ("dawid-skene" if method in VOTE_METHODS else "subtypes") if noise is None else noise
-        choice = None if method in LABELER_METHODS else choose_noise(wanted, labels, drawn=method == "bayes")
+        choice = None
+        if method not in LABELER_METHODS:
+            default = "clusters" if method == "bayes" else "dawid-skene" if method in VOTE_METHODS else "subtypes"
+            choice = choose_noise(default if noise is None else noise, labels, drawn=method == "bayes")
         model = None if choice is None else choice.model
         problem = _problem(codes, labels, model)
-    _check_options(options, method, drawn=method == "bayes" and isinstance(model, str))
+    is_drawn = choice is not None and choice.is_drawn
+    _check_options(options, method, drawn=is_drawn)
     sampling: dict[str, Any] = {k: options[k] for k in ("n_chains", "n_warmup") if k in options}
     ranked = ScoreEstimates(labels, aligned, choice if method == "bayes" else None, target, code, seed, sampling)
     measures = as_metrics(metrics, labels.classes.tolist(), labels.classes[code])
@@ -132,7 +135,7 @@ def evaluate(
         solution = LABELER_METHODS[method](labels, codes, random_state=rng, **options)
     elif method in VOTE_METHODS:
         solution = VOTE_METHODS[method](labels, codes, noise=model, random_state=rng, **options)
-    elif method == "bayes" and isinstance(model, str):
+    elif model is not None and is_drawn:
         solution = bayes_learned(
             labels, codes, model=model, target=target, random_state=rng, progress=progress, **options
         )
@@ -143,7 +146,7 @@ def evaluate(
         codes,
         solution,
         learned=choice is not None and choice.is_learned,
-        drawn=choice is not None and choice.is_drawn,
+        drawn=is_drawn,
         check_dependence=check_dependence,
     )
     if choice is not None and choice.caveat and method == "bayes":
@@ -189,11 +192,14 @@ def _scores_for(positive: int, aligned: AlignedPredictions) -> Any:
     return aligned.scores[0] if aligned.positive in (None, positive) else -aligned.scores[0]
 
 
-def _problem(codes: Any, labels: Labels, model: str | NoiseModel | None) -> Problem:
+def _problem(codes: Any, labels: Labels, model: NoiseModel | None) -> Problem:
     """The arrays a method sees; for drawn noise, those of the same model fitted, for curves and sensitivity."""
     if model is None:
-        model = "majority"
-    fitted = fit_noise(labels, "dawid-skene" if model == "subtypes" else model) if isinstance(model, str) else model
+        fitted = fit_noise(labels, "majority")
+    elif model.is_fitted:
+        fitted = model
+    else:
+        fitted = fit_noise(labels, "dawid-skene" if model.alias in ("clusters", "subtypes") else model)
     return Problem(codes, fitted.log_likelihood(labels), fitted.prior_, labels.gold_codes)
 
 

@@ -16,9 +16,8 @@ from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, draw_truths
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
-from trueup.noise import Confusion, Difficulty, NoiseModel, Stack
+from trueup.noise import NoiseModel, Stack, resolve
 from trueup.noise import fit as fit_noise
-from trueup.noise.sampling import MODELS as DRAWN_MODELS
 from trueup.posteriors import DrawnEstimate, Estimate
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "check_outputs",
     "choose_noise",
     "given",
-    "is_known",
     "positive_code",
     "prepared",
     "used_by",
@@ -40,55 +38,45 @@ class NoiseChoice:
 
     Attributes
     ----------
-    model : str or NoiseModel
-        The name of a model that is drawn with everything else, or a known or fitted one.
+    model : NoiseModel
+        One that is drawn with everything else, or a known or fitted one.
     words : str
         For people.
+    is_drawn : bool
+        Whether its parameters are drawn together with the truth.
     """
 
-    model: str | NoiseModel
+    model: NoiseModel
     words: str
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether its parameters are drawn together with the truth."""
-        return isinstance(self.model, str)
+    is_drawn: bool
 
     @property
     def is_learned(self) -> bool:
         """Whether it comes from the same votes."""
-        return isinstance(self.model, str) or not is_known(self.model)
+        return self.is_drawn or not self.model.is_known
 
     @property
     def caveat(self) -> str | None:
         """What to say where a fitted model is taken as known."""
-        if isinstance(self.model, str) or is_known(self.model):
+        if not self.is_learned or self.is_drawn:
             return None
         return Sentence(
             f"The noise model {type(self.model).__name__} was fitted and is taken as known: its uncertainty is not in "
-            'the intervals; use ⟨noise="subtypes"⟩ or ⟨noise="dawid-skene"⟩ to draw it too.'
+            'the intervals; use ⟨noise="clusters"⟩ or ⟨noise="dawid-skene"⟩ to draw it too.'
         )
 
 
 def choose_noise(noise: str | NoiseModel, labels: Labels, *, drawn: bool = True) -> NoiseChoice:
     """The model behind what a user passed; with `drawn` one that can be drawn with the truth is left to that."""
-    if isinstance(noise, NoiseModel):
-        # A fitted model that can be drawn is drawn: its matrices are no more known than those of a name.
-        if drawn and noise.alias in DRAWN_MODELS:
-            return NoiseChoice(noise.alias, noise.alias)
-        return NoiseChoice(noise.fit(labels), repr(noise))
-    name = str(noise).lower().replace("_", "-")
-    if drawn and name in DRAWN_MODELS:
-        return NoiseChoice(name, name)
-    model = fit_noise(labels, name)
-    if isinstance(model, Stack) and drawn and model.best_.alias in DRAWN_MODELS:
-        return NoiseChoice(model.best_.alias, f"auto ({model.best_.alias})")
-    return NoiseChoice(model, f"{name} (fitted)")
-
-
-def is_known(model: NoiseModel) -> bool:
-    """Whether a model was given and not learned from the votes."""
-    return isinstance(model, Confusion) or (isinstance(model, Difficulty) and model.difficulty is not None)
+    model = resolve(noise)
+    words = str(noise).lower().replace("_", "-") if isinstance(noise, str) else repr(noise)
+    # A fitted model that can be drawn is drawn: its matrices are no more known than those of a name.
+    if drawn and model.can_be_drawn:
+        return NoiseChoice(model.clone(), words, True)
+    fitted = fit_noise(labels, model)
+    if drawn and isinstance(fitted, Stack) and fitted.best_.can_be_drawn:
+        return NoiseChoice(fitted.best_.clone(), f"auto ({fitted.best_.alias})", True)
+    return NoiseChoice(fitted, f"{words} (fitted)" if isinstance(noise, str) else words, False)
 
 
 def positive_code(positive: Hashable | None, labels: Labels, aligned: AlignedPredictions) -> int:

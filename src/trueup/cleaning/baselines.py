@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import entr
 
 from trueup._base.types import Codes, Floats
-from trueup.answers.setup import is_known
 from trueup.cleaning.emi import expected_improvement
 from trueup.cleaning.fast_base import csr, is_sparse
 from trueup.cleaning.problem import CleaningState
@@ -219,7 +218,7 @@ class ValidationEffort(CleaningStrategy):
                 )
             )
         )
-        known = is_known(problem.noise)
+        known = problem.noise.is_known
         noise = problem.noise if known else deepcopy(problem.noise).fit(labels)
         posterior = noise.posterior(labels)
         own = np.maximum(entr(posterior).sum(axis=1), 0.0)

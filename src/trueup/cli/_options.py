@@ -43,11 +43,11 @@ _SAMPLER = "How long to compute"
 _FORMS = "csv, csv.gz, tsv, jsonl, jsonl.gz or parquet; - is standard input"
 
 
-_DRAWN = ("subtypes", "dawid-skene", "one-coin")  # noise models whose parameters are drawn with the truth
+_DRAWN = ("clusters", "subtypes", "dawid-skene", "one-coin")  # noise models whose parameters are drawn with the truth
 
 
 def _noise_models() -> list[str]:
-    return ["subtypes", "dawid-skene", "one-coin", "glad", "difficulty", "soft-truth", "majority", "auto"]
+    return ["clusters", "subtypes", "dawid-skene", "one-coin", "glad", "difficulty", "soft-truth", "majority", "auto"]
 
 
 def _methods() -> list[str]:
@@ -94,7 +94,7 @@ NoiseOrDefault = Annotated[
     typer.Option(
         "--noise",
         autocompletion=_noise_models,
-        show_default="subtypes, or dawid-skene where a method needs it",
+        show_default="clusters, or dawid-skene where a method needs it",
         help="How labelers err; one of " + ", ".join(_noise_models()) + ".",
     ),
 ]

@@ -43,7 +43,7 @@ def auc(
     target: Annotated[
         str, typer.Option("--target", help="For bayes: these very items (sample), or where they came from.")
     ] = "sample",
-    noise: Noise = "subtypes",
+    noise: Noise = "clusters",
     level: Level = 0.95,
     only_system: OnlySystem = None,
     as_json: AsJson = False,

@@ -60,7 +60,7 @@ def compare(
     target: Annotated[
         str, typer.Option("--target", help="population: where the items came from; sample: these very items.")
     ] = "population",
-    noise: Noise = "subtypes",
+    noise: Noise = "clusters",
     level: Level = 0.95,
     items: Annotated[
         str | None,
@@ -147,7 +147,7 @@ def compare(
             sampler,
             metric=(metric, "accuracy"),
             target=(target, "population"),
-            noise=(noise, "subtypes"),
+            noise=(noise, "clusters"),
             level=(level, 0.95),
             items=(items, None),
             unknown=(unknown, "ignore"),

@@ -172,9 +172,9 @@ def _print(
         say(effective.sentence)
     if independence is not None:
         say(in_our_words(independence.sentence))
-        if independence.dependent and noise != "subtypes":
+        if independence.dependent and noise not in ("clusters", "subtypes"):
             say(
-                "What to do: run this again with --noise subtypes, and let an expert look at some items with "
+                "What to do: run this again with --noise clusters, and let an expert look at some items with "
                 "'trueup vet'."
             )
     for sentence in warnings:

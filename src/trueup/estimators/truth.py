@@ -75,9 +75,9 @@ def draw_truths(
     Parameters
     ----------
     labels : Labels
-    noise : str or fitted NoiseModel
-        The name of a model that is drawn together with the truth (see `trueup.noise.sample`); or a known or fitted
-        model, which is taken as it is.
+    noise : str or NoiseModel
+        A model that is drawn together with the truth, by name or not fitted (see `trueup.noise.sample`); or a known or
+        fitted one, which is taken as it is.
     item_prior : LogLinearPrior, optional
         What else tells the class of an item; its coefficients are drawn too. Without it the class shares of the noise
         model are all that is known.
@@ -88,7 +88,7 @@ def draw_truths(
     """
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
-    if isinstance(noise, NoiseModel):
+    if isinstance(noise, NoiseModel) and noise.is_fitted:
         return _known(labels, noise, item_prior, n_draws, rng, progress)
     n_chains = int(sampling.pop("n_chains", 4))
     draws = sample(
@@ -193,7 +193,7 @@ def bayes_learned(
     labels: Labels,
     predictions: npt.ArrayLike,
     *,
-    model: str = "subtypes",
+    model: str | NoiseModel = "clusters",
     target: Literal["sample", "population"] = "sample",
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
@@ -202,8 +202,8 @@ def bayes_learned(
     """The posterior of the confusion counts when the noise is learned from the same votes.
 
     The classifier is a rater whose matrix is unknown like everyone's. Each draw holds a truth for every item, the
-    class shares and all matrices, so the interval carries the uncertainty of the noise too. With "subtypes" the
-    classifier shares the clusters of the labelers: its errors may depend on theirs.
+    class shares and all matrices, so the interval carries the uncertainty of the noise too. With "clusters" the
+    classifier shares those of the labelers: its errors may depend on theirs.
 
     Parameters
     ----------

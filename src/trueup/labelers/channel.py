@@ -22,7 +22,7 @@ from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.noise.base import NoiseModel, TableModel
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
-from trueup.noise.subtypes import Subtypes
+from trueup.noise.subtypes import StateModel
 
 __all__ = [
     "MAX_OUTCOMES",
@@ -219,7 +219,7 @@ def _of_model(noise: NoiseModel) -> Channel:
     if not hasattr(noise, "prior_"):
         raise NotFitted(f"{type(noise).__name__} is not fitted; call fit(labels) first")
     names = tuple(noise.labelers_.tolist()) if hasattr(noise, "labelers_") else None
-    if isinstance(noise, Subtypes):
+    if isinstance(noise, StateModel):
         average = noise.pooled_
         return Channel(noise.state_prior_, noise.state_class_, noise.state_confusion_, average, names or ())
     if isinstance(noise, TableModel):

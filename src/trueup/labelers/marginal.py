@@ -21,7 +21,7 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import Channel, Noise, channel_of, check_prior, entropy, list_outcomes
 from trueup.labelers.information import Information, information_of, mutual_information
 from trueup.noise.base import NoiseModel
-from trueup.noise.subtypes import Subtypes
+from trueup.noise.subtypes import StateModel
 
 __all__ = ["MarginalValue", "equivalent_error", "equivalent_labelers", "marginal_value"]
 
@@ -120,7 +120,7 @@ def marginal_value(
     if not isinstance(labels, Labels):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}")
     states, state_class = _state_posterior(noise, labels, channel)
-    if not isinstance(noise, Subtypes) and len(matrix) != labels.n_classes:  # levels of difficulty are averaged out
+    if not isinstance(noise, StateModel) and len(matrix) != labels.n_classes:  # levels of difficulty are averaged out
         share = channel.weights[:, None] * channel.state_class
         matrix = (share / share.sum(axis=0)).T @ matrix
     per_item = _expected_gain(states, state_class, matrix)
@@ -130,7 +130,7 @@ def marginal_value(
 
 def _state_posterior(noise: NoiseModel, labels: Labels, channel: Channel) -> tuple[Floats, Floats]:
     """P(state | votes) of each item, (n_items, n_states), and P(class | state)."""
-    if not isinstance(noise, Subtypes):
+    if not isinstance(noise, StateModel):
         return noise.posterior(labels), np.eye(labels.n_classes)
     noise.log_likelihood(labels)  # checks that the model fits the labels
     states = np.exp(log_softmax(noise.state_log_likelihood(labels) + np.log(noise.state_prior_), axis=1))

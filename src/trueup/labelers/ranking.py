@@ -18,7 +18,7 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import entropy
 from trueup.noise.base import NoiseModel
-from trueup.noise.registry import fit
+from trueup.noise.registry import fit, resolve
 from trueup.noise.sampling import sample
 from trueup.posteriors import DrawnEstimate, Estimate
 
@@ -177,9 +177,9 @@ def rank(
     Parameters
     ----------
     labels : Labels
-    noise : {"dawid-skene", "one-coin", "subtypes"}, another name, or a NoiseModel
-        With these three, by name or as a model, truths are drawn together with the noise by `trueup.noise.sample`.
-        Another model is taken as known once it is fitted, and truths are drawn item by item from its posterior. That is
+    noise : {"dawid-skene", "one-coin", "clusters", "subtypes"}, another name, or a NoiseModel
+        With these, by name or as a model, truths are drawn together with the noise by `trueup.noise.sample`. Another
+        model is taken as known once it is fitted, and truths are drawn item by item from its posterior. That is
         right for known noise (`Confusion`). For a learned model it is far too sure: nominal 95% intervals of accuracy
         held in one case of three with "majority".
     by : {"information", "accuracy"}
@@ -239,7 +239,6 @@ def _row(labels: Labels, drawn: LabelerDraws, t: int, places: tuple[int, int]) -
     )
 
 
-_SAMPLED = ("dawid-skene", "one-coin", "subtypes")
 _RIGHT = 3.0  # pseudo-votes for the right answer, 1 for the others: the prior of the sampler of Dawid–Skene
 _CELLS = 2_000_000  # votes times draws that are counted at once
 _WORTH = 1.0  # pseudo-votes of a row, shared by all answers (Perks): the sampler's own prior pulls accuracies too far
@@ -260,15 +259,15 @@ def draw_truths(
     labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int16]:
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
-    alias = noise.lower().replace("_", "-") if isinstance(noise, str) else noise.alias
-    if alias in _SAMPLED:
-        drawn = sample(labels, alias, n_warmup=500, n_draws=500, random_state=rng, warn=False)
+    model = resolve(noise)
+    if model.can_be_drawn:
+        drawn = sample(labels, model, n_warmup=500, n_draws=500, random_state=rng, warn=False)
         if not drawn.converged:
-            drawn = sample(labels, alias, n_warmup=2000, n_draws=4000, random_state=rng)
+            drawn = sample(labels, model, n_warmup=2000, n_draws=4000, random_state=rng)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
         return drawn.truths[kept]
-    model = fit(labels, noise) if isinstance(noise, str) or not hasattr(noise, "prior_") else noise
-    cumulative = model.posterior(labels)[:, :-1].cumsum(axis=1)
+    fitted = model if model.is_fitted else fit(labels, model)
+    cumulative = fitted.posterior(labels)[:, :-1].cumsum(axis=1)
     return np.stack(
         [(cumulative < rng.random((labels.n_items, 1))).sum(axis=1).astype(np.int16) for _ in range(n_draws)]
     )

@@ -1,7 +1,8 @@
 """Who can be trusted: models of how labelers err."""
 
 from trueup.noise.auto import Stack, choose
-from trueup.noise.base import NoiseModel, identifiability_problem
+from trueup.noise.base import NoiseModel, Sampler, identifiability_problem
+from trueup.noise.clusters import Clusters
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.diagnostics import EffectiveLabelers, IndependenceCheck, check_independence, effective_labelers
@@ -10,13 +11,14 @@ from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
-from trueup.noise.registry import fit, get_model, list_models, register_model
+from trueup.noise.registry import fit, get_model, list_models, register_model, resolve
 from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 
 __all__ = [
     "GLAD",
+    "Clusters",
     "Confusion",
     "DawidSkene",
     "Difficulty",
@@ -26,6 +28,7 @@ __all__ = [
     "NoiseModel",
     "OneCoin",
     "PosteriorDraws",
+    "Sampler",
     "SoftTruth",
     "Stack",
     "Subtypes",
@@ -38,5 +41,6 @@ __all__ = [
     "identifiability_problem",
     "list_models",
     "register_model",
+    "resolve",
     "sample",
 ]

@@ -82,7 +82,15 @@ class Stack(NoiseModel):
 
     def fit(self, labels: Labels) -> Self:
         """Score the candidates on held-out votes, weigh them and fit those with weight on all votes."""
-        models = list(default_candidates() if self.models is None else self.models)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrueupWarning)  # members' warnings are summed up below
+            self._fit(labels)
+        if np.isnan(self.candidates_[0].score):
+            warnings.warn(self.reason_, DataWarning, stacklevel=3)
+        return self
+
+    def _fit(self, labels: Labels) -> None:
+        models = default_candidates() if self.models is None else [model.clone() for model in self.models]
         if not models:
             raise InvalidParameter("models must hold at least one noise model, got none")
         check_number(self.time_budget, name="time_budget", low=0.0)
@@ -105,7 +113,6 @@ class Stack(NoiseModel):
         self.loss_history_ = list(self.best_.loss_history_)
         self.reason_ = self._reason(skipped)
         self._remember(labels)
-        return self
 
     def _scores(self, models: list[NoiseModel], labels: Labels) -> tuple[Floats, int]:
         """Held-out scores (votes, models) of as many models as the time allows, and how many were left out."""
@@ -199,9 +206,4 @@ def choose(
     time_budget : float
         Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)  # members' warnings are summed up below
-        stack = Stack(models, time_budget=time_budget, random_state=random_state).fit(labels)
-    if np.isnan(stack.candidates_[0].score):
-        warnings.warn(stack.reason_, DataWarning, stacklevel=2)
-    return stack
+    return Stack(models, time_budget=time_budget, random_state=random_state).fit(labels)

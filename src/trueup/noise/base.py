@@ -10,6 +10,7 @@ The contract
   those fitted on: a labeler never seen before gets the pooled matrix.
 - Gold items have their truth fixed, in ``fit`` and in ``posterior``. Gold kept aside (role "check") is not looked at.
 - A model is stateless but for the fitted attributes, and fitting twice gives the same.
+- A model whose parameters can be drawn together with the truth says so by overriding ``samplers``.
 """
 
 from __future__ import annotations
@@ -17,20 +18,25 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_softmax
 
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
-from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, NotFitted, Sentence
+from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted, Sentence
 from trueup.noise.kernels import reference as _kernels
 
 __all__ = [
+    "CompiledStart",
     "NoiseModel",
+    "Sampler",
     "TableModel",
     "as_table",
     "class_states",
@@ -41,6 +47,101 @@ __all__ = [
     "warn_if_unidentifiable",
     "with_gold",
 ]
+
+
+_TINY = 1e-300  # keeps divisions finite
+
+
+class CompiledStart(NamedTuple):
+    """What a chain of `trueup.noise.kernels.compiled_gibbs` starts from, for rows with Dirichlet priors.
+
+    Attributes
+    ----------
+    state_class, is_extra, pooled, strength
+        Of each state: its class, its role, its pooled row, and how many votes that row is worth.
+    hyper : array of shape (6,)
+        Pseudo-counts of the right answer in a main and in an extra state, the two of the share of the extra states, and
+        the Gamma law of the strengths, whose shape is 0 where they are fixed.
+    learns_pooled : bool
+        Whether pooled rows and strengths are drawn too.
+    """
+
+    state_class: npt.NDArray[np.int64]
+    is_extra: npt.NDArray[np.bool_]
+    pooled: Floats
+    strength: Floats
+    hyper: Floats
+    learns_pooled: bool
+
+
+class Sampler(ABC):
+    """The parameters of a model in one chain, and how they are drawn given the states of all items.
+
+    A chain alternates two draws: the state of each item given the parameters, which is the same for all models, and the
+    parameters given the states, which is `draw`. A state is a class or a kind of items of one.
+
+    Parameters
+    ----------
+    n_raters, n_classes, n_answers : int
+    state_class : array of shape (n_states,), optional
+        The class of each state; by default the states are the classes. Otherwise the first states are one of each
+        class, in the order of the classes.
+
+    Attributes
+    ----------
+    table : array of shape (n_raters * n_answers, n_states)
+        P(answer | rater, state).
+    weights : array of shape (n_states,)
+        P(state).
+    state_class : array of shape (n_states,)
+    """
+
+    table: Floats
+    weights: Floats
+    state_class: Codes
+
+    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None) -> None:
+        self.n_raters, self.n_classes, self.n_answers = n_raters, n_classes, n_answers
+        self.state_class = class_states(n_classes) if state_class is None else state_class.copy()
+
+    @abstractmethod
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Draw the parameters given the states.
+
+        Parameters
+        ----------
+        counts : array of shape (n_raters * n_answers, n_states)
+            How often raters gave answers to items of each state.
+        state_counts : array of shape (n_states,)
+        gold : array of shape (n_states, n_classes)
+            How many items of each known class are in each state; a state that holds one has that class.
+        """
+
+    def compiled_start(self) -> CompiledStart | None:
+        """Where a compiled chain can do what `draw` does, what it starts from."""
+        return None
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.state_class)
+
+    def confusion(self, raters: Positions) -> Floats:
+        """P(answer | class) of some raters, the states of a class averaged; shape (n, n_classes, n_answers)."""
+        joint = self._by_class(self.table, raters, self.weights)
+        return np.asarray(joint / np.maximum(joint.sum(axis=2, keepdims=True), _TINY))
+
+    def class_counts(self, counts: Floats, raters: Positions) -> Floats:
+        """How often some raters gave each answer to items of each class; shape (n, n_classes, n_answers)."""
+        return self._by_class(counts, raters, np.ones(self.n_states))
+
+    def class_prior(self) -> Floats:
+        """P(class)."""
+        return np.asarray(np.bincount(self.state_class, self.weights, self.n_classes), dtype=float)
+
+    def _by_class(self, table: Floats, raters: Positions, weights: Floats) -> Floats:
+        by_state = table.reshape(self.n_raters, self.n_answers, -1)[raters] * weights
+        return np.stack([by_state[:, :, self.state_class == y].sum(axis=2) for y in range(self.n_classes)], axis=1)
 
 
 class NoiseModel(ABC):
@@ -80,9 +181,48 @@ class NoiseModel(ABC):
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
         """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
 
+    def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> Sequence[Sampler]:
+        """What draws this model's parameters together with the truth, one sampler for each chain.
+
+        Parameters
+        ----------
+        labels : Labels
+        n_raters : int
+            The labelers, then whoever else has given answers.
+        n_chains : int
+        """
+        raise InvalidParameter(
+            f"⟨noise⟩ must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "
+            "take it as known, or use Clusters, Subtypes, DawidSkene or OneCoin",
+            parameter="noise",
+        )
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Whether the model has samplers, so that its uncertainty can be drawn together with the truth."""
+        return type(self).samplers is not NoiseModel.samplers
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model's parameters were given, so that there is nothing to learn from votes."""
+        return False
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model can be asked about votes: it was fitted, or is known."""
+        return self.is_known or hasattr(self, "prior_")
+
     def parameters(self) -> dict[str, Any]:
         """The parameters the model was made with."""
         return {k: v for k, v in vars(self).items() if not k.endswith("_") and not k.startswith("_")}
+
+    def clone(self) -> Self:
+        """A model with the same parameters that is not fitted; this one stays as it is."""
+        twin = copy(self)
+        if not self.is_known:  # what is known is known before any fit
+            for name in [name for name in vars(twin) if name.endswith("_")]:
+                delattr(twin, name)
+        return twin
 
     def __repr__(self) -> str:
         # Only what differs from the defaults, as scikit-learn does.

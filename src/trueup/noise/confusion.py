@@ -65,6 +65,11 @@ class Confusion(TableModel):
         self.pooled_ = normalise(self.confusion_.mean(axis=0)) if array.ndim == 3 else self.confusion_
         self.n_iter_, self.converged_, self.loss_history_ = 0, True, []
 
+    @property
+    def is_known(self) -> bool:
+        """Always: the matrices were given."""
+        return True
+
     def fit(self, labels: Labels) -> Self:
         """Nothing to learn; checks that the matrices fit the labels."""
         self._check(labels)

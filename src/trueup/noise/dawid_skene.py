@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Literal, Self
 
 import numpy as np
 from scipy.special import gammaln, psi
 
-from trueup._base.types import Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
-from trueup.noise.base import TableModel, as_table, from_table, normalise, warn_if_unidentifiable
+from trueup.noise.base import (
+    CompiledStart,
+    Sampler,
+    TableModel,
+    as_table,
+    from_table,
+    normalise,
+    warn_if_unidentifiable,
+)
 from trueup.noise.em import fit_matrices
 
-__all__ = ["DawidSkene", "Pooling", "check_pooling", "learn_strength"]
+__all__ = ["DawidSkene", "DawidSkeneSampler", "PooledSampler", "Pooling", "check_pooling", "learn_strength"]
 
 Pooling = float | Literal["auto"]
 _STRENGTHS = (0.5, 200.0)
+_FITTED_POOLING = 2.0  # the strength of a fit where none was asked for
+_STRENGTH_PRIOR = (2.0, 0.5)  # of the Gamma law of a strength that is drawn
+_LEAST_STRENGTH = 1e-2
 
 
 class DawidSkene(TableModel):
@@ -26,14 +38,21 @@ class DawidSkene(TableModel):
     on the pooled matrix m of all labelers, θ_t[y] ~ Dir(1 + s_y m[y]), so a labeler with few votes is taken for an
     average one and a labeler with many for what the votes say. Fitted by EM.
 
+    Where the matrices are drawn together with the truth (`trueup.noise.sample`), rows have independent priors, 1 for
+    each answer and `diagonal` for the right one; or, where `pooling` was asked for, θ_t[y] ~ Dir(s_y m[y]) with m[y] of
+    that prior, drawn too.
+
     Parameters
     ----------
     max_iter : int
     tol : float
         Least change of the loss per vote to go on.
-    pooling : float or "auto"
-        The strength s of the pull towards the pooled matrix, in votes. 0 is maximum likelihood, as published; "auto"
-        learns one for each class from how much labelers differ (Minka's fixed point for the Dirichlet–multinomial).
+    pooling : float or "auto", optional
+        The strength s of the pull towards the pooled matrix, in votes: by default 2 in a fit, and none in draws. 0 is
+        none: a fit is then maximum likelihood, as published. "auto" learns one for each class from how much labelers
+        differ (a fit by Minka's fixed point for the Dirichlet–multinomial).
+    diagonal : float
+        Pseudo-count of the right answer where matrices are drawn; the other answers have 1.
 
     Attributes
     ----------
@@ -58,15 +77,18 @@ class DawidSkene(TableModel):
 
     alias = "dawid-skene"
 
-    def __init__(self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling = 2.0) -> None:
+    def __init__(
+        self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling | None = None, diagonal: float = 3.0
+    ) -> None:
         self.max_iter = max_iter
         self.tol = tol
         self.pooling = pooling
+        self.diagonal = diagonal
 
     def fit(self, labels: Labels) -> Self:
         """Learn matrices and prior by EM, from the shares of votes."""
         check_integer(self.max_iter, name="max_iter", low=1)
-        strength = np.full(labels.n_classes, check_pooling(self.pooling))
+        strength = np.full(labels.n_classes, _FITTED_POOLING if self.pooling is None else check_pooling(self.pooling))
         warn_if_unidentifiable(labels, what="DawidSkene")
         self._remember(labels)
 
@@ -93,6 +115,185 @@ class DawidSkene(TableModel):
         fit_matrices(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
         self.pooling_ = strength
         return self
+
+    def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
+        """One for each chain, all alike."""
+        size = (n_raters, labels.n_classes, labels.n_answers)
+        return [row_sampler(*size, pooling=self.pooling or 0.0, diagonal=self.diagonal) for _ in range(n_chains)]
+
+
+def row_sampler(
+    n_raters: int,
+    n_classes: int,
+    n_answers: int,
+    *,
+    state_class: Codes | None = None,
+    pooling: Pooling,
+    diagonal: float = 3.0,
+) -> Sampler:
+    """The sampler of rows that are pooled within states as strongly as `pooling` says; 0 does not pool them."""
+    check_number(diagonal, name="diagonal", low=0.0, strict=True)
+    check_pooling(pooling)
+    if not pooling:
+        return DawidSkeneSampler(n_raters, n_classes, n_answers, state_class=state_class, diagonal=diagonal)
+    strength = None if isinstance(pooling, str) else max(float(pooling), _LEAST_STRENGTH)
+    return PooledSampler(n_raters, n_classes, n_answers, state_class=state_class, diagonal=diagonal, strength=strength)
+
+
+class DawidSkeneSampler(Sampler):
+    """Rows of all matrices have independent Dirichlet priors: `diagonal` for the right answer, 1 for the others."""
+
+    def __init__(
+        self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None, diagonal: float = 3.0
+    ) -> None:
+        super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
+        self._prior = _row_prior(self.state_class, n_answers, np.full(self.n_states, diagonal))
+
+    def compiled_start(self) -> CompiledStart:
+        """Rows with fixed pseudo-counts."""
+        total = self._prior.sum(axis=1)
+        is_extra = np.zeros(self.n_states, dtype=np.bool_)
+        rows = self._prior / total[:, None]
+        return CompiledStart(self.state_class.astype(np.int64), is_extra, rows, total, np.ones(6), False)
+
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Dirichlet draws of rows and prior."""
+        gamma = rng.standard_gamma(counts.reshape(self.n_raters, self.n_answers, self.n_states) + self._prior.T)
+        self.table = (gamma / gamma.sum(axis=1, keepdims=True)).reshape(counts.shape)
+        self.weights = rng.dirichlet(1.0 + state_counts)
+
+
+class PooledSampler(Sampler):
+    """Raters are pooled within a state g: rows θ_t[g] ~ Dir(s_g m_g), m_g ~ Dir(1, with `diagonal` at g's class).
+
+    Votes do not say which of two states is of which class; only the prior of their pooled rows does. So moves exchange
+    the classes of states (exact Metropolis steps), and chains agree where fixed classes would leave each in a mode of
+    its own.
+
+    Parameters
+    ----------
+    n_raters, n_classes, n_answers, state_class
+        As of every sampler.
+    diagonal : float
+    strength : float, optional
+        s of all states; by default s_g ~ Gamma(2, 1/2) is drawn.
+    """
+
+    def __init__(
+        self,
+        n_raters: int,
+        n_classes: int,
+        n_answers: int,
+        *,
+        state_class: Codes | None = None,
+        diagonal: float = 4.0,
+        strength: float | None = None,
+    ) -> None:
+        super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
+        self.is_extra: Booleans = np.zeros(
+            self.n_states, dtype=np.bool_
+        )  # a state of a second role; see ClusterSampler
+        self._diagonals = np.array([diagonal, diagonal])  # of main and of extra states
+        self._shares = (1.0, float(n_classes))
+        self._fixed = strength is not None
+        self.strength = np.full(
+            self.n_states, _STRENGTH_PRIOR[0] / _STRENGTH_PRIOR[1] if strength is None else strength
+        )
+        self.pooled = normalise(self._pooled_prior())
+
+    def compiled_start(self) -> CompiledStart:
+        """Where the chain stands now."""
+        strength_prior = (0.0, 0.0) if self._fixed else _STRENGTH_PRIOR
+        hyper = np.array([*self._diagonals, *self._shares, *strength_prior])
+        codes = self.state_class.astype(np.int64)
+        return CompiledStart(codes, self.is_extra.copy(), self.pooled.copy(), self.strength.copy(), hyper, True)
+
+    def _pooled_prior(self) -> Floats:
+        return _row_prior(self.state_class, self.n_answers, self._diagonals[self.is_extra.astype(int)])
+
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Strengths, classes of states, pooled rows, exchanges, weights and rows, in this order."""
+        by_state = counts.reshape(self.n_raters, self.n_answers, -1).transpose(2, 0, 1)  # states, raters, answers
+        tables = self._draw_tables(by_state, rng)
+        if not self._fixed:
+            self._draw_strengths(by_state.sum(axis=2), tables.sum(axis=1), rng)
+        forbidden = np.asarray(gold.sum(axis=1, keepdims=True) > gold)  # classes that a known item of a state excludes
+        self._draw_classes(tables, forbidden, rng)
+        gamma = rng.standard_gamma(self._pooled_prior() + tables) + 1e-12
+        self.pooled = gamma / gamma.sum(axis=1, keepdims=True)
+        self._exchange_classes(state_counts, forbidden, rng)
+        self._draw_weights(state_counts, rng)
+        shape = (self.strength[:, None] * self.pooled)[:, None, :] + by_state
+        rows = np.maximum(rng.standard_gamma(shape), 1e-100)
+        rows /= rows.sum(axis=2, keepdims=True)
+        self.table = np.ascontiguousarray(rows.transpose(1, 2, 0)).reshape(counts.shape)
+
+    def _draw_tables(self, by_state: Floats, rng: np.random.Generator) -> Floats:
+        """Auxiliary table counts of the Dirichlet–multinomials, shape (states, answers).
+
+        With n votes drawn from a Dirichlet–multinomial with mass b on an answer, the number of tables is a sum of
+        Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate.
+        """
+        state, rater, answer = np.nonzero(by_state)
+        n = by_state[state, rater, answer].astype(np.int64)
+        mass = self.strength[state] * self.pooled[state, answer]
+        cell = np.repeat(np.arange(len(n)), n - 1)
+        seated = np.arange(len(cell)) - np.repeat(np.cumsum(n - 1) - (n - 1), n - 1) + 1
+        new = rng.random(len(cell)) * (mass[cell] + seated) < mass[cell]
+        opened = 1 + np.bincount(cell, new, len(n))
+        tables = np.bincount(state * self.n_answers + answer, opened, self.n_states * self.n_answers)
+        return np.asarray(tables.reshape(self.n_states, -1), dtype=float)
+
+    def _draw_strengths(self, totals: Floats, n_tables: Floats, rng: np.random.Generator) -> None:
+        """Strengths given the numbers of tables, with the auxiliary variables of Escobar and West."""
+        state, rater = np.nonzero(totals)
+        total = totals[state, rater]
+        strength = self.strength[state]
+        log_x = np.bincount(state, np.log(rng.beta(strength + 1, total)), self.n_states)
+        seats = np.bincount(state, rng.random(len(total)) * (total + strength) < total, self.n_states)
+        shape, rate = _STRENGTH_PRIOR
+        drawn = rng.standard_gamma(np.maximum(shape + n_tables - seats, 1e-3)) / (rate - log_x)
+        self.strength = np.maximum(drawn, _LEAST_STRENGTH)
+
+    def _draw_classes(self, tables: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
+        """The classes of states that are unknown; here none are."""
+
+    def _exchange_classes(self, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
+        """Propose that two states, one main at least, exchange class and role."""
+        log_pooled = np.log(self.pooled)
+        # Pairs are unordered and the conditions are the same from both sides, so each step has its own reverse.
+        for a, b in combinations(range(self.n_states), 2):
+            class_a, class_b = self.state_class[a], self.state_class[b]
+            if self.is_extra[a] == self.is_extra[b] and (self.is_extra[a] or class_a == class_b):
+                continue
+            if forbidden[a, class_b] or forbidden[b, class_a]:
+                continue
+            diagonal = self._diagonals[self.is_extra.astype(int)]
+            change = (diagonal[a] - 1) * (log_pooled[b, class_a] - log_pooled[a, class_a])
+            change += (diagonal[b] - 1) * (log_pooled[a, class_b] - log_pooled[b, class_b])
+            roles = self.is_extra.copy()
+            roles[[a, b]] = roles[[b, a]]
+            if self.is_extra[a] != self.is_extra[b]:
+                change += self._log_allocation(state_counts, roles)
+                change -= self._log_allocation(state_counts, self.is_extra)
+            if np.log(rng.random()) < change:
+                self.state_class[a], self.state_class[b] = class_b, class_a
+                self.is_extra = roles
+
+    def _log_allocation(self, state_counts: Floats, is_extra: Booleans) -> float:
+        """Log P(how many items are in each state), up to a constant, where roles tell states apart."""
+        return 0.0
+
+    def _draw_weights(self, state_counts: Floats, rng: np.random.Generator) -> None:
+        gamma = np.maximum(rng.standard_gamma(1.0 + state_counts), 1e-300)
+        self.weights = gamma / gamma.sum()
+
+
+def _row_prior(state_class: Codes, n_answers: int, diagonals: Floats) -> Floats:
+    """Pseudo-counts of the row of each state: its diagonal at the answer that is right, and 1 at the others."""
+    prior = np.ones((len(state_class), n_answers))
+    prior[np.arange(len(state_class)), state_class] = diagonals
+    return prior
 
 
 def check_pooling(pooling: Pooling) -> float:

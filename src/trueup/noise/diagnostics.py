@@ -14,7 +14,7 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise.base import NoiseModel, TableModel, as_table, class_states, normalise
 from trueup.noise.kernels import reference as _kernels
-from trueup.noise.subtypes import Subtypes
+from trueup.noise.subtypes import StateModel, Subtypes
 
 __all__ = [
     "EffectiveLabelers",
@@ -36,13 +36,13 @@ class IndependenceCheck:
         Observed joint errors over expected ones; 1 where labelers err independently given what the model knows.
     p_value : float
         The share of data sets made by the model itself with a ratio at least as large.
-    sentence : str
+    sentence : Sentence
         The finding in plain words.
     """
 
     ratio: float
     p_value: float
-    sentence: str
+    sentence: Sentence
 
     @property
     def dependent(self) -> bool:
@@ -93,7 +93,7 @@ def check_independence(
     """
     check_integer(n_replicates, name="n_replicates", low=20)
     if (labels.votes_per_item < 2).all():
-        return IndependenceCheck(1.0, 1.0, "No item has two votes, so nothing can be said about dependence.")
+        return IndependenceCheck(1.0, 1.0, Sentence("No item has two votes, so nothing can be said about dependence."))
     states = _States.of(model, labels)
     rng = as_generator(random_state)
     observed = states.ratio(labels.votes)
@@ -101,20 +101,20 @@ def check_independence(
     usual = float(replicates.mean())
     ratio = observed / usual if usual > 0 else 1.0  # a model in which nobody errs has no errors to compare
     p_value = (1 + int((replicates >= observed).sum())) / (1 + n_replicates)
-    return IndependenceCheck(ratio, p_value, _sentence(ratio, p_value, isinstance(model, Subtypes)))
+    return IndependenceCheck(ratio, p_value, _sentence(ratio, p_value, isinstance(model, StateModel)))
 
 
-def _sentence(ratio: float, p_value: float, has_subtypes: bool) -> str:
+def _sentence(ratio: float, p_value: float, has_subtypes: bool) -> Sentence:
     if p_value >= 0.01 or ratio <= 1.05:
         given = " given the subtypes" if has_subtypes else ""
-        return (
+        return Sentence(
             f"No sign that labelers err together{given}: joint errors are {ratio:.2f} times the expected "
             f"(p = {p_value:.3g})."
         )
     remedy = (
         "even the subtypes do not account for it: vet some items"
         if has_subtypes
-        else 'intervals that assume independence are too narrow: use ⟨noise="subtypes"⟩ and vet some items'
+        else 'intervals that assume independence are too narrow: use ⟨noise="clusters"⟩ and vet some items'
     )
     return Sentence(
         f"Labelers err together: two votes on an item are both wrong {ratio:.2f} times as often as independent "
@@ -136,7 +136,7 @@ def effective_labelers(
         model = Subtypes().fit(labels)
     states = _States.of(model, labels)
     variance, covariance = states.class_moments()
-    if not isinstance(model, Subtypes):
+    if not isinstance(model, StateModel):
         rng = as_generator(random_state)
         usual = float(np.mean([states.ratio(states.simulate(rng)) for _ in range(50)]))
         observed, expected, scale = states.joint_errors(labels.votes)
@@ -164,7 +164,7 @@ class _States:
 
     @classmethod
     def of(cls, model: NoiseModel, labels: Labels) -> _States:
-        if isinstance(model, Subtypes):
+        if isinstance(model, StateModel):
             model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
             of_class = model.state_class_.argmax(axis=1).astype(np.int32)
             return cls(labels, model.state_prior_, of_class, model.state_confusion_for(labels))

@@ -72,8 +72,13 @@ class Difficulty(NoiseModel):
                 self.prior_ = check_distribution(prior, name="prior", positive=True)
             self.n_iter_, self.converged_, self.loss_history_ = 0, True, []
 
+    @property
+    def is_known(self) -> bool:
+        """Whether difficulty and fallibility were given."""
+        return self.difficulty is not None
+
     def _check(self, labels: Labels) -> None:
-        if self.difficulty is not None:  # known parameters need no fit, and adopt the labels they are used with
+        if self.is_known:  # known parameters need no fit, and adopt the labels they are used with
             self._remember(labels)
             if self.prior is None:
                 self.prior_ = np.full(labels.n_classes, 1 / labels.n_classes)
@@ -85,7 +90,7 @@ class Difficulty(NoiseModel):
 
     def fit(self, labels: Labels) -> Self:
         """Learn difficulty, fallibility and prior by EM; nothing to learn where they were given."""
-        if self.difficulty is not None:
+        if self.is_known:
             self._check(labels)
             self._log_likelihood(labels)
             return self
@@ -144,7 +149,7 @@ class Difficulty(NoiseModel):
 
     def _parameters_for(self, labels: Labels) -> tuple[Floats, Floats]:
         """Difficulty and fallibility in the order of `labels`."""
-        if self.difficulty is not None:
+        if self.is_known:
             return (
                 _aligned(self._difficulty, labels.items.tolist(), "difficulty", "item"),
                 _aligned(self._fallibility, labels.labelers.tolist(), "fallibility", "labeler"),

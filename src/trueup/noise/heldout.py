@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -81,7 +80,7 @@ def heldout_scores(
     for fold in split_votes(labels, n_folds=n_folds, random_state=random_state):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrueupWarning)  # the user hears of these from the fit on all votes
-            fitted = copy(model).fit(fold.rest)
+            fitted = model.clone().fit(fold.rest)
         probability = fitted.predict_votes(fold.rest, fold.item, fold.labeler)
         scores[fold.held] = np.log(np.maximum(probability[np.arange(len(fold.held)), fold.answer], 1e-12))
     return scores

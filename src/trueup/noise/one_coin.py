@@ -9,18 +9,19 @@ import numpy as np
 from trueup._base.types import Floats
 from trueup._base.validation import check_integer, check_number
 from trueup.data.labels import Labels
-from trueup.noise.base import TableModel, as_table, normalise, warn_if_unidentifiable
+from trueup.noise.base import Sampler, TableModel, as_table, normalise, warn_if_unidentifiable
 from trueup.noise.em import fit_matrices
 
-__all__ = ["OneCoin"]
+__all__ = ["OneCoin", "OneCoinSampler"]
 
 
 class OneCoin(TableModel):
     """The one-coin model: labeler t is right with probability p_t whatever the class.
 
     Generative model: y_i ~ π; a vote of t on i equals y_i with probability p_t and is else uniform over the other
-    classes. Fitted by EM [1]_ with a Beta prior on p_t (MAP). Where abstentions count as an answer, labeler t abstains
-    with a probability of its own that says nothing about the class.
+    classes. Fitted by EM [1]_ with a Beta prior on p_t, and drawn with the same prior where the truth is drawn too.
+    Where abstentions count as an answer, labeler t abstains with a probability of its own that says nothing about the
+    class.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ class OneCoin(TableModel):
     tol : float
         Least change of the loss per vote to go on.
     right, wrong : float
-        Pseudo-counts of right and wrong votes; 0 and 0 is maximum likelihood.
+        Pseudo-counts of right and wrong votes; 0 and 0 is maximum likelihood, which cannot be drawn.
 
     Attributes
     ----------
@@ -81,6 +82,37 @@ class OneCoin(TableModel):
         self.confusion_ = _matrices(self.accuracy_, answer_rate, n_classes, n_answers)
         pooled_rate = normalise(np.append(decided.sum(), per_answer[:, n_classes:].sum(axis=0)))[None]
         self.pooled_ = _matrices(np.array([average]), pooled_rate, n_classes, n_answers)[0]
+
+    def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
+        """One for each chain, all alike."""
+        right = check_number(self.right, name="right", low=0.0, strict=True)
+        wrong = check_number(self.wrong, name="wrong", low=0.0, strict=True)
+        size = (n_raters, labels.n_classes, labels.n_answers)
+        return [OneCoinSampler(*size, right=right, wrong=wrong) for _ in range(n_chains)]
+
+
+class OneCoinSampler(Sampler):
+    """Accuracies have Beta(right, wrong) priors; abstentions are drawn with a rate that ignores the class."""
+
+    def __init__(
+        self, n_raters: int, n_classes: int, n_answers: int, *, right: float = 2.0, wrong: float = 1.0
+    ) -> None:
+        super().__init__(n_raters, n_classes, n_answers)
+        self._right, self._wrong = right, wrong
+
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Beta draws of accuracies, Dirichlet draw of the prior."""
+        by_rater = counts.reshape(self.n_raters, self.n_answers, self.n_classes)
+        decided = by_rater[:, : self.n_classes]
+        right = np.einsum("tcc->t", decided)
+        total = decided.sum(axis=(1, 2))
+        accuracy = rng.beta(right + self._right, total - right + self._wrong)
+        answer_rate = np.ones((self.n_raters, 1))
+        if self.n_answers > self.n_classes:
+            answer_rate = rng.standard_gamma(np.column_stack([total, by_rater[:, self.n_classes :].sum(axis=2)]) + 1.0)
+            answer_rate /= answer_rate.sum(axis=1, keepdims=True)
+        self.table = as_table(_matrices(accuracy, answer_rate, self.n_classes, self.n_answers))
+        self.weights = rng.dirichlet(1.0 + state_counts)
 
 
 def _matrices(accuracy: Floats, answer_rate: Floats, n_classes: int, n_answers: int) -> Floats:

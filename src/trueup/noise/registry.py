@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup._base.validation import check_choice
+from trueup._base.registry import Registry
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.noise.auto import choose
+from trueup.noise.auto import Stack
 from trueup.noise.base import NoiseModel
+from trueup.noise.clusters import Clusters
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
@@ -17,32 +18,62 @@ from trueup.noise.one_coin import OneCoin
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 
-__all__ = ["fit", "get_model", "list_models", "register_model"]
+__all__ = ["MODELS", "fit", "get_model", "list_models", "register_model", "resolve"]
 
-_MODELS: dict[str, type[NoiseModel]] = {
-    model.alias: model for model in (Majority, OneCoin, DawidSkene, GLAD, Difficulty, Subtypes, SoftTruth)
-}
+_AUTO = "auto"
 
 
-def register_model(model: type[NoiseModel]) -> type[NoiseModel]:
-    """Make a noise model known by its `alias`; usable as a class decorator."""
+def _check_model(name: str, model: Any) -> None:
     if not (
         isinstance(model, type) and issubclass(model, NoiseModel) and isinstance(getattr(model, "alias", None), str)
     ):
         raise InvalidParameter(f"a subclass of NoiseModel with an alias is needed, got {model!r}")
-    _MODELS[model.alias] = model
-    return model
+    if model.alias == _AUTO:
+        raise InvalidParameter(f"the alias of a noise model must not be {_AUTO!r}, which lets held-out votes choose")
+
+
+MODELS: Registry[type[NoiseModel]] = Registry(
+    "noise",
+    {model.alias: model for model in (Majority, OneCoin, DawidSkene, GLAD, Difficulty, Subtypes, Clusters, SoftTruth)},
+    group="trueup.noise_models",
+    check=_check_model,
+)
+
+
+def register_model(model: type[NoiseModel]) -> type[NoiseModel]:
+    """Make a noise model known by its `alias`; usable as a class decorator."""
+    return MODELS.register(str(getattr(model, "alias", "")), model)
 
 
 def list_models() -> list[str]:
     """The names `fit` and `evaluate` understand, without "auto"."""
-    return sorted(_MODELS)
+    return MODELS.names()
 
 
 def get_model(name: str, **parameters: Any) -> NoiseModel:
-    """A new model by name; underscores and hyphens are the same."""
-    alias = check_choice(str(name).lower().replace("_", "-"), list(_MODELS), name="noise")
-    return _MODELS[alias](**parameters)
+    """A new model by name; underscores and hyphens are the same. "auto" is a `Stack`."""
+    return Stack(**parameters) if str(name).lower() == _AUTO else MODELS[name](**parameters)
+
+
+def resolve(noise: str | NoiseModel, **parameters: Any) -> NoiseModel:
+    """The model that is meant by a name or by a model, not fitted here: a model is handed back as it is.
+
+    Parameters
+    ----------
+    noise : str or NoiseModel
+        A name from `list_models`, "auto", or a model.
+    **parameters
+        For the model of a name.
+    """
+    if not isinstance(noise, NoiseModel):
+        return get_model(noise, **parameters)
+    if parameters:
+        raise InvalidParameter(
+            f"a noise model has its parameters already, got {sorted(parameters)} beside {noise!r}; set them when it is "
+            "made",
+            parameter="noise",
+        )
+    return noise
 
 
 def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> NoiseModel:
@@ -52,9 +83,9 @@ def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> 
     ----------
     labels : Labels
     model : str or NoiseModel
-        A name from `list_models`, "auto" (see `choose`), or a model, which is then fitted.
+        A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
     **parameters
-        Passed to the model, or to `choose`.
+        For the model of a name.
 
     Examples
     --------
@@ -63,8 +94,4 @@ def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> 
     >>> tu.noise.fit(labels, "one-coin")
     OneCoin()
     """
-    if isinstance(model, NoiseModel):
-        return model.fit(labels)
-    if str(model).lower() == "auto":
-        return choose(labels, **parameters)
-    return get_model(model, **parameters).fit(labels)
+    return resolve(model, **parameters).clone().fit(labels)

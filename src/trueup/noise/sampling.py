@@ -18,18 +18,16 @@ import numpy.typing as npt
 from scipy import sparse
 
 from trueup._base.types import Codes, Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
-from trueup.noise.base import vote_shares
+from trueup.noise.base import CompiledStart, NoiseModel, Sampler, vote_shares
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.kernels import reference as _kernels
-from trueup.noise.samplers import ClusterSampler, DawidSkeneSampler, OneCoinSampler, Sampler
+from trueup.noise.registry import resolve
 
 __all__ = ["Chain", "PosteriorDraws", "SamplingProblem", "run_chain", "sample"]
-
-MODELS = ("one-coin", "dawid-skene", "subtypes")
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,13 @@ class PosteriorDraws:
 
 def sample(
     labels: Labels,
-    model: str = "dawid-skene",
+    model: str | NoiseModel = "dawid-skene",
     *,
     raters: npt.ArrayLike | None = None,
     item_prior: LogLinearPrior | None = None,
     n_chains: int = 4,
     n_warmup: int = 1000,
     n_draws: int = 2000,
-    n_extra: int | None = None,
-    diagonal: float = 3.0,
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
     warn: bool = True,
@@ -99,40 +95,35 @@ def sample(
     Parameters
     ----------
     labels : Labels
-    model : {"one-coin", "dawid-skene", "subtypes"}
-        See `trueup.noise.samplers`. With "subtypes" every second chain has no extra clusters, so that the draws average
-        over whether there are any.
+    model : str or NoiseModel
+        A model that can be drawn, by name ("clusters", "subtypes", "dawid-skene", "one-coin", or one that was
+        registered with samplers of its own) or as an object, whose parameters count and whose fit does not.
     raters : array of shape (n_raters, n_items) or (n_items,), optional
         Codes of the classes that extra raters gave, -1 for none.
     item_prior : LogLinearPrior, optional
         What else is known of the items; its coefficients are drawn too.
     n_chains, n_warmup, n_draws : int
         Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
-    n_extra : int, optional
-        Extra clusters of "subtypes"; by default as many as classes.
-    diagonal : float
-        Pseudo-count of the right answer in the Dirichlet priors of "dawid-skene"; the other answers have 1.
     progress : callable, optional
         Called with the share of the work done.
     """
-    check_choice(model, MODELS, name="model")
     check_integer(n_chains, name="n_chains", low=1)
     check_integer(n_warmup, name="n_warmup", low=0)
     check_integer(n_draws, name="n_draws", low=4)
     codes = _rater_codes(raters, labels)
     problem = SamplingProblem(labels, _with_raters(labels, codes), len(codes), item_prior)
+    drawn_model = resolve(model)
+    samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
     seeds = as_generator(random_state).spawn(n_chains)
     done = np.zeros(n_chains)
 
     def run(chain: int) -> Chain:
-        sampler = _make_sampler(model, problem, chain, n_chains, n_extra=n_extra, diagonal=diagonal)
-
         def report(share: float) -> None:
             done[chain] = share
             if progress is not None:
                 progress(float(done.mean()))
 
-        return run_chain(problem, sampler, chain, n_warmup, n_draws, seeds[chain], n_chains, report)
+        return run_chain(problem, samplers[chain], chain, n_warmup, n_draws, seeds[chain], n_chains, report)
 
     if n_chains == 1:
         chains = [run(0)]
@@ -142,8 +133,8 @@ def sample(
     draws = _joined(chains, problem)
     if warn and not draws.converged:
         warnings.warn(
-            f"the chains of {model!r} have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws); raise "
-            "⟨n_draws⟩, or take it that the votes admit several readings of the truth and vet some items",
+            f"the chains of {drawn_model!r} have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws); "
+            "raise ⟨n_draws⟩, or take it that the votes admit several readings of the truth and vet some items",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -172,22 +163,9 @@ def _with_raters(labels: Labels, codes: Codes) -> sparse.csr_array:
     return sparse.csr_array(sparse.hstack([labels.votes, extra], format="csr"))
 
 
-def _make_sampler(
-    model: str, problem: SamplingProblem, chain: int, n_chains: int, *, n_extra: int | None, diagonal: float
-) -> Sampler:
-    size = (problem.n_all, problem.labels.n_classes, problem.labels.n_answers)
-    if model == "one-coin":
-        return OneCoinSampler(*size)
-    if model == "dawid-skene":
-        return DawidSkeneSampler(*size, diagonal=diagonal)
-    extra = problem.labels.n_classes if n_extra is None else n_extra
-    # Every second chain is without extra clusters: the draws average over whether there are any.
-    return ClusterSampler(*size, n_extra=0 if chain % 2 else extra)
-
-
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
     drawn = np.sum([c.drawn for c in chains], axis=0)
-    # Chains with and without extra clusters are draws of two models: each kind must mix by itself.
+    # Chains with other numbers of states, as with and without extra clusters, are draws of two models: each must mix.
     kinds = [[c for c in chains if c.n_states == n] for n in sorted({c.n_states for c in chains})]
     monitored = [values for kind in kinds for values in _monitored(kind, problem)]
     n_draws = len(chains[0].prior)
@@ -240,7 +218,7 @@ class SamplingProblem:
 
 @dataclass(frozen=True)
 class Chain:
-    """What a chain leaves; see `gibbs.PosteriorDraws`."""
+    """What a chain leaves; see `PosteriorDraws`."""
 
     prior: Floats
     accuracy: Floats
@@ -282,6 +260,8 @@ def _first_states(
             moved = contested
             order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1)
             target = truth if kind == 1 else order[:, -2]
+        if n_extra >= 2 * n_classes:  # several extra ones of each class
+            target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)
         states = np.where(moved, n_classes + target % n_extra, states)
     states = np.where(known, labels.gold_codes, states)
     return np.asarray(states, dtype=np.int16)
@@ -315,8 +295,9 @@ def run_chain(
     )
     states = _first_states(problem, sampler, chain, rng)
     engine = _kernels.engine_for(problem.votes, n_warmup + n_draws)
-    if engine == "numba" and isinstance(sampler, DawidSkeneSampler | ClusterSampler):
-        _sweep_compiled(problem, sampler, states, n_warmup, rng, report, out)
+    start = sampler.compiled_start() if engine == "numba" else None
+    if start is not None:
+        _sweep_compiled(problem, start, states, n_warmup, rng, report, out)
     else:
         _sweep(problem, sampler, states, n_warmup, rng, report, out, engine)
     return out
@@ -324,7 +305,7 @@ def run_chain(
 
 def _sweep_compiled(
     problem: SamplingProblem,
-    sampler: DawidSkeneSampler | ClusterSampler,
+    parameters: CompiledStart,
     states: npt.NDArray[np.int16],
     n_warmup: int,
     rng: np.random.Generator,
@@ -336,7 +317,6 @@ def _sweep_compiled(
 
     total = n_warmup + len(out.prior)
     done = np.zeros(1)
-    parameters = sampler.as_arrays()
     finished = threading.Event()
     votes, labels = problem.votes, problem.labels
     indptr, indices = votes.indptr.astype(np.int64), votes.indices.astype(np.int64)
@@ -378,7 +358,7 @@ def _sweep_compiled(
         else:
             state = problem.item_prior.start()
             for first in range(-n_warmup, len(out.prior), _SWEEPS_A_REDRAW):
-                state = problem.item_prior.redraw(state, parameters[0][current], rng)
+                state = problem.item_prior.redraw(state, parameters.state_class[current], rng)
                 last = min(first + _SWEEPS_A_REDRAW, len(out.prior))
                 draws = slice(max(first, 0), max(last, 0))
                 kept = slice(*np.searchsorted(out.truth_draws, (draws.start, draws.stop)))
@@ -419,7 +399,7 @@ def _sweep(
     for sweep in range(total):
         sampler.draw(counts, state_counts, gold, rng)
         if problem.item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
-            coefficients = problem.item_prior.redraw(coefficients, sampler.labels[current], rng)
+            coefficients = problem.item_prior.redraw(coefficients, sampler.state_class[current], rng)
             known = problem.item_prior.probabilities(coefficients.coefficients)
         step = _kernels.gibbs_step(
             votes,
@@ -427,7 +407,7 @@ def _sweep(
             sampler.weights,
             rng.random(n_items),
             gold=labels.gold_codes,
-            state_class=sampler.labels,
+            state_class=sampler.state_class,
             engine=engine,
             item_prior=known,
         )
@@ -435,7 +415,7 @@ def _sweep(
         gold = _gold_counts(labels, step.states, sampler.n_states)
         k = sweep - n_warmup
         if k >= 0:
-            truth = sampler.labels[step.states]
+            truth = sampler.state_class[step.states]
             out.drawn[rows, truth] += 1
             out.prior[k] = sampler.class_prior()
             by_class = sampler.class_counts(counts, everyone)

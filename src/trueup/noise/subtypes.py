@@ -3,27 +3,172 @@
 from __future__ import annotations
 
 import warnings
-from typing import Literal, Self
+from abc import abstractmethod
+from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import TrueupWarning
-from trueup.noise.base import NoiseModel, as_table, from_table, normalise, rows_for, vote_shares, warn_if_unidentifiable
-from trueup.noise.dawid_skene import DawidSkene
+from trueup.noise.base import (
+    NoiseModel,
+    Sampler,
+    as_table,
+    class_states,
+    from_table,
+    normalise,
+    rows_for,
+    vote_shares,
+    warn_if_unidentifiable,
+)
+from trueup.noise.dawid_skene import DawidSkene, row_sampler
 from trueup.noise.em import EMResult, expectation_maximisation
+from trueup.noise.heldout import best_of, is_splittable
 from trueup.noise.kernels import reference as _kernels
 
-__all__ = ["Subtypes", "subtype_states"]
+__all__ = ["StateModel", "Subtypes"]
 
 _ANCHOR_WORTH = 4.0  # vetted items of a state that outweigh what Dawid–Skene says of its class
 
 
-class Subtypes(NoiseModel):
+class StateModel(NoiseModel):
+    """A model whose items are in hidden states, one or more for each class; see `Subtypes` for the attributes."""
+
+    n_extra_: int
+    state_prior_: Floats
+    state_class_: Floats
+    state_confusion_: Floats
+    pooled_: Floats
+    confusion_: Floats
+
+    def __init__(self, *, pooling: float, n_starts: int, max_iter: int, tol: float, random_state: RandomState) -> None:
+        self.pooling = pooling
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @abstractmethod
+    def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
+        """How many states beyond one for each class there may be, the fewest first."""
+
+    def fit(self, labels: Labels) -> Self:
+        """Learn matrices, weights and prior by EM."""
+        check_number(self.pooling, name="pooling", low=0.0)
+        check_integer(self.n_starts, name="n_starts", low=1)
+        check_integer(self.max_iter, name="max_iter", low=1)
+        warn_if_unidentifiable(labels, what=type(self).__name__)
+        self.n_extra_ = self._choose_extra(labels)
+        self._remember(labels)
+        rng = as_generator(self.random_state)
+        fits = [self._fit_from(labels, start, rng) for start in range(self.n_starts if self.n_extra_ else 1)]
+        best = min(fits, key=lambda fit: fit.loss_history[-1])
+        self.state_prior_ = best.weights
+        self.state_confusion_ = from_table(best.table, labels.n_answers)
+        self.pooled_ = self._pooled(from_table(best.expectation.counts, labels.n_answers), labels)
+        self.state_class_ = self._classes_of_states(labels)
+        self.prior_ = self.state_prior_ @ self.state_class_
+        self.confusion_ = np.asarray(np.einsum("ys,tsa->tya", self._state_given_class(), self.state_confusion_))
+        self.n_iter_, self.converged_, self.loss_history_ = best.n_iter, best.converged, best.loss_history
+        return self
+
+    def _choose_extra(self, labels: Labels) -> int:
+        """The number of extra states under which held-out votes are most likely."""
+        choices = self._extra_choices(labels.n_classes)
+        if len(choices) == 1 or not is_splittable(labels):
+            return choices[0]
+        settings = {k: getattr(self, k) for k in ("pooling", "n_starts", "max_iter", "tol", "random_state")}
+        models = [_FixedStates(n_extra, **settings) for n_extra in choices]
+        return best_of(models, labels, random_state=self.random_state).n_extra
+
+    def _classes_of_states(self, labels: Labels) -> Floats:
+        """P(class | state): the shares of classes that Dawid–Skene gives to its items, then what gold says of it."""
+        if self.n_extra_ == 0:
+            return np.eye(labels.n_classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrueupWarning)  # what it would say is said of this model
+            anchor = DawidSkene(pooling=self.pooling).fit(labels).posterior(labels)
+        states = self._state_posterior(labels)
+        known = np.flatnonzero(labels.gold_codes >= 0)
+        vetted = states[known].T @ np.eye(labels.n_classes)[labels.gold_codes[known]]
+        return normalise(_ANCHOR_WORTH * normalise(states.T @ anchor + 1e-9) + vetted)
+
+    def _state_given_class(self) -> Floats:
+        return normalise((self.state_prior_[:, None] * self.state_class_).T)
+
+    def _state_posterior(self, labels: Labels) -> Floats:
+        """P(state | votes) of each item, gold left out."""
+        joint = self.state_log_likelihood(labels) + np.log(self.state_prior_)
+        return np.asarray(np.exp(log_softmax(joint, axis=1)))
+
+    def _fit_from(self, labels: Labels, start: int, rng: np.random.Generator) -> EMResult:
+        def maximise(counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
+            by_labeler = from_table(counts, labels.n_answers)
+            pseudo = self.pooling * self._pooled(by_labeler, labels)
+            confusion = normalise(by_labeler + pseudo)
+            log_prior = float((pseudo * np.log(np.maximum(confusion, 1e-300))).sum())
+            return as_table(confusion), normalise(state_counts + 0.5), log_prior
+
+        return expectation_maximisation(
+            labels,
+            _first_guess(labels, kinds_of_classes(labels.n_classes, self.n_extra_), start, rng),
+            maximise,
+            state_class=self._nominal_class(labels),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            name=type(self).__name__,
+            warn=False,  # flat directions are common here and harmless: the objective decides
+        )
+
+    def _nominal_class(self, labels: Labels) -> Codes:
+        """The class whose answer a state is pulled to; the states of a class lie together."""
+        return np.repeat(class_states(labels.n_classes), kinds_of_classes(labels.n_classes, self.n_extra_))
+
+    def _pooled(self, by_labeler: Floats, labels: Labels) -> Floats:
+        """Pooled matrix of each state, (states, answers), with a weak pull towards a right answer."""
+        base = np.ones((labels.n_classes, labels.n_answers))
+        base[np.arange(labels.n_classes), np.arange(labels.n_classes)] = 3.0
+        return normalise(by_labeler.sum(axis=0) + base[self._nominal_class(labels)])
+
+    def state_log_likelihood(self, labels: Labels) -> Floats:
+        """Log p(votes of an item | state), shape (n_items, n_states)."""
+        return _kernels.log_likelihood(labels.votes, as_table(self.state_confusion_for(labels)))
+
+    def state_confusion_for(self, labels: Labels) -> Floats:
+        """P(answer | labeler, state) of the labelers of `labels`, shape (n_labelers, n_states, n_answers)."""
+        return rows_for(labels, self.labelers_, self.state_confusion_, self.pooled_)
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        votes = self.state_log_likelihood(labels)
+        with np.errstate(divide="ignore"):  # a state may not belong to a class at all
+            weights = np.log(self._state_given_class())
+        columns = [logsumexp(votes + weights[y], axis=1) for y in range(labels.n_classes)]
+        return np.column_stack(columns)
+
+    def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
+        """P(answer) of labelers to items, given the other votes on those items; shape (n, n_answers)."""
+        self._check(labels)
+        states = self._state_posterior(labels)
+        known = labels.gold_codes >= 0
+        states[known] = normalise(states[known] * self.state_class_.T[labels.gold_codes[known]])
+        return np.asarray(np.einsum("ns,nsa->na", states[item], self.state_confusion_for(labels)[labeler]))
+
+
+class _FixedStates(StateModel):
+    """So many extra states, no more and no fewer."""
+
+    def __init__(self, n_extra: int, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.n_extra = n_extra
+
+    def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
+        return (self.n_extra,)
+
+
+class Subtypes(StateModel):
     """Every class has K latent subtypes, such as easy, hard and misleading items.
 
     Generative model: item i is in state s_i ~ w, C·K states in all; it belongs to class y with probability
@@ -38,12 +183,17 @@ class Subtypes(NoiseModel):
     `DawidSkene`, where labelers who are right elsewhere count more, gives to its items; gold items of a state outweigh
     that. With one subtype the model is `DawidSkene`.
 
+    Where the model is drawn together with the truth (`trueup.noise.sample`), each state has one class, K of each, with
+    m_s ~ Dir(1, and 3 at its class), θ_t[s] ~ Dir(pooling · m_s) and w ~ Dir(1), and which states are of which class is
+    drawn too. `Clusters` has states that may be of any class.
+
     Parameters
     ----------
     n_subtypes : int or "auto"
-        K; "auto" takes the number between 1 and 3 under which held-out votes are most likely.
+        K; "auto" takes the number between 1 and 3 under which held-out votes are most likely, 1 where none can be held
+        out.
     pooling : float
-        Strength of the pull towards the state's pooled row, in votes.
+        Strength of the pull towards the state's pooled row, in votes; 0 does not pool.
     n_starts : int
     max_iter, tol
         As in the other models.
@@ -82,128 +232,45 @@ class Subtypes(NoiseModel):
         random_state: RandomState = 0,
     ) -> None:
         self.n_subtypes = n_subtypes
-        self.pooling = pooling
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+        super().__init__(pooling=pooling, n_starts=n_starts, max_iter=max_iter, tol=tol, random_state=random_state)
 
-    def fit(self, labels: Labels) -> Self:
-        """Learn matrices, weights and prior by EM."""
-        check_number(self.pooling, name="pooling", low=0.0)
-        check_integer(self.n_starts, name="n_starts", low=1)
-        check_integer(self.max_iter, name="max_iter", low=1)
-        warn_if_unidentifiable(labels, what="Subtypes")
+    @property
+    def n_subtypes_(self) -> int:
+        """K as it was fitted."""
+        return 1 + self.n_extra_ // len(self.classes_)
+
+    def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
         if self.n_subtypes == "auto":
-            from trueup.noise.heldout import best_of
+            return (0, n_classes, 2 * n_classes)
+        return ((check_integer(self.n_subtypes, name="n_subtypes", low=1) - 1) * n_classes,)
 
-            choices = [self._with_subtypes(k) for k in (1, 2, 3)]
-            self.n_subtypes_ = int(best_of(choices, labels, random_state=self.random_state).n_subtypes)
-        else:
-            self.n_subtypes_ = check_integer(self.n_subtypes, name="n_subtypes", low=1)
-        self._remember(labels)
-        rng = as_generator(self.random_state)
-        fits = [self._fit_from(labels, start, rng) for start in range(self.n_starts if self.n_subtypes_ > 1 else 1)]
-        best = min(fits, key=lambda fit: fit.loss_history[-1])
-        self.state_prior_ = best.weights
-        self.state_confusion_ = from_table(best.table, labels.n_answers)
-        self.pooled_ = self._pooled(from_table(best.expectation.counts, labels.n_answers), labels)
-        self.state_class_ = self._classes_of_states(labels)
-        self.prior_ = self.state_prior_ @ self.state_class_
-        self.confusion_ = np.asarray(np.einsum("ys,tsa->tya", self._state_given_class(), self.state_confusion_))
-        self.n_iter_, self.converged_, self.loss_history_ = best.n_iter, best.converged, best.loss_history
-        return self
-
-    def _classes_of_states(self, labels: Labels) -> Floats:
-        """P(class | state): the shares of classes that Dawid–Skene gives to its items, then what gold says of it."""
-        if self.n_subtypes_ == 1:
-            return np.eye(labels.n_classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TrueupWarning)  # what it would say is said of this model
-            anchor = DawidSkene(pooling=self.pooling).fit(labels).posterior(labels)
-        states = self._state_posterior(labels)
-        known = np.flatnonzero(labels.gold_codes >= 0)
-        vetted = states[known].T @ np.eye(labels.n_classes)[labels.gold_codes[known]]
-        return normalise(_ANCHOR_WORTH * normalise(states.T @ anchor + 1e-9) + vetted)
-
-    def _state_given_class(self) -> Floats:
-        return normalise((self.state_prior_[:, None] * self.state_class_).T)
-
-    def _state_posterior(self, labels: Labels) -> Floats:
-        """P(state | votes) of each item, gold left out."""
-        joint = self.state_log_likelihood(labels) + np.log(self.state_prior_)
-        return np.asarray(np.exp(log_softmax(joint, axis=1)))
-
-    def _with_subtypes(self, n_subtypes: int) -> Subtypes:
-        return Subtypes(**{**self.parameters(), "n_subtypes": n_subtypes})
-
-    def _fit_from(self, labels: Labels, start: int, rng: np.random.Generator) -> EMResult:
-        def maximise(counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
-            by_labeler = from_table(counts, labels.n_answers)
-            pseudo = self.pooling * self._pooled(by_labeler, labels)
-            confusion = normalise(by_labeler + pseudo)
-            log_prior = float((pseudo * np.log(np.maximum(confusion, 1e-300))).sum())
-            return as_table(confusion), normalise(state_counts + 0.5), log_prior
-
-        return expectation_maximisation(
-            labels,
-            _first_guess(labels, self.n_subtypes_, start, rng),
-            maximise,
-            state_class=subtype_states(labels.n_classes, self.n_subtypes_),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            name="Subtypes",
-            warn=False,  # flat directions are common here and harmless: the objective decides
-        )
-
-    def _pooled(self, by_labeler: Floats, labels: Labels) -> Floats:
-        """Pooled matrix of each state, (states, answers), with a weak pull towards a right answer."""
-        base = np.ones((labels.n_classes, labels.n_answers))
-        base[np.arange(labels.n_classes), np.arange(labels.n_classes)] = 3.0
-        return normalise(by_labeler.sum(axis=0) + np.repeat(base, self.n_subtypes_, axis=0))
-
-    def state_log_likelihood(self, labels: Labels) -> Floats:
-        """Log p(votes of an item | state), shape (n_items, n_states)."""
-        return _kernels.log_likelihood(labels.votes, as_table(self.state_confusion_for(labels)))
-
-    def state_confusion_for(self, labels: Labels) -> Floats:
-        """P(answer | labeler, state) of the labelers of `labels`, shape (n_labelers, n_states, n_answers)."""
-        return rows_for(labels, self.labelers_, self.state_confusion_, self.pooled_)
-
-    def _log_likelihood(self, labels: Labels) -> Floats:
-        votes = self.state_log_likelihood(labels)
-        with np.errstate(divide="ignore"):  # a state may not belong to a class at all
-            weights = np.log(self._state_given_class())
-        columns = [logsumexp(votes + weights[y], axis=1) for y in range(labels.n_classes)]
-        return np.column_stack(columns)
-
-    def predict_votes(self, labels: Labels, item: npt.NDArray[np.int64], labeler: npt.NDArray[np.int64]) -> Floats:
-        """P(answer) of labelers to items, given the other votes on those items; shape (n, n_answers)."""
-        self._check(labels)
-        states = self._state_posterior(labels)
-        known = labels.gold_codes >= 0
-        states[known] = normalise(states[known] * self.state_class_.T[labels.gold_codes[known]])
-        return np.asarray(np.einsum("ns,nsa->na", states[item], self.state_confusion_for(labels)[labeler]))
+    def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
+        """One for each chain, all with as many subtypes as a fit would have."""
+        n_states = labels.n_classes + self._choose_extra(labels)
+        codes = np.arange(n_states, dtype=np.int32) % labels.n_classes
+        size = (n_raters, labels.n_classes, labels.n_answers)
+        return [row_sampler(*size, state_class=codes, pooling=self.pooling) for _ in range(n_chains)]
 
 
-def subtype_states(n_classes: int, n_subtypes: int) -> Codes:
-    """The class of each state; the subtypes of a class lie together."""
-    return np.repeat(np.arange(n_classes, dtype=np.int32), n_subtypes)
+def kinds_of_classes(n_classes: int, n_extra: int) -> Positions:
+    """How many states each class has where extra ones are handed out class by class."""
+    return 1 + n_extra // n_classes + (np.arange(n_classes) < n_extra % n_classes)
 
 
-def _first_guess(labels: Labels, n_subtypes: int, start: int, rng: np.random.Generator) -> Floats:
-    """P(state) of each item: the share of votes decides the class, and the agreement of the votes the subtype.
+def _first_guess(labels: Labels, kinds: Positions, start: int, rng: np.random.Generator) -> Floats:
+    """P(state) of each item: the share of votes decides the class, and the agreement of the votes the kind.
 
     Later starts add more chance, and let items with divided votes lean against the majority.
     """
     shares = vote_shares(labels)
-    if n_subtypes == 1:
+    most = int(kinds.max())
+    if most == 1:
         return shares
     agreement = shares.max(axis=1)
     rank = np.argsort(np.argsort(-agreement, kind="stable")) / max(labels.n_items - 1, 1)
-    centres = np.linspace(0, 1, n_subtypes)
-    split = np.exp(-0.5 * ((rank[:, None] - centres) / (0.5 / n_subtypes)) ** 2)
-    noise = rng.dirichlet(np.ones(n_subtypes), size=(labels.n_items, labels.n_classes))
+    split = np.exp(-0.5 * ((rank[:, None] - np.linspace(0, 1, most)) / (0.5 / most)) ** 2)
+    noise = rng.dirichlet(np.ones(most), size=(labels.n_items, labels.n_classes))
     weight = 0.2 + 0.2 * start
     mixed = (1 - weight) * normalise(split)[:, None, :] + weight * noise
-    return (shares[:, :, None] * normalise(mixed)).reshape(labels.n_items, -1)
+    mixed[:, np.arange(most) >= kinds[:, None]] = 0.0
+    return (shares[:, :, None] * normalise(mixed))[:, np.arange(most) < kinds[:, None]]

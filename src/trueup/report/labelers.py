@@ -141,13 +141,13 @@ def _advice(check: IndependenceCheck | None, noise: str) -> list[str]:
     if not check.dependent:
         return ["Nothing needs to be done. The check misses weak dependence, so a few vetted items are still worth it."]
     advice = []
-    if "subtypes" in noise:
+    if any(name in noise.lower() for name in ("clusters", "subtypes")):
         advice.append(
-            "The noise model used here (subtypes) already lets labelers and classifiers err together on hard items; "
+            f"The noise model used here ({noise}) already lets labelers and classifiers err together on hard items; "
             "it removes much of the harm, not all of it."
         )
     else:
-        advice.append('Run it again with noise="subtypes", which lets labelers and classifiers err together.')
+        advice.append('Run it again with noise="clusters", which lets labelers and classifiers err together.')
     return [
         *advice,
         "Vet some items, first those listed below: an expert's answer is the only evidence that does not share the "

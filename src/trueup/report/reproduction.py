@@ -112,7 +112,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-_BY_NAME = re.compile(r"([a-z][a-z0-9-]*)( \([^()]*\))?")  # "subtypes", "auto (subtypes)", "glad (fitted)"
+_BY_NAME = re.compile(r"([a-z][a-z0-9-]*)( \([^()]*\))?")  # "clusters", "auto (clusters)", "glad (fitted)"
 
 
 def python_snippet(

@@ -1,9 +1,9 @@
 """A whole chain of the Gibbs sampler, compiled; imported only where numba is installed.
 
-One function runs all sweeps of a chain for the models whose rows are Dirichlet: `samplers.DawidSkeneSampler` (fixed
-pseudo-counts) and `samplers.ClusterSampler` (pooled rows, extra clusters). Those classes, with
-`_kernels.gibbs_step`, are the reference: the same conditional draws in the same order. On small data a sweep here
-takes some microseconds instead of a third of a millisecond.
+One function runs all sweeps of a chain for the models whose rows are Dirichlet: `DawidSkeneSampler` (fixed
+pseudo-counts), `PooledSampler` (pooled rows) and `ClusterSampler` (extra clusters). Those classes, with `gibbs_step`,
+are the reference: the same conditional draws in the same order. On small data a sweep here takes some microseconds
+instead of a third of a millisecond.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def _agrees(held, state, label):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, prior, rng):  # type: ignore[no-untyped-def]
-    """Tables, strengths, classes of extra clusters, pooled rows and roles; see `ClusterSampler.draw`."""
+    """Tables, strengths, classes of extra clusters, pooled rows and roles; see `PooledSampler.draw`."""
     n_labelers, n_answers, n_states = counts.shape
     main_diagonal, extra_diagonal, rare_a, rare_b, shape0, rate0 = prior
-    n_classes = n_states - is_extra.sum()
+    n_classes = held.shape[1]
+    learns_strength = shape0 > 0.0
     tables = np.zeros((n_states, n_answers))
     for g in range(n_states):
         s = strength[g]
@@ -71,14 +72,15 @@ def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, 
                         if rng.random() * (mass + r) < mass:
                             opened += 1
                     tables[g, a] += opened
-            if total > 0:
+            if learns_strength and total > 0:
                 x = rng.standard_gamma(s + 1.0)
                 y = rng.standard_gamma(total)
                 log_x += math.log(max(x / (x + y), 1e-300))
                 if rng.random() * (total + s) < total:
                     seats += 1.0
-        shape = max(shape0 + tables[g].sum() - seats, 1e-3)
-        strength[g] = max(rng.standard_gamma(shape) / (rate0 - log_x), 1e-2)
+        if learns_strength:
+            shape = max(shape0 + tables[g].sum() - seats, 1e-3)
+            strength[g] = max(rng.standard_gamma(shape) / (rate0 - log_x), 1e-2)
     weight = np.empty(n_classes)
     for g in range(n_states):
         if is_extra[g]:
@@ -111,7 +113,9 @@ def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, 
         for b in range(a + 1, n_states):
             la = labels[a]
             lb = labels[b]
-            if (is_extra[a] and is_extra[b]) or not (_agrees(held, a, lb) and _agrees(held, b, la)):
+            if is_extra[a] == is_extra[b] and (is_extra[a] or la == lb):
+                continue
+            if not (_agrees(held, a, lb) and _agrees(held, b, la)):
                 continue
             diagonal_a = extra_diagonal if is_extra[a] else main_diagonal
             diagonal_b = extra_diagonal if is_extra[b] else main_diagonal
@@ -187,7 +191,7 @@ def run_chain(
     out_log_likelihood: Floats,
     done: Floats,
 ) -> None:
-    """Run all sweeps of a chain and fill the outputs; arguments as in `gibbs._run_chain`.
+    """Run all sweeps of a chain and fill the outputs; `CompiledStart` says what it starts from.
 
     Without `hierarchical`, rows have the fixed pseudo-counts ``strength * pooled``. `states`, `labels`, `is_extra`,
     `pooled` and `strength` are changed in place, so that a chain can go on where it stopped. `item_prior` is P(class)
