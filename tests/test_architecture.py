@@ -52,7 +52,7 @@ ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
     "noise/kernels/compiled": {"numba", "llvmlite"},
     "metrics/compiled": {"numba", "llvmlite"},
-    "estimators/published/noise_removal.py": {"sklearn"},
+    "estimators/published/tars2018/noise_removal.py": {"sklearn"},
     "active/learned.py": {"sklearn"},
     "training/": {"sklearn"},
     "training/torch/": {"torch"},

@@ -18,7 +18,7 @@ from trueup.cleaning.session import CleaningSession
 from trueup.cleaning.stopping import BudgetCurve, CleanOrVote, budget_curve, clean_or_vote, per_cost, value_of_cleaning
 from trueup.cleaning.strategies import CleaningStrategy, ExpectedImprovement, get_cleaning_strategy
 from trueup.data.labels import Labels
-from trueup.estimators.published.consolidation import labeler_matrices
+from trueup.estimators.published.tars2018 import labeler_matrices
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel

@@ -17,7 +17,7 @@ from trueup.cleaning.fast_base import csr, is_sparse
 from trueup.cleaning.problem import CleaningState
 from trueup.cleaning.validation import UnbiasedScorer
 from trueup.data.labels import Labels
-from trueup.estimators.published.consolidation import labeler_matrices
+from trueup.estimators.published.tars2018 import labeler_matrices
 from trueup.noise import NoiseModel
 from trueup.noise.base import as_table, from_table, normalise
 

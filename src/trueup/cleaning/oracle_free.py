@@ -13,7 +13,7 @@ from trueup.cleaning.exact import fitted
 from trueup.cleaning.fast_base import csr, is_sparse
 from trueup.cleaning.flips import check_codes
 from trueup.cleaning.validation import UnbiasedScorer
-from trueup.estimators.published.noise_removal import Filter, mislabeled
+from trueup.estimators.published.tars2018 import Filter, mislabeled
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training.objectives import LogisticObjective, NoisyLikelihood, minimise, soft_logistic
 
@@ -47,7 +47,7 @@ def noise_removed(
     keep : boolean array of shape (n_items,), optional
         Items that stay in any case, because their label is known to be right.
     filter, n_folds, random_state
-        As for `trueup.estimators.published.noise_removal.mislabeled`.
+        As for `trueup.estimators.mislabeled`.
 
     Returns
     -------

@@ -18,7 +18,7 @@ from trueup.cleaning.exact import fitted
 from trueup.cleaning.flips import true_class_probabilities
 from trueup.cleaning.validation import UnbiasedScorer
 from trueup.data.labels import Labels
-from trueup.estimators.published.consolidation import consolidate, labeler_matrices
+from trueup.estimators.published.tars2018 import consolidate, labeler_matrices
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel

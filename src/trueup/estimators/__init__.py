@@ -13,22 +13,27 @@ from trueup.estimators.exact_binary import bayes, exact_counts
 from trueup.estimators.exact_multiclass import bayes_multiclass
 from trueup.estimators.normal import LatticeCounts, NormalCounts
 from trueup.estimators.problem import Problem, Solution, class_posterior
-from trueup.estimators.published.consolidated_matrix import ConsolidatedConfusion, consolidated_confusion
-from trueup.estimators.published.consolidation import Consolidation, consolidate
-from trueup.estimators.published.noise_removal import dirty, mislabeled, noise_removal
 from trueup.estimators.published.practice import (
     LabelerCounts,
     MajorityCounts,
-    ideal,
     labeler_counts,
     labeler_mean,
     labeler_median,
     majority,
-    no_predictions,
-    prior_average,
 )
-from trueup.estimators.published.su2024 import estimated_labels, mmse
-from trueup.estimators.published.tars2018 import UnbiasedCounts, inverse_weights, unbiased
+from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no_predictions, prior_average
+from trueup.estimators.published.tars2018 import (
+    ConsolidatedConfusion,
+    Consolidation,
+    UnbiasedCounts,
+    consolidate,
+    consolidated_confusion,
+    dirty,
+    inverse_weights,
+    mislabeled,
+    noise_removal,
+    unbiased,
+)
 from trueup.estimators.published.urkullu2019 import (
     VIEWS,
     ViewResult,

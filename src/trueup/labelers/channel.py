@@ -18,6 +18,7 @@ from scipy.special import entr, expit, gammaln, xlogy
 
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_distribution, check_integer, did_you_mean, preview
+from trueup.estimators.published.tars2018 import compositions
 from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.noise.base import NoiseModel, TableModel
 from trueup.noise.difficulty import Difficulty
@@ -33,7 +34,6 @@ __all__ = [
     "channel_of",
     "channel_of_levels",
     "check_prior",
-    "compositions",
     "entropy",
     "list_outcomes",
     "symmetric_matrix",
@@ -369,23 +369,6 @@ def _count_probabilities(matrix: Floats, n: int) -> Floats:
     log_ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1)
     log_each = np.stack([xlogy(counts, row).sum(axis=1) for row in matrix], axis=1)
     return np.asarray(np.exp(log_ways[:, None] + log_each))
-
-
-def compositions(n: int, parts: int) -> Floats:
-    """All ways to split n into so many counts, shape (ways, parts).
-
-    Examples
-    --------
-    >>> compositions(2, 2).tolist()
-    [[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]]
-    """
-    if parts == 1:
-        return np.array([[float(n)]])
-    if parts == 2:
-        first = np.arange(n + 1.0)
-        return np.column_stack([first, n - first])
-    rests = [compositions(n - k, parts - 1) for k in range(n + 1)]
-    return np.concatenate([np.column_stack([np.full(len(rest), float(k)), rest]) for k, rest in enumerate(rests)])
 
 
 def _weighed(table: Floats, channel: Channel, method: Method, lost: float = 0.0) -> Outcomes:

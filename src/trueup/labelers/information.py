@@ -13,6 +13,7 @@ from scipy.stats import beta, norm
 
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_integer, check_level, check_number
+from trueup.estimators.published.tars2018 import compositions
 from trueup.exceptions import InvalidParameter
 from trueup.labelers.channel import (
     MAX_OUTCOMES,
@@ -22,7 +23,6 @@ from trueup.labelers.channel import (
     Outcomes,
     channel_of,
     channel_of_levels,
-    compositions,
     entropy,
     list_outcomes,
 )

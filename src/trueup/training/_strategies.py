@@ -12,8 +12,7 @@ from scipy.special import softmax
 
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState
-from trueup.estimators.published.consolidation import consolidate
-from trueup.estimators.published.tars2018 import inverse_weights
+from trueup.estimators.published.tars2018 import consolidate, inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise.base import TableModel, from_table, normalise, with_gold
@@ -114,8 +113,7 @@ def _voting(task: Task) -> Trained:
 def _unbiased(task: Task) -> Trained:
     """Exact for logistic regression; label-dependent costs for any other estimator of two classes."""
     found = consolidate(task.votes.labels, task.noise, random_state=task.random_state)
-    usable = (found.group >= 0) & ~np.append(found.singular, True)[found.group]
-    kept = np.flatnonzero(usable[task.items])
+    kept = np.flatnonzero(found.usable[task.items])
     if not len(kept):
         raise InvalidLabels(
             "the unbiased loss needs labels that say something of the truth, got none whose confusion matrix can be "

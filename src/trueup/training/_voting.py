@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats, Positions
-from trueup.estimators.published.consolidation import labeler_matrices
+from trueup.estimators.published.tars2018 import labeler_matrices
 from trueup.exceptions import InvalidLabels
 from trueup.noise import NoiseModel
 from trueup.noise.base import normalise

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
 from trueup.data.labels import Labels
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
@@ -16,8 +16,14 @@ from trueup.estimators.counts import JOINT_DRAWS, CountsPosterior, frozen, point
 from trueup.estimators.exact_multiclass import covariance_root
 from trueup.estimators.normal import linear_ratio
 from trueup.estimators.problem import Solution
-from trueup.estimators.published.consolidated_matrix import MAX_NUMBERS, N_DRAWS
-from trueup.estimators.published.consolidation import SINGULAR, Consolidation, Rule, consolidate
+from trueup.estimators.published.tars2018.consolidation import (
+    MAX_NUMBERS,
+    N_DRAWS,
+    SINGULAR,
+    Consolidation,
+    Rule,
+    consolidate,
+)
 from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import Confusion, NoiseModel
@@ -28,8 +34,11 @@ __all__ = ["UnbiasedCounts", "inverse_weights", "unbiased"]
 Interval = Literal["delta", "bootstrap"]
 _INTERVALS: tuple[Interval, ...] = ("delta", "bootstrap")
 _MOST_RESAMPLED = 1 << 28  # cells × resamples from which resamples come from their normal limit
-_BLOCK = 1 << 22  # numbers held at once
+_HELD = 1 << 22  # numbers held at once
 _RARE = 1e-10  # the least frequency of an answer
+_STEP = 1e-6  # of the numerical derivative, in shares
+_FLAT_DRAWS = 4000
+_REMEDY = "leave such labelers out (⟨labels.without_labeler⟩), or add gold (⟨labels.with_gold⟩)"
 
 
 def unbiased(
@@ -89,8 +98,8 @@ def unbiased(
     >>> import trueup as tu
     >>> data = tu.simulate.tars(n_items=2000, noise_rates=0.2, random_state=0)
     >>> noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
-    >>> found = unbiased(data.labels, data.predictions, noise=noise)
-    >>> found.counts.counts.sum().round(6), bool(abs(found.counts.shares.trace() - data.accuracy) < 0.05)
+    >>> counts = unbiased(data.labels, data.predictions, noise=noise).counts
+    >>> counts.counts.sum().round(6), bool(abs(counts.shares.trace() - data.accuracy) < 0.05)
     (np.float64(2000.0), True)
     """
     how = check_choice(interval, _INTERVALS, name="interval")
@@ -99,12 +108,11 @@ def unbiased(
     if (codes >= 0).any():  # other items have nothing to say here
         labels, codes = labels.select(items=labels.items[codes >= 0]), codes[codes >= 0]
     rng = as_generator(random_state)
-    found = consolidate(labels, noise, rule=rule, max_numbers=max_numbers, n_draws=n_draws, random_state=rng)
-    usable = (found.group >= 0) & ~np.append(found.singular, True)[found.group]
-    used = np.flatnonzero(usable & (codes >= 0))
+    consolidated = consolidate(labels, noise, rule=rule, max_numbers=max_numbers, n_draws=n_draws, random_state=rng)
+    used = np.flatnonzero(consolidated.usable & (codes >= 0))
     if not len(used):
-        raise _nothing_usable(labels, found, codes)
-    weights, counts, cells = _cells(found, codes, used, labels.n_classes)
+        raise _nothing_usable(labels, consolidated, codes)
+    weights, counts, cells = _cells(consolidated, codes, used, labels.n_classes)
     shares, moments = _sums(weights, counts, cells, labels.n_classes)
     draws = _resample(weights, counts, cells, shares, moments, n_bootstrap, rng) if how == "bootstrap" else None
     posterior = UnbiasedCounts(shares, moments, n_items=len(used), draws=draws)
@@ -114,11 +122,11 @@ def unbiased(
         confusion=np.divide(shares, true, out=np.full_like(shares, np.nan), where=true > 0),
         diagnostics={
             "n_used": float(len(used)),
-            "n_matrices": float(len(found.matrices)),
+            "n_matrices": float(len(consolidated.matrices)),
             "largest_weight": float(np.abs(weights).max()),
-            "matrix_error": float(found.errors.max(initial=0.0)),
+            "matrix_error": float(consolidated.errors.max(initial=0.0)),
         },
-        notes=tuple(map(Sentence, _notes(labels, noise, found, codes, posterior, by_prior=rule == "map"))),
+        notes=tuple(map(Sentence, _notes(labels, noise, consolidated, codes, posterior, by_prior=rule == "map"))),
     )
 
 
@@ -160,10 +168,10 @@ def inverse_weights(matrices: npt.ArrayLike, frequencies: npt.ArrayLike | None =
     return np.where(usable, transposed @ np.linalg.inv(gram), np.nan)
 
 
-def _cells(found: Consolidation, codes: Codes, used: npt.NDArray[np.int64], c: int) -> tuple[Floats, Floats, Codes]:
+def _cells(consolidated: Consolidation, codes: Codes, used: Positions, c: int) -> tuple[Floats, Floats, Codes]:
     """Items that add the same: their weights (m, C), how many there are (m,), and their prediction (m,)."""
-    inverse = inverse_weights(found.matrices)
-    key = (found.group[used] * c + found.codes[used]) * c + codes[used]
+    inverse = inverse_weights(consolidated.matrices)
+    key = (consolidated.group[used] * c + consolidated.codes[used]) * c + codes[used]
     distinct, counts = np.unique(key, return_counts=True)
     group_label, prediction = np.divmod(distinct, c)
     return inverse.reshape(-1, c)[group_label], counts.astype(float), prediction
@@ -195,7 +203,7 @@ def _resample(
     if n * len(counts) > _MOST_RESAMPLED:
         return UnbiasedCounts(shares, moments, n_items=total).draw_counts(n, rng)
     draws = np.empty((n, c, c))
-    rows = max(_BLOCK // len(counts), 1)
+    rows = max(_HELD // len(counts), 1)
     # In the order of predictions, so that each is a block of columns.
     order = np.argsort(predictions, kind="stable")
     edges = np.searchsorted(predictions[order], np.arange(c + 1))
@@ -208,28 +216,25 @@ def _resample(
     return draws
 
 
-def _nothing_usable(labels: Labels, found: Consolidation, codes: Codes) -> InvalidLabels | InvalidParameter:
-    lost = _lost(found, codes)
+def _nothing_usable(labels: Labels, consolidated: Consolidation, codes: Codes) -> InvalidLabels | InvalidParameter:
+    lost = _lost(consolidated, codes)
     if len(lost):
-        return InvalidParameter(f"{_why_singular(labels, found, lost)}; {_REMEDY}")
+        return InvalidParameter(f"{_why_singular(labels, consolidated, lost)}; {_REMEDY}")
     return InvalidLabels("no item has both votes and a prediction, got nothing to compare; check the items' names")
 
 
-_REMEDY = "leave such labelers out (⟨labels.without_labeler⟩), or add gold (⟨labels.with_gold⟩)"
-
-
-def _lost(found: Consolidation, codes: Codes) -> npt.NDArray[np.int64]:
+def _lost(consolidated: Consolidation, codes: Codes) -> Positions:
     """Items with a prediction whose label says nothing."""
-    return np.flatnonzero((codes >= 0) & (found.group >= 0) & np.append(found.singular, False)[found.group])
+    return np.flatnonzero((codes >= 0) & consolidated.of_items(consolidated.singular))
 
 
-def _why_singular(labels: Labels, found: Consolidation, lost: npt.NDArray[np.int64]) -> str:
+def _why_singular(labels: Labels, consolidated: Consolidation, lost: Positions) -> str:
     """Which labelers, which classes and on how many items, in one clause."""
-    group = int(np.bincount(found.group[lost]).argmax())
-    matrix = found.matrices[group]
+    group = int(np.bincount(consolidated.group[lost]).argmax())
+    matrix = consolidated.matrices[group]
     apart = np.abs(matrix[:, None] - matrix[None]).sum(axis=2) + 9 * np.eye(len(matrix))
     a, b = np.unravel_index(int(apart.argmin()), apart.shape)
-    names = [repr(name) for name in labels.labelers[found.labelers[group][:3]].tolist()]
+    names = [repr(name) for name in labels.labelers[consolidated.labelers[group][:3]].tolist()]
     who = f"labeler {names[0]}" if len(names) == 1 else f"labelers {', '.join(names)}"
     alike = f"the same for classes {labels.classes[a].item()!r} and {labels.classes[b].item()!r}"
     if apart.min() > 1e-3:
@@ -242,7 +247,7 @@ def _why_singular(labels: Labels, found: Consolidation, lost: npt.NDArray[np.int
 def _notes(
     labels: Labels,
     noise: NoiseModel,
-    found: Consolidation,
+    consolidated: Consolidation,
     codes: Codes,
     counts: UnbiasedCounts,
     *,
@@ -254,20 +259,20 @@ def _notes(
             "The confusion matrices were fitted to these votes and are taken as known: their uncertainty is not in "
             'the intervals; ⟨method="bayes"⟩ has it.'
         )
-    lost = _lost(found, codes)
+    lost = _lost(consolidated, codes)
     if len(lost):
-        why = _why_singular(labels, found, lost)
+        why = _why_singular(labels, consolidated, lost)
         notes.append(f"{why[0].upper()}{why[1:]}; these items are left out.")
-    silent = int(((codes >= 0) & (found.group < 0)).sum())
+    silent = int(((codes >= 0) & (consolidated.group < 0)).sum())
     if silent:
         notes.append(f"{silent} items with a prediction have no votes and are left out.")
-    without_prior = (codes >= 0) & (found.group >= 0) & np.append(found.likeliest & ~found.singular, False)[found.group]
+    without_prior = (codes >= 0) & consolidated.of_items(consolidated.likeliest & ~consolidated.singular)
     if by_prior and without_prior.any():
         notes.append(
             f"On {int(without_prior.sum())} items the prior outweighs any votes, so the likeliest class without the "
             "prior is taken as their label."
         )
-    worst = float(found.errors.max(initial=0.0))
+    worst = float(consolidated.errors.max(initial=0.0))
     if worst > 0.01:
         notes.append(f"Confusion matrices of consolidated labels are known up to {worst:.2g} only; raise ⟨n_draws⟩.")
     return notes + _impossible(labels, counts)
@@ -289,11 +294,6 @@ def _impossible(labels: Labels, counts: UnbiasedCounts) -> list[str]:
         f"The estimated share of class {worst[1]!r} predicted as {worst[2]!r} is negative by {-worst[0]:.0f} standard "
         "errors: the labelers' rates are wrong, or their errors depend on the classifier's."
     ]
-
-
-_STEP = 1e-6  # of the numerical derivative, in shares
-_FLAT_DRAWS = 4000
-_COUNTS_BLOCK = 1 << 22  # numbers held at once
 
 
 class UnbiasedCounts(CountsPosterior):
@@ -414,7 +414,7 @@ class UnbiasedCounts(CountsPosterior):
         """The derivative of a metric by each share, numerically; shape (n_classes, n_classes)."""
         c = self.n_classes
         slope = np.empty(c * c)
-        rows = max(_COUNTS_BLOCK // (c * c), 1)
+        rows = max(_HELD // (c * c), 1)
         for start in range(0, c * c, rows):
             cells = np.arange(start, min(start + rows, c * c))
             flat = np.zeros((len(cells), c * c))

@@ -71,8 +71,8 @@ def noise_removal(
     >>> import trueup as tu
     >>> data = tu.simulate.tars(n_items=400, means=[[0, 0], [4, 0]], noise_rates=0.2, random_state=0)
     >>> noise = tu.noise.Confusion([[0.8, 0.2], [0.2, 0.8]])
-    >>> found = noise_removal(data.labels, data.predictions, noise=noise, features=data.features, random_state=0)
-    >>> kept = found.counts.mean_counts
+    >>> solution = noise_removal(data.labels, data.predictions, noise=noise, features=data.features, random_state=0)
+    >>> kept = solution.counts.mean_counts
     >>> bool(0.95 < kept.trace() / kept.sum())  # one label in five was wrong, and the true accuracy is 0.98
     True
     """
@@ -134,20 +134,20 @@ def mislabeled(
     from sklearn.model_selection import KFold, cross_val_predict
 
     how = check_choice(filter, _FILTERS, name="filter")
-    given = np.asarray(codes)
-    table = _checked(features, len(given))
+    label = np.asarray(codes)
+    table = _checked(features, len(label))
     n_folds = check_integer(n_folds, name="n_folds", low=2)
-    if n_folds > len(given):
-        raise InvalidParameter(f"n_folds must not exceed the number of items, got {n_folds} folds of {len(given)}")
+    if n_folds > len(label):
+        raise InvalidParameter(f"n_folds must not exceed the number of items, got {n_folds} folds of {len(label)}")
     rng = as_generator(random_state)
     if classifiers is not None and not len(classifiers):
         raise InvalidParameter("classifiers must name at least one scikit-learn classifier, got none")
     filters = _default_classifiers(rng) if classifiers is None else [clone(c) for c in classifiers]
-    if len(np.unique(given)) < 2:
-        return np.zeros(len(given), dtype=bool)  # a single class leaves nothing to tell apart
+    if len(np.unique(label)) < 2:
+        return np.zeros(len(label), dtype=bool)  # a single class leaves nothing to tell apart
     folds = KFold(n_folds, shuffle=True, random_state=_seed(rng))
-    _check_folds(given, folds)
-    against = sum((cross_val_predict(model, table, given, cv=folds) != given).astype(int) for model in filters)
+    _check_folds(label, folds)
+    against = sum((cross_val_predict(model, table, label, cv=folds) != label).astype(int) for model in filters)
     needed = len(filters) if how == "consensus" else len(filters) // 2 + 1
     return np.asarray(against >= needed)
 
@@ -197,7 +197,7 @@ def _checked(features: npt.ArrayLike, n_items: int) -> npt.NDArray[np.float64]:
 def dirty(
     labels: Labels, predictions: npt.ArrayLike, *, noise: NoiseModel, random_state: RandomState = None
 ) -> Solution:
-    """The most probable class of each item given its votes, taken for true ("DirtyEval" of Dolatshah et al. 2018).
+    """The most probable class of each item label its votes, taken for true ("DirtyEval" of Dolatshah et al. 2018).
 
     `majority` does the same with the class that most votes name, and knows no noise model; with one vote an item and
     an even prior the two are one. **The interval covers badly**: it has the chance of having drawn these items and
