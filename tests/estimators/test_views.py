@@ -202,7 +202,7 @@ def test_blocks_of_draws_do_not_matter_where_nothing_is_tied(monkeypatch):
     data = tu.simulate.urkullu(n_items=50, n_classifiers=2, random_state=3)
     for view in ("probabilistic", "subjectivist"):
         whole = bootstrap_view(data.labels, data.scores, view=view, n_draws=20, random_state=4)
-        monkeypatch.setattr("trueup.estimators.published.urkullu2019._BLOCK", 120)
+        monkeypatch.setattr("trueup.estimators.published.urkullu2019._WEIGHTS", 120)
         parts = bootstrap_view(data.labels, data.scores, view=view, n_draws=20, random_state=4)
         np.testing.assert_allclose(parts, whole, atol=1e-14)
 

@@ -157,30 +157,30 @@ def channel_of(
     """
     if (noise is None) == (error is None):
         got = "both" if noise is not None else "neither"
-        raise InvalidParameter(f"noise or error must be given, got {got}; pass a noise model, or e.g. error=0.1")
+        raise InvalidParameter(f"noise or error must be given, got {got}; pass a noise model, or e.g. ⟨error=0.1⟩")
     if isinstance(noise, Channel):
-        found = noise
+        channel = noise
     elif isinstance(noise, NoiseModel):
         if prior is not None:
             raise InvalidParameter(f"a noise model brings its own prior, got prior={prior!r:.40} too; leave it out")
-        found = _of_model(noise)
+        channel = _of_model(noise)
     else:
-        found = _of_matrices(_of_errors(error, prior) if noise is None else noise, prior)
+        channel = _of_matrices(_of_errors(error, prior) if noise is None else noise, prior)
     if labelers is not None and n_labelers is not None:
         raise InvalidParameter("labelers or n_labelers may be given, got both; name labelers, or ask for average ones")
     if labelers is not None:
         if not len(labelers):
             raise InvalidParameter("labelers must name at least one labeler, got none")
-        return found.named(list(labelers))
+        return channel.named(list(labelers))
     if n_labelers is None:
-        return found
+        return channel
     n = check_integer(n_labelers, name="n_labelers", low=1)
-    if isinstance(noise, NoiseModel) or found.n_labelers == 1:
-        return found.averages(n)
-    if found.n_labelers != n:
+    if isinstance(noise, NoiseModel) or channel.n_labelers == 1:
+        return channel.averages(n)
+    if channel.n_labelers != n:
         what = "errors" if noise is None else "matrices"
-        raise InvalidParameter(f"n_labelers must be {found.n_labelers}, the number of {what}, got {n}; leave it out")
-    return found
+        raise InvalidParameter(f"n_labelers must be {channel.n_labelers}, the number of {what}, got {n}; leave it out")
+    return channel
 
 
 def _of_errors(error: float | npt.ArrayLike | None, prior: npt.ArrayLike | None) -> Floats:
@@ -225,8 +225,8 @@ def _of_model(noise: NoiseModel) -> Channel:
     if isinstance(noise, TableModel):
         matrices = noise.confusion_ if noise.confusion_.ndim == 3 else noise.confusion_[None]
         if names is None or len(names) != len(matrices):  # known matrices that have seen no labels
-            given = noise.parameters().get("matrices")
-            names = tuple(given) if isinstance(given, Mapping) else tuple(range(len(matrices)))
+            matrices_of = noise.parameters().get("matrices")
+            names = tuple(matrices_of) if isinstance(matrices_of, Mapping) else tuple(range(len(matrices)))
         return _with_classes(matrices, noise.prior_, names, noise.pooled_)
     if isinstance(noise, GLAD):
         levels = _quantiles(noise.easiness_)

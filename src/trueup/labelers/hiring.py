@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import comb
-from typing import Any, Literal
+from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,29 +17,9 @@ from trueup._base.validation import RandomState, check_integer, check_number, pr
 from trueup.data.frames import make_frame
 from trueup.exceptions import InvalidParameter
 from trueup.labelers.channel import Channel, Noise, Outcomes, channel_of, list_outcomes
-from trueup.labelers.information import (
-    Information,
-    check_model_error,
-    explained_share,
-    information_of,
-    item_variance,
-    learned_variance,
-    votes_channel,
-    width_of,
-)
+from trueup.labelers.information import Information, check_model_error, information_of, item_variance, width_of
 
-__all__ = [
-    "KINDS",
-    "LEAST_VETTED",
-    "Candidate",
-    "Design",
-    "DesignKind",
-    "LabelerSet",
-    "Setting",
-    "best_of",
-    "candidates_of",
-    "cheapest_set",
-]
+__all__ = ["LabelerSet", "cheapest_set"]
 
 Counts = tuple[int, ...]  # how many of each kind are hired
 Measure = Callable[[Counts], float]
@@ -148,19 +128,19 @@ def cheapest_set(
     if not target.met(measure(kinds.available)):
         raise InvalidParameter(
             f"the target cannot be reached: all labelers together give {target.words(measure(kinds.available))}, "
-            f"asked was {target.words(target.wanted)}; ask for less, or find more labelers"
+            f"asked was {target.words(target.least)}; ask for less, or find more labelers"
         )
-    found = _improved(_greedy(kinds, measure, target.met), kinds, measure, target.met)
+    counts = _improved(_greedy(kinds, measure, target.met), kinds, measure, target.met)
     exact = kinds.n_sets <= _MOST_SETS
     if exact:
-        found = _searched(found, kinds, measure, target.met)
-    hired = channel.at(kinds.positions(found))
+        counts = _searched(counts, kinds, measure, target.met)
+    hired = channel.at(kinds.positions(counts))
     outcomes = list_outcomes(hired, random_state=random_state)
     return LabelerSet(
         hired.names,
-        tuple(float(price[k]) for k in kinds.positions(found)),
+        tuple(float(price[k]) for k in kinds.positions(counts)),
         information_of(hired, outcomes),
-        None if information is not None else _width(measure(found)),
+        None if information is not None else _width(measure(counts)),
         exact and outcomes.method != "monte-carlo",
     )
 
@@ -188,12 +168,12 @@ def _price_of_each(prices: npt.ArrayLike | Mapping[Any, float], channel: Channel
 class _Target:
     """What must be reached, as a reward that grows with every vote: bits, or 1/width²."""
 
-    wanted: float
+    least: float
     reward: Callable[[Channel, Outcomes], float]
     unit: str
 
     def met(self, reward: float) -> bool:
-        return reward >= self.wanted * (1 - _TIE)
+        return reward >= self.least * (1 - _TIE)
 
     def words(self, reward: float) -> str:
         return f"{reward:.4g} bits" if self.unit == "bits" else f"a width of {_width(reward):.4g}"
@@ -213,10 +193,10 @@ def _target(
 ) -> _Target:
     if (information is None) == (width is None):
         got = "both" if width is not None else "neither"
-        raise InvalidParameter(f"information or width must be given, got {got}; pass e.g. information=0.8")
+        raise InvalidParameter(f"information or width must be given, got {got}; pass e.g. ⟨information=0.8⟩")
     if information is not None:
-        wanted = check_number(float(information), name="information", low=0.0, strict=True)
-        return _Target(wanted, lambda panel, outcomes: information_of(panel, outcomes).bits, "bits")
+        bits = check_number(float(information), name="information", low=0.0, strict=True)
+        return _Target(bits, lambda panel, outcomes: information_of(panel, outcomes).bits, "bits")
     if n_items is None or model_error is None:
         raise InvalidParameter("a width needs n_items and model_error, got not both; pass the model's rough error")
     assert width is not None
@@ -248,10 +228,7 @@ class _Kinds:
 
     @property
     def n_sets(self) -> int:
-        total = 1
-        for n in self.available:
-            total *= n + 1
-        return total
+        return prod(n + 1 for n in self.available)
 
     def positions(self, counts: Counts) -> list[int]:
         return sorted(t for m, n in zip(self.members, counts, strict=True) for t in m[:n])
@@ -322,111 +299,3 @@ def _searched(best: Counts, kinds: _Kinds, measure: Measure, met: Callable[[floa
         elif price[k] < kinds.price(best) - _TIE or measure(counts) > measure(best):
             best = counts
     return best
-
-
-DesignKind = Literal["votes", "vetted", "both"]
-KINDS: tuple[DesignKind, ...] = ("votes", "vetted", "both")
-LEAST_VETTED = 30  # below that neither the regression on the votes nor a normal interval can be relied on
-_MOST_COUNTS = 20_000  # outcomes of the votes on an item that are worth looking through
-
-
-@dataclass(frozen=True)
-class Design:
-    """One way to spend a budget.
-
-    Attributes
-    ----------
-    kind : {"votes", "vetted", "both"}
-    n_items : int
-        Items with a prediction that are looked at, by the crowd or by the expert.
-    votes_per_item : int
-    n_vettings : int
-        Of the items, those that the expert looks at.
-    half_width : float
-        Expected half-width of the interval of the model's accuracy.
-    cost : float
-    """
-
-    kind: DesignKind
-    n_items: int
-    votes_per_item: int
-    n_vettings: int
-    half_width: float
-    cost: float
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """What was told, checked."""
-
-    vote_price: float | None
-    expert_price: float | None
-    item_price: float
-    labeler_error: float
-    error: float
-    prior: Floats
-    correlation: float
-    noise_known: bool
-    max_items: float
-    z: float
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A kind of design and a number of votes; `factor` is v_k for votes and ρ² for both; see `trueup.plan`."""
-
-    kind: DesignKind
-    n_votes: int
-    factor: float
-
-    def design(self, budget: float, s: Setting) -> Design | None:
-        """The narrowest such design that the budget pays for, or None."""
-        each = s.item_price + self.n_votes * (s.vote_price or 0.0)
-        vetting = s.expert_price or 0.0
-        spread = s.error * (1 - s.error)
-        if self.kind == "votes":
-            n = min(np.floor(budget / each + 1e-9), s.max_items)
-            return self._made(n, 0, s.z * np.sqrt(self.factor / n), n * each) if n >= LEAST_VETTED else None
-        if self.kind == "vetted":
-            m = min(np.floor(budget / (each + vetting) + 1e-9), s.max_items)
-            cost = m * (each + vetting)
-            return self._made(m, m, s.z * np.sqrt(spread / m), cost) if m >= LEAST_VETTED else None
-        most = int(min(budget / (each + vetting) + 1e-9, s.max_items))  # then all items are vetted
-        if most < LEAST_VETTED:
-            return None
-        m = np.unique(np.linspace(LEAST_VETTED, most, 4001).astype(np.int64))
-        n = np.minimum(np.floor((budget - m * vetting) / each + 1e-9), s.max_items)
-        variance = spread * ((1 - self.factor) / m + self.factor / n)
-        k = int(np.argmin(variance))
-        return self._made(n[k], m[k], s.z * np.sqrt(variance[k]), n[k] * each + m[k] * vetting)
-
-    def _made(self, n: float, m: float, half_width: float, cost: float) -> Design:
-        return Design(self.kind, int(n), self.n_votes, int(m), float(half_width), float(cost))
-
-
-def candidates_of(kinds: Sequence[DesignKind], s: Setting, max_votes: int) -> list[Candidate]:
-    """All kinds with all numbers of votes up to `max_votes`."""
-    found = [Candidate("vetted", 0, 1.0)] if "vetted" in kinds else []
-    for k in range(1, max_votes + 1) if {"votes", "both"} & set(kinds) else ():
-        if comb(k + len(s.prior) - 1, k) > _MOST_COUNTS:
-            break
-        outcomes = list_outcomes(votes_channel(k, s.labeler_error, s.prior, s.correlation))
-        if "votes" in kinds:
-            variance = item_variance(outcomes, s.error) if s.noise_known else _learned(k, s)
-            if np.isfinite(variance):
-                found.append(Candidate("votes", k, variance))
-        if "both" in kinds:
-            found.append(Candidate("both", k, explained_share(outcomes, s.error)))
-    return found
-
-
-def _learned(n_votes: int, s: Setting) -> float:
-    # A rate of 0 lies at the edge, where there is no Fisher information; a tiny one tells what is meant.
-    rate = max(s.labeler_error, 1e-6)
-    return learned_variance(n_votes=n_votes, labeler_error=rate, error=s.error, prior=s.prior)
-
-
-def best_of(candidates: list[Candidate], budget: float, s: Setting) -> Design | None:
-    """The narrowest design that the budget pays for, the cheaper one of equals."""
-    found = [d for c in candidates if (d := c.design(budget, s))]
-    return min(found, key=lambda d: (d.half_width, d.cost)) if found else None

@@ -144,8 +144,8 @@ def mutual_information(
     check_integer(max_outcomes, name="max_outcomes", low=1)
     check_integer(n_draws, name="n_draws", low=2)
     channel = channel_of(noise, labelers=labelers, error=error, n_labelers=n_labelers, prior=prior)
-    found = list_outcomes(channel, max_outcomes=max_outcomes, n_draws=n_draws, random_state=random_state)
-    return information_of(channel, found)
+    outcomes = list_outcomes(channel, max_outcomes=max_outcomes, n_draws=n_draws, random_state=random_state)
+    return information_of(channel, outcomes)
 
 
 def information_of(channel: Channel, outcomes: Outcomes) -> Information:

@@ -155,8 +155,8 @@ def equivalent_error(
 ) -> float:
     r"""The error of the single labeler who would tell as much: ε′ with I(Z; Y | ε′) = `information`.
 
-    A panel is hard to picture, one labeler of a known error is not. The information of a symmetric labeler falls as his
-    error grows from 0 to (C − 1)/C, so there is one such error.
+    A panel is hard to picture, one labeler of a known error is not. What a symmetric labeler tells falls as the error
+    grows from 0 to (C − 1)/C, so there is one such error.
 
     Parameters
     ----------
@@ -240,9 +240,9 @@ def equivalent_labelers(
         raise InvalidParameter(
             "expert_error must be above 0, got 0; no number of labelers who err equals an expert who never does"
         )
-    wanted = _bits(expert, 1, pi) * (1 - 1e-12)  # an equal labeler is worth an expert, whatever rounding says
+    enough = _bits(expert, 1, pi) * (1 - 1e-12)  # an equal labeler is worth an expert, whatever rounding says
     low, high = 0, 1
-    while _bits(labeler, high, pi) < wanted:
+    while _bits(labeler, high, pi) < enough:
         if high >= max_labelers:
             raise InvalidParameter(
                 f"more than max_labelers={max_labelers} labelers of error {labeler:g} would be needed to equal an "
@@ -251,7 +251,7 @@ def equivalent_labelers(
         low, high = high, min(2 * high, max_labelers)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _bits(labeler, middle, pi) >= wanted else (middle, high)
+        low, high = (low, middle) if _bits(labeler, middle, pi) >= enough else (middle, high)
     return high
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import comb
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +16,48 @@ from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_distribution, check_integer, check_level, check_number
 from trueup.data.frames import make_frame
 from trueup.exceptions import InvalidParameter, Sentence
-from trueup.labelers.hiring import KINDS, LEAST_VETTED, Design, DesignKind, Setting, best_of, candidates_of
-from trueup.labelers.information import check_model_error
+from trueup.labelers.channel import list_outcomes
+from trueup.labelers.information import (
+    check_model_error,
+    explained_share,
+    item_variance,
+    learned_variance,
+    votes_channel,
+)
 
 __all__ = ["Design", "DesignKind", "Frontier", "Plan", "plan"]
 
+DesignKind = Literal["votes", "vetted", "both"]
+KINDS: tuple[DesignKind, ...] = ("votes", "vetted", "both")
+_LEAST_VETTED = 30  # below that neither the regression on the votes nor a normal interval can be relied on
+_MOST_COUNTS = 20_000  # outcomes of the votes on an item that are worth looking through
 _LEAST_ERRORS = 5.0  # of the model among the vetted items, for a normal interval to be more than rough
 _COLOURS = {"votes": "tab:blue", "vetted": "tab:orange", "both": "tab:green"}
+
+
+@dataclass(frozen=True)
+class Design:
+    """One way to spend a budget.
+
+    Attributes
+    ----------
+    kind : {"votes", "vetted", "both"}
+    n_items : int
+        Items with a prediction that are looked at, by the crowd or by the expert.
+    votes_per_item : int
+    n_vettings : int
+        Of the items, those that the expert looks at.
+    half_width : float
+        Expected half-width of the interval of the model's accuracy.
+    cost : float
+    """
+
+    kind: DesignKind
+    n_items: int
+    votes_per_item: int
+    n_vettings: int
+    half_width: float
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -41,11 +77,11 @@ class Frontier:
 
     def best(self) -> tuple[Design, ...]:
         """The best design at each budget, from the least budget to the largest."""
-        found: dict[float, Design] = {}
+        narrowest: dict[float, Design] = {}
         for budget, design in zip(self.budgets, self.designs, strict=True):
-            if budget not in found or design.half_width < found[budget].half_width:
-                found[budget] = design
-        return tuple(found[budget] for budget in sorted(found))
+            if budget not in narrowest or design.half_width < narrowest[budget].half_width:
+                narrowest[budget] = design
+        return tuple(narrowest[budget] for budget in sorted(narrowest))
 
 
 @dataclass(frozen=True)
@@ -209,11 +245,11 @@ def plan(
     Examples
     --------
     >>> from trueup import plan
-    >>> found = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1, correlation=0.2)
-    >>> found.kind, found.n_items, found.votes_per_item, found.n_vettings, round(found.half_width, 4)
+    >>> bought = plan(budget=500, vote_price=0.05, expert_price=2, labeler_accuracy=0.8, error=0.1, correlation=0.2)
+    >>> bought.kind, bought.n_items, bought.votes_per_item, bought.n_vettings, round(bought.half_width, 4)
     ('both', 580, 2, 221, 0.0363)
     """
-    setting = Setting(
+    setting = _Setting(
         vote_price=_price(vote_price, "vote_price"),
         expert_price=_price(expert_price, "expert_price"),
         item_price=check_number(item_price, name="item_price", low=0.0),
@@ -227,27 +263,27 @@ def plan(
     )
     money = check_number(budget, name="budget", low=0.0, strict=True)
     kinds = _kinds(designs, setting)
-    candidates = candidates_of(kinds, setting, check_integer(max_votes, name="max_votes", low=1))
-    found = sorted((d for c in candidates if (d := c.design(money, setting))), key=lambda d: (d.half_width, d.cost))
-    if not found:
+    candidates = _candidates_of(kinds, setting, check_integer(max_votes, name="max_votes", low=1))
+    affordable = _affordable(candidates, money, setting)
+    if not affordable:
         raise InvalidParameter(
-            f"budget must pay for at least {LEAST_VETTED} items of one design, got {money:g} at these prices; "
+            f"budget must pay for at least {_LEAST_VETTED} items of one design, got {money:g} at these prices; "
             "raise it, or allow other designs"
         )
-    budgets, designs_at = [], []
+    budgets: list[float] = []
+    designs_at: list[Design] = []
     for other in money * np.geomspace(0.1, 10, 41):
         for kind in kinds:
-            best = best_of([c for c in candidates if c.kind == kind], float(other), setting)
-            if best is not None:
-                budgets.append(float(other))
-                designs_at.append(best)
+            best = _affordable([c for c in candidates if c.kind == kind], float(other), setting)[:1]
+            budgets += [float(other)] * len(best)
+            designs_at += best
     return Plan(
-        found[0],
+        affordable[0],
         money,
         level,
-        tuple(found),
+        tuple(affordable),
         Frontier(tuple(budgets), tuple(designs_at)),
-        _notes(found[0], money, setting),
+        _notes(affordable[0], money, setting),
     )
 
 
@@ -256,7 +292,7 @@ def _columns(designs: Sequence[Design]) -> dict[str, list[Any]]:
     return {name: [getattr(design, name) for design in designs] for name in names}
 
 
-def _notes(design: Design, budget: float, s: Setting) -> tuple[str, ...]:
+def _notes(design: Design, budget: float, s: _Setting) -> tuple[str, ...]:
     notes = []
     if design.kind == "votes":
         notes.append(
@@ -303,7 +339,7 @@ def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:
     return 1 - mean
 
 
-def _kinds(designs: Sequence[DesignKind] | None, s: Setting) -> tuple[DesignKind, ...]:
+def _kinds(designs: Sequence[DesignKind] | None, s: _Setting) -> tuple[DesignKind, ...]:
     """The kinds that were asked for and can be bought."""
     asked = KINDS if designs is None else tuple(check_choice(kind, KINDS, name="designs") for kind in designs)
     needs = {
@@ -320,3 +356,80 @@ def _kinds(designs: Sequence[DesignKind] | None, s: Setting) -> tuple[DesignKind
             + "; give the prices it needs"
         )
     return kinds
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What was told, checked."""
+
+    vote_price: float | None
+    expert_price: float | None
+    item_price: float
+    labeler_error: float
+    error: float
+    prior: Floats
+    correlation: float
+    noise_known: bool
+    max_items: float
+    z: float
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A kind of design and a number of votes; `factor` is v_k for votes and ρ² for both; see `trueup.plan`."""
+
+    kind: DesignKind
+    n_votes: int
+    factor: float
+
+    def design(self, budget: float, s: _Setting) -> Design | None:
+        """The narrowest such design that the budget pays for, or None."""
+        each = s.item_price + self.n_votes * (s.vote_price or 0.0)
+        vetting = s.expert_price or 0.0
+        spread = s.error * (1 - s.error)
+        if self.kind == "votes":
+            n = min(np.floor(budget / each + 1e-9), s.max_items)
+            return self._made(n, 0, s.z * np.sqrt(self.factor / n), n * each) if n >= _LEAST_VETTED else None
+        if self.kind == "vetted":
+            m = min(np.floor(budget / (each + vetting) + 1e-9), s.max_items)
+            cost = m * (each + vetting)
+            return self._made(m, m, s.z * np.sqrt(spread / m), cost) if m >= _LEAST_VETTED else None
+        most = int(min(budget / (each + vetting) + 1e-9, s.max_items))  # then all items are vetted
+        if most < _LEAST_VETTED:
+            return None
+        m = np.unique(np.linspace(_LEAST_VETTED, most, 4001).astype(np.int64))
+        n = np.minimum(np.floor((budget - m * vetting) / each + 1e-9), s.max_items)
+        variance = spread * ((1 - self.factor) / m + self.factor / n)
+        k = int(np.argmin(variance))
+        return self._made(n[k], m[k], s.z * np.sqrt(variance[k]), n[k] * each + m[k] * vetting)
+
+    def _made(self, n: float, m: float, half_width: float, cost: float) -> Design:
+        return Design(self.kind, int(n), self.n_votes, int(m), float(half_width), float(cost))
+
+
+def _candidates_of(kinds: Sequence[DesignKind], s: _Setting, max_votes: int) -> list[_Candidate]:
+    """All kinds with all numbers of votes up to `max_votes`."""
+    candidates = [_Candidate("vetted", 0, 1.0)] if "vetted" in kinds else []
+    for k in range(1, max_votes + 1) if {"votes", "both"} & set(kinds) else ():
+        if comb(k + len(s.prior) - 1, k) > _MOST_COUNTS:
+            break
+        outcomes = list_outcomes(votes_channel(k, s.labeler_error, s.prior, s.correlation))
+        if "votes" in kinds:
+            variance = item_variance(outcomes, s.error) if s.noise_known else _learned(k, s)
+            if np.isfinite(variance):
+                candidates.append(_Candidate("votes", k, variance))
+        if "both" in kinds:
+            candidates.append(_Candidate("both", k, explained_share(outcomes, s.error)))
+    return candidates
+
+
+def _learned(n_votes: int, s: _Setting) -> float:
+    # A rate of 0 lies at the edge, where there is no Fisher information; a tiny one tells what is meant.
+    rate = max(s.labeler_error, 1e-6)
+    return learned_variance(n_votes=n_votes, labeler_error=rate, error=s.error, prior=s.prior)
+
+
+def _affordable(candidates: list[_Candidate], budget: float, s: _Setting) -> list[Design]:
+    """The designs that the budget pays for, the narrowest first, the cheaper one of equals."""
+    designs = [design for candidate in candidates if (design := candidate.design(budget, s))]
+    return sorted(designs, key=lambda design: (design.half_width, design.cost))

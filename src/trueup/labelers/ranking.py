@@ -11,10 +11,11 @@ import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
 from trueup._base.optional import require
-from trueup._base.types import Floats
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
+from trueup.estimators.exact_multiclass import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import entropy
 from trueup.noise.base import NoiseModel
@@ -36,19 +37,19 @@ class RankedLabeler:
     labeler : Hashable
     votes : int
     accuracy : Estimate
-        The chance that a vote of hers that names a class is right.
+        The chance that a vote of theirs that names a class is right.
     information : Estimate
-        Bits that a vote of hers tells of the class.
+        Bits that a vote of theirs tells of the class.
     bias : Estimate
-        By how much more often she answers `bias_class` than items are of it, in [−1, 1].
+        By how much more often they answer `bias_class` than items are of it, in [−1, 1].
     bias_class : Hashable
         The second class where there are two, so that the bias has a sign; else the class most over-answered.
     spam : Estimate
-        The share of her votes that could have been given without looking at the item; 1 for a pure spammer.
+        The share of their votes that could have been given without looking at the item; 1 for a pure spammer.
     spam_probability : float
-        The probability that she is a pure spammer, whose answers do not depend on the truth at all.
+        The probability that they are a pure spammer, whose answers do not depend on the truth at all.
     rank : (int, int)
-        Between which ranks she stands, 1 being the best, at the level of the ranking.
+        Between which ranks they stand, 1 being the best, at the level of the ranking.
     """
 
     labeler: Hashable
@@ -132,9 +133,8 @@ class LabelerRanking:
         return ax
 
     def __repr__(self) -> str:
-        lines = [
-            f"LabelerRanking of {len(self)} labelers by {self.by} (noise {self.noise}, {self.level:.0%} intervals)"
-        ]
+        how = f"noise {self.noise}, target population, {self.level:.0%} intervals"
+        lines = [f"LabelerRanking of {len(self)} labelers by {self.by} ({how})"]
         for row in self.rows[:10]:
             low, high = row.accuracy.interval(self.level)
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
@@ -255,9 +255,7 @@ class LabelerDraws:
     spam_probability: Floats
 
 
-def draw_truths(
-    labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator
-) -> npt.NDArray[np.int16]:
+def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator) -> Codes:
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
     model = resolve(noise)
     if model.can_be_drawn:
@@ -267,10 +265,7 @@ def draw_truths(
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
         return drawn.truths[kept]
     fitted = model if model.is_fitted else fit(labels, model)
-    cumulative = fitted.posterior(labels)[:, :-1].cumsum(axis=1)
-    return np.stack(
-        [(cumulative < rng.random((labels.n_items, 1))).sum(axis=1).astype(np.int16) for _ in range(n_draws)]
-    )
+    return draw_categories(fitted.posterior(labels), n_draws, rng)
 
 
 def draw_labelers(
@@ -305,7 +300,7 @@ def draw_labelers(
     return LabelerDraws(accuracy, information, bias, spam, probability)
 
 
-def _confusion_counts(labels: Labels, truths: npt.NDArray[np.int16]) -> Floats:
+def _confusion_counts(labels: Labels, truths: Codes) -> Floats:
     """How often each labeler gave each answer to items of each class; (draws, labelers, classes, answers)."""
     item, labeler, answer, times = labels.vote_table()
     shape = (len(truths), labels.n_labelers, labels.n_classes, labels.n_answers)

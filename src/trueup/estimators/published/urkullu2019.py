@@ -1,7 +1,7 @@
 """The AUC from crowd votes under three views of the truth (Urkullu et al. 2019, Section 3).
 
-Deterministic: an item has one true class, and the majority tells it. Subjectivist: each labeler has a truth of his own.
-Probabilistic: an item is positive with a probability, which the share of votes estimates.
+Deterministic: an item has one true class, and the majority tells it. Subjectivist: each labeler has a truth of their
+own. Probabilistic: an item is positive with a probability, which the share of votes estimates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Floats
+from trueup._base.types import Booleans, Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
@@ -23,7 +23,7 @@ __all__ = ["VIEWS", "View", "ViewResult", "bootstrap_view", "deterministic", "pr
 
 View = Literal["deterministic", "subjectivist", "probabilistic"]
 VIEWS: tuple[View, ...] = ("deterministic", "subjectivist", "probabilistic")
-_BLOCK = 1 << 21  # cells of weights that are held at once
+_WEIGHTS = 1 << 21  # weights that are held at once
 _CELLS = 1 << 17  # AUCs of systems by labelers that are held at once; they stay within the processor's reach
 
 
@@ -87,7 +87,7 @@ def subjectivist(labels: Labels, scores: npt.ArrayLike, *, positive: int = 1) ->
 
     .. math:: \frac{\sum_j n_j \mathrm{AUC}_j}{\sum_j n_j}
 
-    over the labelers *j* who used both classes, each on the :math:`n_j` votes he gave. Vetted truths are not used:
+    over the labelers *j* who used both classes, each on the :math:`n_j` votes they gave. Vetted truths are not used:
     under this view there is no truth but the labelers'.
 
     Parameters
@@ -190,12 +190,12 @@ def bootstrap_view(
     if view == "subjectivist":
         usable = np.flatnonzero(votes.groups.pairs > 0)
         of_labelers = np.nan_to_num(votes.groups.auc(table)[:, usable])
-        for rows in _blocks(n, max(len(usable), 1), _BLOCK):
+        for rows in _blocks(n, max(len(usable), 1), _WEIGHTS):
             weight = rng.standard_exponential((rows.stop - rows.start, len(usable))) * votes.per_labeler[usable]
             total = weight.sum(axis=1)
             draws[:, rows] = np.divide(of_labelers @ weight.T, total, out=draws[:, rows] * np.nan, where=total > 0)
         return draws
-    for rows in _blocks(n, labels.n_items, _BLOCK):
+    for rows in _blocks(n, labels.n_items, _WEIGHTS):
         weight = rng.standard_exponential((rows.stop - rows.start, labels.n_items))
         truth = _majority(votes, len(weight), rng)[0] if view == "deterministic" else None
         for s, system in enumerate(table):
@@ -252,10 +252,8 @@ def _inputs(labels: Labels, scores: npt.ArrayLike, positive: int) -> tuple[Float
     return table, _Votes(labels.answer_counts[:, [1 - positive, positive]], gold, groups, per_labeler)
 
 
-def _majority(
-    votes: _Votes, n_draws: int, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Majority truths of shape (n_draws, n_items), ties solved at random, and which items are tied."""
+def _majority(votes: _Votes, n_draws: int, rng: np.random.Generator) -> tuple[Booleans, Booleans]:
+    """Majority truths of shape (n_draws, n_items), ties solved at random as in the paper, and which items are tied."""
     lead = np.where(votes.gold >= 0, 2 * votes.gold - 1, votes.counts[:, 1] - votes.counts[:, 0])
     tied = lead == 0
     truths = np.repeat((lead > 0)[None], n_draws, axis=0)
