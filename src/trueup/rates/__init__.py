@@ -9,8 +9,7 @@ After Lam and Stork (2003). Everything takes numbers or arrays, by name.
 - `noisy_labels_per_perfect`, `labeling_policy`, `policy_boundary`, `combined_mislabeling`: what a label is worth
 """
 
-from trueup.rates.errors import apparent_error, error_bounds, rule_of_thumb, true_error
-from trueup.rates.estimate import TrueError
+from trueup.rates.errors import TrueError, apparent_error, error_bounds, rule_of_thumb, true_error
 from trueup.rates.matrices import RecoveredConfusion, joint_distribution, recover_confusion
 from trueup.rates.policy import (
     LabelingPolicy,

@@ -30,6 +30,7 @@ Ends = tuple[Floats, Floats]
 _NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
 _BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
 _TINY = 1e-12
+_STEPS = 80  # bisection alone would need 40 to find a root; `crossing` needs about 10
 
 
 def raw_error(apparent: Floats, mislabeling: Floats, c: float) -> Floats:
@@ -128,8 +129,8 @@ def _likeliest_mislabeling(
         return np.asarray(cubic / total)
 
     # From just above zero, since the cubic has a root at zero when no checked label was wrong.
-    found = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / c), tolerance=1e-11)
-    return np.where(known, mislabeling, found)
+    likeliest = crossing(slope, np.full(e.shape, _TINY), np.full(e.shape, 1 / c), tolerance=1e-11)
+    return np.where(known, mislabeling, likeliest)
 
 
 def bootstrap(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Floats, c: float, level: float) -> Ends:
@@ -203,9 +204,6 @@ def _mislabeling_nodes(mislabeling: Floats, n_checked: Floats, c: float) -> tupl
 
 def _z(level: float) -> float:
     return float(stats.norm.isf((1 - level) / 2))
-
-
-_STEPS = 80  # bisection alone would need 40; the method below needs about 10
 
 
 def crossing(function: Callable[[Floats], Floats], low: Floats, high: Floats, *, tolerance: float = 1e-10) -> Floats:

@@ -22,18 +22,12 @@ from trueup._base.validation import (
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.rates.estimate import check_square, plain
+from trueup.rates.checks import check_square, plain
 
-__all__ = [
-    "RecoveredConfusion",
-    "checked_inverse",
-    "error_variance",
-    "joint_distribution",
-    "recover_confusion",
-    "transposed",
-]
+__all__ = ["RecoveredConfusion", "joint_distribution", "recover_confusion"]
 
 _ROUNDING = 1e-9
+_SINGULAR = 1e-6  # smallest singular value; an error of a cell would be blown up a million times
 _METHODS: tuple[Literal["delta", "bootstrap"], ...] = ("delta", "bootstrap")
 
 
@@ -61,7 +55,7 @@ class RecoveredConfusion:
     @property
     def raw(self) -> Floats:
         """L⁻ᵀJ, the joint distribution of truth and prediction as it comes out, shape (..., C, C); cells may be < 0."""
-        return np.asarray(transposed(np.asarray(np.linalg.inv(self.labeler))) @ self.joint)
+        return np.asarray(np.linalg.solve(_transposed(self.labeler), self.joint))
 
     @property
     def truth(self) -> Floats:
@@ -103,7 +97,7 @@ class RecoveredConfusion:
     @property
     def error_std(self) -> float | Floats:
         """The standard error of `raw_error` by the delta method, with the uncertainty of L; nan without `n`."""
-        return plain(np.sqrt(error_variance(self.joint, self.labeler, self.n, self.n_checked)))
+        return plain(np.sqrt(_error_variance(self.joint, self.labeler, self.n, self.n_checked)))
 
     def error_interval(
         self,
@@ -156,7 +150,7 @@ class RecoveredConfusion:
         rows = _gammas(rng, size, counts + 1 / c)
         rows /= rows.sum(axis=-1, keepdims=True)
         labeler = np.where(known, self.labeler, rows)
-        return np.asarray(transposed(np.linalg.inv(labeler)) @ joint)
+        return np.asarray(np.linalg.solve(_transposed(labeler), joint))
 
     def __repr__(self) -> str:
         if self.joint.ndim > 2:
@@ -194,7 +188,7 @@ def joint_distribution(*, confusion: npt.ArrayLike, labeler: npt.ArrayLike, prio
     m = check_distribution(check_square(confusion, name="confusion"), name="confusion")
     own = check_distribution(check_square(labeler, name="labeler"), name="labeler", n=m.shape[-1])
     pi = check_distribution(prior, name="prior", n=m.shape[-1])
-    return np.asarray(transposed(own) @ (pi[..., None] * m))
+    return np.asarray(_transposed(own) @ (pi[..., None] * m))
 
 
 def recover_confusion(
@@ -233,10 +227,10 @@ def recover_confusion(
 
     Examples
     --------
-    >>> found = recover_confusion(joint=[[520, 60], [80, 340]], labeler=[[0.95, 0.05], [0.1, 0.9]])
-    >>> found.confusion.round(3).tolist()
+    >>> recovered = recover_confusion(joint=[[520, 60], [80, 340]], labeler=[[0.95, 0.05], [0.1, 0.9]])
+    >>> recovered.confusion.round(3).tolist()
     [[0.958, 0.042], [0.135, 0.865]]
-    >>> round(found.metric("precision"), 3), round(found.error, 4)
+    >>> round(recovered.metric("precision"), 3), round(recovered.error, 4)
     (0.941, 0.0824)
     """
     j, own = check_square(joint, name="joint"), check_square(labeler, name="labeler")
@@ -246,7 +240,7 @@ def recover_confusion(
         )
     shares, sizes = _as_shares(j, n)
     rows, checked = _as_rows(own, n_checked)
-    checked_inverse(rows, labelers)
+    _check_invertible(rows, labelers)
     lead = np.broadcast_shapes(shares.shape[:-2], rows.shape[:-2])
     c = j.shape[-1]
     return RecoveredConfusion(
@@ -302,27 +296,23 @@ def _gammas(rng: np.random.Generator, size: int, shape: Floats) -> Floats:
     return np.asarray(rng.standard_gamma(np.broadcast_to(shape, (size, *shape.shape))))
 
 
-_SINGULAR = 1e-6  # smallest singular value; an error of a cell would be blown up a million times
-
-
-def transposed(matrices: Floats) -> Floats:
+def _transposed(matrices: Floats) -> Floats:
     """Each matrix transposed, leading axes kept."""
     return np.swapaxes(matrices, -1, -2)
 
 
-def checked_inverse(labeler: Floats, names: Sequence[Any] | None = None) -> Floats:
-    """L⁻¹, or one sentence that says whose matrix has none, and why."""
+def _check_invertible(labeler: Floats, names: Sequence[Any] | None) -> None:
+    """Every L must have an inverse; the sentence says whose has none, and why."""
     least = np.linalg.svd(labeler, compute_uv=False)[..., -1]
     if (least > _SINGULAR).all():
-        return np.asarray(np.linalg.inv(labeler))
+        return
     first = tuple(np.argwhere(np.atleast_1d(least) <= _SINGULAR)[0].tolist())
     matrix = labeler if labeler.ndim == 2 else labeler[first]
     who = "the labeler"
-    if labeler.ndim > 2:
-        known = names is not None and len(names) == labeler.shape[0]
-        who = (
-            f"labeler {names[first[0]] if known and names is not None else (first[0] if len(first) == 1 else first)!r}"
-        )
+    if names is not None and len(names) == len(labeler) and labeler.ndim > 2:
+        who = f"labeler {names[first[0]]!r}"
+    elif labeler.ndim > 2:
+        who = f"labeler {first[0] if len(first) == 1 else first!r}"
     raise InvalidParameter(
         f"labeler must have confusion matrices that can be inverted, got a singular one for {who}: {_why(matrix)}, so "
         "the classifier's rates cannot be identified; leave that labeler out or merge the classes"
@@ -339,7 +329,7 @@ def _why(matrix: Floats) -> str:
     return "its rows are linearly dependent"
 
 
-def error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats) -> Floats:
+def _error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats) -> Floats:
     """Variance of 1 − tr(L⁻ᵀJ) by the delta method, shape (...).
 
     The accuracy is Σ J[z, ŷ] (L⁻¹)[z, ŷ], linear in J. Its derivative by L is −L⁻ᵀ J L⁻ᵀ. Cells of J and
@@ -350,7 +340,7 @@ def error_variance(joint: Floats, labeler: Floats, n: Floats, n_checked: Floats)
     c = labeler.shape[-1]
     cells = (joint * n[..., None, None] + 1 / c**2) / (n[..., None, None] + 1)
     first = (cells * inverse**2).sum(axis=(-2, -1)) - (cells * inverse).sum(axis=(-2, -1)) ** 2
-    slope = transposed(inverse) @ joint @ transposed(inverse)
+    slope = _transposed(inverse) @ joint @ _transposed(inverse)
     known = np.isinf(n_checked)
     size = np.where(known, 1.0, n_checked)[..., None]
     rows = (labeler * size + 1 / c) / (size + 1)

@@ -12,7 +12,7 @@ from scipy import stats
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
-from trueup.rates.estimate import chance_factor, check_identified, check_rate, plain
+from trueup.rates.checks import chance_factor, check_identified, check_rate, plain
 
 __all__ = [
     "Combine",

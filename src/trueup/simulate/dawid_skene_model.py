@@ -13,15 +13,14 @@ from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
     Simulation,
     Values,
-    build_labels,
     check_confusion,
     check_prior,
     classifier_matrix,
     diagonal_confusion,
     draw_categories,
     draw_classes,
-    draw_pairs,
     draw_values,
+    draw_votes,
     numbers,
 )
 
@@ -114,14 +113,10 @@ def dawid_skene(
 
     truth = draw_classes(pi, n, rng)
     predictions = None if classifier is None else draw_categories(classifier, truth, rng)
-    item, labeler = draw_pairs(n, n_labelers, votes_per_item, rng)
-    vote = draw_categories(matrices.reshape(-1, n_classes), labeler * n_classes + truth[item], rng)
     return Simulation(
-        labels=build_labels(item, labeler, vote, (n, n_labelers, n_classes)),
+        labels=draw_votes(matrices, truth, votes_per_item, rng),
         truth=truth,
         predictions=predictions,
-        scores=None,
-        features=None,
         parameters={"prior": pi, "confusion": matrices, "classifier_confusion": classifier},
     )
 
@@ -130,11 +125,11 @@ def _draw_diagonal(accuracy: Values, by: str, shape: tuple[int, int], rng: np.ra
     n_labelers, n_classes = shape
     if isinstance(accuracy, tuple) and by == "class":
         return draw_values(accuracy, n_labelers * n_classes, name="accuracy", rng=rng).reshape(shape)
-    given = numbers(accuracy, name="accuracy")
-    if given.ndim == 2:
-        if given.shape != shape:
-            raise InvalidParameter(f"accuracy must have the shape {shape}, labelers × classes, got {given.shape}")
-        return draw_values(given.ravel(), given.size, name="accuracy", rng=rng).reshape(shape)
+    table = numbers(accuracy, name="accuracy")
+    if table.ndim == 2:
+        if table.shape != shape:
+            raise InvalidParameter(f"⟨accuracy⟩ must have the shape {shape}, labelers × classes, got {table.shape}")
+        return draw_values(table.ravel(), table.size, name="accuracy", rng=rng).reshape(shape)
     each = draw_values(accuracy, n_labelers, name="accuracy", rng=rng)
     return np.repeat(each[:, None], n_classes, axis=1)
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Floats
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_distribution, check_integer, check_number
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
-    Ints,
     Simulation,
     build_labels,
     check_confusion,
@@ -153,8 +152,6 @@ def dependent(
         labels=build_labels(item, labeler, vote, (n, n_labelers, n_classes)),
         truth=truth,
         predictions=predictions,
-        scores=None,
-        features=None,
         parameters={
             "prior": pi,
             "subtype": subtype,
@@ -209,7 +206,7 @@ def _around(pooled: Floats, how_many: int, strength: float, rng: np.random.Gener
     return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
 
 
-def _family_of(families: Sequence[Sequence[int]], n_labelers: int) -> Ints:
+def _family_of(families: Sequence[Sequence[int]], n_labelers: int) -> Positions:
     family = np.full(n_labelers, -1, dtype=np.int64)
     for f, members in enumerate(families):
         if isinstance(members, int | np.integer) or len(members) == 0:
@@ -232,9 +229,9 @@ def _with_difficulty(classifier: Floats, weights: Floats, pooled: Floats, share:
     room = np.where(deviation > 0, 1 - right, right)
     far = np.abs(deviation) > 1e-12
     kappa = np.where(far, room / np.where(far, np.abs(deviation), 1.0), 1.0).min(axis=1, keepdims=True)
-    wanted = np.clip(right + share * np.minimum(kappa, 1.0) * deviation, 0.0, 1.0)
+    chance = np.clip(right + share * np.minimum(kappa, 1.0) * deviation, 0.0, 1.0)
     wrong = 1 - right
-    scale = np.where(wrong > 0, (1 - wanted) / np.where(wrong > 0, wrong, 1.0), 1.0)
+    scale = np.where(wrong > 0, (1 - chance) / np.where(wrong > 0, wrong, 1.0), 1.0)
     by_subtype = classifier[:, None, :] * scale[..., None]
-    by_subtype[classes, :, classes] = wanted
+    by_subtype[classes, :, classes] = chance
     return np.asarray(by_subtype)

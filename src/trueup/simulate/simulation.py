@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.types import Floats
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_distribution, check_integer, check_number, preview
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 __all__ = [
-    "Floats",
-    "Ints",
     "Simulation",
     "Values",
     "build_labels",
@@ -29,6 +27,7 @@ __all__ = [
     "draw_classes",
     "draw_pairs",
     "draw_values",
+    "draw_votes",
     "numbers",
 ]
 
@@ -46,24 +45,24 @@ class Simulation:
         The votes.
     truth : array of int, shape (n_items,)
         The true class of each item.
+    parameters : dict
+        The true parameters. The names mean the same in every simulator: ``prior`` (n_classes,), ``confusion``
+        (n_labelers, n_classes, n_classes) for the labelers and ``classifier_confusion`` (n_classes, n_classes), with
+        the truth in the rows; each simulator documents the others.
     predictions : array of int, shape (n_items,), or None
         The class that the simulated classifier predicts.
     scores : array of float, shape (n_systems, n_items), or None
         The scores of one or many systems for class 1.
     features : array of float, shape (n_items, n_features), or None
         What a classifier could be trained on.
-    parameters : dict
-        The true parameters. The names mean the same in every simulator: ``prior`` (n_classes,), ``confusion``
-        (n_labelers, n_classes, n_classes) for the labelers and ``classifier_confusion`` (n_classes, n_classes), with
-        the truth in the rows; each simulator documents the others.
     """
 
     labels: Labels
-    truth: npt.NDArray[np.int64]
-    predictions: npt.NDArray[np.int64] | None
-    scores: npt.NDArray[np.float64] | None
-    features: npt.NDArray[np.float64] | None
+    truth: Positions
     parameters: dict[str, Any]
+    predictions: Positions | None = None
+    scores: Floats | None = None
+    features: Floats | None = None
 
     @property
     def accuracy(self) -> float:
@@ -80,7 +79,6 @@ class Simulation:
         return f"Simulation({self.labels!r}, truth{''.join(f', {name}' for name in there)})"
 
 
-Ints = npt.NDArray[np.int64]
 Values = float | tuple[float, float] | Sequence[float] | npt.NDArray[Any]
 """One value for all, a (low, high) tuple to draw uniformly from, or a list or array with one value each."""
 
@@ -149,7 +147,7 @@ def diagonal_confusion(accuracy: npt.ArrayLike, n_classes: int) -> Floats:
 # ---------------------------------------------------------------------- draws
 
 
-def draw_categories(table: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
+def draw_categories(table: Floats, rows: Positions, rng: np.random.Generator) -> Positions:
     """One category for each entry of `rows`, which says the row of the table of probabilities to draw from."""
     below = np.cumsum(table, axis=1)
     n_categories = table.shape[1]
@@ -161,14 +159,14 @@ def draw_categories(table: Floats, rows: Ints, rng: np.random.Generator) -> Ints
     return np.asarray(np.minimum(drawn, last[rows]))
 
 
-def draw_classes(prior: Floats, n: int, rng: np.random.Generator) -> Ints:
+def draw_classes(prior: Floats, n: int, rng: np.random.Generator) -> Positions:
     """`n` classes from one distribution."""
     return draw_categories(prior[None], np.zeros(n, dtype=np.int64), rng)
 
 
 def draw_pairs(
     n_items: int, n_labelers: int, votes_per_item: int | None, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
+) -> tuple[Positions, Positions]:
     """Who votes on what, in the order of items and labelers: so many distinct labelers on each item, or all.
 
     The subsets come from Floyd's algorithm, run on all items at once.
@@ -192,7 +190,15 @@ def draw_pairs(
 # ---------------------------------------------------------------------- votes
 
 
-def build_labels(item: Ints, labeler: Ints, vote: Ints, shape: tuple[int, int, int]) -> Labels:
+def draw_votes(matrices: Floats, truth: Positions, votes_per_item: int | None, rng: np.random.Generator) -> Labels:
+    """Votes of labelers with confusion matrices (n_labelers, n_classes, n_classes), independent given the truth."""
+    n_labelers, n_classes, _ = matrices.shape
+    item, labeler = draw_pairs(len(truth), n_labelers, votes_per_item, rng)
+    vote = draw_categories(matrices.reshape(-1, n_classes), labeler * n_classes + truth[item], rng)
+    return build_labels(item, labeler, vote, (len(truth), n_labelers, n_classes))
+
+
+def build_labels(item: Positions, labeler: Positions, vote: Positions, shape: tuple[int, int, int]) -> Labels:
     """Labels from votes that are sorted by item, then labeler; `shape` counts items, labelers and classes.
 
     Unlike the public constructors this keeps items and labelers without votes silently: here they are meant.
@@ -216,7 +222,7 @@ def build_labels(item: Ints, labeler: Ints, vote: Ints, shape: tuple[int, int, i
     )
 
 
-def _names(n: int) -> Ints:
+def _names(n: int) -> Positions:
     names = np.arange(n, dtype=np.int64)
     names.flags.writeable = False
     return names

@@ -115,8 +115,6 @@ def su(
         labels=build_labels(item, labeler, vote, (n, n_labelers, n_classes)),
         truth=truth,
         predictions=predictions,
-        scores=None,
-        features=None,
         parameters={
             "prior": pi,
             "classifier_confusion": matrix,

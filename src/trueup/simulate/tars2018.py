@@ -11,13 +11,11 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
     Simulation,
-    build_labels,
     check_confusion,
     check_prior,
     diagonal_confusion,
-    draw_categories,
     draw_classes,
-    draw_pairs,
+    draw_votes,
     numbers,
 )
 
@@ -96,11 +94,10 @@ def tars(
 
     truth = draw_classes(pi, n, rng)
     features = mu[truth] + sigma[truth] * rng.standard_normal((n, mu.shape[1]))
-    item, labeler = draw_pairs(n, n_labelers, votes_per_item, rng)
-    vote = draw_categories(matrices.reshape(-1, n_classes), labeler * n_classes + truth[item], rng)
+    labels = draw_votes(matrices, truth, votes_per_item, rng)
     posterior = _posterior(features, pi, mu, sigma)
     return Simulation(
-        labels=build_labels(item, labeler, vote, (n, n_labelers, n_classes)),
+        labels=labels,
         truth=truth,
         predictions=posterior.argmax(axis=1),
         scores=posterior[:, 1][None] if n_classes == 2 else None,

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Floats
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_number
 from trueup.exceptions import InvalidParameter
-from trueup.simulate.simulation import Ints, Simulation, build_labels, numbers
+from trueup.simulate.simulation import Simulation, build_labels, numbers
 
 __all__ = ["URKULLU_CASES", "urkullu", "urkullu_scores"]
 
@@ -106,9 +106,7 @@ def urkullu(
     return Simulation(
         labels=build_labels(item, labeler, vote, (n, n_labelers, 2)),
         truth=truth,
-        predictions=None,
         scores=scores,
-        features=None,
         parameters={
             "probability": probability,
             "prior": np.array([0.5, 0.5]),
@@ -175,13 +173,13 @@ def _rates(case: str | tuple[float, float]) -> tuple[float, float]:
     )
 
 
-def _bernoulli_positions(n: int, chance: float, rng: np.random.Generator) -> Ints:
+def _bernoulli_positions(n: int, chance: float, rng: np.random.Generator) -> Positions:
     """Where `n` independent Bernoulli trials succeed, in order, without drawing the failures."""
-    found = [np.empty(0, dtype=np.int64)]
+    blocks = [np.empty(0, dtype=np.int64)]
     last = -1
     while last < n - 1:
         expected = (n - 1 - last) * chance
         positions = last + np.cumsum(rng.geometric(chance, int(expected + 6 * np.sqrt(expected)) + 16))
-        found.append(positions[positions < n])
+        blocks.append(positions[positions < n])
         last = int(positions[-1])
-    return np.concatenate(found)
+    return np.concatenate(blocks)
