@@ -294,7 +294,7 @@ class TestFrame:
             ({"item": ["a", "b"], "prediction": ["x", 1]}, {}, "mixes types"),
             ({"item": ["a", "b"], "prediction": ["x"]}, {}, "one length"),
             ({"item": [], "prediction": []}, {}, "0 rows"),
-            ({"item": ["a", "b"], "score": ["x", "y"]}, {}, "score must be numbers"),
+            ({"item": ["a", "b"], "score": ["x", "y"]}, {}, "score must be a number, got 'x' in row 0"),
         ],
     )
     def test_bad_frames(self, frame, options, what):

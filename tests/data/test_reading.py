@@ -360,7 +360,7 @@ class TestGold:
         ("text", "what"),
         [
             ("item,label\n1,cat\n1,dog\n", "one truth"),
-            ("item,label\n,cat\n", "item must not be empty"),
+            ("item,label\n,cat\n", "item must be named in every row"),
             ("item,truth\n1,cat\n", "no column 'label'"),
         ],
     )

@@ -256,7 +256,7 @@ def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tup
     if aligned.unknown_classes.any():
         found.append(f"{aligned.unknown_classes.sum():,} predictions of classes the labels do not have were left out.")
     there = given(aligned, used)
-    shared = there.all(axis=0)
+    shared = np.asarray(there.all(axis=0))
     if shared.all():
         return aligned, found
     if not common:

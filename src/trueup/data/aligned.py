@@ -6,7 +6,7 @@ All names of a system are looked up, and refused, before any array is made; what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -89,21 +89,9 @@ class AlignedPredictions:
 
     def of_systems(self, chosen: Booleans | Positions | slice) -> AlignedPredictions:
         """Some of the systems."""
-        return replace(
-            self,
-            **{
-                name: None if (table := getattr(self, name)) is None else table[chosen]
-                for name in (
-                    "systems",
-                    "codes",
-                    "scores",
-                    "probabilities",
-                    "missing",
-                    "unknown_items",
-                    "unknown_classes",
-                )
-            },
-        )
+        whole = ("positive", "n_classes")
+        tables = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
+        return replace(self, **{name: None if table is None else table[chosen] for name, table in tables.items()})
 
     def on_items(self, kept: Booleans) -> AlignedPredictions:
         """No prediction but on some of the items; those left out stay in their places, as items without one."""

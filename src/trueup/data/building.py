@@ -12,8 +12,8 @@ from scipy import sparse
 
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, kind_hint, preview
-from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, is_null, numbers_from_text, vocabulary_from
-from trueup.data.frames import matrix_parts
+from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, check_named, is_null, vocabulary_from
+from trueup.data.frames import Table, matrix_parts, read_names
 from trueup.data.votes import AbstainPolicy, Duplicates, vote_matrix
 from trueup.exceptions import InvalidLabels
 
@@ -21,9 +21,10 @@ __all__ = [
     "Columns",
     "assemble",
     "check_names",
-    "encode_columns",
+    "declared",
     "from_counts",
     "melt_matrix",
+    "read_votes",
     "scale_of",
 ]
 
@@ -44,7 +45,7 @@ class Columns:
     abstain: tuple[Any, ...]
 
 
-def _declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """What a user declared with ``missing=`` and ``abstain=``, each one value or a list, tuple, set or array of them.
 
     Every null is None here. In a text file a number is declared by how it is written, and blank is null.
@@ -65,42 +66,37 @@ def _declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[t
     return both[0], both[1]
 
 
-def encode_columns(
+def read_votes(
+    table: Table,
     *,
-    item: Encoder,
-    labeler: Encoder,
-    label: Encoder,
+    item: str,
+    labeler: str,
+    label: str,
     missing: Any,
     abstain: Any,
-    classes: Sequence[Hashable] | None = None,
-    from_text: bool = False,
+    classes: Sequence[Hashable] | None,
 ) -> Columns:
-    """Encode the columns; text from a file becomes integers where every name of the column is one.
-
-    Labels stay text where `classes` names them as text.
-    """
-    missing, abstain = _declared(missing, abstain, from_text=from_text)
-    i, items = item.finish()
-    t, labelers = labeler.finish()
-    z, names = label.finish(special=missing + abstain)
-    if from_text:
-        i, items = numbers_from_text(i, items)
-        t, labelers = numbers_from_text(t, labelers)
-        if classes is None or not any(isinstance(c, str) for c in classes):
-            z, names = numbers_from_text(z, names)
-    if not len(i) == len(t) == len(z):
+    """The columns of votes of a table; text from a file is read as the `classes`, or as numbers if all of it is."""
+    missing, abstain = declared(missing, abstain, from_text=table.from_text)
+    names = read_names(
+        table,
+        {"item": item, "labeler": labeler, "label": label},
+        special=missing + abstain,
+        known={} if classes is None else {"label": check_names("classes", classes)},
+    )
+    i, t, z = (len(names[role][0]) for role in ("item", "labeler", "label"))
+    if not i == t == z:
         raise InvalidLabels(
-            f"the columns must have one length, got {len(i)} items, {len(t)} labelers and {len(z)} labels; "
-            "pass one row for each vote"
+            f"the columns must have one length, got {i} items, {t} labelers and {z} labels; pass one row for each vote"
         )
-    return Columns(i, items, t, labelers, z, names, missing, abstain)
+    return Columns(*names["item"], *names["labeler"], *names["label"], missing, abstain)
 
 
 def scale_of(order: Sequence[Any] | None, missing: Any, abstain: Any) -> list[Any] | None:
     """The classes in the order of an ordered categorical: its categories but those that declare no vote."""
     if order is None:
         return None
-    special = set().union(*_declared(missing, abstain))
+    special = set().union(*declared(missing, abstain))
     return [name for name in order if name not in special]
 
 
@@ -113,7 +109,7 @@ def melt_matrix(
     labelers: Sequence[Hashable] | None,
 ) -> Columns:
     """An items × labelers array or wide frame as columns; a frame names its items and labelers itself."""
-    missing, abstain = _declared(missing, abstain)
+    missing, abstain = declared(missing, abstain)
     matrix, row_names, column_names = matrix_parts(matrix)
     items, labelers = row_names if items is None else items, column_names if labelers is None else labelers
     if isinstance(matrix, np.ma.MaskedArray):  # asarray would drop the mask and turn what it hides into votes
@@ -189,8 +185,8 @@ def assemble(
     check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")
     if not len(columns.label):
         raise InvalidLabels("there are no votes, got 0 rows; pass a table with one row for each vote")
-    _check_ids(columns.item, "item")
-    _check_ids(columns.labeler, "labeler")
+    check_named(columns.item, "item")
+    check_named(columns.labeler, "labeler")
     is_missing, is_abstention = _special_rows(columns)
     classes_out, answer = _answers(columns, classes, is_missing | is_abstention)
     answers = classes_out
@@ -246,15 +242,6 @@ def _which_abstention(columns: Columns, codes: Codes) -> npt.NDArray[np.int64]:
     """The number of each declared abstention, from the codes of the rows."""
     null = columns.abstain.index(None) if None in columns.abstain else 0
     return np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
-
-
-def _check_ids(codes: Codes, column: str) -> None:
-    empty = np.flatnonzero(codes == NULL_CODE)
-    if len(empty):
-        raise InvalidLabels(
-            f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
-            f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
-        )
 
 
 def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

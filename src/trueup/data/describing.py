@@ -77,7 +77,7 @@ def _unvoted(labels: Votes) -> Booleans:
     return np.asarray(labels.votes_per_answer[: labels.n_classes] == 0)
 
 
-def notes(labels: Votes) -> list[str]:
+def notes(labels: Votes) -> list[Sentence]:
     """One sentence for each thing in the votes that a reader of results should know."""
     counts, sentences = summary(labels), []
     if counts["items_without_votes"]:

@@ -16,14 +16,15 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes
 from trueup._base.validation import did_you_mean, kind_hint, kind_of, preview
-from trueup.exceptions import InvalidLabels
+from trueup.exceptions import InvalidLabels, TrueupError
 
 __all__ = [
     "NULL_CODE",
     "Block",
-    "Codes",
+    "Encoded",
     "Encoder",
     "Vocabulary",
+    "check_named",
     "encode",
     "is_null",
     "is_plain_integer",
@@ -34,6 +35,7 @@ __all__ = [
 
 Vocabulary = npt.NDArray[Any]
 Block = npt.NDArray[Any] | Sequence[Any]
+Encoded = tuple[Codes, Vocabulary]
 
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})(\.0+)?", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
@@ -114,7 +116,7 @@ class Encoder:
                 f"{type(bad).__name__} {bad!r:.40}; convert the column to text or numbers"
             ) from error
 
-    def finish(self, *, special: Sequence[Any] = ()) -> tuple[Codes, Vocabulary]:
+    def finish(self, *, special: Sequence[Any] = ()) -> Encoded:
         """The codes and the vocabulary; see `encode`. The encoder is empty afterwards."""
         if self._integers:
             values = np.concatenate(self._integers) if len(self._integers) > 1 else self._integers[0]
@@ -131,7 +133,7 @@ class Encoder:
         return rank[codes], vocabulary
 
 
-def encode(blocks: Iterable[Block], *, column: str, special: Sequence[Any] = ()) -> tuple[Codes, Vocabulary]:
+def encode(blocks: Iterable[Block], *, column: str, special: Sequence[Any] = ()) -> Encoded:
     """Codes of a column that arrives in blocks.
 
     The vocabulary is sorted, by value or, where values cannot be compared, by how they are written, so the order of
@@ -139,6 +141,16 @@ def encode(blocks: Iterable[Block], *, column: str, special: Sequence[Any] = ())
     has code ``-2 - k``.
     """
     return Encoder.of(blocks, column).finish(special=special)
+
+
+def check_named(codes: Codes, column: str, *, error: type[TrueupError] = InvalidLabels) -> None:
+    """Raise where rows of a column lack a name."""
+    empty = np.flatnonzero(codes == NULL_CODE)
+    if len(empty):
+        raise error(
+            f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
+            f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
+        )
 
 
 def _hashable(value: object) -> bool:

@@ -13,16 +13,15 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Literal
 
 from trueup._base.optional import is_installed, require
 from trueup._base.validation import check_choice
 from trueup._base.writing import replace_file
-from trueup.data.encoding import Block
-from trueup.data.frames import column_blocks
+from trueup.data.frames import FrameTable, Sink, Table
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, MissingFile, TrueupError
 
-__all__ = ["Format", "Sink", "Source", "Table", "format_of", "named", "open_table", "write_frame", "write_rows"]
+__all__ = ["Format", "Source", "format_of", "named", "open_table", "write_frame", "write_rows"]
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 Source = str | PathLike[str] | IO[str] | IO[bytes]
@@ -39,23 +38,6 @@ _SUFFIXES: dict[str, Format] = {
 _FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
 _ROWS = 5_000
 _FIELD_LIMIT = 2**24
-
-
-class Sink(Protocol):
-    """What takes a column, block by block."""
-
-    def add(self, block: Block) -> None:
-        """Take the next block."""
-
-
-class Table(Protocol):
-    """An open file with named columns."""
-
-    columns: list[str]
-    from_text: bool
-
-    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
-        """Send each named column to its sink."""
 
 
 def named(source: Source) -> str:
@@ -282,8 +264,7 @@ class _ParquetTable:
                     if self._polars
                     else self._backend.read_table(self._path, columns=[name])
                 )
-            for block in column_blocks(frame, name, role=name):
-                sink.add(block)
+            FrameTable(frame).read([(name, sink)])
             del frame
 
 

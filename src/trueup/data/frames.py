@@ -1,19 +1,31 @@
-"""The only module that knows data frames: columns in (through narwhals), columns out."""
+"""Tables with named columns: how they are read, and data frames (through narwhals), which only this module knows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
 from trueup._base.optional import is_installed
 from trueup._base.validation import check_choice, did_you_mean
-from trueup.data.encoding import Block
+from trueup.data.encoding import (
+    Block,
+    Encoded,
+    Encoder,
+    Vocabulary,
+    is_plain_integer,
+    numbers_from_text,
+    vocabulary_from,
+)
 from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
 
 __all__ = [
+    "Cells",
+    "FrameTable",
+    "Sink",
+    "Table",
     "check_column",
     "class_order",
     "column_blocks",
@@ -21,6 +33,7 @@ __all__ = [
     "is_frame",
     "make_frame",
     "matrix_parts",
+    "read_names",
     "series_parts",
 ]
 
@@ -65,9 +78,10 @@ def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
         orders = [_categories(table[name]) for name in table.columns] if isinstance(table, nw.DataFrame) else [None]
         return orders[0] if orders and all(order == orders[0] for order in orders) else None
-    series = nw.from_native(
-        frame[column] if isinstance(frame, Mapping) else _table(frame)[column], series_only=True, pass_through=True
-    )
+    if column not in column_names(frame):
+        return None
+    values = frame[column] if isinstance(frame, Mapping) else _table(frame)[column]
+    series = nw.from_native(values, series_only=True, pass_through=True)
     return _categories(series) if isinstance(series, nw.Series) else None
 
 
@@ -92,21 +106,15 @@ def _table(frame: Any) -> Any:
         ) from error
 
 
-def column_blocks(frame: Any, name: str, *, role: str) -> Iterator[Block]:
-    """A column of a frame or of a dict of columns, in blocks; integers stay arrays, the rest become Python values.
-
-    `role` says what the column is for, and is used in the error when it is missing.
-    """
+def column_blocks(frame: Any, name: str) -> Iterator[Block]:
+    """A column of a frame or of a dict of columns, in blocks; integers stay arrays, the rest become Python values."""
     if isinstance(frame, Mapping):
-        check_column(name, list(frame), role=role)
         column = nw.from_native(frame[name], series_only=True, pass_through=True)
         if not isinstance(column, nw.Series):
             yield from _sequence_blocks(column, name)
             return
     else:
-        table = _table(frame)
-        check_column(name, table.columns, role=role)
-        column = table[name]
+        column = _table(frame)[name]
     whole = column.dtype.is_integer() and column.null_count() == 0
     for start in range(0, len(column), _BLOCK):
         block = column[start : start + _BLOCK]
@@ -128,6 +136,96 @@ def _sequence_blocks(values: Any, name: str) -> Iterator[Block]:
             yield block
         else:
             yield block.tolist() if hasattr(block, "tolist") else list(block)
+
+
+class Sink(Protocol):
+    """What takes a column, block by block."""
+
+    def add(self, block: Block) -> None:
+        """Take the next block."""
+
+
+class Table(Protocol):
+    """Named columns, of a frame or of an open file."""
+
+    columns: list[str]
+    from_text: bool  # whether names and numbers are text that stands for them
+
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
+        """Send each named column to its sink."""
+
+
+class FrameTable:
+    """A frame or a dict of columns as a table."""
+
+    from_text = False
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self.columns = column_names(frame)
+
+    def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
+        """Send each named column to its sink."""
+        for name, sink in sinks:
+            for block in column_blocks(self._frame, name):
+                sink.add(block)
+
+
+class Cells:
+    """Collects a column as it is."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def add(self, block: Block) -> None:
+        """Take the next block."""
+        self.values += block.tolist() if isinstance(block, np.ndarray) else block
+
+
+def read_names(
+    table: Table,
+    roles: Mapping[str, str],
+    *,
+    special: Sequence[Any] = (),
+    known: Mapping[str, Vocabulary] | None = None,
+    sinks: Sequence[tuple[str, Sink]] = (),
+) -> dict[str, Encoded]:
+    """The columns of names of a table as codes and vocabulary, by role; other columns go to their `sinks`.
+
+    Parameters
+    ----------
+    table : Table
+    roles : mapping from role to column
+    special : sequence
+        Values of the role "label" that are set apart; see `encode`.
+    known : mapping from role to vocabulary, optional
+        The names that text in a file stands for; without it text is numbers if all of it is.
+    sinks : sequence of (column, sink)
+    """
+    for role, column in roles.items():
+        check_column(column, table.columns, role=role)
+    encoders = {role: Encoder(role, blank_is_null=table.from_text) for role in roles}
+    table.read([*((roles[role], encoder) for role, encoder in encoders.items()), *sinks])
+    encoded = {role: encoder.finish(special=special if role == "label" else ()) for role, encoder in encoders.items()}
+    if not table.from_text:
+        return encoded
+    return {role: _named_as(names, (known or {}).get(role)) for role, names in encoded.items()}
+
+
+def _named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
+    """Text from a file as the names it stands for: integers if all are, or what `known` writes in the same way."""
+    codes, names = encoded
+    if known is None:
+        return numbers_from_text(codes, names)
+    written: dict[str, Hashable] = {str(name): name for name in known.tolist()}
+    numbers = known.dtype != object
+
+    def meant(text: str) -> Hashable:
+        if text in written:
+            return written[text]
+        return int(text.split(".")[0]) if numbers and is_plain_integer(text) else text
+
+    return codes, vocabulary_from([meant(text) for text in names.tolist()])
 
 
 def check_column(name: str, columns: list[str], *, role: str, error: type[TrueupError] = InvalidLabels) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Positions
+from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import is_null, is_plain_integer
-from trueup.data.frames import check_column, column_blocks, column_names
+from trueup.data.frames import Cells, FrameTable, check_column, column_names
 from trueup.exceptions import InvalidLabels
 
 __all__ = ["ItemTable", "from_text", "item_names_of", "joined_tables", "with_columns"]
@@ -63,7 +63,7 @@ class ItemTable:
         return ItemTable({name: values[items] for name, values in self.columns.items()})
 
 
-def joined_tables(parts: Sequence[tuple[ItemTable, Positions]], items: Sequence[Hashable]) -> ItemTable:
+def joined_tables(parts: Sequence[tuple[ItemTable, Codes]], items: Sequence[Hashable]) -> ItemTable:
     """The columns of several tables, each with the positions its rows have in `items`.
 
     Where tables share a column an item has the value of any of them; two that differ are an error.
@@ -78,7 +78,8 @@ def joined_tables(parts: Sequence[tuple[ItemTable, Positions]], items: Sequence[
 
 def item_names_of(frame: Any, item: str) -> list[Any]:
     """The item of each row of a table."""
-    names = _values(frame, item, role="item")
+    check_column(item, column_names(frame), role="item")
+    names = _values_of(frame, item)
     n_empty = sum(map(is_null, names))
     if n_empty or not names:
         got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one an item"
@@ -109,7 +110,7 @@ def with_columns(
                 f"a column of items cannot be called {name!r}, which is a column of votes; rename it, or name the "
                 "columns of the items with ⟨columns=[…]⟩"
             )
-        values = _values(frame, name, role="columns")
+        values = _values_of(frame, name)
         if len(values) != len(where):
             raise InvalidLabels(
                 f"the columns of the item table must have one length, got {len(values)} of {name!r} for {len(where)} "
@@ -121,9 +122,10 @@ def with_columns(
     return ItemTable({**known.columns, **table})
 
 
-def _values(frame: Any, name: str, *, role: str) -> list[Any]:
-    blocks = column_blocks(frame, name, role=role)
-    return [value for block in blocks for value in (block.tolist() if isinstance(block, np.ndarray) else block)]
+def _values_of(frame: Any, name: str) -> list[Any]:
+    cells = Cells()
+    FrameTable(frame).read([(name, cells)])
+    return cells.values
 
 
 def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], name: str) -> npt.NDArray[Any]:

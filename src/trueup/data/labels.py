@@ -17,13 +17,12 @@ from scipy import sparse
 from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
-from trueup.data import merging as _merge
-from trueup.data.encoding import Encoder, is_null
-from trueup.data.frames import class_order, column_blocks, column_names, make_frame
+from trueup.data.encoding import is_null
+from trueup.data.frames import FrameTable, class_order, make_frame
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
-from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes
-from trueup.exceptions import DataWarning, InvalidLabels
+from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, with_classes
+from trueup.exceptions import DataWarning, InvalidLabels, Sentence
 
 __all__ = ["Labels"]
 
@@ -105,14 +104,16 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        if classes is None and label in column_names(frame):
+        if classes is None:
             classes = _assemble.scale_of(class_order(frame, label), missing, abstain)
-        columns = _assemble.encode_columns(
-            item=Encoder.of(column_blocks(frame, item, role="item"), "item"),
-            labeler=Encoder.of(column_blocks(frame, labeler, role="labeler"), "labeler"),
-            label=Encoder.of(column_blocks(frame, label, role="label"), "label"),
+        columns = _assemble.read_votes(
+            FrameTable(frame),
+            item=item,
+            labeler=labeler,
+            label=label,
             missing=missing,
             abstain=abstain,
+            classes=classes,
         )
         return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
 
@@ -204,7 +205,7 @@ class Labels(Votes):
         self._check_gold(names)
         known = set(self.classes.tolist())
         new = [name for name in dict.fromkeys(names) if name not in known]
-        labels = replace(self, **_merge.with_classes(self, new)) if new else self
+        labels = with_classes(self, new) if new else self
         position = {name: i for i, name in enumerate(labels.classes.tolist())}
         gold, held = labels.gold_codes.copy(), labels.held_codes.copy()
         target, other = (gold, held) if role == "fit" else (held, gold)
@@ -331,7 +332,7 @@ class Labels(Votes):
         or, by `duplicates`, an error, or only those of the "first" (these) or the "last" (`other`). Gold of `other`
         wins where both have it for an item.
         """
-        fields_of_both, common = _merge.merge(self, other, duplicates=duplicates)
+        union, common = merge(self, other, duplicates=duplicates)
         if common and duplicates == "keep":
             warnings.warn(
                 f"{common} pairs of a labeler and an item have votes in both labels and are kept as repeated votes; "
@@ -339,7 +340,7 @@ class Labels(Votes):
                 DataWarning,
                 stacklevel=2,
             )
-        return Labels(**fields_of_both)
+        return union
 
     # ------------------------------------------------------------------ out
 
@@ -367,6 +368,6 @@ class Labels(Votes):
         """Counts that say what was found: sizes, spread of votes, missing, abstentions, gold."""
         return _describe.summary(self)
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Sentence]:
         """One sentence for each oddity: items without votes, labelers with one vote, what is repeated or left out."""
         return _describe.notes(self)

@@ -16,17 +16,15 @@ import numpy.typing as npt
 from trueup._base.types import Booleans
 from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions, Policy, align_systems
-from trueup.data.encoding import Vocabulary, encode, vocabulary_from
-from trueup.data.frames import column_blocks, column_names, is_frame, series_parts
+from trueup.data.encoding import Vocabulary, vocabulary_from
+from trueup.data.frames import FrameTable, column_names, is_frame, series_parts
 from trueup.data.systems import (
     System,
     as_floats,
     as_items,
     check_rows,
-    column_of_floats,
     encode_classes,
-    systems_from_columns,
-    wanted_columns,
+    systems_of,
     with_scores,
 )
 from trueup.data.votes import Votes
@@ -171,23 +169,19 @@ class Predictions:
             As in `from_scores`; the threshold matters only where there is no column of hard classes.
         """
         try:
-            columns = column_names(frame)
-            wanted = wanted_columns(
-                columns, item=item, prediction=prediction, score=score, probabilities=probabilities, system=system
-            )
-            parts = systems_from_columns(
-                {
-                    role: encode(column_blocks(frame, name, role=role), column=role)
-                    for role, name in wanted.items()
-                    if role in ("item", "prediction", "system")
-                },
-                score=column_of_floats(frame, score) if "score" in wanted else None,
-                probabilities={k: column_of_floats(frame, name) for k, name in (probabilities or {}).items()},
-                positive=positive,
-                threshold=threshold,
-            )
+            table = FrameTable(frame)
         except InvalidLabels as error:
             raise InvalidPredictions(error.sentence.marked) from error
+        parts = systems_of(
+            table,
+            item=item,
+            prediction=prediction,
+            score=score,
+            probabilities=probabilities,
+            system=system,
+            positive=positive,
+            threshold=threshold,
+        )
         return cls(parts)
 
     @classmethod

@@ -14,27 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.types import Floats
 from trueup._base.validation import preview
-from trueup.data.building import encode_columns
-from trueup.data.encoding import (
-    NULL_CODE,
-    Block,
-    Encoder,
-    Vocabulary,
-    is_null,
-    is_plain_integer,
-    numbers_from_text,
-    vocabulary_from,
-)
-from trueup.data.files import Format, Sink, Source, format_of, named, open_table, write_frame, write_rows
-from trueup.data.frames import check_column, make_frame
+from trueup.data.building import declared, read_votes
+from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
+from trueup.data.files import Format, Source, format_of, named, open_table, write_frame, write_rows
+from trueup.data.frames import Cells, check_column, make_frame, read_names
 from trueup.data.items import from_text
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
-from trueup.data.systems import Encoded, systems_from_columns, wanted_columns
+from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
-from trueup.exceptions import InvalidLabels, InvalidPredictions
+from trueup.exceptions import InvalidLabels
 
 __all__ = ["read_gold", "read_items", "read_labels", "read_predictions", "write_labels"]
 
@@ -75,19 +65,8 @@ def read_labels(
         The format, where the suffix does not tell; csv for standard input and file-likes.
     """
     with open_table(path, file_format=file_format) as table:
-        roles = {"item": item, "labeler": labeler, "label": label}
-        for role, name in roles.items():
-            check_column(name, table.columns, role=role)
-        item_in, labeler_in, label_in = (Encoder(role, blank_is_null=table.from_text) for role in roles)
-        table.read([(item, item_in), (labeler, labeler_in), (label, label_in)])
-        columns = encode_columns(
-            item=item_in,
-            labeler=labeler_in,
-            label=label_in,
-            missing=missing,
-            abstain=abstain,
-            classes=classes,
-            from_text=table.from_text,
+        columns = read_votes(
+            table, item=item, labeler=labeler, label=label, missing=missing, abstain=abstain, classes=classes
         )
         labels = Labels._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
     if items is None:
@@ -123,35 +102,23 @@ def read_predictions(
         The format, where the suffix does not tell.
     """
     with open_table(path, file_format=file_format) as table:
-        wanted = wanted_columns(
-            table.columns, item=item, prediction=prediction, score=score, probabilities=probabilities, system=system
-        )
-        encoders = {
-            role: Encoder(role, blank_is_null=table.from_text)
-            for role in wanted
-            if role in ("item", "prediction", "system")
-        }
-        scores = _Numbers("score")
-        columns = {name: _Numbers(column) for name, column in (probabilities or {}).items()}
-        sinks: list[tuple[str, Sink]] = [(wanted[role], encoder) for role, encoder in encoders.items()]
-        sinks += [(wanted["score"], scores)] if "score" in wanted else []
-        sinks += [(column, columns[name]) for name, column in (probabilities or {}).items()]
-        known = {} if labels is None else {"item": labels.items, "prediction": labels.classes}
-        try:
-            table.read(sinks)
-            names = {role: encoder.finish() for role, encoder in encoders.items()}
-            if table.from_text:
-                names = {role: _named_as(encoded, known.get(role)) for role, encoded in names.items()}
-        except InvalidLabels as error:
-            raise InvalidPredictions(error.sentence.marked) from error
-        parts = systems_from_columns(
-            names,
-            score=scores.finish() if "score" in wanted else None,
-            probabilities={name: numbers.finish() for name, numbers in columns.items()},
+        parts = systems_of(
+            table,
+            item=item,
+            prediction=prediction,
+            score=score,
+            probabilities=probabilities,
+            system=system,
             positive=positive,
             threshold=threshold,
+            known=_names_of(labels),
         )
-        return Predictions(parts)
+    return Predictions(parts)
+
+
+def _names_of(labels: Labels | None) -> dict[str, Vocabulary]:
+    """What text in a file stands for, by role."""
+    return {} if labels is None else {"item": labels.items, "prediction": labels.classes, "label": labels.classes}
 
 
 def read_items(
@@ -182,28 +149,13 @@ def read_items(
     """
     with open_table(path, file_format=file_format) as table:
         chosen = [name for name in table.columns if name != item] if columns is None else list(columns)
-        check_column(item, table.columns, role="item")
         for name in chosen:
             check_column(name, table.columns, role="columns")
-        encoder, cells = Encoder("item", blank_is_null=table.from_text), {name: _Cells() for name in chosen}
-        sinks: list[tuple[str, Sink]] = [(item, encoder), *cells.items()]
-        table.read(sinks)
-        codes, names = encoder.finish()
-        if table.from_text:
-            codes, names = _named_as((codes, names), None if labels is None else labels.items)
-        values = {name: from_text(column.cells) if table.from_text else column.cells for name, column in cells.items()}
-    spelled = [*names.tolist(), None]  # the last serves the code of a null
-    return {"item": [spelled[code] for code in codes.tolist()], **values}
-
-
-class _Cells:
-    """Collects a column as it is."""
-
-    def __init__(self) -> None:
-        self.cells: list[Any] = []
-
-    def add(self, block: Block) -> None:
-        self.cells += block.tolist() if isinstance(block, np.ndarray) else block
+        cells = {name: Cells() for name in chosen}
+        codes, names = read_names(table, {"item": item}, known=_names_of(labels), sinks=[*cells.items()])["item"]
+        values = {name: from_text(cell.values) if table.from_text else cell.values for name, cell in cells.items()}
+    named_items = [*names.tolist(), None]  # the last serves the code of a null
+    return {"item": [named_items[code] for code in codes.tolist()], **values}
 
 
 def read_gold(
@@ -231,29 +183,20 @@ def read_gold(
         The format, where the suffix does not tell.
     """
     with open_table(path, file_format=file_format) as table:
-        for role, name in (("item", item), ("label", label)):
-            check_column(name, table.columns, role=role)
-        item_in, label_in = (Encoder(role, blank_is_null=table.from_text) for role in ("item", "label"))
-        table.read([(item, item_in), (label, label_in)])
-        special = tuple(missing) if isinstance(missing, list | tuple | set | frozenset) else (missing,)
-        if table.from_text:
-            special = tuple(None if is_null(v) or v == "" else str(v) for v in special)
-        items, truths = item_in.finish(), label_in.finish(special=special)
-        if table.from_text:
-            items = _named_as(items, None if labels is None else labels.items)
-            truths = _named_as(truths, None if labels is None else labels.classes)
-        return _mapping(items, truths, blank_is_missing=any(map(is_null, special)))
+        special, _ = declared(missing, (), from_text=table.from_text)
+        names = read_names(table, {"item": item, "label": label}, special=special, known=_names_of(labels))
+        return _mapping(names["item"], names["label"], blank_is_missing=None in special)
 
 
 def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict[Hashable, Hashable]:
     (item, item_names), (truth, truth_names) = items, truths
-    for codes, what, allowed in ((item, "item", False), (truth, "label", blank_is_missing)):
-        empty = np.flatnonzero(codes == NULL_CODE)
-        if len(empty) and not allowed:
-            raise InvalidLabels(
-                f"{what} must not be empty in gold, got {len(empty)} of {len(codes)} rows where it is (first: "
-                f"⟨row {empty[0]}⟩); drop the rows" + (", or pass ⟨missing=None⟩" if what == "label" else "")
-            )
+    check_named(item, "item")
+    empty = np.flatnonzero(truth == NULL_CODE)
+    if len(empty) and not blank_is_missing:
+        raise InvalidLabels(
+            f"label must not be empty in gold, got {len(empty)} of {len(truth)} rows where it is (first: "
+            f"⟨row {empty[0]}⟩); drop the rows, or pass ⟨missing=None⟩"
+        )
     vetted = truth >= 0
     pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
     twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
@@ -263,54 +206,6 @@ def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict
             f"{item_names[pairs[twice[0], 0]]!s}); keep one of each"
         )
     return dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
-
-
-def _named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
-    """Text from a file as the names it stands for: integers if all are, or what `known` writes in the same way."""
-    codes, names = encoded
-    if known is None:
-        return numbers_from_text(codes, names)
-    written: dict[str, Hashable] = {str(name): name for name in known.tolist()}
-    numbers = known.dtype != object
-
-    def meant(text: str) -> Hashable:
-        if text in written:
-            return written[text]
-        return int(text.split(".")[0]) if numbers and is_plain_integer(text) else text
-
-    return codes, vocabulary_from([meant(text) for text in names.tolist()])
-
-
-class _Numbers:
-    """Collects a column of numbers; blank and null are NaN."""
-
-    def __init__(self, column: str) -> None:
-        self._column = column
-        self._parts: list[Floats] = []
-        self._n = 0
-
-    def add(self, block: Block) -> None:
-        values = block if isinstance(block, np.ndarray) else ["nan" if v == "" or is_null(v) else v for v in block]
-        try:
-            self._parts.append(np.array(values, dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            row, bad = next((k, v) for k, v in enumerate(values) if not _is_number(v))
-            raise InvalidPredictions(
-                f"{self._column} must be a number, got {bad!r} in ⟨row {self._n + row}⟩; "
-                "correct it, or leave the cell blank for no prediction"
-            ) from error
-        self._n += len(values)
-
-    def finish(self) -> Floats:
-        return np.concatenate(self._parts) if self._parts else np.empty(0)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def write_labels(

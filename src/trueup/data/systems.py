@@ -11,26 +11,11 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_number, preview
-from trueup.data.encoding import NULL_CODE, Block, Vocabulary, encode, is_null, vocabulary_from
-from trueup.data.frames import check_column, column_blocks, series_parts
+from trueup.data.encoding import Block, Encoded, Vocabulary, check_named, encode, is_null, vocabulary_from
+from trueup.data.frames import Table, check_column, read_names, series_parts
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
-__all__ = [
-    "Encoded",
-    "Floats",
-    "System",
-    "as_block",
-    "as_floats",
-    "as_items",
-    "check_rows",
-    "column_of_floats",
-    "encode_classes",
-    "systems_from_columns",
-    "wanted_columns",
-    "with_scores",
-]
-
-Encoded = tuple[Codes, Vocabulary]
+__all__ = ["System", "as_floats", "as_items", "check_rows", "encode_classes", "systems_of", "with_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,40 +46,57 @@ class System:
     threshold: float | None = None
 
 
-def systems_from_columns(
-    names: Mapping[str, Encoded],
+def systems_of(
+    table: Table,
     *,
-    score: Floats | None,
-    probabilities: Mapping[Hashable, Floats],
+    item: str | None,
+    prediction: str,
+    score: str,
+    probabilities: Mapping[Hashable, str] | None,
+    system: str | None,
     positive: Hashable | None,
     threshold: float | None,
+    known: Mapping[str, Vocabulary] | None = None,
 ) -> tuple[System, ...]:
-    """The systems of a table whose columns of names are encoded."""
-    lengths = {len(codes) for codes, _ in names.values()} | {len(p) for p in probabilities.values()}
-    lengths |= set() if score is None else {len(score)}
+    """The systems of a table; the parameters are those of `Predictions.from_frame`, and `known` is of `read_names`.
+
+    The columns of predictions and scores are optional unless renamed, but one of them must be there.
+    """
+    roles = {role: name for role, name in (("item", item), ("system", system)) if name is not None}
+    is_scored = score in table.columns or score != "score"
+    if prediction in table.columns or prediction != "prediction" or not (is_scored or probabilities):
+        roles["prediction"] = prediction
+    score_in = _Numbers(score) if is_scored else None
+    probability_in = {name: _Numbers(column) for name, column in (probabilities or {}).items()}
+    sinks = [(numbers.column, numbers) for numbers in (score_in, *probability_in.values()) if numbers is not None]
+    try:
+        for column, _ in sinks:
+            check_column(column, table.columns, role="score" if column == score else "probabilities")
+        names = read_names(table, roles, known=known, sinks=sinks)
+    except InvalidLabels as error:
+        raise InvalidPredictions(error.sentence.marked) from error
+    columns = {name: numbers.finish() for name, numbers in probability_in.items()}
+    scores = None if score_in is None else score_in.finish()
+    lengths = {len(codes) for codes, _ in names.values()} | {len(p) for p in columns.values()}
+    lengths |= set() if scores is None else {len(scores)}
     if len(lengths) != 1:
         raise InvalidPredictions(f"the columns must have one length, got {sorted(lengths)}; pass a row for each item")
     n = lengths.pop()
     if n == 0:
         raise InvalidPredictions("there are no predictions, got 0 rows; pass a row for each item")
-    for role in ("item", "system"):
-        if role in names and (names[role][0] == NULL_CODE).any():
-            empty = np.flatnonzero(names[role][0] == NULL_CODE)
-            raise InvalidPredictions(
-                f"{role} must be named in every row, got {len(empty)} of {n} rows where it is empty "
-                f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
-            )
+    for role in {"item", "system"} & names.keys():
+        check_named(names[role][0], role, error=InvalidPredictions)
     whole = System("model", n)
     if "item" in names:
         codes, vocabulary = names["item"]
         whole = replace(whole, items=vocabulary[codes])
     if "prediction" in names:
         whole = replace(whole, codes=names["prediction"][0], classes=names["prediction"][1])
-    if probabilities:
-        table = check_rows(np.stack(list(probabilities.values()), axis=1))
-        whole = replace(whole, probabilities=table, columns=vocabulary_from(probabilities))
-    if score is not None:
-        whole = with_scores(whole, score, positive, threshold)
+    if columns:
+        checked = check_rows(np.stack(list(columns.values()), axis=1))
+        whole = replace(whole, probabilities=checked, columns=vocabulary_from(columns))
+    if scores is not None:
+        whole = with_scores(whole, scores, positive, threshold)
     if "system" not in names:
         return (_distinct(whole),)
     codes, systems = names["system"]
@@ -102,7 +104,7 @@ def systems_from_columns(
     return tuple(_distinct(part) for part in parts)
 
 
-def as_block(values: Any) -> Block:
+def _as_block(values: Any) -> Block:
     """One value for each item."""
     if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
         got = f"shape {values.shape}" if hasattr(values, "shape") else f"{type(values).__name__} {values!r:.40}"
@@ -118,7 +120,7 @@ def as_block(values: Any) -> Block:
 def encode_classes(values: Any) -> Encoded:
     """Hard classes as codes."""
     try:
-        return encode([as_block(values)], column="prediction")
+        return encode([_as_block(values)], column="prediction")
     except InvalidLabels as error:
         raise InvalidPredictions(error.sentence.marked) from error
 
@@ -179,12 +181,6 @@ def as_floats(values: Any, what: str) -> Floats:
         raise InvalidPredictions(f"{what} must be numbers, got {values!r:.60}; convert them to floats") from error
 
 
-def column_of_floats(frame: Any, name: str) -> Floats:
-    """A column of numbers; a null is NaN."""
-    blocks = [as_floats([None if is_null(v) else v for v in b], name) for b in column_blocks(frame, name, role="score")]
-    return np.concatenate(blocks) if blocks else np.empty(0)
-
-
 def check_rows(table: Floats) -> Floats:
     """Rows that are probabilities, scaled to sum to one exactly, or NaN altogether for no prediction."""
     given = ~np.isnan(table).all(axis=1)
@@ -209,24 +205,35 @@ def check_rows(table: Floats) -> Floats:
     return out
 
 
-def wanted_columns(
-    columns: list[str],
-    *,
-    item: str | None,
-    prediction: str,
-    score: str,
-    probabilities: Mapping[Hashable, str] | None,
-    system: str | None,
-) -> dict[str, str]:
-    """Which columns of a table to read, by role; "prediction" and "score" are optional unless renamed."""
-    wanted = {"item": item, "system": system}
-    if prediction in columns or prediction != "prediction":
-        wanted["prediction"] = prediction
-    if score in columns or score != "score":
-        wanted["score"] = score
-    found = {role: name for role, name in wanted.items() if name is not None}
-    for role, name in (*found.items(), *(("probabilities", name) for name in (probabilities or {}).values())):
-        check_column(name, columns, role=role, error=InvalidPredictions)
-    if "prediction" not in found and "score" not in found and not probabilities:
-        check_column(prediction, columns, role="prediction", error=InvalidPredictions)
-    return found
+class _Numbers:
+    """Collects a column of numbers; blank and null are NaN."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self._parts: list[Floats] = []
+        self._n = 0
+
+    def add(self, block: Block) -> None:
+        """Take the next block."""
+        values = block if isinstance(block, np.ndarray) else ["nan" if v == "" or is_null(v) else v for v in block]
+        try:
+            self._parts.append(np.array(values, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            row, bad = next((k, v) for k, v in enumerate(values) if not _is_number(v))
+            raise InvalidPredictions(
+                f"{self.column} must be a number, got {bad!r} in ⟨row {self._n + row}⟩; "
+                "correct it, or leave the cell blank for no prediction"
+            ) from error
+        self._n += len(values)
+
+    def finish(self) -> Floats:
+        """The whole column."""
+        return np.concatenate(self._parts) if self._parts else np.empty(0)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

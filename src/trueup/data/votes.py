@@ -1,4 +1,4 @@
-"""The votes themselves: the names, one sparse matrix of who said what, and what is counted from it.
+"""The votes themselves: the names, one sparse matrix of who said what, what is counted from it, and the union of two.
 
 `Votes` is what `Labels` are made of. It knows nothing of files, frames and predictions, so that all of these may know
 it.
@@ -7,21 +7,21 @@ it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from trueup._base.types import Codes, Positions
-from trueup._base.validation import did_you_mean, preview
-from trueup.data.encoding import Vocabulary, positions
-from trueup.data.items import ItemTable
-from trueup.exceptions import InvalidParameter
+from trueup._base.validation import check_choice, did_you_mean, preview
+from trueup.data.encoding import Vocabulary, encode, positions, vocabulary_from
+from trueup.data.items import ItemTable, joined_tables
+from trueup.exceptions import InvalidLabels, InvalidParameter
 
-__all__ = ["NO_GOLD", "AbstainPolicy", "Duplicates", "Votes", "vote_matrix"]
+__all__ = ["NO_GOLD", "AbstainPolicy", "Duplicates", "Votes", "merge", "vote_matrix", "with_classes"]
 
 AbstainPolicy = Literal["ignore", "answer"]
 Duplicates = Literal["keep", "error", "first", "last"]
@@ -154,7 +154,7 @@ class Votes:
                 f"{did_you_mean(name, names) or '; name one of them'}",
                 parameter=parameter,
             )
-        return names.index(name)
+        return int(names.index(name))
 
     def item_column(self, name: str) -> npt.NDArray[Any]:
         """What is known of the items under this name, in the order of `items`; see `Labels.with_items`."""
@@ -191,3 +191,114 @@ def vote_matrix(
     matrix = sparse.csr_array(sparse.coo_array((data, (item, column)), shape=(n_items, n_labelers * n_answers)))
     matrix.sum_duplicates()
     return matrix
+
+
+_V = TypeVar("_V", bound=Votes)
+
+
+def recoded(
+    labels: _V, items: Vocabulary, labelers: Vocabulary, classes: Vocabulary, abstentions: list[Hashable]
+) -> _V:
+    """The same votes among more names, in any order."""
+    answers = vocabulary_from([*classes.tolist(), *abstentions]) if abstentions else classes
+    item_of, labeler_of = _places(labels.items, items), _places(labels.labelers, labelers)
+    answer_of = _places(labels.answers, answers)
+    class_of = np.append(_places(labels.classes, classes), np.int32(NO_GOLD))  # the last serves items without gold
+
+    def moved(votes: sparse.csr_array, code_of: Codes, width: int) -> sparse.csr_array:
+        item = np.repeat(item_of, np.diff(votes.indptr))
+        labeler, code = np.divmod(votes.indices, len(code_of))
+        shape = len(items), len(labelers), width
+        return vote_matrix(item, labeler_of[labeler], code_of[code], shape, times=votes.data)
+
+    gold, held = np.full((2, len(items)), NO_GOLD, dtype=np.int32)
+    gold[item_of], held[item_of] = class_of[labels.gold_codes], class_of[labels.held_codes]
+    counts = np.zeros(len(labelers), np.int64)
+    counts[labeler_of] = labels.abstentions
+    return replace(
+        labels,
+        items=items,
+        labelers=labelers,
+        classes=classes,
+        answers=answers,
+        votes=moved(labels.votes, answer_of, len(answers)),
+        gold_codes=gold,
+        held_codes=held,
+        abstentions=counts,
+        unanswered=None if labels.unanswered is None else moved(labels.unanswered, np.arange(2, dtype=np.int32), 2),
+        item_table=joined_tables([(labels.item_table, item_of)], items.tolist()),
+    )
+
+
+def _places(old: Vocabulary, new: Vocabulary) -> Codes:
+    """Where each old name is among the new ones."""
+    if old is new:
+        return np.arange(len(old), dtype=np.int32)
+    position = {name: k for k, name in enumerate(new.tolist())}
+    return np.array([position[name] for name in old.tolist()], dtype=np.int32)
+
+
+def with_classes(labels: _V, names: list[Hashable]) -> _V:
+    """Labels with more classes; the votes stay what they are."""
+    classes = encode([labels.classes.tolist(), names], column="label")[1]
+    return recoded(labels, labels.items, labels.labelers, classes, labels.answers[labels.n_classes :].tolist())
+
+
+def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
+    """The votes of both, and on how many (item, labeler) pairs both have votes."""
+    check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")
+    if a.abstain_policy != b.abstain_policy and a.abstentions.any() and b.abstentions.any():
+        raise InvalidLabels(
+            f"labels with different abstain policies cannot be merged, got {a.abstain_policy!r} and "
+            f"{b.abstain_policy!r}; read both with one ⟨abstain_policy⟩"
+        )
+    items, labelers = _union(a.items, b.items, "item"), _union(a.labelers, b.labelers, "labeler")
+    classes = _union(a.classes, b.classes, "label")
+    abstentions = list(dict.fromkeys([*a.answers[a.n_classes :].tolist(), *b.answers[b.n_classes :].tolist()]))
+    as_both = [name for name in abstentions if name in classes.tolist()]
+    if as_both:
+        raise InvalidLabels(
+            f"an answer cannot be an abstention in one and a class in the other, got {preview(as_both)}; declare it "
+            "with ⟨abstain⟩ in both"
+        )
+    fixed = any(labels.fixed_classes and labels.n_classes == len(classes) for labels in (a, b))
+    a, b = (recoded(labels, items, labelers, classes, abstentions) for labels in (a, b))
+    votes = [a.votes, b.votes]
+    tables = [labels.vote_table() for labels in (a, b)]
+    pairs = [item.astype(np.int64) * len(labelers) + labeler for item, labeler, _, _ in tables]
+    common = np.intersect1d(pairs[0], pairs[1])
+    if len(common) and duplicates == "error":
+        item, labeler = divmod(int(common[0]), len(labelers))
+        raise InvalidLabels(
+            f"a labeler must vote once on an item, got {len(common)} pairs in both (first: labeler "
+            f'{labelers[labeler]!s} on item {items[item]!s}); pass ⟨duplicates="keep"⟩, '
+            '⟨duplicates="first"⟩ or ⟨duplicates="last"⟩'
+        )
+    if len(common) and duplicates != "keep":
+        loser = 1 if duplicates == "first" else 0
+        votes[loser].data[np.isin(pairs[loser], common)] = 0
+        votes[loser].eliminate_zeros()
+    vetted = (b.gold_codes != NO_GOLD) | (b.held_codes != NO_GOLD)  # an item has one role, the last it was given
+    unanswered = [labels.unanswered for labels in (a, b) if labels.unanswered is not None]
+    every = np.arange(len(items))
+    union = replace(
+        a,
+        votes=sparse.csr_array(votes[0] + votes[1]),
+        gold_codes=np.where(vetted, b.gold_codes, a.gold_codes),
+        held_codes=np.where(vetted, b.held_codes, a.held_codes),
+        n_missing=a.n_missing + b.n_missing,
+        abstentions=a.abstentions + b.abstentions,
+        abstain_policy=a.abstain_policy if a.abstentions.any() else b.abstain_policy,
+        unanswered=sparse.csr_array(sum(unanswered[1:], unanswered[0])) if unanswered else None,
+        fixed_classes=fixed,
+        item_table=joined_tables([(a.item_table, every), (b.item_table, every)], items.tolist()),
+    )
+    return union, len(common)
+
+
+def _union(a: Vocabulary, b: Vocabulary, column: str) -> Vocabulary:
+    """The names of both; where one holds the other, its order, which a user may have chosen, stays."""
+    if len(a) == len(b) and (a == b).all():
+        return a
+    names = encode([a.tolist(), b.tolist()], column=column)[1]
+    return next((vocabulary for vocabulary in (a, b) if len(vocabulary) == len(names)), names)
