@@ -90,7 +90,7 @@ class AlignedPredictions:
     def of_systems(self, chosen: Booleans | Positions | slice) -> AlignedPredictions:
         """Some of the systems."""
         whole = ("positive", "n_classes")
-        tables = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
+        tables: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
         return replace(self, **{name: None if table is None else table[chosen] for name, table in tables.items()})
 
     def on_items(self, kept: Booleans) -> AlignedPredictions:
@@ -299,7 +299,7 @@ def _arrange(system: System, places: _Places, n_items: int, n_classes: int) -> _
     if codes is None and probabilities is not None:
         codes = _likeliest(probabilities)
     elif codes is None and scores is not None and system.threshold is not None:
-        codes = _above_threshold(system, scores, positive, n_classes)
+        codes = _above_threshold(scores, system.threshold, positive, n_classes, _of(system))
     return _Arrays(codes, scores, probabilities, None if scores is None else positive, lacks, unknown_classes)
 
 
@@ -310,15 +310,15 @@ def _likeliest(probabilities: Floats) -> Codes:
     return np.where(nothing, NO_PREDICTION, best)
 
 
-def _above_threshold(system: System, scores: Floats, positive: int | None, n_classes: int) -> Codes:
+def _above_threshold(scores: Floats, threshold: float, positive: int | None, n_classes: int, whose: str) -> Codes:
     """The positive class where a score reaches the threshold, and the other one elsewhere."""
     if n_classes != 2 or positive is None:
         raise InvalidPredictions(
-            f"scores and a threshold decide between two classes, got {n_classes} classes{_of(system)}; give "
+            f"scores and a threshold decide between two classes, got {n_classes} classes{whose}; give "
             "classes or class probabilities (⟨Predictions.from_probabilities⟩), or pass ⟨threshold=None⟩ for "
             "scores alone"
         )
-    codes = np.where(scores >= system.threshold, positive, 1 - positive).astype(np.int32)
+    codes = np.where(scores >= threshold, positive, 1 - positive).astype(np.int32)
     return np.where(np.isnan(scores), NO_PREDICTION, codes)
 
 

@@ -77,7 +77,7 @@ def _unvoted(labels: Votes) -> Booleans:
     return np.asarray(labels.votes_per_answer[: labels.n_classes] == 0)
 
 
-def notes(labels: Votes) -> list[Sentence]:
+def notes(labels: Votes) -> list[str]:
     """One sentence for each thing in the votes that a reader of results should know."""
     counts, sentences = summary(labels), []
     if counts["items_without_votes"]:
@@ -118,7 +118,7 @@ def notes(labels: Votes) -> list[Sentence]:
             f"{counts['items_without_values']} of {some(labels.n_items, 'item')} are not in the item table; they have "
             "no value in any of its columns."
         )
-    return [Sentence(sentence) for sentence in sentences] + find_suspect_names(labels)
+    return [*map(Sentence, sentences), *find_suspect_names(labels)]
 
 
 _NULL_WORDS = {"nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat"}

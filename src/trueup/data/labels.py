@@ -22,7 +22,7 @@ from trueup.data.frames import FrameTable, class_order, make_frame
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, with_classes
-from trueup.exceptions import DataWarning, InvalidLabels, Sentence
+from trueup.exceptions import DataWarning, InvalidLabels
 
 __all__ = ["Labels"]
 
@@ -368,6 +368,6 @@ class Labels(Votes):
         """Counts that say what was found: sizes, spread of votes, missing, abstentions, gold."""
         return _describe.summary(self)
 
-    def notes(self) -> list[Sentence]:
+    def notes(self) -> list[str]:
         """One sentence for each oddity: items without votes, labelers with one vote, what is repeated or left out."""
         return _describe.notes(self)

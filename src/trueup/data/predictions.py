@@ -418,8 +418,9 @@ def are_in_votes(aligned: AlignedPredictions, labels: Votes) -> Booleans:
         return same
     voters = {part.name: part for part in Predictions.from_labelers(labels).parts if part.name in shared}
     for k, name in enumerate(aligned.systems.tolist()):
-        if name in voters:
+        items = voters[name].items if name in voters else None
+        if items is not None:
             votes = np.full(labels.n_items, -1)
-            votes[labels.find_items(voters[name].items)] = voters[name].codes
+            votes[labels.find_items(items)] = voters[name].codes
             same[k] = np.array_equal(votes, aligned.codes[k])
     return same
