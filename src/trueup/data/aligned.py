@@ -90,8 +90,9 @@ class AlignedPredictions:
     def of_systems(self, chosen: Booleans | Positions | slice) -> AlignedPredictions:
         """Some of the systems."""
         whole = ("positive", "n_classes")
-        tables: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
-        return replace(self, **{name: None if table is None else table[chosen] for name, table in tables.items()})
+        tables = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
+        parts: dict[str, Any] = {name: None if table is None else table[chosen] for name, table in tables.items()}
+        return replace(self, **parts)
 
     def on_items(self, kept: Booleans) -> AlignedPredictions:
         """No prediction but on some of the items; those left out stay in their places, as items without one."""
