@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.active import ESTIMATORS, STRATEGIES, Event
+from trueup.active import ESTIMATORS, STRATEGIES, Event, get_strategy
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupError
 
 N = 60
@@ -119,6 +119,24 @@ def test_json_keeps_categories_positive_and_options(world):
     assert changed.strategy == "random"
     assert changed.options == {}
     assert changed.log == test.log
+
+
+def test_strategies_and_estimators_are_taken_as_objects(world):
+    test = world.test(strategy=get_strategy("propensity", floor=0.25), estimator=ESTIMATORS["lure"]())
+    by_name = world.test(strategy="propensity", floor=0.25, estimator="lure")
+    assert list(world.answer(test, 15)) == list(world.answer(by_name, 15))
+    assert (test.strategy, test.estimator) == ("propensity", "lure")
+    assert test.estimate().mean == by_name.estimate().mean
+    back = tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels)
+    assert back._strategy == test._strategy, "the options of an object are written too"
+    same(test, back)
+    with pytest.raises(InvalidParameter, match="has its options already"):
+        world.test(strategy=get_strategy("propensity"), floor=0.25)
+
+
+def test_an_option_of_any_name_is_refused_in_one_sentence(world):
+    with pytest.raises(InvalidParameter, match="takes the options floor, n_positives, got 'name'"):
+        world.test(name="q3")
 
 
 def test_json_of_a_function_asks_for_it_again(world):

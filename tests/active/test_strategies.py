@@ -12,7 +12,7 @@ import trueup as tu
 from trueup.active.expected import average_precision_slopes, expected_change, paper_change
 from trueup.active.influence import expected_counts, influence
 from trueup.active.pool import Pool, State
-from trueup.active.strategies import STRATEGIES, Propensity, get_strategy, list_strategies
+from trueup.active.strategies import STRATEGIES, Propensity, get_strategy
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, get_metric
 
@@ -232,14 +232,14 @@ def test_an_item_without_a_prediction_moves_nothing():
 
 CASES = [
     (strategy, metric)
-    for strategy in list_strategies()
+    for strategy in STRATEGIES.names()
     for metric in ("accuracy", "f1", "precision@5", "average_precision", "auc")
     if strategy != "meec-paper" or metric in ("precision@5", "average_precision")
 ]
 
 
 def test_all_strategies_of_the_design_are_there():
-    assert list_strategies() == sorted(STRATEGIES)
+    assert STRATEGIES.names() == sorted(STRATEGIES)
     assert set(STRATEGIES) == {*RANDOM, "most-confident-mistake", "meec", "meec-paper", "uncertainty"}
     assert [name for name in STRATEGIES if STRATEGIES[name].is_random] == [n for n in STRATEGIES if n in RANDOM]
 

@@ -10,7 +10,15 @@ import pytest
 from trueup.active import Event
 from trueup.exceptions import InvalidParameter
 from trueup.sessions.batch import draw_in_turn
-from trueup.sessions.log import Names, events_from_json, events_to_json, fold, session_from_json, session_to_json, told
+from trueup.sessions.log import (
+    Names,
+    answer_events,
+    events_from_json,
+    events_to_json,
+    fold,
+    session_from_json,
+    session_to_json,
+)
 
 NAMES = Names(["a", "b", "c"], ["no", "yes"])
 
@@ -101,8 +109,8 @@ def test_what_is_no_log_is_refused(records):
 def test_all_answers_are_checked_before_any_counts():
     known, chance = np.full(3, -1), np.full(3, np.nan)
     with pytest.raises(InvalidParameter, match="must be one of the classes"):
-        told({"a": "yes", "b": "maybe"}, NAMES, [], known, chance, who=None, correct=False)
-    found = told({"a": "yes"}, NAMES, [], known, chance, who="ann", correct=False)
+        answer_events({"a": "yes", "b": "maybe"}, NAMES, [], known, chance, None, correct=False)
+    found = answer_events({"a": "yes"}, NAMES, [], known, chance, "ann", correct=False)
     assert found == [Event("tell", "a", "yes", "ann")]
 
 

@@ -1,6 +1,6 @@
-"""Which test items an expert should look at, and what follows from her answers."""
+"""Which test items an expert should look at, and what follows from their answers."""
 
-from trueup.active.estimators import ESTIMATORS
+from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request
 from trueup.active.expected import expected_average_precision, expected_precision_at_k
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool, State
@@ -16,9 +16,12 @@ __all__ = [
     "ActiveTest",
     "Asked",
     "Batch",
+    "Estimated",
     "Event",
+    "MetricEstimator",
     "Pool",
     "Progress",
+    "Request",
     "State",
     "Strategy",
     "effective_number",

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.active.pool import Pool
 from trueup.active.score_slopes import class_slopes, positive_slopes
@@ -100,8 +99,8 @@ def influence(
     >>> aligned = tu.Predictions.from_classes([0, 1, 1, 0]).align(labels)
     >>> chances = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9], [0.1, 0.9]])
     >>> pool = Pool(labels, aligned, tu.metrics.get_metric("accuracy", [0, 1]), 1, chances, chances.argmax(axis=1))
-    >>> found = influence(pool, chances)
-    >>> round(found.value, 3), found.expected_change(chances).round(3).tolist()
+    >>> effect = influence(pool, chances)
+    >>> round(effect.value, 3), effect.expected_change(chances).round(3).tolist()
     (0.6, [0.045, 0.125, 0.045, 0.045])
     """
     table = np.asarray(probabilities, dtype=float)
@@ -191,14 +190,17 @@ def count_slopes(metric: Metric, counts: Floats) -> Floats:
 
 def lists_of(
     pool: Pool, system: int, n_positives: float | Sequence[float] | None = None
-) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[Any], float | None]]:
+) -> Iterator[tuple[Positions, npt.NDArray[Any], float | None]]:
     """Of each category the positions of its items, what the metric looks at of them, and the known positives.
 
     An item without an output is in no list. Without categories there is one list.
     """
     outputs = _outputs(pool, check_integer(system, name="system", low=0))
     known = _known_positives(n_positives, pool.n_categories)
-    for category, positions in _lists(pool, outputs):
+    first = outputs if outputs.ndim == 1 else outputs[:, 0]
+    some = np.flatnonzero(first >= 0 if first.dtype.kind == "i" else ~np.isnan(first))
+    for category, places in pool.by_category(some):
+        positions = some[places]
         yield positions, outputs if len(positions) == len(outputs) else outputs[positions], known[category]
 
 
@@ -259,22 +261,6 @@ def _outputs(pool: Pool, system: int) -> npt.NDArray[Any]:
     if getattr(aligned, needs) is None:
         raise InvalidPredictions(f"{metric.name} needs {needs} of every system, got none for some; add them")
     return outputs_of(aligned, system, metric)
-
-
-def _lists(pool: Pool, outputs: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-    """Each category and its items that have an output."""
-    first = outputs if outputs.ndim == 1 else outputs[:, 0]
-    given = first >= 0 if first.dtype.kind == "i" else ~np.isnan(first)
-    if pool.categories is None:
-        if given.any():
-            yield 0, np.flatnonzero(given)
-        return
-    positions = np.flatnonzero(given)
-    positions = positions[np.argsort(pool.categories[positions], kind="stable")]
-    edges = np.searchsorted(pool.categories[positions], np.arange(pool.n_categories + 1))
-    for category, (start, end) in enumerate(pairwise(edges)):
-        if end > start:
-            yield category, positions[start:end]
 
 
 def _known_positives(n_positives: float | Sequence[float] | None, n_categories: int) -> list[float | None]:

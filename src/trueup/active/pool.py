@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.answers.setup import check_outputs, choose_noise, given, positive_code, prepared, used_by
 from trueup.data.labels import Labels
 from trueup.data.predictions import AlignedPredictions, as_predictions
+from trueup.estimators.system_features import Used
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
 from trueup.metrics import Metric, as_metric
 from trueup.noise import NoiseModel
@@ -73,6 +75,20 @@ class Pool:
         """Number of categories; 1 without any."""
         return 1 if self.categories is None else int(self.categories.max()) + 1
 
+    @property
+    def used(self) -> Used:
+        """What of the outputs the metric looks at."""
+        return self.metric.looks_at
+
+    def by_category(self, positions: Positions) -> Iterator[tuple[int, Positions]]:
+        """Each category that has some of these items, and where among `positions` they stand; one without any."""
+        codes = np.zeros(len(positions), dtype=np.int64) if self.categories is None else self.categories[positions]
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(self.n_categories + 1))
+        for category, (start, end) in enumerate(pairwise(edges)):
+            if end > start:
+                yield category, order[start:end]
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -88,8 +104,8 @@ class State:
 
     pool: Pool
     probabilities: Floats = field(repr=False)
-    vetted: npt.NDArray[np.bool_] = field(repr=False)
-    available: npt.NDArray[np.bool_] = field(repr=False)
+    vetted: Booleans = field(repr=False)
+    available: Booleans = field(repr=False)
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # what was worked out from this state
 
 

@@ -1,8 +1,8 @@
 """The estimate after some vettings: truths drawn from the recalibrated model, the vetted ones as they are.
 
-The model's probabilities for the items nobody vetted are corrected by those somebody did (`recalibration`), each
-counted by the inverse of its chance to be asked (`weights`). Truths are drawn from the corrected model, so any metric
-of any number of systems, and any difference, comes from the same draws.
+The model's probabilities for the items nobody vetted are corrected by those somebody did (`recalibrate`), each
+counted by the inverse of its chance to be asked (`weighted_answers`). Truths are drawn from the corrected model, so any
+metric of any number of systems, and any difference, comes from the same draws.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import rankdata
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import Influence, influence, root_mean_square
 from trueup.active.pool import Pool
 from trueup.active.strategy import effective_number, lure_weights
@@ -32,10 +31,8 @@ __all__ = [
     "recalibrate",
     "recalibrated_probabilities",
     "recalibration_of",
-    "used_by_metric",
     "weighted_answers",
 ]
-
 
 _LEAST_PROBABILITY = 0.01  # the votes are never believed more than this
 _SLOPE_SCALE = 0.7
@@ -49,6 +46,10 @@ _NO_REACH = 1e-6  # of the farthest reach: an item that cannot move the metric
 _UNIMPORTANT = 0.05
 _BLOCK = 1_000_000  # numbers held at once
 _FEW = 10  # answers by chance below which others count too
+_NEWTON_STEPS = 40
+_CANDIDATES = 2000
+_CANDIDATES_BLOCK = 5_000_000  # numbers held at once for them
+_FREEDOM = 8.0  # of the Student law that they come from
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class Weighted:
         Whether each was drawn with a known probability; if not, no interval is valid.
     """
 
-    positions: npt.NDArray[np.int64]
+    positions: Positions
     truth: Codes
     weights: Floats
     by_chance: bool
@@ -86,7 +87,7 @@ def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
     return Weighted(drawn, progress.truth[drawn], weights / max(weights.mean(), 1e-12) if len(drawn) else weights, True)
 
 
-def drawn_items(pool: Pool, progress: Progress) -> tuple[npt.NDArray[np.int64], Floats, int]:
+def drawn_items(pool: Pool, progress: Progress) -> tuple[Positions, Floats, int]:
     """The vetted items that were drawn by chance, their LURE weights, and how many items they stand for.
 
     Items that are gold, or were told without a draw, are not among these.
@@ -100,9 +101,9 @@ def drawn_items(pool: Pool, progress: Progress) -> tuple[npt.NDArray[np.int64], 
     return drawn, lure_weights(progress.propensity[drawn], place[drawn], n_pool), n_pool
 
 
-def recalibration_of(pool: Pool, used: Used) -> Recalibration:
+def recalibration_of(pool: Pool) -> Recalibration:
     """The features by which the model's probabilities can be corrected."""
-    n_classes = pool.n_classes
+    n_classes, used = pool.n_classes, pool.used
     offset = np.log(np.maximum(pool.prior, _LEAST_PROBABILITY))
     centred = (offset - offset.mean(axis=1, keepdims=True))[None]
     centred = centred - centred.mean(axis=1, keepdims=True)  # what items have in common is the intercepts'
@@ -115,18 +116,14 @@ def recalibration_of(pool: Pool, used: Used) -> Recalibration:
     for kind in _outputs_used(pool, used):
         blocks.append((main_features if few else principal_features)(pool.aligned, n_classes, kind))
         scales.append(_SYSTEM_SCALES[kind])
-    effects = _effects(pool)
+    # What each item could do to the metric, as things stand before anyone looked.
+    effects = [influence(pool, pool.prior, system=system) for system in range(pool.n_systems)]
     if few and used == "scores":
         blocks.append(_metric_features(effects))
         scales.append(_SYSTEM_SCALES[used])
     features = np.concatenate(blocks)
     scale = np.repeat(scales, [len(block) for block in blocks]).astype(float)
     return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale, _importance(effects))
-
-
-def _effects(pool: Pool) -> list[Influence]:
-    """What each item could do to the metric of each system, as things stand before anyone looked."""
-    return [influence(pool, pool.prior, system=system) for system in range(pool.n_systems)]
 
 
 def _metric_features(effects: list[Influence]) -> Floats:
@@ -164,7 +161,8 @@ def recalibrated_probabilities(model: Recalibration, pool: Pool, progress: Progr
     """Current P(class) of each item at the mode of the correction; vetted items are certain."""
     answers = weighted_answers(pool, progress)
     mode = recalibrate(model, answers.positions, answers.truth, _tempered(answers, model), n_draws=0).mode
-    return _with_known(model.probabilities(mode), pool, progress)
+    known = known_classes(pool, progress)
+    return np.where(known[:, None] >= 0, np.eye(pool.n_classes)[known], model.probabilities(mode))
 
 
 def draw_rectified(
@@ -175,24 +173,18 @@ def draw_rectified(
     n_draws = int(np.clip(200_000_000 // max(pool.n_items, 1), 50, n_draws))
     each = 1 if pool.n_items <= 20_000 else 4
     n_coefficients = -(-n_draws // each)
-    found = recalibrate(
+    learned = recalibrate(
         model, answers.positions, answers.truth, _tempered(answers, model), n_draws=n_coefficients, rng=rng
     )
-    known = known_classes(pool, progress)
-    at = np.flatnonzero(known >= 0)
     truths = np.empty((n_coefficients * each, pool.n_items), dtype=np.int16)
     block = max(1, _BLOCK // model.offset.size)
     for first in range(0, n_coefficients, block):
-        upto = np.repeat(model.cumulative(found.draws[first : first + block]), each, axis=0)
+        upto = np.repeat(model.cumulative(learned.draws[first : first + block]), each, axis=0)
         rows = truths[first * each : first * each + len(upto)]
         rows[:] = (rng.random(rows.shape)[:, :, None] >= upto).sum(axis=2)
-    truths[:, at] = known[at]
+    known = known_classes(pool, progress)
+    truths[:, known >= 0] = known[known >= 0]
     return truths[:n_draws]
-
-
-def used_by_metric(pool: Pool) -> Used:
-    """What of the outputs the metric looks at."""
-    return pool.metric.looks_at
 
 
 def _tempered(answers: Weighted, model: Recalibration) -> Floats:
@@ -206,23 +198,9 @@ def _tempered(answers: Weighted, model: Recalibration) -> Floats:
     return np.asarray(weights * (max(n - _LOST, 0.5 * n) / max(float(weights.sum()), 1e-12)))
 
 
-def known_classes(pool: Pool, progress: Progress) -> npt.NDArray[np.int64]:
+def known_classes(pool: Pool, progress: Progress) -> Positions:
     """The class of each item as the expert or the gold says, -1 where unknown."""
     return np.where(progress.truth >= 0, progress.truth, pool.labels.gold_codes).astype(np.int64)
-
-
-def _with_known(probabilities: Floats, pool: Pool, progress: Progress) -> Floats:
-    known = known_classes(pool, progress)
-    at = np.flatnonzero(known >= 0)
-    probabilities[at] = 0.0
-    probabilities[at, known[at]] = 1.0
-    return probabilities
-
-
-_NEWTON_STEPS = 40
-_CANDIDATES = 2000
-_RECALIBRATION_BLOCK = 5_000_000  # numbers held at once
-_FREEDOM = 8.0  # of the Student law that candidates come from
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +247,7 @@ class RecalibrationDraws:
 
 def recalibrate(
     model: Recalibration,
-    positions: npt.NDArray[np.int64],
+    positions: Positions,
     truth: Codes,
     weights: Floats,
     *,
@@ -320,7 +298,7 @@ def recalibrate(
     standard = rng.standard_normal((len(w), _CANDIDATES)) * np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _CANDIDATES))
     candidates = w + solve_triangular(factor, standard, lower=True, trans="T").T
     log_proposal = -0.5 * (_FREEDOM + len(w)) * np.log1p((standard**2).sum(axis=0) / _FREEDOM)
-    rows = max(1, _RECALIBRATION_BLOCK // max(offset.size, 1))
+    rows = max(1, _CANDIDATES_BLOCK // max(offset.size, 1))
     log_likelihood = [
         log_softmax(offset + np.einsum("ncf,kf->knc", x, part), axis=2)[:, at, truth] @ weights
         for part in (candidates[k : k + rows] for k in range(0, _CANDIDATES, rows))

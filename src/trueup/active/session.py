@@ -1,12 +1,14 @@
-"""`ActiveTest`: ask which items to vet, tell the answers, get the estimate. Pure: no files, no clock."""
+"""`ActiveTest`: ask which items to vet, tell the answers, get the estimate."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, Self, cast
+from collections.abc import Hashable
+from itertools import combinations
+from typing import Any, Self
 
 import numpy as np
 
+from trueup._base.types import Target
 from trueup._base.validation import (
     RandomState,
     check_choice,
@@ -16,22 +18,25 @@ from trueup._base.validation import (
     preview,
     seed_of,
 )
-from trueup.active.estimators import ESTIMATORS, Estimated, as_estimate, believed, check_estimator, estimate_by
+from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request, as_estimate, estimate_metric
 from trueup.active.pool import State, category_code, category_list, make_pool
-from trueup.active.rectified import recalibration_of, used_by_metric
-from trueup.active.strategies import STRATEGIES, get_strategy
+from trueup.active.rectified import recalibration_of
+from trueup.active.strategies import STRATEGIES
+from trueup.active.strategy import Strategy
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import NoiseModel
 from trueup.posteriors import Estimate
-from trueup.sessions.batch import Asked, Batch, draw_in_turn, misranking, prob_order
-from trueup.sessions.log import Event, plot_history, session_from_json, session_to_json
-from trueup.sessions.session import LoggedSession
+from trueup.sessions.batch import Batch, draw_in_turn
+from trueup.sessions.session import Session
 
 __all__ = ["ActiveTest"]
 
+_N_DRAWS = 1000
+_FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
 
-class ActiveTest(LoggedSession):
+
+class ActiveTest(Session):
     """The fewest expert answers for the truest number.
 
     Ask which items to vet, tell the answers, and get an estimate whose interval holds although the items were chosen.
@@ -44,11 +49,11 @@ class ActiveTest(LoggedSession):
         The noisy votes. Gold items are known from the start and are not asked.
     metric : str or callable
         As in `trueup.compare`.
-    strategy : str
+    strategy : str or Strategy
         "propensity" and "random" draw by chance, with "stratified" (by category) and "separate" (to tell systems
         apart); "uncertainty", "meec", "meec-paper" and "most-confident-mistake" take the highest score and so allow no
         valid interval.
-    estimator : str
+    estimator : str or MetricEstimator
         "rectified" (default): the noise model corrected by the answers, each weighted by the inverse of its chance.
         "bayes": the noise model with the answers as gold. "learned": Nguyen et al. (2018), whose probabilities the
         strategy then sees too. "ppi++" and "lure": as published, for metrics of counts. "naive", "vetted-only".
@@ -87,45 +92,45 @@ class ActiveTest(LoggedSession):
         labels: Labels,
         *,
         metric: Any = "accuracy",
-        strategy: str = "propensity",
-        estimator: str = "rectified",
+        strategy: str | Strategy = "propensity",
+        estimator: str | MetricEstimator = "rectified",
         noise: str | NoiseModel = "soft-truth",
         categories: Any = None,
         budget: int | None = None,
         half_width: float | None = None,
         prob_better: float | None = None,
-        target: Literal["sample", "population"] = "sample",
+        target: Target = "sample",
         level: float = 0.95,
         positive: Hashable | None = None,
         random_state: RandomState = 0,
         **options: Any,
     ) -> None:
-        check_choice(strategy, tuple(STRATEGIES), name="strategy")
-        check_choice(estimator, tuple(ESTIMATORS), name="estimator")
-        check_choice(target, ("sample", "population"), name="target")
+        self._strategy = STRATEGIES.make(strategy, options, base=Strategy)
+        self._estimator = ESTIMATORS.make(estimator, {}, base=MetricEstimator)
+        self.estimator, self.noise, self.positive = self._estimator.name, noise, positive
+        self.target: Target = check_choice(target, ("sample", "population"), name="target")
         self.level = check_level(level)
-        self.strategy, self.estimator, self.target = strategy, estimator, target
-        self.noise, self.options = noise, dict(options)
-        self._strategy = get_strategy(strategy, **options)
         self.pool = make_pool(predictions, labels, metric, noise, categories, positive)
-        check_estimator(estimator, self.pool)
+        refusal = self._estimator.refusal(self.pool)
+        if refusal is not None:
+            raise InvalidParameter(refusal, parameter="estimator")
         n_open = int((labels.gold_codes < 0).sum())
         if budget is not None and check_integer(budget, name="budget", low=1) > n_open:
-            raise InvalidParameter(f"budget must be at most the {n_open} items that can be vetted, got {budget}")
+            raise InvalidParameter(
+                f"⟨budget⟩ must be at most the {n_open} items that can be vetted, got {budget}", parameter="budget"
+            )
         self.budget = None if budget is None else int(budget)
-        self.positive = positive
         self.half_width = None if half_width is None else check_number(half_width, name="half_width", low=0.0)
         self.prob_better = (
             None if prob_better is None else check_number(prob_better, name="prob_better", low=0.5, high=1)
         )
         if prob_better is not None and self.pool.n_systems < 2:
-            raise InvalidParameter("prob_better needs two systems, got one; pass {name: predictions, …}")
+            raise InvalidParameter(
+                "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
+            )
         self.seed = seed_of(random_state)
-        self._begin(labels)
-        self._model = recalibration_of(self.pool, used_by_metric(self.pool))
-        self._cache: dict[str, Any] = {}
-
-    # ------------------------------------------------------------------ ask and tell
+        self._begin(labels, self._strategy, strategy, options)
+        self._model = recalibration_of(self.pool)
 
     def ask(self, n: int = 1) -> Batch:
         """The next items to vet. They wait for an answer, and are not asked again before it."""
@@ -138,37 +143,13 @@ class ActiveTest(LoggedSession):
             return Batch([])
         scores = self._strategy.scores(state)
         chosen: list[int]
-        chances: list[float | None]
+        chances: list[float | None] | None = None
         if self._strategy.is_random:  # the score of an item is its chance
             chosen, chances = draw_in_turn(scores, n, np.random.default_rng([self.seed, len(self._events)]))
         else:
             order = np.lexsort((np.arange(len(scores)), -np.where(state.available, scores, -np.inf)))
-            chosen, chances = order[:n].tolist(), [None] * n
-        names = self.pool.labels.items[chosen].tolist()
-        reasons = self._strategy.reasons(state, chosen)
-        details = [
-            Asked(name, float(scores[k]), why, chance)
-            for name, k, why, chance in zip(names, chosen, reasons, chances, strict=True)
-        ]
-        self._add(Event("ask", one.item, propensity=one.propensity) for one in details)
-        return Batch(details)
-
-    def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
-        """What the expert found: a mapping from item to its true class.
-
-        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only.
-
-        Parameters
-        ----------
-        who : str, optional
-            The expert.
-        correct : bool
-            Allow answers that differ from earlier ones.
-        """
-        self._tell(truths, who=who, correct=correct)
-
-    def _forget(self) -> None:
-        self._cache.clear()
+            chosen = order[:n].tolist()
+        return self._ask_for(chosen, scores[chosen], self._strategy.reasons(state, chosen), chances)
 
     # ------------------------------------------------------------------ where it stands
 
@@ -180,26 +161,25 @@ class ActiveTest(LoggedSession):
     @property
     def state(self) -> State:
         """What the strategy sees."""
-        if "state" not in self._cache:
-            progress, vetted = self.progress, self._known
-            p = believed(self.estimator, self._model, self.pool, progress)
-            self._cache["state"] = State(self.pool, p, vetted, ~(vetted | progress.waiting | progress.passed))
-        found: State = self._cache["state"]
-        return found
+        if "state" not in self._memo:
+            believed = self._estimator.believed(self.pool, self.progress, self._model)
+            self._memo["state"] = State(self.pool, believed, self._known, self._available)
+        state: State = self._memo["state"]
+        return state
 
     @property
     def finished(self) -> str | None:
         """Why the session can stop, in one sentence; None while it should go on."""
-        if not self.state.available.any():
+        if not self._available.any():
             return "Every item is vetted, waiting or passed."
         if self.budget is not None and self.n_vetted >= self.budget:
             return f"The budget of {self.budget} answers is spent."
-        if self.half_width is not None and self.n_vetted >= 10:
+        if self.half_width is not None and self.n_vetted >= _FEWEST:
             ends = [self.estimate(system).interval(self.level) for system in self._systems]
             half = float(np.max([(high - low) / 2 for low, high in ends]))
             if half <= self.half_width:
                 return f"Half of the interval is {half:.4f} wide, at most {self.half_width:g}."
-        if self.prob_better is not None and self.n_vetted >= 10:
+        if self.prob_better is not None and self.n_vetted >= _FEWEST:
             a, b = self.ranking[:2]
             chance = self.prob_order(a, b)
             if chance >= self.prob_better:
@@ -209,19 +189,13 @@ class ActiveTest(LoggedSession):
     # ------------------------------------------------------------------ the answer
 
     def _estimated(self, category: int | None = None) -> Estimated:
-        key = f"estimated {category}"
-        if key not in self._cache:
-            self._cache[key] = estimate_by(
-                self.estimator,
-                self.pool,
-                self.progress,
-                noise=self.noise,
-                target=self.target,
-                n_draws=1000,
-                rng=np.random.default_rng([self.seed, self.progress.n_tells, 1]),  # no news, no other number
-                category=category,
-            )
-        return cast(Estimated, self._cache[key])
+        key = "estimated", category
+        if key not in self._memo:
+            rng = np.random.default_rng([self.seed, self.progress.n_tells, 1])  # no news, no other number
+            request = Request(self.pool, self.progress, self._model, self.noise, self.target, _N_DRAWS, rng, category)
+            self._memo[key] = estimate_metric(self._estimator, request)
+        estimated: Estimated = self._memo[key]
+        return estimated
 
     def estimate(self, system: Any = None, *, category: Any = None) -> Estimate:
         """The metric of a system, by default the first; the mean over categories, or that of one."""
@@ -239,20 +213,21 @@ class ActiveTest(LoggedSession):
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""
         values = self._estimated().values
-        return prob_order(values[:, self._at(a)], values[:, self._at(b)], higher_is_better=self._higher_is_better)
+        apart = self._sign * (values[:, self._at(a)] - values[:, self._at(b)])
+        apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
+        return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
 
     @property
     def ranking(self) -> list[Any]:
         """The systems from the best to the worst, by the mean of the estimate."""
         mean = np.array([self.estimate(system).mean for system in self._systems])
-        sign = -1.0 if self._higher_is_better else 1.0
-        return [self._systems[k] for k in np.argsort(sign * mean, kind="stable")]
+        return [self._systems[k] for k in np.argsort(-self._sign * mean, kind="stable")]
 
     @property
     def misranking(self) -> float:
         """The expected share of pairs of systems that the ranking has in the wrong order."""
-        order = [self._at(system) for system in self.ranking]
-        return misranking(self._estimated().values, order, higher_is_better=self._higher_is_better)
+        wrong = [1 - self.prob_order(a, b) for a, b in combinations(self.ranking, 2)]
+        return float(np.mean(wrong)) if wrong else 0.0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -261,21 +236,10 @@ class ActiveTest(LoggedSession):
 
     def history(self, *, every: int = 10) -> list[dict[str, float]]:
         """The estimate after each `every` answers: n, mean, low and high."""
-        check_integer(every, name="every", low=1)
-        rows, seen = [], set()
-        for k, event in enumerate(self._events):
-            if event.kind != "tell" or event.item in seen:
-                continue
-            seen.add(event.item)
-            if len(seen) % every == 0:
-                now = self._copy(self._events[: k + 1]).estimate()
-                low, high = now.interval(self.level)
-                rows.append({"n": float(len(seen)), "mean": now.mean, "low": low, "high": high})
-        return rows
+        return [then._row(then.estimate()) for then in self._after_answers(every, first=every)]
 
-    def plot(self, ax: Any = None, *, every: int = 10) -> Any:
-        """The estimate and its interval as answers came in; returns the Axes."""
-        return plot_history(self.history(every=every), ax, metric=self.pool.metric.name, level=self.level)
+    def _history(self, every: int) -> tuple[list[dict[str, float]], str]:
+        return self.history(every=every), self.pool.metric.name
 
     def _at(self, system: Any) -> int:
         if system is None:
@@ -285,8 +249,9 @@ class ActiveTest(LoggedSession):
         return self._systems.index(system)
 
     @property
-    def _higher_is_better(self) -> bool:
-        return self.pool.metric.higher_is_better is not False
+    def _sign(self) -> float:
+        """1 if more of the metric is better, else −1."""
+        return -1.0 if self.pool.metric.higher_is_better is False else 1.0
 
     @property
     def _systems(self) -> list[Any]:
@@ -300,12 +265,7 @@ class ActiveTest(LoggedSession):
 
     # ------------------------------------------------------------------ out and in
 
-    def _copy(self, events: Sequence[Event]) -> Self:
-        other = super()._copy(events)
-        other._cache = {}
-        return other
-
-    def restart(self, *, random_state: RandomState = None) -> ActiveTest:
+    def restart(self, *, random_state: RandomState = None) -> Self:
         """The same pool and fitted noise with an empty log and another seed: a fresh session at no cost.
 
         Parameters
@@ -327,11 +287,9 @@ class ActiveTest(LoggedSession):
         other.seed = seed_of(random_state)
         return other
 
-    def to_json(self) -> str:
-        """Settings and log as JSON text. A metric or noise that is not named by a string is to be passed again."""
-        settings = {
+    def _settings(self) -> dict[str, Any]:
+        return {
             "metric": self.pool.metric.name,
-            "strategy": self.strategy,
             "estimator": self.estimator,
             "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
             "categories": category_list(self.pool),
@@ -343,12 +301,3 @@ class ActiveTest(LoggedSession):
             "positive": self.positive,
             "random_state": self.seed,
         }
-        return session_to_json(settings, self.options, self._events)
-
-    @classmethod
-    def from_json(cls, text: str, predictions: Any, labels: Labels, **changed: Any) -> ActiveTest:
-        """The session of `to_json`, on the same predictions and labels; settings can be changed."""
-        settings, options, events = session_from_json(text)
-        if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
-            options = {}  # those of another strategy
-        return cls(predictions, labels, **{**settings, **options, **changed}).replay(events)

@@ -38,7 +38,6 @@ __all__ = [
     "Stratified",
     "Uncertainty",
     "get_strategy",
-    "list_strategies",
 ]
 
 _EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
@@ -373,24 +372,13 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 )
 
 
-def list_strategies() -> list[str]:
-    """The names `get_strategy` knows.
-
-    Examples
-    --------
-    >>> "propensity" in list_strategies()
-    True
-    """
-    return STRATEGIES.names()
-
-
-def get_strategy(name: str | Strategy, **options: Any) -> Strategy:
+def get_strategy(strategy: str | Strategy, /, **options: Any) -> Strategy:
     """A strategy by name; underscores and hyphens are the same. A strategy is given back as it is.
 
     Parameters
     ----------
-    name : str or Strategy
-        See `list_strategies`.
+    strategy : str or Strategy
+        One of ``STRATEGIES``.
     **options
         Those of the strategy, e.g. ``floor`` of "propensity" and ``systems`` of "separate".
 
@@ -401,7 +389,7 @@ def get_strategy(name: str | Strategy, **options: Any) -> Strategy:
     >>> get_strategy("meec").is_random
     False
     """
-    return STRATEGIES.make(name, options, base=Strategy)
+    return STRATEGIES.make(strategy, options, base=Strategy)
 
 
 def _rank_share(values: Floats) -> Floats:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, check_integer, check_level, check_number, preview, seed_of
-from trueup.cleaning.exact import retrained_scores
+from trueup.cleaning.exact import predicted_codes, retrained_scores
 from trueup.cleaning.flips import flip_candidates
 from trueup.cleaning.oracle_free import noise_removed, noise_tolerant
 from trueup.cleaning.problem import CleaningState, Resources, make_problem
-from trueup.cleaning.session import CleaningSession
 from trueup.cleaning.stopping import BudgetCurve, CleanOrVote, budget_curve, clean_or_vote, per_cost, value_of_cleaning
-from trueup.cleaning.strategies import CleaningStrategy, ExpectedImprovement, get_cleaning_strategy
+from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, ExpectedImprovement
 from trueup.data.labels import Labels
 from trueup.estimators.published.tars2018 import labeler_matrices
 from trueup.exceptions import InvalidParameter
@@ -24,16 +24,21 @@ from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.noise.base import normalise
 from trueup.posteriors import Estimate
-from trueup.sessions.batch import Asked, Batch
-from trueup.sessions.log import Event, plot_history, session_from_json, session_to_json
+from trueup.posteriors.continuous import normal_estimate
+from trueup.sessions.batch import Batch
+from trueup.sessions.log import Event, fold
+from trueup.sessions.session import Session
 
 __all__ = ["CleaningAdvisor"]
 
+_KEPT = 3  # states: the one now, the one before, and theirs if scores are older
 
-class CleaningAdvisor(CleaningSession):
+
+class CleaningAdvisor(Session):
     """Which training label should an oracle fix next?
 
-    Ask for items, tell their true classes, and the model is trained on what is then known [1]_.
+    Ask for items, tell their true classes, and the model is trained on what is then known [1]_. An answer on an item of
+    the validation part makes the metric more certain.
 
     Parameters
     ----------
@@ -125,8 +130,7 @@ class CleaningAdvisor(CleaningSession):
     ) -> None:
         if strategy == ExpectedImprovement.name:
             options = {"weigh": bool(weigh), **options}
-        self._strategy = get_cleaning_strategy(strategy, **options)
-        self.strategy, self.options = self._strategy.name, dict(options)
+        self._strategy = STRATEGIES.make(strategy, options, base=CleaningStrategy)
         if self._strategy.needs_probabilities and not hasattr(estimator, "predict_proba"):
             raise InvalidParameter(
                 f"estimator must have predict_proba, got {type(estimator).__name__}; wrap it in sklearn's "
@@ -146,7 +150,7 @@ class CleaningAdvisor(CleaningSession):
             check_integer(shortlist, name="shortlist", low=1),
             progress,
         )
-        problem = make_problem(
+        self.problem = make_problem(
             estimator,
             X,
             labels,
@@ -159,26 +163,20 @@ class CleaningAdvisor(CleaningSession):
             seed=self.seed,
             resources=resources,
         )
-        self._start(problem)
+        self._begin(labels, self._strategy, strategy, options)
+        self._states: dict[bytes, CleaningState] = {}
         self._order = np.random.default_rng([self.seed, 1]).permutation(labels.n_items)
-
-    # ------------------------------------------------------------------ ask and tell
 
     def ask(self, n: int = 1) -> Batch:
         """The next items to clean, best first. They wait for an answer, and are not asked again before it."""
         check_integer(n, name="n", low=1)
         state = self._state_of(self._scored_after())
         scores = self._scores(state)
-        wanted = np.where(self._available[state.train], per_cost(scores, self.problem.costs[state.train]), -np.inf)
-        order = np.lexsort((self._order[state.train], -self._strategy.ties(state), -wanted))
-        chosen = self._affordable(order[np.isfinite(wanted[order])].tolist(), state.train, n)
-        names = self.problem.labels.items[state.train[chosen]].tolist()
+        ranked = np.where(self._available[state.train], per_cost(scores, self.problem.costs[state.train]), -np.inf)
+        order = np.lexsort((self._order[state.train], -self._strategy.ties(state), -ranked))
+        chosen = self._affordable(order[np.isfinite(ranked[order])].tolist(), state.train, n)
         reasons = self._strategy.reasons(state, scores, chosen)
-        details = [
-            Asked(name, float(scores[k]), why, None) for name, k, why in zip(names, chosen, reasons, strict=True)
-        ]
-        self._add(Event("ask", one.item) for one in details)
-        return Batch(details)
+        return self._ask_for(state.train[chosen].tolist(), scores[chosen], reasons)
 
     def _affordable(self, order: list[int], train: Codes, n: int) -> list[int]:
         """The first n of an order that what is left of the budget can pay for."""
@@ -206,17 +204,66 @@ class CleaningAdvisor(CleaningSession):
             return len(self._events)
         kept = [math.floor(round(k * (1 - self.prune), 9)) for k in range(done + 1)]
         last = kept.index(kept[-1])  # the first answer since which nothing was worked out
-        ends = self._ends_of_tells()
-        return ends[last] if last else 0
+        return self._ends_of_answers()[last] if last else 0
 
-    def _ends_of_tells(self) -> list[int]:
-        """Where in the log the first 0, 1, 2, … answers are complete."""
-        ends, seen = [0], set()
-        for k, event in enumerate(self._events):
-            if event.kind == "tell" and event.item not in seen:
-                seen.add(event.item)
-                ends.append(k + 1)
-        return ends
+    # ------------------------------------------------------------------ where it stands
+
+    @property
+    def state(self) -> CleaningState:
+        """What is known now."""
+        return self._state_of(len(self._events))
+
+    @property
+    def n_cleaned(self) -> int:
+        """Number of answers."""
+        return self.progress.n_tells
+
+    @property
+    def spent(self) -> float:
+        """The cost of the answers."""
+        return float(self.problem.costs[self.progress.vetted].sum())
+
+    @property
+    def model_(self) -> Any:
+        """The classifier, trained on the labels as they are now."""
+        return self.state.model
+
+    @property
+    def labels_(self) -> npt.NDArray[Any]:
+        """The label of each item now, None where it has none; shape (n_items,)."""
+        codes = self.state.codes
+        return np.array([self._names.classes[k] if k >= 0 else None for k in codes.tolist()], dtype=object)
+
+    @property
+    def score_(self) -> Estimate:
+        """The metric of the model, from the noisy labels of the validation part, without bias.
+
+        Without a split these are the labels it was trained on, and it comes out too high.
+        """
+        state, scorer = self.state, self.state.scorer
+        codes = predicted_codes(state.model, state.validation_features, scorer.classes)
+        value, error = float(scorer.scores(codes)), scorer.standard_error(codes)
+        return normal_estimate(value, error, bounds=scorer.metric.bounds, name=scorer.metric.name)
+
+    def _state_of(self, n_events: int) -> CleaningState:
+        """The state after the first events of the log."""
+        progress = self.progress if n_events == len(self._events) else fold(self._events[:n_events], self._names)
+        key = progress.truth.tobytes()
+        if key not in self._states:
+            same = None
+            for other in self._states.values():  # answers in the training part leave the validation as it was
+                if np.array_equal(other.truth[self.problem.validates], progress.truth[self.problem.validates]):
+                    same = other.scorer
+            while len(self._states) >= _KEPT:
+                self._states.pop(next(iter(self._states)))
+            self._states[key] = self.problem.after(progress.truth, same)
+        self._states[key] = self._states.pop(key)  # the last one used is the last one dropped
+        return self._states[key]
+
+    def _copy(self, events: Sequence[Event]) -> Self:
+        other = super()._copy(events)
+        other._states = dict(self._states)
+        return other
 
     # ------------------------------------------------------------------ what it is worth
 
@@ -261,15 +308,10 @@ class CleaningAdvisor(CleaningSession):
 
     def curve(self, *, every: int = 10) -> list[dict[str, float]]:
         """The metric before any answer and after each `every`: n, cost, mean, low and high."""
-        check_integer(every, name="every", low=1)
-        rows = []
-        for end in self._ends_of_tells()[::every]:
-            now = self._copy(self._events[:end])
-            low, high = now.score_.interval(self.level)
-            rows.append(
-                {"n": float(now.n_cleaned), "cost": now.spent, "mean": now.score_.mean, "low": low, "high": high}
-            )
-        return rows
+        return [{"cost": then.spent} | then._row(then.score_) for then in self._after_answers(every, first=0)]
+
+    def _history(self, every: int) -> tuple[list[dict[str, float]], str]:
+        return self.curve(every=every), self.state.scorer.metric.name
 
     def forecast(self) -> BudgetCurve:
         """What a budget is expected to buy from here on; `order` has positions in ``labels.items``."""
@@ -355,23 +397,17 @@ class CleaningAdvisor(CleaningSession):
             return np.asarray((1 - rate) * np.eye(c) + rate / (c - 1) * (1 - np.eye(c)))
         return np.asarray(error, dtype=float)
 
-    def plot(self, ax: Any = None, *, every: int = 10) -> Any:
-        """The metric of the model and its interval as answers came in; returns the Axes."""
-        return plot_history(self.curve(every=every), ax, metric=self.state.scorer.metric.name, level=self.level)
-
     def __repr__(self) -> str:
         return (
             f"CleaningAdvisor({type(self.problem.estimator).__name__}, {self.state.scorer.metric.name}, "
             f"{self.strategy}; {self.n_cleaned} of {int(self.problem.trains.sum()):,} labels cleaned)"
         )
 
-    def to_json(self) -> str:
-        """Settings and log as JSON text. What is not named by a string or a number is to be passed again."""
+    def _settings(self) -> dict[str, Any]:
         problem, metric = self.problem, self.problem.metric
-        settings = {
+        return {
             "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
             "metric": metric if isinstance(metric, str) else metric.name,
-            "strategy": self.strategy,
             "split": self.split,
             "validation": self.validation
             if isinstance(self.validation, float)
@@ -386,12 +422,3 @@ class CleaningAdvisor(CleaningSession):
             "positive": problem.positive,
             "random_state": self.seed,
         }
-        return session_to_json(settings, self.options, self._events)
-
-    @classmethod
-    def from_json(cls, text: str, estimator: Any, X: Any, labels: Labels, **changed: Any) -> CleaningAdvisor:
-        """The session of `to_json`, on the same features and labels; settings can be changed."""
-        settings, options, events = session_from_json(text)
-        if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
-            options = {}  # those of another strategy
-        return cls(estimator, X, labels, **{**settings, **options, **changed}).replay(events)

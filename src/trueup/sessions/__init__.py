@@ -1,1 +1,1 @@
-"""What sessions with an expert share: the log of events, batches, and saving."""
+"""Sessions that ask an expert, one item after another: the log, what follows from it, saving and replaying."""

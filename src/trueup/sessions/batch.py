@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from trueup._base.types import Floats
 
-__all__ = ["Asked", "Batch", "draw_in_turn", "misranking", "prob_order"]
+__all__ = ["Asked", "Batch", "draw_in_turn"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,7 @@ class Batch(Sequence[Any]):
         return f"Batch({[one.item for one in self.details]!r})"
 
 
-def draw_in_turn(
-    chances: npt.NDArray[np.float64], n: int, rng: np.random.Generator
-) -> tuple[list[int], list[float | None]]:
+def draw_in_turn(chances: Floats, n: int, rng: np.random.Generator) -> tuple[list[int], list[float | None]]:
     """Items drawn one after the other without replacement, with the probability each had in its turn.
 
     Parameters
@@ -63,42 +59,13 @@ def draw_in_turn(
     """
     left = np.array(chances, dtype=float)
     chosen: list[int] = []
-    told: list[float | None] = []
+    propensities: list[float | None] = []
     for _ in range(min(n, int(np.count_nonzero(left > 0)))):
         upto = np.cumsum(left)
         k = int(np.searchsorted(upto, rng.random() * upto[-1], side="right"))
         if k >= len(left):  # rounding at the very end
             k = int(np.flatnonzero(left > 0)[-1])
         chosen.append(k)
-        told.append(min(float(left[k] / upto[-1]), 1.0))
+        propensities.append(min(float(left[k] / upto[-1]), 1.0))
         left[k] = 0.0
-    return chosen, told
-
-
-def prob_order(a: Floats, b: Floats, *, higher_is_better: bool = True) -> float:
-    """P(a is better than b) from draws of both, ties counted half.
-
-    Examples
-    --------
-    >>> prob_order(np.array([0.9, 0.8, 0.7, 0.6]), np.array([0.5, 0.8, 0.9, 0.5]))
-    0.625
-    """
-    apart = a - b
-    apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
-    if not len(apart):
-        return 0.5
-    return float(0.5 + (0.5 if higher_is_better else -0.5) * np.sign(apart).mean())
-
-
-def misranking(draws: Floats, order: list[int], *, higher_is_better: bool = True) -> float:
-    """The expected share of pairs that an order of the systems, best first, has the wrong way round.
-
-    Parameters
-    ----------
-    draws : array of shape (n_draws, n_systems)
-    order : list of int
-    """
-    wrong = [
-        1 - prob_order(draws[:, a], draws[:, b], higher_is_better=higher_is_better) for a, b in combinations(order, 2)
-    ]
-    return float(np.mean(wrong)) if wrong else 0.0
+    return chosen, propensities

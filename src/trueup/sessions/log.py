@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from trueup._base.optional import require
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidParameter
 
@@ -20,13 +20,13 @@ __all__ = [
     "Event",
     "Names",
     "Progress",
+    "answer_events",
     "events_from_json",
     "events_to_json",
     "fold",
     "plot_history",
     "session_from_json",
     "session_to_json",
-    "told",
 ]
 
 Kind = Literal["ask", "tell", "pass", "correct"]
@@ -65,7 +65,7 @@ class Progress:
     Attributes
     ----------
     truth : integer array of shape (n_items,)
-        The class each item was found to have, -1 where unknown.
+        The class the expert named for each item, -1 where unknown.
     waiting, passed : boolean arrays of shape (n_items,)
         Items asked and not yet answered; items that an expert passed on.
     propensity : array of shape (n_items,)
@@ -76,15 +76,15 @@ class Progress:
         Answers so far; a correction is not a new one.
     """
 
-    truth: npt.NDArray[np.int64]
-    waiting: npt.NDArray[np.bool_]
-    passed: npt.NDArray[np.bool_]
-    propensity: npt.NDArray[np.float64]
-    draw: npt.NDArray[np.int64]
+    truth: Positions
+    waiting: Booleans
+    passed: Booleans
+    propensity: Floats
+    draw: Positions
     n_tells: int
 
     @property
-    def vetted(self) -> npt.NDArray[np.bool_]:
+    def vetted(self) -> Booleans:
         """Items with an answer."""
         return np.asarray(self.truth >= 0)
 
@@ -123,17 +123,17 @@ class Names:
         return self.codes[truth]
 
 
-def told(
+def answer_events(
     truths: Any,
     names: Names,
     events: Iterable[Event],
-    known: npt.NDArray[np.integer],
-    propensity: npt.NDArray[np.float64],
-    *,
+    known: Codes,
+    propensity: Floats,
     who: str | None,
+    *,
     correct: bool,
 ) -> list[Event]:
-    """The new lines of the log for what an expert found; all answers are checked before any counts.
+    """The new lines of the log for what an expert says; all answers are checked before any counts.
 
     Parameters
     ----------
@@ -147,21 +147,21 @@ def told(
     """
     if not isinstance(truths, Mapping):
         raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
-    found = []
+    new = []
     for item, truth in truths.items():
         at, code = names.position(item), names.code(truth, item)
         before = int(known[at])
         if before not in (-1, code) and not correct:
             raise InvalidParameter(
-                f"item {item!r} is known to be {names.classes[before]!r}, got {truth!r}; pass ⟨correct=True⟩ to "
-                "change it"
+                f"item {item!r} is known to be {names.classes[before]!r}, got {truth!r}; pass "
+                "⟨correct=True⟩ to change it"
             )
         chance = None if np.isnan(propensity[at]) else float(propensity[at])
         kind: Kind = "tell" if before in (-1, code) else "correct"
         event = Event(kind, names.items[at], names.classes[code], who, chance)
         if before != code or (who is not None and not _said(event, events)):
-            found.append(event)  # else nothing is new, and nobody new says it
-    return found
+            new.append(event)  # else nothing is new, and nobody new says it
+    return new
 
 
 def _said(event: Event, events: Iterable[Event]) -> bool:
@@ -225,13 +225,13 @@ def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 def events_from_json(records: Any) -> list[Event]:
     """The log from records or from their JSON text."""
-    found = _loaded(records) if isinstance(records, str | bytes) else records
-    if not isinstance(found, list) or not all(isinstance(r, dict) for r in found):
-        raise InvalidParameter(f"a log must be a list of records, got {type(found).__name__}; pass what to_json gave")
-    for record in found:
+    log = _loaded(records) if isinstance(records, str | bytes) else records
+    if not isinstance(log, list) or not all(isinstance(record, dict) for record in log):
+        raise InvalidParameter(f"a log must be a list of records, got {type(log).__name__}; pass what to_json gave")
+    for record in log:
         if record.get("kind") not in _KINDS or "item" not in record or set(record) - _FIELDS:
             raise InvalidParameter(f"a record of a log must have kind and item, got {preview(list(record.items()))}")
-    return [Event(**{k: _hashable(v) for k, v in record.items()}) for record in found]
+    return [Event(**{k: _hashable(v) for k, v in record.items()}) for record in log]
 
 
 def session_to_json(settings: Mapping[str, Any], options: Mapping[str, Any], events: Iterable[Event]) -> str:
@@ -275,7 +275,7 @@ def _plain(value: Any) -> Any:
 def plot_history(rows: Sequence[dict[str, float]], ax: Any = None, *, metric: str, level: float) -> Any:
     """Mean and interval against the number of vetted items; returns the Axes."""
     if ax is None:
-        _, ax = require("matplotlib.pyplot", purpose="ActiveTest.plot()").subplots(layout="constrained")
+        _, ax = require("matplotlib.pyplot", purpose="a session's plot()").subplots(layout="constrained")
     n = [row["n"] for row in rows]
     ax.fill_between(n, [row["low"] for row in rows], [row["high"] for row in rows], alpha=0.25)
     ax.plot(n, [row["mean"] for row in rows])

@@ -1,51 +1,105 @@
-"""What every session of questions and answers shares: a log, and a state that is a function of it."""
+"""What every session of questions and answers shares: a log, what follows from it, and its JSON."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from trueup._base.types import Booleans, Floats
+from trueup._base.validation import check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.sessions.log import Event, Names, Progress, events_from_json, fold, session_from_json, told
+from trueup.posteriors import Estimate
+from trueup.sessions.batch import Asked, Batch
+from trueup.sessions.log import (
+    Event,
+    Names,
+    Progress,
+    answer_events,
+    events_from_json,
+    fold,
+    plot_history,
+    session_from_json,
+    session_to_json,
+)
 
-__all__ = ["LoggedSession"]
+__all__ = ["Session"]
 
 
-class LoggedSession:
-    """A log of what was asked and answered about the items of some labels.
+class Session(ABC):
+    """Questions about the items of some labels, their answers, and where that leads. Pure: no files, no clock.
 
-    Who inherits calls `_begin` once, and overrides `_forget` to drop what was worked out from an older log.
+    The state is a function of the log alone, and `_memo` holds what was worked out from it. Who inherits calls `_begin`
+    once, and says in `_settings` how the session can be made again.
     """
 
-    def _begin(self, labels: Labels) -> None:
+    level: float
+    strategy: str
+    options: dict[str, Any]
+
+    def _begin(self, labels: Labels, strategy: Any, chosen: object, options: Mapping[str, Any]) -> None:
+        """Start with an empty log; `strategy` was made from what was `chosen`, a name or itself, and its options."""
         self._labels = labels
         self._names = Names(labels.items.tolist(), labels.classes.tolist())
         self._events: list[Event] = []
         self._folded = 0, fold([], self._names)
-
-    def _forget(self) -> None:
-        """The log has changed."""
+        self._memo: dict[Any, Any] = {}
+        own = fields(strategy) if is_dataclass(strategy) and strategy is chosen else ()
+        self.strategy = strategy.name
+        self.options = dict(options) | {option.name: getattr(strategy, option.name) for option in own}
 
     def _add(self, events: Iterable[Event]) -> None:
         self._events += events
-        self._forget()
+        self._memo = {}
 
-    def _tell(self, truths: Mapping[Any, Any], *, who: str | None, correct: bool) -> None:
+    # ------------------------------------------------------------------ questions and answers
+
+    def _ask_for(
+        self,
+        positions: Sequence[int],
+        scores: Floats,
+        reasons: Sequence[str],
+        chances: Sequence[float | None] | None = None,
+    ) -> Batch:
+        """Ask for these items, with a score, a reason and, where they were drawn, a chance each."""
+        details = [
+            Asked(self._names.items[at], float(score), why, chance)
+            for at, score, why, chance in zip(
+                positions, scores, reasons, chances or [None] * len(positions), strict=True
+            )
+        ]
+        self._add(Event("ask", one.item, propensity=one.propensity) for one in details)
+        return Batch(details)
+
+    def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
+        """What the expert says: a mapping from item to its true class.
+
+        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only.
+
+        Parameters
+        ----------
+        who : str, optional
+            The expert.
+        correct : bool
+            Allow answers that differ from earlier ones.
+        """
         progress = self.progress
         known = np.where(progress.vetted, progress.truth, self._labels.gold_codes)
-        self._add(told(truths, self._names, self._events, known, progress.propensity, who=who, correct=correct))
+        self._add(answer_events(truths, self._names, self._events, known, progress.propensity, who, correct=correct))
 
     def skip(self, items: Iterable[Any], *, who: str | None = None) -> None:
         """The expert passes on these items; they are not asked again. What is known of an item stays known."""
         if isinstance(items, str) or not isinstance(items, Iterable):
             raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
-        at = [self._names.position(item) for item in items]
+        positions = [self._names.position(item) for item in items]
         known = self._known
-        self._add(Event("pass", self._names.items[k], who=who) for k in at if not known[k])
+        self._add(Event("pass", self._names.items[at], who=who) for at in positions if not known[at])
+
+    # ------------------------------------------------------------------ where it stands
 
     @property
     def log(self) -> tuple[Event, ...]:
@@ -67,15 +121,57 @@ class LoggedSession:
         return list(self._labels.items[self.progress.waiting].tolist())
 
     @property
-    def _known(self) -> npt.NDArray[np.bool_]:
+    @abstractmethod
+    def finished(self) -> str | None:
+        """Why the session can stop, in one sentence; None while it should go on."""
+
+    @property
+    def _known(self) -> Booleans:
         """Items whose class is known, from an answer or from the start."""
         return np.asarray(self.progress.vetted | (self._labels.gold_codes >= 0))
+
+    @property
+    def _available(self) -> Booleans:
+        """Items that may be asked: not known, not waiting for an answer and not passed."""
+        return np.asarray(~(self._known | self.progress.waiting | self.progress.passed))
+
+    # ------------------------------------------------------------------ how it came to stand there
+
+    def _ends_of_answers(self) -> list[int]:
+        """Where in the log the first 0, 1, 2, … answers are complete."""
+        ends, told = [0], set()
+        for k, event in enumerate(self._events):
+            if event.kind == "tell" and event.item not in told:
+                told.add(event.item)
+                ends.append(k + 1)
+        return ends
+
+    def _after_answers(self, every: int, *, first: int) -> list[Self]:
+        """The session as it was after `first` answers and after each `every` more."""
+        check_integer(every, name="every", low=1)
+        return [self._copy(self._events[:end]) for end in self._ends_of_answers()[first::every]]
+
+    def _row(self, estimate: Estimate) -> dict[str, float]:
+        """One row of a history: n, mean, low and high."""
+        low, high = estimate.interval(self.level)
+        return {"n": float(self.progress.n_tells), "mean": estimate.mean, "low": low, "high": high}
+
+    @abstractmethod
+    def _history(self, every: int) -> tuple[list[dict[str, float]], str]:
+        """The rows to plot, and the name of the metric."""
+
+    def plot(self, ax: Any = None, *, every: int = 10) -> Any:
+        """The metric and its interval as answers came in; returns the Axes."""
+        rows, metric = self._history(every)
+        return plot_history(rows, ax, metric=metric, level=self.level)
+
+    # ------------------------------------------------------------------ out and in
 
     def _copy(self, events: Sequence[Event]) -> Self:
         """The same session after other events; nothing is fitted again."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._events = list(events)
+        other._events, other._memo = list(events), {}
         other._folded = len(other._events), fold(other._events, other._names)  # what cannot be replayed is refused
         return other
 
@@ -85,3 +181,28 @@ class LoggedSession:
             return self._copy(list(log))
         is_session = not log.lstrip().startswith("[")
         return self._copy(session_from_json(log)[2] if is_session else events_from_json(log))
+
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """What the session was made with, beside its data and the options of its strategy."""
+
+    def to_json(self) -> str:
+        """Settings and log as JSON text. What no string names, such as a function, is to be passed again."""
+        return session_to_json({"strategy": self.strategy, **self._settings()}, self.options, self._events)
+
+    @classmethod
+    def from_json(cls, text: str, *data: Any, **changed: Any) -> Self:
+        """The session of `to_json`.
+
+        Parameters
+        ----------
+        text : str
+        *data
+            What the session was made with at first: its arguments that are passed by position.
+        **changed
+            Settings that are to be others; options of another strategy are those of its own.
+        """
+        settings, options, events = session_from_json(text)
+        if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
+            options = {}  # those of another strategy
+        return cls(*data, **{**settings, **options, **changed}).replay(events)
