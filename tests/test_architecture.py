@@ -69,7 +69,6 @@ NOTHING_WITHOUT = (
     "metrics/compiled",
     "training/torch",
     "training/sklearn.py",
-    "training/_base.py",
     "training/logistic.py",
     "training/naive_bayes.py",
 )
@@ -307,7 +306,7 @@ def first(problems: list[str]) -> str:
         (direction_problems, "data/labels.py", "from trueup import answers", "must not import"),
         (direction_problems, "noise/new.py", "from trueup.surprise import x", "in no level"),
         (private_problems, "estimators/new.py", "from trueup.noise._secret import em_step", "private to"),
-        (private_problems, "estimators/new.py", "from trueup.training import _votes", "private to"),
+        (private_problems, "estimators/new.py", "from trueup.cli import _console", "private to"),
         (dependency_problems, "data/labels.py", "import narwhals as nw", "not allowed"),
         (dependency_problems, "posteriors/new.py", "def f():\n    import matplotlib.pyplot", "not allowed"),
         (dependency_problems, "training/losses.py", "from sklearn.base import clone", "inside the function"),

@@ -509,3 +509,43 @@ def test_pruned_scores_outlive_looks_at_the_model(monkeypatch):
         advisor.tell({item: int(sim.truth[item]) for item in advisor.ask()})
         assert advisor.model_ is not None
     assert len(counted) <= 5
+
+
+@pytest.mark.parametrize("metric", ["precision", "recall", "f1"])
+def test_the_positive_class_is_the_last_whatever_its_name(metric):
+    """With all truth known the metric is that of `evaluate`, for classes whose order is not that of the alphabet."""
+    sim = simulation(300)
+    names = np.array(["yes", "no"])
+    codes = sim.labels.vote_table()[2]
+    item = sim.labels.vote_table()[0]
+    columns = {"item": item, "labeler": np.zeros(len(item)), "label": names[codes]}
+    labels = tu.Labels.from_frame(columns, item="item", labeler="labeler", label="label", classes=names.tolist())
+    truths = dict(enumerate(names[sim.truth].tolist()))
+    session = CleaningAdvisor(
+        LogisticRegression(), sim.features, labels, noise=tu.noise.Confusion(MATRIX), metric=metric, split=False
+    )
+    session.tell(truths)
+    said = dict(enumerate(session.model_.predict(sim.features).tolist()))
+    direct = tu.evaluate(said, labels.with_gold(truths), metrics=[metric])[metric].mean
+    assert session.score_.mean == pytest.approx(direct, abs=1e-3), "of a normal law that is cut at 1"
+    other = CleaningAdvisor(
+        LogisticRegression(),
+        sim.features,
+        labels,
+        noise=tu.noise.Confusion(MATRIX),
+        metric=metric,
+        split=False,
+        positive="yes",
+    )
+    other.tell(truths)
+    assert other.score_.mean != pytest.approx(direct, abs=1e-2)
+    again = CleaningAdvisor.from_json(
+        other.to_json(), LogisticRegression(), sim.features, labels, noise=tu.noise.Confusion(MATRIX)
+    )
+    assert again.score_.mean == other.score_.mean
+
+
+def test_an_unknown_positive_class_is_refused():
+    sim = simulation(60)
+    with pytest.raises(InvalidParameter, match="positive must be a class, got 'maybe'"):
+        CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, positive="maybe")

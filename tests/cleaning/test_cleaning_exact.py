@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from trueup.cleaning import UnbiasedScorer, flip_candidates, retrained_scores
-from trueup.cleaning.exact import goes_on, predicted_codes
+from trueup.cleaning.flips import goes_on, predicted_codes
 
 
 @pytest.fixture

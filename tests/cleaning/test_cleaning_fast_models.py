@@ -17,10 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from trueup.cleaning import Candidates, flip_candidates, flip_models
-from trueup.cleaning import fast_columns as _fast_columns
-from trueup.cleaning import fast_linear as _fast_softmax
-from trueup.cleaning.exact import retrained_predictions
+from trueup.cleaning import Candidates, fast_columns, fast_linear, flip_candidates, flip_models
+from trueup.cleaning.flips import retrained_predictions
 
 TIGHT = {"tol": 1e-10, "max_iter": 5000}
 WEIGHTS = {0: 1.0, 1: 3.0, 2: 2.0}
@@ -109,9 +107,9 @@ def test_newton_steps_to_convergence_are_retraining(name):
 @pytest.fixture
 def never_exact(monkeypatch):
     """Small problems are solved to convergence; here the steps themselves are tested."""
-    for module in (_fast_columns, _fast_softmax):
+    for module in (fast_columns, fast_linear):
         monkeypatch.setattr(module, "SMALL_WORK", 0)
-    monkeypatch.setattr(_fast_softmax, "_STEP_WORK", 0)
+    monkeypatch.setattr(fast_linear, "_STEP_WORK", 0)
 
 
 @pytest.mark.parametrize("name", [name for name, setting in NEWTON.items() if setting[1] == 2])

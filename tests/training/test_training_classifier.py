@@ -16,8 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training import NoisyLabelClassifier
-from trueup.training._strategies import STRATEGIES, label_costs, quantised_copies, weighted_copies
+from trueup.training.consolidated import label_costs
+from trueup.training.copies import quantised_copies, weighted_copies
 from trueup.training.objectives import LogisticObjective, SoftTargets, minimise, soft_logistic
+from trueup.training.strategies import TRAINING_STRATEGIES
 
 EXACT = {"tol": 1e-10, "max_iter": 1000}
 
@@ -69,7 +71,7 @@ def test_mmse_minimises_the_mmse_risk(three_classes):
     np.testing.assert_allclose(model.estimator_.coef_, objective.parts(best.theta)[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize("strategy", sorted(TRAINING_STRATEGIES))
 def test_perfect_labelers_give_the_ordinary_classifier(strategy, three_classes):
     X, _, truth = three_classes
     plain = logistic().fit(X, truth)
@@ -114,7 +116,7 @@ def test_bad_labelers_hurt_majority_and_not_mmse(estimator):
     assert np.mean(wins) > 0.01
 
 
-@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"majority"}))
+@pytest.mark.parametrize("strategy", sorted(set(TRAINING_STRATEGIES) - {"majority"}))
 def test_every_strategy_learns(strategy, crowd):
     X, labels, X_test, truth, sim = crowd
     best = LogisticRegression().fit(X, sim.truth[:600]).score(X_test, truth)
@@ -123,7 +125,7 @@ def test_every_strategy_learns(strategy, crowd):
     assert model.posterior_.shape == (600, 2)
 
 
-@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"alternation"}))
+@pytest.mark.parametrize("strategy", sorted(set(TRAINING_STRATEGIES) - {"alternation"}))
 def test_order_of_items_and_labelers_does_not_matter(strategy, crowd):
     X, labels, X_test, *_ = crowd
     votes = np.full((600, 7), -1)

@@ -22,8 +22,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.active.pool import Pool
 from trueup.active.score_slopes import class_slopes, positive_slopes
-from trueup.estimators.system_values import outputs_of
-from trueup.exceptions import InvalidParameter, InvalidPredictions
+from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 
 __all__ = ["Influence", "count_slopes", "expected_counts", "influence", "lists_of", "root_mean_square"]
@@ -195,10 +194,11 @@ def lists_of(
 
     An item without an output is in no list. Without categories there is one list.
     """
-    outputs = _outputs(pool, check_integer(system, name="system", low=0))
+    if check_integer(system, name="system", low=0) >= pool.n_systems:
+        raise InvalidParameter(f"system must be a position below {pool.n_systems}, got {system}")
+    outputs = pool.aligned.outputs(pool.used, needed_by=pool.metric.name)[system]
     known = _known_positives(n_positives, pool.n_categories)
-    first = outputs if outputs.ndim == 1 else outputs[:, 0]
-    some = np.flatnonzero(first >= 0 if first.dtype.kind == "i" else ~np.isnan(first))
+    some = np.flatnonzero(pool.aligned.has_output(pool.used)[system])
     for category, places in pool.by_category(some):
         positions = some[places]
         yield positions, outputs if len(positions) == len(outputs) else outputs[positions], known[category]
@@ -250,17 +250,6 @@ def _function_slopes(metric: Metric, counts: Floats, classes: npt.NDArray[Any]) 
     for (c, column), value in zip(cells, values[1:], strict=True):
         slopes[c, column] = np.nan_to_num((value - values[0]) * len(truth) / total)
     return float(values[0]), slopes
-
-
-def _outputs(pool: Pool, system: int) -> npt.NDArray[Any]:
-    """What the metric looks at: codes, scores or class probabilities of one system."""
-    if system >= pool.n_systems:
-        raise InvalidParameter(f"system must be a position below {pool.n_systems}, got {system}")
-    aligned, metric = pool.aligned, pool.metric
-    needs = "codes" if metric.looks_at == "classes" else metric.looks_at
-    if getattr(aligned, needs) is None:
-        raise InvalidPredictions(f"{metric.name} needs {needs} of every system, got none for some; add them")
-    return outputs_of(aligned, system, metric)
 
 
 def _known_positives(n_positives: float | Sequence[float] | None, n_categories: int) -> list[float | None]:

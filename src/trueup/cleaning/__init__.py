@@ -2,10 +2,9 @@
 
 from trueup.cleaning.advisor import CleaningAdvisor
 from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
-from trueup.cleaning.exact import Retrained, retrained_scores
-from trueup.cleaning.fast_models import FlipModels, flip_models
-from trueup.cleaning.flips import Candidates, flip_candidates, true_class_probabilities
-from trueup.cleaning.oracle_free import noise_aware_probabilities, noise_removed, noise_tolerant
+from trueup.cleaning.fast_base import FlipModels
+from trueup.cleaning.fast_models import flip_models
+from trueup.cleaning.flips import Candidates, Retrained, flip_candidates, retrained_scores, true_class_probabilities
 from trueup.cleaning.problem import CleaningProblem, CleaningState
 from trueup.cleaning.stopping import (
     BudgetCurve,
@@ -17,6 +16,7 @@ from trueup.cleaning.stopping import (
 )
 from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, get_cleaning_strategy
 from trueup.cleaning.validation import UnbiasedScorer
+from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
 
 __all__ = [
     "EMI",

@@ -11,9 +11,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, check_integer, check_level, check_number, preview, seed_of
-from trueup.cleaning.exact import predicted_codes, retrained_scores
-from trueup.cleaning.flips import flip_candidates
-from trueup.cleaning.oracle_free import noise_removed, noise_tolerant
+from trueup.cleaning.flips import flip_candidates, predicted_codes, retrained_scores
 from trueup.cleaning.problem import CleaningState, Resources, make_problem
 from trueup.cleaning.stopping import BudgetCurve, CleanOrVote, budget_curve, clean_or_vote, per_cost, value_of_cleaning
 from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, ExpectedImprovement
@@ -28,6 +26,7 @@ from trueup.posteriors.continuous import normal_estimate
 from trueup.sessions.batch import Batch
 from trueup.sessions.log import Event, fold
 from trueup.sessions.session import Session
+from trueup.training.consolidated import noise_removed, noise_tolerant
 
 __all__ = ["CleaningAdvisor"]
 
@@ -282,7 +281,7 @@ class CleaningAdvisor(Session):
         if self.strategy == ExpectedImprovement.name and len(found.items):
             scores = self._scores(self.state)[found.items]
             best = int(np.lexsort((-found.uncertainty, -scores))[0])
-        name = f"improvement of {self.state.scorer.metric.name}"
+        name = f"improvement of {self.problem.metric.name}"
         return value_of_cleaning(found.improvement, found.standard_error, best=best, name=name)
 
     @property
@@ -297,7 +296,7 @@ class CleaningAdvisor(Session):
             if self.problem.costs[left].min() > rest + 1e-9:
                 return f"The budget of {self.budget:g} is spent: {rest:g} is left, and no label is that cheap."
         if self.min_improvement is not None:
-            value, metric = self.value, self.state.scorer.metric.name
+            value, metric = self.value, self.problem.metric.name
             chance = value.prob_above(self.min_improvement)
             if chance <= 1 - self.level:
                 return (
@@ -311,7 +310,7 @@ class CleaningAdvisor(Session):
         return [{"cost": then.spent} | then._row(then.score_) for then in self._after_answers(every, first=0)]
 
     def _history(self, every: int) -> tuple[list[dict[str, float]], str]:
-        return self.curve(every=every), self.state.scorer.metric.name
+        return self.curve(every=every), self.problem.metric.name
 
     def forecast(self) -> BudgetCurve:
         """What a budget is expected to buy from here on; `order` has positions in ``labels.items``."""
@@ -399,15 +398,15 @@ class CleaningAdvisor(Session):
 
     def __repr__(self) -> str:
         return (
-            f"CleaningAdvisor({type(self.problem.estimator).__name__}, {self.state.scorer.metric.name}, "
+            f"CleaningAdvisor({type(self.problem.estimator).__name__}, {self.problem.metric.name}, "
             f"{self.strategy}; {self.n_cleaned} of {int(self.problem.trains.sum()):,} labels cleaned)"
         )
 
     def _settings(self) -> dict[str, Any]:
-        problem, metric = self.problem, self.problem.metric
+        problem = self.problem
         return {
             "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
-            "metric": metric if isinstance(metric, str) else metric.name,
+            "metric": problem.metric.name,
             "split": self.split,
             "validation": self.validation
             if isinstance(self.validation, float)
@@ -419,6 +418,6 @@ class CleaningAdvisor(Session):
             "budget": self.budget,
             "min_improvement": self.min_improvement,
             "level": self.level,
-            "positive": problem.positive,
+            "positive": self._names.classes[problem.positive],
             "random_state": self.seed,
         }

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import entr, softmax
 
 from trueup._base.types import Codes, Floats
-from trueup.cleaning.emi import expected_improvement
 from trueup.cleaning.fast_base import csr, is_sparse
 from trueup.cleaning.problem import CleaningState
 from trueup.cleaning.validation import UnbiasedScorer
@@ -20,6 +19,7 @@ from trueup.data.labels import Labels
 from trueup.estimators.published.tars2018 import labeler_matrices
 from trueup.noise import NoiseModel
 from trueup.noise.base import as_table, from_table, normalise
+from trueup.training.copies import split_pipeline
 
 __all__ = [
     "ActiveClean",
@@ -61,9 +61,9 @@ class CleaningStrategy(ABC):
 
 def only_open(state: CleaningState, values: Floats) -> Floats:
     """The values of labels that may be wrong, and -inf for the others."""
-    found = np.full(len(state.train), -np.inf)
-    found[state.open] = values[state.open]
-    return found
+    scores = np.full(len(state.train), -np.inf)
+    scores[state.open] = values[state.open]
+    return scores
 
 
 @dataclass(frozen=True)
@@ -125,31 +125,16 @@ class ExpectedError(CleaningStrategy):
 
     def scores(self, state: CleaningState) -> Floats:
         """Σ_c p(c | x_i) (accuracy of the model with label c − accuracy now), on noisy labels."""
-        use = state.problem.resources
+        problem = state.problem
         scorer = UnbiasedScorer(
             state.codes[state.validation],
-            np.eye(state.problem.n_classes),
-            metric=state.problem.metric,
-            classes=state.problem.labels.classes,
-            positive=state.problem.positive,
+            np.eye(problem.n_classes),
+            metric=problem.metric,
+            classes=problem.labels.classes,
         )
-        found = expected_improvement(
-            state.problem.estimator,
-            state.features,
-            state.y,
-            state.validation_features,
-            scorer,
-            state.model_chances,
-            items=state.open,
-            weigh=False,
-            model=state.model,
-            shortlist=use.shortlist,
-            n_jobs=use.n_jobs,
-            memory_limit=use.memory_limit,
-            progress=use.progress,
-        )
+        expected = state.improvement(scorer, state.model_chances, weigh=False)
         values = np.full(len(state.train), -np.inf)
-        values[found.items] = found.score
+        values[expected.items] = expected.score
         return values
 
     def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
@@ -182,9 +167,8 @@ class ActiveClean(CleaningStrategy):
 
 def _squares(state: CleaningState) -> Floats:
     """The squared length of the features, as the last step of a pipeline sees them; 1 if they are no numbers."""
-    model, X = state.model, state.features
-    if type(model).__name__ == "Pipeline" and len(model.steps) > 1:
-        X = model[:-1].transform(X)
+    head, _ = split_pipeline(state.model)
+    X = state.features if head is None else head.transform(state.features)
     if is_sparse(X):
         return np.asarray(csr(X).power(2).sum(axis=1)).ravel()
     try:
@@ -211,25 +195,20 @@ class ValidationEffort(CleaningStrategy):
         """The expected fall of the entropy of all labels, in nats."""
         problem = state.problem
         told = np.flatnonzero(state.truth >= 0)
-        labels = problem.labels.with_gold(
-            dict(
-                zip(
-                    problem.labels.items[told].tolist(), problem.labels.classes[state.truth[told]].tolist(), strict=True
-                )
-            )
-        )
+        names = problem.labels.classes[state.truth[told]].tolist()
+        labels = problem.labels.with_gold(dict(zip(problem.labels.items[told].tolist(), names, strict=True)))
         known = problem.noise.is_known
         noise = problem.noise if known else deepcopy(problem.noise).fit(labels)
         posterior = noise.posterior(labels)
         own = np.maximum(entr(posterior).sum(axis=1), 0.0)
-        found = only_open(state, own[state.train])
+        scores = only_open(state, own[state.train])
         if known:
-            return found
-        best = state.open[np.argsort(-found[state.open], kind="stable")][: problem.resources.shortlist]
+            return scores
+        best = state.open[np.argsort(-scores[state.open], kind="stable")][: problem.resources.shortlist]
         gains = _entropy_falls(labels, noise, posterior, state.train[best])
-        found[state.open] -= own.max() + max(float(-gains.min()), 0.0)  # behind the shortlist
-        found[best] = gains
-        return found
+        scores[state.open] -= own.max() + max(float(-gains.min()), 0.0)  # behind the shortlist
+        scores[best] = gains
+        return scores
 
     def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
         """How much more certain labels become."""
@@ -272,5 +251,4 @@ def _entropy_falls(labels: Labels, noise: NoiseModel, posterior: Floats, items: 
 
 
 def _entropy(scores: Floats) -> Floats:
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(entr(shifted / shifted.sum(axis=1, keepdims=True)).sum(axis=1))
+    return np.asarray(entr(softmax(scores, axis=1)).sum(axis=1))

@@ -13,12 +13,12 @@ from scipy import special
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_integer
-from trueup.cleaning.exact import fitted, predicted_codes, retrained_predictions
-from trueup.cleaning.fast_base import item_chunks
-from trueup.cleaning.fast_models import Block, FlipModels, flip_models, surrogate_problem
-from trueup.cleaning.flips import Candidates, check_labels, flip_candidates
+from trueup.cleaning.fast_base import Block, FlipModels, item_chunks
+from trueup.cleaning.fast_models import flip_models, surrogate_problem
+from trueup.cleaning.flips import Candidates, fitted, flip_candidates, predicted_codes, retrained_predictions
 from trueup.cleaning.validation import UnbiasedScorer
 from trueup.exceptions import InvalidParameter
+from trueup.training.consolidated import check_codes
 
 __all__ = ["EMI", "How", "expected_improvement", "model_uncertainty"]
 
@@ -141,7 +141,7 @@ def expected_improvement(
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from trueup.cleaning.flips import true_class_probabilities
+    >>> from trueup.cleaning import true_class_probabilities
     >>> rng = np.random.default_rng(0)
     >>> X, matrix = rng.normal(size=(400, 2)), np.array([[0.8, 0.2], [0.4, 0.6]])
     >>> y = np.where(rng.random(400) < matrix[(X[:, 0] > 0).astype(int), 1], 1, 0)
@@ -152,7 +152,7 @@ def expected_improvement(
     ('fast', 200, (3,))
     """
     chosen = check_choice(how, _HOW, name="how")
-    labels = check_labels(y, scorer.n_classes)
+    labels = check_codes(y, scorer.n_classes)
     chances = np.asarray(probabilities, dtype=float)
     if np.shape(X)[0] != len(labels) or np.shape(X_val)[0] != scorer.n_items:
         raise InvalidParameter(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,18 @@ from scipy import linalg, sparse
 from trueup._base.types import Codes, Floats
 from trueup.cleaning.flips import Candidates
 
-__all__ = ["Block", "FlipModels", "LinearFlips", "solved_by_newton"]
+__all__ = [
+    "Block",
+    "FlipModels",
+    "LinearFlips",
+    "csr",
+    "dense",
+    "gram",
+    "is_sparse",
+    "item_chunks",
+    "positions_of",
+    "with_intercept",
+]
 
 MEMORY = 1 << 30  # bytes, the default limit for temporary arrays
 _METRIC_ROWS = 5000  # rows from which the metric of the bound is taken; any metric is valid, this one is tight
@@ -258,44 +268,15 @@ def _like_blocks(item: Codes, moves: Floats) -> Iterator[Codes]:
         yield np.arange(int(lengths.sum())) + offsets
 
 
-P = TypeVar("P", bound=Any)
+def positions_of(codes: Codes) -> Codes:
+    """The position of each code, -1 for one that is not there."""
+    positions = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+    positions[codes] = np.arange(len(codes))
+    return positions
 
-_MAX_ITER = 50
-_SETTLED = 1e-9  # of the decrease that Newton's step promises: a sum of squared changes of scores
-_ENOUGH = 1e-4  # of the promised decrease
-_LEAST_STEP = 1e-6
 
-
-def solved_by_newton(problem: P, step: Callable[[P, Floats], Floats], *, keep: str) -> P | None:
-    """The same problem at its solution; None if it finds none.
-
-    Parameters
-    ----------
-    problem : dataclass
-        With ``theta``, ``objective()`` and ``gradient()``.
-    step : callable
-        From a problem and its gradient to −H⁻¹ times the gradient.
-    keep : str
-        The cached factorisation that the solution takes over: the last step hardly changes the Hessian.
-    """
-    now = problem
-    for _ in range(_MAX_ITER):
-        value, gradient = now.objective(), now.gradient()
-        try:
-            move = step(now, gradient)
-        except linalg.LinAlgError:
-            return None
-        decrease = -float((move * gradient).sum())
-        if not math.isfinite(decrease):
-            return None
-        if decrease <= _SETTLED:  # a full step squares what is left
-            last = replace(now, theta=now.theta + move)
-            last.__dict__[keep] = getattr(now, keep)
-            return last
-        size = 1.0
-        while (trial := replace(now, theta=now.theta + size * move)).objective() > value - _ENOUGH * size * decrease:
-            size /= 2
-            if size < _LEAST_STEP:  # nothing helps
-                return None
-        now = trial
-    return None
+def gram(phi: Any, weights: Floats) -> Floats:
+    """Φᵀ diag(w) Φ, dense."""
+    if is_sparse(phi):
+        return dense(phi.T @ phi.multiply(weights[:, None]).tocsr())
+    return np.asarray(phi.T @ (phi * weights[:, None]))

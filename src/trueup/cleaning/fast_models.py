@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes
-from trueup.cleaning.fast_base import Block, FlipModels, csr, is_sparse
+from trueup.cleaning.fast_base import FlipModels, csr, is_sparse
 from trueup.cleaning.fast_linear import logistic_flips, ridge_flips, squared_hinge_flips
 from trueup.cleaning.fast_naive_bayes import bernoulli_flips, gaussian_flips, multinomial_flips
-from trueup.cleaning.flips import Candidates, check_labels
+from trueup.cleaning.flips import Candidates
+from trueup.training.consolidated import check_codes
+from trueup.training.copies import split_pipeline
 
-__all__ = ["Block", "FlipModels", "flip_models", "surrogate_problem"]
+__all__ = ["few_features", "flip_models", "has_fast_path", "numeric_features", "surrogate_problem"]
 
 _FAMILIES = {
     "LogisticRegression": logistic_flips,
@@ -25,30 +27,13 @@ _FAMILIES = {
     "BernoulliNB": bernoulli_flips,
 }
 # Transformers that do not look at labels, so that a change of a label leaves the features as they are.
-_BLIND = {
-    "StandardScaler",
-    "MinMaxScaler",
-    "MaxAbsScaler",
-    "RobustScaler",
-    "Normalizer",
-    "QuantileTransformer",
-    "PowerTransformer",
-    "PolynomialFeatures",
-    "SplineTransformer",
-    "OneHotEncoder",
-    "OrdinalEncoder",
-    "SimpleImputer",
-    "PCA",
-    "TruncatedSVD",
-    "NMF",
-    "CountVectorizer",
-    "TfidfVectorizer",
-    "TfidfTransformer",
-    "HashingVectorizer",
-    "VarianceThreshold",
-    "Nystroem",
-    "RBFSampler",
-}
+_BLIND = frozenset(
+    """
+    StandardScaler MinMaxScaler MaxAbsScaler RobustScaler Normalizer QuantileTransformer PowerTransformer
+    PolynomialFeatures SplineTransformer OneHotEncoder OrdinalEncoder SimpleImputer PCA TruncatedSVD NMF
+    CountVectorizer TfidfVectorizer TfidfTransformer HashingVectorizer VarianceThreshold Nystroem RBFSampler
+    """.split()  # noqa: SIM905
+)
 
 
 def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> FlipModels | None:
@@ -98,15 +83,16 @@ def flip_models(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | N
     >>> [predicted.tolist() for _, predicted in models.decision_blocks([[5.4], [5.6]], changes)]
     [[[0, 0]]]
     """
-    steps = getattr(model, "steps", None)
-    if steps is not None and type(model).__name__ == "Pipeline":
-        return _behind(model, X, y, classes)
+    head, last = split_pipeline(model)
+    if head is not None:
+        return _behind(head, last, X, y, classes)
+    model = last
     family = _FAMILIES.get(type(model).__name__)
     if family is None or not type(model).__module__.startswith("sklearn."):
         return None
     known = np.asarray(model.classes_)
     names = np.arange(int(np.max(y)) + 1) if classes is None else np.asarray(classes)
-    labels = check_labels(y, len(names))
+    labels = check_codes(y, len(names))
     place = {name: code for code, name in enumerate(names.tolist())}
     codes = np.array([place.get(name, -1) for name in known.tolist()], dtype=np.int64)
     position = np.full(len(names), -1, dtype=np.int64)
@@ -132,14 +118,17 @@ class _Behind(FlipModels):
         return self._models.changed_blocks(self._transformers.transform(X_val), candidates, **options)
 
 
-def _behind(model: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None) -> FlipModels | None:
-    transformers = [step for _, step in model.steps[:-1] if step is not None and not isinstance(step, str)]
+def _behind(head: Any, last: Any, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None) -> FlipModels | None:
+    transformers = [step for _, step in head.steps if step is not None and not isinstance(step, str)]
     if not all(type(step).__name__ in _BLIND and type(step).__module__.startswith("sklearn.") for step in transformers):
         return None
-    if not transformers:
-        return flip_models(model.steps[-1][1], X, y, classes)
-    found = flip_models(model.steps[-1][1], model[:-1].transform(X), y, classes)
-    return None if found is None else _Behind(found, model[:-1])
+    models = flip_models(last, head.transform(X), y, classes)
+    return None if models is None else _Behind(models, head)
+
+
+def has_fast_path(model: Any) -> bool:
+    """Whether the classifier is of a family whose models need no training; its options may still forbid it."""
+    return type(split_pipeline(model)[1]).__name__ in _FAMILIES
 
 
 _MOST_FEATURES = 64  # features of the surrogate; it only ranks, and its price grows with their cube
@@ -165,17 +154,18 @@ def surrogate_problem(X: Any, y: Codes, X_val: Any, classes: npt.NDArray[Any]) -
     from sklearn.linear_model import LogisticRegression
 
     try:
-        train, there = _numbers(X), _numbers(X_val)
+        train, there = numeric_features(X), numeric_features(X_val)
     except (TypeError, ValueError):
         return None, X_val
-    train, there = _few(train, there)
+    train, there = few_features(train, there)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the solution is made exact afterwards
         model = LogisticRegression(max_iter=200).fit(train, classes[y])
     return flip_models(model, train, y, classes), there
 
 
-def _numbers(X: Any) -> Any:
+def numeric_features(X: Any) -> Any:
+    """The features as an array or sparse rows of floats; ValueError or TypeError if they are no numbers."""
     if is_sparse(X):
         return csr(X)
     rows = np.asarray(X, dtype=float)
@@ -184,7 +174,7 @@ def _numbers(X: Any) -> Any:
     return rows
 
 
-def _few(train: Any, there: Any) -> tuple[Any, Any]:
+def few_features(train: Any, there: Any) -> tuple[Any, Any]:
     """Standardised features, at most `_MOST_FEATURES`."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import StandardScaler

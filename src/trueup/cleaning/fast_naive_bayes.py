@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from trueup._base.types import Codes, Floats
-from trueup.cleaning.fast_base import FlipModels, LinearFlips, csr, dense, is_sparse
+from trueup.cleaning.fast_base import FlipModels, LinearFlips, csr, dense, is_sparse, positions_of
 from trueup.cleaning.flips import Candidates
 
 __all__ = ["bernoulli_flips", "gaussian_flips", "multinomial_flips"]
@@ -33,8 +33,6 @@ class NaiveBayesFlips(LinearFlips):
 
     def __init__(self, model: Any, X: Any, y: Codes, codes: Codes) -> None:
         self.model, self.y, self.columns_ = model, y, codes
-        self._position = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
-        self._position[codes] = np.arange(len(codes))
         self.number = np.bincount(y, minlength=len(codes)).astype(float)
         self._prepare(X)
         self.features_ = self.features(X)
@@ -51,7 +49,7 @@ class NaiveBayesFlips(LinearFlips):
 
     def shifts(self, candidates: Candidates, *, exact: bool, memory_limit: int) -> Floats:
         """How the parameters move; shape (n_candidates, K, p)."""
-        own, to = self.y[candidates.item], self._position[candidates.to]
+        own, to = self.y[candidates.item], positions_of(self.columns_)[candidates.to]
         delta = np.zeros((len(candidates), *self.theta.shape))
         each = np.arange(len(candidates))
         delta[each, own] = self._parameters(own, self.number[own] - 1, candidates.item, -1.0) - self.theta[own]

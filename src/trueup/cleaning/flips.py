@@ -1,19 +1,36 @@
-"""How probable each class is as the truth of a consolidated label, and which changes of labels are worth trying."""
+"""Changes of one training label each: how probable they are, and the models that are trained with each.
+
+To train a model for each change is the reference, and the way for estimators without a fast path.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_distribution
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.cleaning.validation import UnbiasedScorer
+from trueup.exceptions import InvalidParameter
+from trueup.training.consolidated import check_codes, check_matrices
 
-__all__ = ["Candidates", "flip_candidates", "true_class_probabilities"]
+__all__ = [
+    "Candidates",
+    "Retrained",
+    "fitted",
+    "flip_candidates",
+    "predicted_codes",
+    "retrained_predictions",
+    "retrained_scores",
+    "true_class_probabilities",
+]
 
-Codes = npt.NDArray[np.int64]
+_TASKS = 32  # runs of models for each worker, so that none waits long for the last
 
 
 def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prior: npt.ArrayLike) -> Floats:
@@ -48,38 +65,12 @@ def true_class_probabilities(codes: npt.ArrayLike, matrices: npt.ArrayLike, prio
     >>> true_class_probabilities([0, 1], [[0.6, 0.4], [0.2, 0.8]], [0.5, 0.5]).round(3).tolist()
     [[0.75, 0.25], [0.333, 0.667]]
     """
-    labels, table = check_codes(codes, matrices)
+    labels, table = check_matrices(codes, matrices)
     shares = check_distribution(prior, name="prior", n=table.shape[-1])
     joint = np.take_along_axis(table, labels[:, None, None], axis=2)[:, :, 0] * shares
     total = joint.sum(axis=1, keepdims=True)
     own = np.eye(table.shape[-1])[labels]
     return np.asarray(np.where(total > 0, joint / np.where(total > 0, total, 1.0), own))
-
-
-def check_codes(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Codes, Floats]:
-    """Labels as integers and a matrix for each; one sentence if they do not fit."""
-    table = np.asarray(matrices, dtype=float)
-    if table.ndim not in (2, 3) or table.shape[-1] != table.shape[-2]:
-        raise InvalidParameter(
-            f"matrices must have the shape (n_items, n_classes, n_classes), rows the truth, got {table.shape}"
-        )
-    labels = check_labels(codes, table.shape[-1])
-    if table.ndim == 3 and len(table) != len(labels):
-        raise InvalidParameter(f"matrices must be one for each of the {len(labels)} labels, got {len(table)}")
-    return labels, np.broadcast_to(table, (len(labels), *table.shape[-2:]))
-
-
-def check_labels(codes: npt.ArrayLike, n_classes: int) -> Codes:
-    """Labels as integers from 0 to n_classes − 1."""
-    labels = np.asarray(codes)
-    if labels.ndim != 1 or not (np.issubdtype(labels.dtype, np.integer) or labels.size == 0):
-        raise InvalidLabels(f"codes must be a list of integers, got {labels.dtype} of shape {labels.shape}")
-    if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
-        wrong = int(labels[(labels < 0) | (labels >= n_classes)][0])
-        raise InvalidLabels(
-            f"codes must be classes from 0 to {n_classes - 1}, got {wrong}; leave items without a label out"
-        )
-    return labels.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +85,13 @@ class Candidates:
         The class it would get.
     """
 
-    item: Codes
-    to: Codes
+    item: Positions
+    to: Positions
 
     def __len__(self) -> int:
         return len(self.item)
 
-    def of(self, items: npt.ArrayLike) -> Codes:
+    def of(self, items: npt.ArrayLike) -> Positions:
         """The positions of the candidates of these items."""
         return np.flatnonzero(np.isin(self.item, np.asarray(items)))
 
@@ -128,12 +119,12 @@ def flip_candidates(
 
     Examples
     --------
-    >>> found = flip_candidates([0, 1, 0, 1], [[0.9, 0.1], [0.3, 0.7], [1.0, 0.0], [0.5, 0.5]])
-    >>> found.item.tolist(), found.to.tolist()
+    >>> changes = flip_candidates([0, 1, 0, 1], [[0.9, 0.1], [0.3, 0.7], [1.0, 0.0], [0.5, 0.5]])
+    >>> changes.item.tolist(), changes.to.tolist()
     ([0, 1, 3], [1, 0, 0])
     """
     chances = np.asarray(probabilities, dtype=float)
-    labels = check_labels(codes, chances.shape[1])
+    labels = check_codes(codes, chances.shape[1])
     if len(chances) != len(labels):
         raise InvalidParameter(f"probabilities must have a row for each of {len(labels)} labels, got {len(chances)}")
     number = np.bincount(labels, minlength=chances.shape[1])
@@ -146,3 +137,158 @@ def flip_candidates(
         possible[~allowed] = False
     item, to = np.nonzero(possible)
     return Candidates(item.astype(np.int64), to.astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Retrained:
+    """What models trained with one label changed are worth.
+
+    Attributes
+    ----------
+    scores : array of shape (n_candidates,)
+        The unbiased metric of each.
+    base : float
+        That of the model with the labels as they are.
+    predictions : integer array of shape (n_candidates, n_validation)
+    base_predictions : integer array of shape (n_validation,)
+    """
+
+    scores: Floats
+    base: float
+    predictions: npt.NDArray[np.integer[Any]]
+    base_predictions: Positions
+
+
+def retrained_scores(
+    estimator: Any,
+    X: Any,
+    y: npt.ArrayLike,
+    X_val: Any,
+    scorer: UnbiasedScorer,
+    candidates: Candidates,
+    *,
+    model: Any = None,
+    n_jobs: int | None = None,
+    warm_start: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Retrained:
+    """Train a model for each change of a label and evaluate it on the validation items.
+
+    Models are trained through `joblib.Parallel`, so that a joblib backend of dask or ray runs the same code. Data are
+    shared and read only; each worker changes one label of a copy of the labels.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Cloned, never changed.
+    X : array or sparse matrix of shape (n_train, n_features)
+    y : integer array of shape (n_train,)
+        Positions of the labels; models are fitted on ``scorer.classes[y]``.
+    X_val : array or sparse matrix of shape (n_validation, n_features)
+    scorer : UnbiasedScorer
+        Of the validation items.
+    candidates : Candidates
+        Which label becomes which class, one for each model.
+    model : fitted classifier, optional
+        Of the labels as they are; trained if not given.
+    n_jobs : int, optional
+        As for joblib.
+    warm_start : bool
+        Start each training at the base model, for estimators that can (those with a parameter ``warm_start`` whose
+        fit goes on from coefficients: linear models and networks; not ensembles, which would only add to their trees).
+    progress : callable, optional
+        Called with how many models are trained, and how many there are.
+
+    Returns
+    -------
+    Retrained
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.arange(8.0)[:, None]
+    >>> y = np.array([0, 0, 0, 1, 1, 1, 0, 1])
+    >>> scorer = UnbiasedScorer(y, np.eye(2))
+    >>> changes = Candidates(np.array([6]), np.array([1]))
+    >>> trained = retrained_scores(DecisionTreeClassifier(max_depth=1, random_state=0), X, y, X, scorer, changes)
+    >>> trained.base, trained.scores.tolist()
+    (0.875, [0.875])
+    """
+    labels = np.asarray(y, dtype=np.int64)
+    base = fitted(estimator, X, scorer.classes[labels]) if model is None else model
+    before = predicted_codes(base, X_val, scorer.classes)
+    how: dict[str, Any] = {"model": base, "n_jobs": n_jobs, "warm_start": warm_start, "progress": progress}
+    predictions = retrained_predictions(estimator, X, labels, X_val, scorer.classes, candidates, **how)
+    return Retrained(scorer.scores(predictions), float(scorer.scores(before)), predictions, before)
+
+
+def retrained_predictions(
+    estimator: Any,
+    X: Any,
+    y: Positions,
+    X_val: Any,
+    classes: npt.NDArray[Any],
+    candidates: Candidates,
+    *,
+    model: Any = None,
+    n_jobs: int | None = None,
+    warm_start: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> npt.NDArray[np.integer[Any]]:
+    """The codes that each retrained model predicts; shape (n_candidates, n_validation)."""
+    from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+
+    kind = np.min_scalar_type(len(classes) - 1)
+    predictions = np.empty((len(candidates), np.shape(X_val)[0]), dtype=kind)
+    if not len(candidates):
+        return predictions
+    start = model if warm_start and goes_on(estimator) else None
+    parts = np.array_split(np.arange(len(candidates)), min(len(candidates), _TASKS * effective_n_jobs(n_jobs)))
+    tasks = (
+        delayed(_train)(estimator, X, y, X_val, classes, candidates.item[part], candidates.to[part], start)
+        for part in parts
+    )
+    done = 0
+    for part, codes in zip(parts, Parallel(n_jobs=n_jobs, return_as="generator")(tasks), strict=True):
+        predictions[part] = codes
+        done += len(part)
+        if progress is not None:
+            progress(done, len(candidates))
+    return predictions
+
+
+def _train(
+    estimator: Any, X: Any, y: Codes, X_val: Any, classes: npt.NDArray[Any], item: Codes, to: Codes, start: Any
+) -> npt.NDArray[np.integer[Any]]:
+    """The work of one task: models for a few changes."""
+    labels = np.array(y)  # memory shared between workers is read only
+    predictions = np.empty((len(item), np.shape(X_val)[0]), dtype=np.min_scalar_type(len(classes) - 1))
+    for row, (i, c) in enumerate(zip(item.tolist(), to.tolist(), strict=True)):
+        own, labels[i] = labels[i], c
+        predictions[row] = predicted_codes(fitted(estimator, X, classes[labels], start), X_val, classes)
+        labels[i] = own
+    return predictions
+
+
+def goes_on(estimator: Any) -> bool:
+    """Whether a fit can start from another fit's coefficients."""
+    options = estimator.get_params(deep=False)
+    return "warm_start" in options and "n_estimators" not in options and "max_iter" in options
+
+
+def fitted(estimator: Any, X: Any, labels: npt.NDArray[Any], start: Any = None) -> Any:
+    """A clone of the estimator fitted on these labels, from the solution of `start` if given."""
+    from sklearn.base import clone
+
+    if start is None:
+        return clone(estimator).fit(X, labels)
+    same = len(np.unique(labels)) == len(start.classes_)
+    return (deepcopy(start).set_params(warm_start=True) if same else clone(estimator)).fit(X, labels)
+
+
+def predicted_codes(model: Any, X: Any, classes: npt.NDArray[Any]) -> Positions:
+    """What a fitted classifier predicts, as codes of the classes."""
+    names = np.asarray(classes)
+    predicted = np.asarray(model.predict(X))
+    order = np.argsort(names)
+    return order[np.searchsorted(names, predicted, sorter=order)].astype(np.int64)

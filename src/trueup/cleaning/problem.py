@@ -9,23 +9,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_number, preview
 from trueup.answers.setup import choose_noise
-from trueup.cleaning.exact import fitted
-from trueup.cleaning.flips import true_class_probabilities
-from trueup.cleaning.validation import UnbiasedScorer
+from trueup.cleaning.emi import EMI, expected_improvement
+from trueup.cleaning.flips import fitted, true_class_probabilities
+from trueup.cleaning.validation import UnbiasedScorer, count_metric
 from trueup.data.labels import Labels
 from trueup.estimators.published.tars2018 import consolidate, labeler_matrices
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
+from trueup.training.copies import aligned_columns, take
 
-__all__ = ["CleaningProblem", "CleaningState", "Resources", "make_problem", "take_rows"]
-
-Mask = npt.NDArray[np.bool_]
+__all__ = ["CleaningProblem", "CleaningState", "Resources", "make_problem"]
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,9 @@ class CleaningProblem:
         The two parts; without a split both are all items.
     costs : array of shape (n_items,)
         What the oracle's look at each item costs.
-    metric : str or Metric
-    positive : class, optional
+    metric : Metric
+    positive : int
+        Code of the positive class.
     resources : Resources
     """
 
@@ -86,11 +85,11 @@ class CleaningProblem:
     group: Codes
     matrices: Floats
     prior: Floats
-    trains: Mask
-    validates: Mask
+    trains: Booleans
+    validates: Booleans
     costs: Floats
-    metric: str | Metric = "accuracy"
-    positive: Hashable | None = None
+    metric: Metric
+    positive: int
     resources: Resources = field(default_factory=Resources)
 
     @property
@@ -114,13 +113,11 @@ class CleaningProblem:
         known = truth[at] >= 0
         codes = np.where(known, truth[at], self.codes[at])
         group = np.where(known, len(self.matrices) - 1, self.group[at])
-        return UnbiasedScorer(
-            codes, self.matrices[group], metric=self.metric, classes=self.labels.classes, positive=self.positive
-        )
+        return UnbiasedScorer(codes, self.matrices[group], metric=self.metric, classes=self.labels.classes)
 
-    def after(self, truth: Codes, scorer: UnbiasedScorer | None = None, model: Any = None) -> CleaningState:
-        """The state once these truths are known (-1: unknown)."""
-        return CleaningState(self, truth, scorer, model)
+    def after(self, truth: Codes, scorer: UnbiasedScorer | None = None) -> CleaningState:
+        """The state once these truths are known (-1: unknown), with a scorer that is known to be its own."""
+        return CleaningState(self, truth, scorer)
 
 
 class CleaningState:
@@ -140,9 +137,7 @@ class CleaningState:
         What strategies have worked out for this state.
     """
 
-    def __init__(
-        self, problem: CleaningProblem, truth: Codes, scorer: UnbiasedScorer | None = None, model: Any = None
-    ) -> None:
+    def __init__(self, problem: CleaningProblem, truth: Codes, scorer: UnbiasedScorer | None = None) -> None:
         self.problem, self.truth = problem, truth
         self.memo: dict[Hashable, Any] = {}
         self.clean = (truth >= 0) | (problem.labels.gold_codes >= 0)
@@ -152,8 +147,6 @@ class CleaningState:
         self.validation = np.flatnonzero(problem.validates & (self.codes >= 0))
         if scorer is not None:
             self.__dict__["scorer"] = scorer
-        if model is not None:
-            self.__dict__["model"] = model
 
     @property
     def y(self) -> Codes:
@@ -163,12 +156,12 @@ class CleaningState:
     @cached_property
     def features(self) -> Any:
         """The features of the training part."""
-        return take_rows(self.problem.X, self.train)
+        return take(self.problem.X, self.train)
 
     @cached_property
     def validation_features(self) -> Any:
         """The features of the validation part."""
-        return take_rows(self.problem.X, self.validation)
+        return take(self.problem.X, self.validation)
 
     @cached_property
     def model(self) -> Any:
@@ -189,11 +182,30 @@ class CleaningState:
     @cached_property
     def model_chances(self) -> Floats:
         """P(class | features) of the model in the training part; shape (n_train, n_classes)."""
-        known = {name: k for k, name in enumerate(self.problem.labels.classes.tolist())}
-        found = np.zeros((len(self.train), self.problem.n_classes))
-        columns = [known[name] for name in np.asarray(self.model.classes_).tolist()]
-        found[:, columns] = self.model.predict_proba(self.features)
-        return found
+        return aligned_columns(
+            self.model.predict_proba(self.features), np.asarray(self.model.classes_), self.problem.labels.classes
+        )
+
+    def improvement(
+        self, scorer: UnbiasedScorer, chances: Floats, *, items: Codes | None = None, **options: Any
+    ) -> EMI:
+        """The improvement by each label that may be wrong, as `expected_improvement` gives it with these options."""
+        problem, use = self.problem, self.problem.resources
+        return expected_improvement(
+            problem.estimator,
+            self.features,
+            self.y,
+            self.validation_features,
+            scorer,
+            chances,
+            items=self.open if items is None else items,
+            shortlist=use.shortlist,
+            model=self.model,
+            n_jobs=use.n_jobs,
+            memory_limit=use.memory_limit,
+            progress=use.progress,
+            **options,
+        )
 
     @cached_property
     def open(self) -> Codes:
@@ -236,35 +248,35 @@ def make_problem(
         model = choose_noise(noise, labels, drawn=False).model
     assert isinstance(model, NoiseModel)
     _, prior = labeler_matrices(labels, model)
-    found = consolidate(labels, model, random_state=seed)
-    matrices = np.concatenate([found.matrices, np.eye(labels.n_classes)[None]])
-    group = np.where(labels.gold_codes >= 0, len(found.matrices), found.group)
-    validates = (
-        _validation_part(validation, found.codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
-    )
+    consolidated = consolidate(labels, model, random_state=seed)
+    codes = np.asarray(consolidated.codes, dtype=np.int64)
+    matrices = np.concatenate([consolidated.matrices, np.eye(labels.n_classes)[None]])
+    group = np.where(labels.gold_codes >= 0, len(consolidated.matrices), consolidated.group)
+    validates = _validation_part(validation, codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
+    names = labels.classes.tolist()
+    if positive is not None and positive not in names:
+        raise InvalidParameter(
+            f"⟨positive⟩ must be a class, got {positive!r}; the classes are {names}", parameter="positive"
+        )
+    code = labels.n_classes - 1 if positive is None else names.index(positive)
     problem = CleaningProblem(
         estimator=_seeded(estimator, seed),
         X=rows,
         labels=labels,
         noise=model,
-        codes=np.asarray(found.codes, dtype=np.int64),
+        codes=codes,
         group=np.asarray(group, dtype=np.int64),
         matrices=matrices,
         prior=prior,
         trains=~validates if split else validates,
         validates=validates,
         costs=_costs(costs, labels),
-        metric=metric,
-        positive=positive,
+        metric=count_metric(metric, names, names[code]),
+        positive=code,
         resources=resources,
     )
     _check_parts(problem)
     return problem
-
-
-def take_rows(X: Any, rows: Codes) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _rows(X: Any, labels: Labels) -> Any:
@@ -304,7 +316,7 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return own.set_params(**unset)
 
 
-def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -> Mask:
+def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -> Booleans:
     """Which items evaluate: a share of each class drawn at random, or those that were named."""
     part = np.zeros(len(codes), dtype=bool)
     if isinstance(validation, int | float) and not isinstance(validation, bool):
@@ -316,13 +328,13 @@ def _validation_part(validation: Any, codes: Codes, labels: Labels, seed: int) -
         return part
     if isinstance(validation, str) or not hasattr(validation, "__len__"):
         raise InvalidParameter(
-            f"validation must be a share of the items, a list of items or a mask, got {validation!r}; pass e.g. 0.3"
+            f"⟨validation⟩ must be a share of the items, a list of items or a mask, got {validation!r}; pass e.g. 0.3"
         )
-    given = np.asarray(validation)
-    if given.dtype == bool:
-        if given.shape != part.shape:
-            raise InvalidParameter(f"validation must be a mask of {len(codes)} items, got shape {given.shape}")
-        return given.copy()
+    mask = np.asarray(validation)
+    if mask.dtype == bool:
+        if mask.shape != part.shape:
+            raise InvalidParameter(f"⟨validation⟩ must be a mask of {len(codes)} items, got shape {mask.shape}")
+        return mask.copy()
     part[labels.item_codes(list(validation))] = True
     return part
 
@@ -337,8 +349,8 @@ def _check_parts(problem: CleaningProblem) -> None:
         if len(lost) or not len(seen):
             shown = preview(names[lost], most=10)
             raise InvalidLabels(
-                f"the {words} part must have labels of every class, got none of {shown}; change validation=, pass "
-                "split=False, or add items"
+                f"the {words} part must have labels of every class, got none of {shown}; change ⟨validation⟩, pass "
+                "⟨split=False⟩, or add items"
             )
     if len(seen) < 2:
         raise InvalidLabels(f"a classifier needs labels of two classes, got {preview(names[seen])} only; add items")
@@ -358,9 +370,10 @@ def _costs(costs: Any, labels: Labels) -> Floats:
         if missing:
             raise InvalidParameter(f"costs must name every item, got none for {preview(missing)}")
         costs = [costs[item] for item in labels.items.tolist()]
-    found = np.asarray(costs, dtype=float)
-    if found.shape != (labels.n_items,) or not np.isfinite(found).all() or not (found > 0).all():
+    prices = np.asarray(costs, dtype=float)
+    if prices.shape != (labels.n_items,) or not np.isfinite(prices).all() or not (prices > 0).all():
         raise InvalidParameter(
-            f"costs must be a positive number for each of {labels.n_items} items, got {preview(found.ravel())}"
+            f"⟨costs⟩ must be a positive number for each of {labels.n_items} items, got {preview(prices.ravel())}",
+            parameter="costs",
         )
-    return found
+    return prices

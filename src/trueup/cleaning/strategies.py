@@ -1,4 +1,4 @@
-"""What features and labels together say of the truth, for every item of a state."""
+"""The label whose cleaning is expected to make the model better, and all strategies by name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from trueup.cleaning.baselines import (
     Uncertainty,
     ValidationEffort,
 )
-from trueup.cleaning.emi import EMI, How, expected_improvement, model_uncertainty
-from trueup.cleaning.fast_models import _FAMILIES, _few, _numbers
+from trueup.cleaning.emi import EMI, How, model_uncertainty
+from trueup.cleaning.fast_models import few_features, has_fast_path, numeric_features
 from trueup.cleaning.flips import true_class_probabilities
-from trueup.cleaning.oracle_free import noise_aware_probabilities
-from trueup.cleaning.problem import CleaningState, take_rows
+from trueup.cleaning.problem import CleaningState
 from trueup.cleaning.validation import UnbiasedScorer
+from trueup.training.consolidated import noise_aware_probabilities
+from trueup.training.copies import split_pipeline, take
 
 __all__ = [
     "STRATEGIES",
@@ -55,17 +56,16 @@ def believed_truths(state: CleaningState) -> Floats:
     problem = state.problem
     labelled = np.flatnonzero(state.codes >= 0)
     codes, matrices = state.codes[labelled], problem.matrices[state.group[labelled]]
-    found = np.tile(problem.prior, (problem.n_items, 1))
-    X = take_rows(problem.X, labelled)
-    if type(state.model).__name__ == "Pipeline" and len(state.model.steps) > 1:
-        X = state.model[:-1].transform(X)
+    believed = np.tile(problem.prior, (problem.n_items, 1))
+    head, _ = split_pipeline(state.model)
+    X = take(problem.X, labelled)
     try:
-        rows = _numbers(X)
+        rows = numeric_features(X if head is None else head.transform(X))
     except (TypeError, ValueError):
-        found[labelled] = true_class_probabilities(codes, matrices, problem.prior)
-        return found
-    found[labelled] = noise_aware_probabilities(_few(rows, rows[:1])[0], codes, matrices)
-    return found
+        believed[labelled] = true_class_probabilities(codes, matrices, problem.prior)
+        return believed
+    believed[labelled] = noise_aware_probabilities(few_features(rows, rows[:1])[0], codes, matrices)
+    return believed
 
 
 def believed_scorer(state: CleaningState, believed: Floats) -> UnbiasedScorer:
@@ -178,47 +178,23 @@ def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[E
 
 
 def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Floats]:
-    use = state.problem.resources
     chances, scorer = state.chances, state.scorer
     if strategy.belief == "features":
         believed = believed_truths(state)
         chances, scorer = believed[state.train], believed_scorer(state, believed)
     flips = 1 - chances[np.arange(len(state.train)), state.y]
-
-    def improve(how: How, items: Codes) -> EMI:
-        return expected_improvement(
-            state.problem.estimator,
-            state.features,
-            state.y,
-            state.validation_features,
-            scorer,
-            chances,
-            items=items,
-            how=how,
-            weigh=strategy.weigh,
-            shortlist=use.shortlist,
-            refine=strategy.refine,
-            model=state.model,
-            n_jobs=use.n_jobs,
-            memory_limit=use.memory_limit,
-            progress=use.progress,
-        )
-
+    options: dict[str, Any] = {"weigh": strategy.weigh, "refine": strategy.refine}
     own_list = strategy.weigh and strategy.belief == "features" and strategy.how in ("auto", "shortlist")
     if own_list and (strategy.how == "shortlist" or not has_fast_path(state.model)):
         # What else is in the score needs no training, and so says which labels to train for.
         unsure = model_uncertainty(state.model, state.features)
-        first = state.open[np.argsort(-(flips * unsure)[state.open], kind="stable")[: use.shortlist]]
-        found = _among(state.open, improve("exact", np.sort(first)), unsure)
+        n = state.problem.resources.shortlist
+        first = state.open[np.argsort(-(flips * unsure)[state.open], kind="stable")[:n]]
+        trained = state.improvement(scorer, chances, items=np.sort(first), how="exact", **options)
+        expected = _among(state.open, trained, unsure)
     else:
-        found = improve(strategy.how, state.open)
-    return found, flips[found.items]
-
-
-def has_fast_path(model: Any) -> bool:
-    """Whether the classifier is of a family whose models need no training; its options may still forbid it."""
-    last = model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
-    return type(last).__name__ in _FAMILIES
+        expected = state.improvement(scorer, chances, how=strategy.how, **options)
+    return expected, flips[expected.items]
 
 
 def _among(items: Codes, found: EMI, unsure: Floats) -> EMI:

@@ -10,15 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
-from trueup.cleaning.flips import check_codes
-from trueup.estimators.published.tars2018 import inverse_weights
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, get_metric
+from trueup.training.consolidated import unbiased_weights
 
-__all__ = ["UnbiasedScorer"]
+__all__ = ["UnbiasedScorer", "count_metric"]
 
 _STEP = 1e-6  # of the numerical derivative, in shares
 _BLOCK = 1 << 24  # bytes of temporary arrays for each step
+
+
+def count_metric(metric: str | Metric, classes: list[Any], positive: Any) -> Metric:
+    """A metric of the confusion counts by name or as it is; others are refused."""
+    measured = metric if isinstance(metric, Metric) else get_metric(metric, classes, positive)
+    if measured.needs != "counts":
+        raise InvalidParameter(
+            f'⟨metric⟩ must be one of the confusion counts, got {measured.name!r}; pass e.g. "accuracy" or "f1"',
+            parameter="metric",
+        )
+    return measured
 
 
 class UnbiasedScorer:
@@ -46,7 +56,7 @@ class UnbiasedScorer:
     classes : sequence, optional
         The names of the classes, for metrics of one class; by default 0, 1, ….
     positive : optional
-        Which of two classes is the positive one.
+        Which of two classes is the positive one; the last by default.
 
     Attributes
     ----------
@@ -78,16 +88,16 @@ class UnbiasedScorer:
         classes: Sequence[Any] | npt.NDArray[Any] | None = None,
         positive: Any = None,
     ) -> None:
-        labels, table = check_codes(codes, matrices)
-        if not len(labels):
+        self.weights, usable = unbiased_weights(codes, matrices)
+        self.n_items, self.n_classes = self.weights.shape
+        if not self.n_items:
             raise InvalidLabels("the validation part must have items, got none; make it larger")
-        self.n_classes = table.shape[-1]
         self.classes = np.arange(self.n_classes) if classes is None else np.asarray(classes)
         if len(self.classes) != self.n_classes:
             raise InvalidParameter(f"classes must be {self.n_classes}, as in the matrices, got {len(self.classes)}")
-        self.metric = metric if isinstance(metric, Metric) else get_metric(metric, self.classes.tolist(), positive)
-        self.weights, usable = _weights(labels, table)
-        self.n_items, self.n_used = len(labels), int(usable.sum())
+        names = self.classes.tolist()
+        self.metric = count_metric(metric, names, names[-1] if positive is None else positive)
+        self.n_used = int(usable.sum())
         if not self.n_used:
             raise InvalidLabels(
                 "the truth of no validation item can be recovered from its votes, got matrices that cannot be "
@@ -115,13 +125,13 @@ class UnbiasedScorer:
         """
         codes = self._predictions(predictions)
         flat = codes.reshape(-1, self.n_items)
-        found = np.empty((len(flat), self.n_classes, self.n_classes))
+        shares = np.empty((len(flat), self.n_classes, self.n_classes))
         rows = max(_BLOCK // (8 * self.n_items), 1)
         for start in range(0, len(flat), rows):
             some = flat[start : start + rows]
             for t in range(self.n_classes):
-                found[start : start + rows, :, t] = (some == t).astype(float) @ self.weights / self.n_used
-        return found.reshape(*codes.shape[:-1], self.n_classes, self.n_classes)
+                shares[start : start + rows, :, t] = (some == t).astype(float) @ self.weights / self.n_used
+        return shares.reshape(*codes.shape[:-1], self.n_classes, self.n_classes)
 
     def scores(self, predictions: npt.ArrayLike) -> Floats:
         """The unbiased metric of each model; predictions of shape (..., n_items) give values of shape (...)."""
@@ -133,8 +143,8 @@ class UnbiasedScorer:
         if self.linear:  # its denominator is 1
             right = np.trace(cells, axis1=-2, axis2=-1)
             return np.asarray(right if self.metric.name == "accuracy" else 1 - right)
-        found = self.metric(cells)
-        return np.clip(np.where(np.isfinite(found), found, 0.0), *self.metric.bounds)
+        values = self.metric(cells)
+        return np.clip(np.where(np.isfinite(values), values, 0.0), *self.metric.bounds)
 
     def gradient(self, shares: npt.ArrayLike) -> Floats:
         """The derivative of the metric by each share; shape (n_classes, n_classes), 0 where it has none."""
@@ -193,14 +203,14 @@ class UnbiasedScorer:
         array of shape (n_models, n_classes, n_classes)
         """
         weights = self.weights[columns] / self.n_used
-        found = np.repeat(base[None], len(predictions), axis=0)
+        shares = np.repeat(base[None], len(predictions), axis=0)
         rest = np.zeros((len(predictions), self.n_classes))
         for t in range(1, self.n_classes):  # what leaves the other classes goes to the first
             moved = (predictions == t).astype(float) @ weights - (before == t).astype(float) @ weights
-            found[:, :, t] += moved
+            shares[:, :, t] += moved
             rest += moved
-        found[:, :, 0] -= rest
-        return found
+        shares[:, :, 0] -= rest
+        return shares
 
     def _predictions(self, predictions: npt.ArrayLike) -> npt.NDArray[Any]:
         codes = np.asarray(predictions)
@@ -219,17 +229,3 @@ class UnbiasedScorer:
 
     def __repr__(self) -> str:
         return f"UnbiasedScorer({self.metric.name}, {self.n_used} items)"
-
-
-def _weights(labels: Codes, table: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The row of R⁻¹ that belongs to each label; items share few matrices, so each is inverted once."""
-    c = table.shape[-1]
-    if table.strides[0] == 0:  # one matrix for all
-        distinct, which = table[:1], np.zeros(len(labels), dtype=np.int64)
-    else:
-        distinct, which = np.unique(table.reshape(len(table), -1), axis=0, return_inverse=True)
-        distinct, which = distinct.reshape(-1, c, c), which.ravel()
-    usable = np.linalg.svd(distinct, compute_uv=False)[:, -1] > 1e-6
-    inverse = np.zeros(distinct.shape)
-    inverse[usable] = inverse_weights(distinct[usable])
-    return inverse[which, labels], usable[which]

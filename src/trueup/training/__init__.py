@@ -1,43 +1,44 @@
 """Training on noisy votes: scikit-learn classifiers, likelihoods of the votes, and a scorer without truth.
 
-What is scikit-learn's kind is loaded on first use, so that the objectives serve `trueup.cleaning` without it.
+What is scikit-learn's kind is loaded on first use, so that the rest can be imported without it.
 """
-
-from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
+from trueup.training.scoring import VoteScorer, scorer
+from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
+
 if TYPE_CHECKING:
     from trueup.training.logistic import NoisyLogisticRegression
     from trueup.training.naive_bayes import NoisyGaussianNB, NoisyMultinomialNB
-    from trueup.training.scoring import VoteScorer, scorer
     from trueup.training.sklearn import NoisyLabelClassifier
 
 __all__ = [
+    "TRAINING_STRATEGIES",
     "NoisyGaussianNB",
     "NoisyLabelClassifier",
     "NoisyLogisticRegression",
     "NoisyMultinomialNB",
+    "Task",
+    "Trained",
     "VoteScorer",
+    "noise_aware_probabilities",
+    "noise_removed",
+    "noise_tolerant",
     "scorer",
 ]
 
-_HOME_OF = {
+_CLASSIFIERS = {
     "NoisyGaussianNB": "naive_bayes",
     "NoisyLabelClassifier": "sklearn",
     "NoisyLogisticRegression": "logistic",
     "NoisyMultinomialNB": "naive_bayes",
-    "VoteScorer": "scoring",
-    "scorer": "scoring",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'trueup.training' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"trueup.training.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    if name not in _CLASSIFIERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_CLASSIFIERS[name]}"), name)

@@ -15,10 +15,10 @@ from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.base import with_gold
-from trueup.training._base import VoteClassifier, gold_likelihood
-from trueup.training._strategies import matrices_given
-from trueup.training._votes import TrainingVotes, Unlabelled
 from trueup.training.objectives import LogisticObjective, NoisyLikelihood, SoftTargets, Solution, WithVolume, minimise
+from trueup.training.sklearn import VoteClassifier
+from trueup.training.strategies import matrices_given
+from trueup.training.votes import TrainingVotes, Unlabelled
 
 __all__ = ["Method", "NoisyLogisticRegression"]
 
@@ -159,7 +159,7 @@ class NoisyLogisticRegression(VoteClassifier):
             loss = (
                 SoftTargets(posterior)
                 if method == "mmse"
-                else NoisyLikelihood(gold_likelihood(self.noise_, votes)[items])
+                else NoisyLikelihood(votes.log_likelihood(self.noise_)[items])
             )
             objective = self._objective(features, loss, len(votes.classes))
             found = self._search(objective, self._start(objective))
@@ -223,7 +223,7 @@ class NoisyLogisticRegression(VoteClassifier):
                 counted[items] = (beliefs[items] + softmax(objective.scores(theta), axis=1)) / 2
                 counted = with_gold(counted, labels)
             self.noise_ = matrices_given(counted, votes, prior=beliefs[items].mean(axis=0))
-            loss = NoisyLikelihood(gold_likelihood(self.noise_, votes)[items])
+            loss = NoisyLikelihood(votes.log_likelihood(self.noise_)[items])
             new = beliefs.copy()
             new[items] = loss.beliefs(objective.scores(theta))
             new = with_gold(new, labels)

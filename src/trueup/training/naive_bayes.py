@@ -14,9 +14,9 @@ from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidParameter
 from trueup.noise import NoiseModel
-from trueup.training._base import VoteClassifier, gold_likelihood
-from trueup.training._votes import Unlabelled
 from trueup.training.logistic import Method
+from trueup.training.sklearn import VoteClassifier
+from trueup.training.votes import Unlabelled
 
 __all__ = ["NoisyGaussianNB", "NoisyMultinomialNB"]
 
@@ -38,7 +38,7 @@ class _NaiveBayes(VoteClassifier):
         check_integer(self.max_iter, name="max_iter", low=1)
         features, votes, items = self._read(X, y)
         self._prepare(features)
-        said = gold_likelihood(self.noise_, votes)[items]
+        said = votes.log_likelihood(self.noise_)[items]
         beliefs = self.noise_.posterior(votes.labels)[items]
         self.loss_history_: list[float] = []
         moved = 0.0

@@ -20,8 +20,8 @@ from trueup.metrics import Metric, MetricLike, as_metric
 from trueup.noise import NoiseModel
 from trueup.noise import fit as fit_noise
 from trueup.posteriors import DrawnEstimate, Estimate
-from trueup.training._votes import as_rows, n_rows_of, positions_of, take
-from trueup.training._voting import aligned_columns
+from trueup.training.copies import aligned_columns, as_rows, n_rows_of, take
+from trueup.training.votes import positions_of
 
 __all__ = ["VoteScorer", "scorer"]
 

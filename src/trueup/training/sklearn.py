@@ -1,24 +1,104 @@
-"""A scikit-learn classifier around any other that trains on votes."""
+"""scikit-learn classifiers that train on votes: what they share, and the one around any other classifier."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from trueup._base.validation import RandomState, check_choice, check_integer, check_number
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import RandomState, check_integer, check_number, preview
 from trueup.data.labels import Labels
+from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
-from trueup.training._base import check_truth
-from trueup.training._strategies import STRATEGIES, Task
-from trueup.training._votes import Unlabelled, as_rows, gather, n_rows_of, take
-from trueup.training._voting import aligned_columns
+from trueup.training.copies import aligned_columns, as_rows, n_rows_of, take
+from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
+from trueup.training.votes import TrainingVotes, Unlabelled, gather
 
-__all__ = ["NoisyLabelClassifier"]
+__all__ = ["NoisyLabelClassifier", "VoteClassifier"]
+
+
+class TrainedOnVotes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What all classifiers here share: a score against true classes, and clones that share the votes."""
+
+    labels: Labels | None
+    noise: str | NoiseModel
+    unlabelled: str
+    classes_: npt.NDArray[Any]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy against true classes."""
+        check_is_fitted(self)
+        known = self.classes_.tolist()
+        strange = [value for value in np.unique(np.asarray(y)).tolist() if value not in known]
+        if self.labels is not None and strange:  # positions of items, which no prediction equals
+            raise InvalidParameter(
+                f"score needs true classes, {preview(self.classes_)}, got {preview(strange)} (positions of items?); "
+                "pass scoring=trueup.scorer(metric, labels) to the search"
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def __sklearn_clone__(self) -> Self:
+        """A clone; votes are not changed by anyone, so clones share them instead of copying them for each fold."""
+        parameters = self.get_params(deep=False)
+        shared = {"labels": parameters.pop("labels")}
+        return type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, **shared)
+
+
+class VoteClassifier(TrainedOnVotes, ABC):
+    """Base: reads votes, predicts from `_joint`, the log of p(y | x) or p(x, y) up to a constant for each row."""
+
+    _takes_sparse: ClassVar[bool] = True
+
+    def _checked(self, X: Any, *, reset: bool = False) -> Any:
+        """X as a float array or CSR matrix; of the features it was trained on, unless these are learned now."""
+        sparse = "csr" if self._takes_sparse else False
+        options: dict[str, Any] = {"accept_sparse": sparse, "dtype": np.float64, "reset": reset}
+        try:
+            from sklearn.utils.validation import validate_data
+        except ImportError:  # scikit-learn before 1.6
+            return self._validate_data(X, **options)
+        return validate_data(self, X, **options)
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, TrainingVotes, Positions]:
+        """X of the rows to train on, the votes, and the item of each of those rows; sets ``noise_``."""
+        features = self._checked(X, reset=True)
+        votes = gather(y, self.labels, features.shape[0])
+        rows = votes.used(self.unlabelled)
+        self.noise_ = votes.noise(self.noise)
+        self.classes_ = votes.classes
+        return take(features, rows), votes, votes.rows[rows]
+
+    @abstractmethod
+    def _joint(self, X: Any) -> Floats:
+        """Log p(y | x) or log p(x, y) up to a constant for each row, shape (n_rows, n_classes)."""
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Log P(class | x), shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return np.asarray(special.log_softmax(self._joint(self._checked(X)), axis=1))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class | x), shape (n_rows, n_classes), columns as in ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self._joint(self._checked(X)).argmax(axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        """Whether sparse features are fine."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
 
 def _gives(method: str) -> Any:
@@ -34,7 +114,7 @@ def _gives(method: str) -> Any:
     return check
 
 
-class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyLabelClassifier(MetaEstimatorMixin, TrainedOnVotes):  # type: ignore[misc]
     r"""Train any scikit-learn classifier on noisy votes.
 
     A noise model turns the votes :math:`z_i` of item i into :math:`p(y \mid z_i)`, and a strategy turns that into
@@ -44,7 +124,9 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
     ----------
     estimator : scikit-learn classifier
         Cloned, never changed. In a pipeline the steps before the last see each item once.
-    strategy : str
+    strategy : str or callable
+        One of these, or a function from a `Task` to what is `Trained`:
+
         - "mmse": the risk :math:`\sum_i \sum_y p(y \mid z_i) L(f(x_i), y)` [1]_, by a copy of each item for each class
           it may have, weighted with p(y|z). Needs an estimator with `sample_weight`.
         - "replication": the same with whole numbers of copies, for estimators without `sample_weight`. Nearest
@@ -110,7 +192,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         self,
         estimator: Any,
         *,
-        strategy: str = "mmse",
+        strategy: str | Callable[[Task], Trained] = "mmse",
         noise: str | NoiseModel = "dawid-skene",
         unlabelled: Unlabelled = "drop",
         labels: Labels | None = None,
@@ -143,7 +225,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             Votes on the rows of X, in the order of ``labels.items``; or, if the classifier was made with `labels`,
             positions in ``labels.items``; or else true classes.
         """
-        strategy = check_choice(self.strategy, list(STRATEGIES), name="strategy")
+        train = self.strategy if callable(self.strategy) else TRAINING_STRATEGIES[self.strategy]
         check_number(self.min_weight, name="min_weight", low=0.0, high=0.5)
         for name in ("n_copies", "n_rounds"):
             check_integer(getattr(self, name), name=name, low=1)
@@ -153,7 +235,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         X = as_rows(X)
         votes = gather(y, self.labels, n_rows_of(X))
         rows = votes.used(self.unlabelled)
-        noise = votes.noise("majority" if strategy == "majority" else self.noise)
+        noise = votes.noise("majority" if train is TRAINING_STRATEGIES["majority"] else self.noise)
         posterior = noise.posterior(votes.labels)
         task = Task(
             estimator=self.estimator,
@@ -169,7 +251,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             n_folds=self.n_folds,
             random_state=self.random_state,
         )
-        trained = STRATEGIES[strategy](task)
+        trained = train(task)
         self.estimator_ = trained.estimator
         self.noise_ = noise if trained.noise is None else trained.noise
         self.posterior_ = self.noise_.posterior(votes.labels)[votes.rows]
@@ -187,13 +269,13 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         return np.asarray(self.estimator_.predict(X))
 
     @available_if(_gives("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """P(class | x), shape (n_rows, n_classes), columns as in ``classes_``."""
         check_is_fitted(self, "estimator_")
         return aligned_columns(self.estimator_.predict_proba(X), self.estimator_.classes_, self.classes_)
 
     @available_if(_gives("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Scores of the estimator; for two classes those of the second in ``classes_``."""
         check_is_fitted(self, "estimator_")
         scores = np.asarray(self.estimator_.decision_function(X), dtype=float)
@@ -205,12 +287,6 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             return scores
         return aligned_columns(scores, self.estimator_.classes_, self.classes_, fill=-np.inf)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy against true classes."""
-        check_is_fitted(self, "estimator_")
-        check_truth(y, self.labels, self.classes_)
-        return float(super().score(X, y, sample_weight))
-
     def __sklearn_tags__(self) -> Any:
         """What the classifier inside can take."""
         from sklearn.utils import get_tags
@@ -220,9 +296,3 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         tags.input_tags.allow_nan = inside.input_tags.allow_nan
         tags.classifier_tags.poor_score = bool(inside.classifier_tags and inside.classifier_tags.poor_score)
         return tags
-
-    def __sklearn_clone__(self) -> Self:
-        """A clone; votes are not changed by anyone, so clones share them instead of copying them for each fold."""
-        parameters = self.get_params(deep=False)
-        shared = {"labels": parameters.pop("labels")}
-        return type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, **shared)

@@ -16,9 +16,9 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.base import TableModel
-from trueup.training._base import gold_likelihood
-from trueup.training._votes import Unlabelled, as_rows, gather, n_rows_of, take
+from trueup.training.copies import as_rows, n_rows_of, take
 from trueup.training.torch.votes import CERTAIN, Votes
+from trueup.training.votes import Unlabelled, gather
 
 __all__ = ["VoteDataset"]
 
@@ -102,7 +102,7 @@ class VoteDataset(Dataset):  # type: ignore[misc]
             return
         fitted = isinstance(noise, NoiseModel) and hasattr(noise, "prior_")
         model = noise if isinstance(noise, NoiseModel) and fitted else votes.noise(noise)
-        self._target = torch.as_tensor(relative(gold_likelihood(model, votes)[self.rows]), dtype=torch.float32)
+        self._target = torch.as_tensor(relative(votes.log_likelihood(model)[self.rows]), dtype=torch.float32)
         self.noise_, self.prior = model, np.asarray(model.prior_)
         if isinstance(model, TableModel):
             self.confusion = np.asarray(model.confusion_for(labels))

@@ -10,14 +10,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Positions
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, preview
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise import fit as fit_noise
 
-__all__ = ["TrainingVotes", "Unlabelled", "as_rows", "gather", "n_rows_of", "positions_of", "take"]
+__all__ = ["TrainingVotes", "Unlabelled", "gather", "positions_of"]
 
 Unlabelled = Literal["drop", "prior", "error"]
 
@@ -56,6 +56,15 @@ class TrainingVotes:
             )
             return known
         return fit_noise(self.labels, copy.deepcopy(model) if isinstance(model, NoiseModel) else model)
+
+    def log_likelihood(self, noise: NoiseModel) -> Floats:
+        """Log p(votes | class) of each item, shape (n_items, n_classes); where the truth is known, of it alone."""
+        table = np.array(noise.log_likelihood(self.labels), dtype=float)
+        truth = self.labels.answer_counts.argmax(axis=1) if self.perfect else self.labels.gold_codes
+        known = np.flatnonzero(truth >= 0)
+        table[known] = -np.inf
+        table[known, truth[known]] = 0.0
+        return table
 
     def used(self, unlabelled: str) -> Positions:
         """The rows of X to train on."""
@@ -154,26 +163,3 @@ def _checked(votes: TrainingVotes) -> TrainingVotes:
             "read the votes with classes= of those that occur, or add gold of that class"
         )
     return votes
-
-
-def as_rows(X: Any) -> Any:
-    """X as something whose rows can be picked: an array, sparse matrix or frame; a list of texts stays one of texts."""
-    if hasattr(X, "shape") and hasattr(X, "__getitem__"):
-        return X
-    return np.asarray(X)
-
-
-def n_rows_of(X: Any) -> int:
-    """The number of rows."""
-    if not len(X.shape):
-        raise InvalidParameter(f"X must have rows, got a single value {X!r}; pass an array of rows")
-    return int(X.shape[0])
-
-
-def take(X: Any, rows: Positions) -> Any:
-    """Some rows, in any order and any number of times; X itself where these are all of them in order."""
-    if len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows))):
-        return X
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X.tocsr()[rows] if hasattr(X, "tocsr") else X[rows]
