@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from trueup.noise.kernels import reference as _kernels
+from trueup.noise import kernels
 
 pytest.importorskip("numba", reason="compiled kernels need numba: pip install 'trueup[fast]'")
 
@@ -74,9 +74,9 @@ def assert_same_expectation(a, b):
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_em_step_is_the_same_in_both_engines(problem, prepared):
-    votes = _kernels.prepare(problem["votes"]) if prepared else problem["votes"]
+    votes = kernels.prepare(problem["votes"]) if prepared else problem["votes"]
     steps = [
-        _kernels.em_step(**{**problem, "votes": votes}, engine=engine, keep_posterior=True)
+        kernels.em_step(**{**problem, "votes": votes}, engine=engine, keep_posterior=True)
         for engine in ("scipy", "numba")
     ]
     assert_same_expectation(*steps)
@@ -85,27 +85,27 @@ def test_em_step_is_the_same_in_both_engines(problem, prepared):
 
 def test_em_step_on_many_blocks():
     problem = make_problem(n_items=60_000, votes_per_item=5, n_classes=3, n_gold=100)
-    ready = _kernels.prepare(problem["votes"])
+    ready = kernels.prepare(problem["votes"])
     assert len(ready.edges) > 2
     assert ready.edges[0] == 0
     assert ready.edges[-1] == 60_000
-    steps = [_kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
+    steps = [kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
     assert_same_expectation(*steps)
 
 
 def test_blocks_need_no_more_memory_than_the_votes():
     votes = sparse.random_array((1000, 300_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
-    assert votes.nnz >= 2 * _kernels._BLOCK
-    assert _kernels.prepare(sparse.csr_array(votes)).edges == (0, 1000)
+    assert votes.nnz >= 2 * kernels._BLOCK
+    assert kernels.prepare(sparse.csr_array(votes)).edges == (0, 1000)
 
 
 def test_posterior_only_on_request():
     for engine in ("scipy", "numba"):
-        assert _kernels.em_step(**make_problem(), engine=engine).posterior is None
+        assert kernels.em_step(**make_problem(), engine=engine).posterior is None
 
 
 def test_a_posterior_is_a_distribution_and_gold_is_certain(problem):
-    step = _kernels.em_step(**problem, engine="numba", keep_posterior=True)
+    step = kernels.em_step(**problem, engine="numba", keep_posterior=True)
     np.testing.assert_allclose(step.posterior.sum(axis=1), 1.0)
     known = np.flatnonzero(problem["gold"] >= 0)
     possible = problem["state_class"] == problem["gold"][known, None]
@@ -117,15 +117,15 @@ def test_a_posterior_is_a_distribution_and_gold_is_certain(problem):
 @pytest.mark.parametrize("engine", ["scipy", "numba"])
 def test_posterior_is_that_of_a_step(problem, engine, monkeypatch):
     monkeypatch.setenv("TRUEUP_ENGINE", engine)
-    expected = _kernels.em_step(**problem, engine="scipy", keep_posterior=True).posterior
-    np.testing.assert_allclose(_kernels.posterior(**problem), expected, rtol=1e-9, atol=1e-9)
+    expected = kernels.em_step(**problem, engine="scipy", keep_posterior=True).posterior
+    np.testing.assert_allclose(kernels.posterior(**problem), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["scipy", "numba"])
 def test_a_state_without_weight_is_impossible(engine):
     problem = make_problem(n_classes=3)
     problem["weights"] = np.array([0.5, 0.0, 0.5])
-    step = _kernels.em_step(**problem, engine=engine, keep_posterior=True)
+    step = kernels.em_step(**problem, engine=engine, keep_posterior=True)
     assert (step.posterior[:, 1] == 0).all()
     assert np.isfinite(step.log_likelihood)
 
@@ -134,20 +134,20 @@ def test_a_known_truth_needs_no_weight():
     problem = make_problem(n_classes=3, n_subtypes=2)
     problem["weights"] = np.array([0.5, 0.1, 0.0, 0.0, 0.2, 0.2])
     problem["gold"][:5] = 1
-    steps = [_kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
+    steps = [kernels.em_step(**problem, engine=engine, keep_posterior=True) for engine in ("scipy", "numba")]
     assert_same_expectation(*steps)
     np.testing.assert_allclose(steps[0].posterior[:5, 2:4].sum(axis=1), 1.0)
 
 
 def test_counts_add_up_to_the_votes(problem):
-    step = _kernels.em_step(**problem, engine="numba")
+    step = kernels.em_step(**problem, engine="numba")
     np.testing.assert_allclose(step.counts.sum(axis=1), problem["votes"].sum(axis=0))
     assert step.state_counts.sum() == pytest.approx(len(problem["gold"]))
 
 
 def test_gibbs_step_draws_the_same_states_in_both_engines(problem):
     uniforms = np.random.default_rng(3).random(len(problem["gold"]))
-    scipy, numba = (_kernels.gibbs_step(**problem, uniforms=uniforms, engine=engine) for engine in ("scipy", "numba"))
+    scipy, numba = (kernels.gibbs_step(**problem, uniforms=uniforms, engine=engine) for engine in ("scipy", "numba"))
     np.testing.assert_array_equal(scipy.states, numba.states)
     np.testing.assert_array_equal(scipy.counts, numba.counts)
     np.testing.assert_array_equal(scipy.state_counts, numba.state_counts)
@@ -157,11 +157,11 @@ def test_gibbs_step_draws_the_same_states_in_both_engines(problem):
 @pytest.mark.parametrize("engine", ["scipy", "numba"])
 def test_gibbs_step_draws_with_the_posterior_probabilities(engine):
     problem = make_problem(n_items=50, n_classes=3)
-    posterior = _kernels.em_step(**problem, engine=engine, keep_posterior=True).posterior
+    posterior = kernels.em_step(**problem, engine=engine, keep_posterior=True).posterior
     rng = np.random.default_rng(0)
-    votes = _kernels.prepare(problem.pop("votes"))
+    votes = kernels.prepare(problem.pop("votes"))
     draws = np.stack(
-        [_kernels.gibbs_step(votes, **problem, uniforms=rng.random(50), engine=engine).states for _ in range(2000)]
+        [kernels.gibbs_step(votes, **problem, uniforms=rng.random(50), engine=engine).states for _ in range(2000)]
     )
     shares = (draws[:, :, None] == np.arange(3)).mean(axis=0)
     assert np.abs(shares - posterior).max() < 5 * np.sqrt(0.25 / 2000)
@@ -171,7 +171,7 @@ def test_gibbs_step_draws_with_the_posterior_probabilities(engine):
 def test_the_largest_uniform_draws_a_possible_state(engine):
     problem = make_problem(n_classes=3)
     problem["weights"] = np.array([0.5, 0.5, 0.0])
-    sweep = _kernels.gibbs_step(**problem, uniforms=np.full(60, np.nextafter(1.0, 0.0)), engine=engine)
+    sweep = kernels.gibbs_step(**problem, uniforms=np.full(60, np.nextafter(1.0, 0.0)), engine=engine)
     assert (sweep.states <= 1).all()
 
 
@@ -179,22 +179,22 @@ def test_the_largest_uniform_draws_a_possible_state(engine):
 @pytest.mark.parametrize("indices", [np.int32, np.int64])
 def test_all_integer_types_of_a_matrix_do(indptr, indices):
     problem = make_problem()
-    expected = _kernels.em_step(**problem, engine="scipy")
+    expected = kernels.em_step(**problem, engine="scipy")
     votes = problem["votes"].copy()
     votes.indptr, votes.indices = votes.indptr.astype(indptr), votes.indices.astype(indices)
-    assert_same_expectation(_kernels.em_step(**{**problem, "votes": votes}, engine="numba"), expected)
+    assert_same_expectation(kernels.em_step(**{**problem, "votes": votes}, engine="numba"), expected)
 
 
 def test_votes_given_once_need_no_counts():
-    assert _kernels.prepare(make_problem()["votes"]).data.size == 0
+    assert kernels.prepare(make_problem()["votes"]).data.size == 0
     repeated = make_problem(**PROBLEMS["repeated"])["votes"]
-    assert _kernels.prepare(repeated).data.size == repeated.nnz
+    assert kernels.prepare(repeated).data.size == repeated.nnz
 
 
 def test_steps_do_not_change_their_arguments(problem):
     before = {name: value.copy() for name, value in problem.items()}
-    _kernels.em_step(**problem, engine="numba", keep_posterior=True)
-    _kernels.gibbs_step(**problem, uniforms=np.full(len(problem["gold"]), 0.5), engine="numba")
+    kernels.em_step(**problem, engine="numba", keep_posterior=True)
+    kernels.gibbs_step(**problem, uniforms=np.full(len(problem["gold"]), 0.5), engine="numba")
     for name, value in before.items():
         same = (value != problem[name]).nnz == 0 if name == "votes" else np.array_equal(value, problem[name])
         assert same, name
@@ -203,12 +203,12 @@ def test_steps_do_not_change_their_arguments(problem):
 def test_the_engine_can_be_forced(monkeypatch):
     votes = make_problem()["votes"]
     monkeypatch.delenv("TRUEUP_ENGINE", raising=False)
-    assert _kernels.engine_for(votes, 1) == "scipy"
-    assert _kernels.engine_for(votes, 10**6) == "numba"
+    assert kernels.engine_for(votes, 1) == "scipy"
+    assert kernels.engine_for(votes, 10**6) == "numba"
     monkeypatch.setenv("TRUEUP_ENGINE", "numba")
-    assert _kernels.engine_for(votes, 1) == "numba"
+    assert kernels.engine_for(votes, 1) == "numba"
     monkeypatch.setenv("TRUEUP_ENGINE", "scipy")
-    assert _kernels.engine_for(votes, 10**6) == "scipy"
+    assert kernels.engine_for(votes, 10**6) == "scipy"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
@@ -217,12 +217,12 @@ def test_threads_survive_a_fork():
 import os, sys, warnings
 import numpy as np
 from scipy import sparse
-from trueup.noise.kernels import reference as _kernels
+from trueup.noise import kernels
 warnings.simplefilter("ignore")
 n = 40_000
 votes = sparse.csr_array((np.ones(3 * n), np.tile(np.arange(3) * 2, n), np.arange(0, 3 * n + 1, 3)), shape=(n, 6))
 def step():
-    return _kernels.em_step(votes, np.full((6, 2), 0.5), np.full(2, 0.5), gold=np.full(n, -1, np.int32),
+    return kernels.em_step(votes, np.full((6, 2), 0.5), np.full(2, 0.5), gold=np.full(n, -1, np.int32),
                             state_class=np.arange(2, dtype=np.int32), engine="numba").log_likelihood
 first = step()
 child = os.fork()

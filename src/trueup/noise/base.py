@@ -31,10 +31,11 @@ from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
 from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted, Sentence
-from trueup.noise.kernels import reference as _kernels
+from trueup.noise import kernels
 
 __all__ = [
     "CompiledStart",
+    "DecidedVotes",
     "NoiseModel",
     "Sampler",
     "TableModel",
@@ -271,12 +272,12 @@ class TableModel(NoiseModel):
 
     def confusion_for(self, labels: Labels) -> Floats:
         """The matrices of the labelers of `labels`, in their order."""
-        return rows_for(labels, self.labelers_, self.confusion_, self.pooled_)
+        return rows_for(labels.labelers, self.labelers_, self.confusion_, self.pooled_)
 
     def posterior(self, labels: Labels) -> Floats:
         """P(class | votes) of each item, shape (n_items, n_classes); gold items are certain."""
         self._check(labels)
-        return _kernels.posterior(
+        return kernels.posterior(
             labels.votes,
             as_table(self.confusion_for(labels)),
             self.prior_,
@@ -289,15 +290,15 @@ class TableModel(NoiseModel):
         return np.asarray(np.einsum("nc,nca->na", self.posterior(labels)[item], self.confusion_for(labels)[labeler]))
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        return _kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))
+        return kernels.log_likelihood(labels.votes, as_table(self.confusion_for(labels)))
 
 
-def rows_for(labels: Labels, known: Vocabulary, values: Floats, default: Floats) -> Floats:
-    """`values` by labeler, reordered for `labels`; `default` for labelers not in `known`."""
-    if np.array_equal(known, labels.labelers):
+def rows_for(names: Vocabulary, known: Vocabulary, values: Floats, default: Floats | float) -> Floats:
+    """The values of labelers or items by name, from those of the `known` ones; `default` for all others."""
+    if np.array_equal(known, names):
         return values
     position = {name: i for i, name in enumerate(known.tolist())}
-    at = np.array([position.get(name, -1) for name in labels.labelers.tolist()], dtype=np.int64)
+    at = np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
     return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], default)
 
 
@@ -310,6 +311,28 @@ def as_table(confusion: Floats) -> Floats:
 def from_table(table: Floats, n_answers: int) -> Floats:
     """The inverse of `as_table`."""
     return np.ascontiguousarray(table.reshape(-1, n_answers, table.shape[1]).transpose(0, 2, 1))
+
+
+class DecidedVotes:
+    """The votes that name a class, as flat arrays, for models whose labelers err in all ways alike."""
+
+    def __init__(self, labels: Labels) -> None:
+        item, labeler, answer, times = labels.vote_table()
+        decided = answer < labels.n_classes
+        # The type that indexing and bincount take without a copy; they are called many times.
+        self.item, self.labeler = item[decided].astype(np.intp), labeler[decided].astype(np.intp)
+        self.cell = self.item * labels.n_classes + answer[decided]
+        self.times: Floats | float = 1.0 if (times == 1).all() else times[decided].astype(float)
+        self.n_items, self.n_classes = labels.n_items, labels.n_classes
+
+    def log_likelihood(self, log_wrong: Floats, gain: Floats) -> Floats:
+        """Log p(votes | class), shape (n_items, n_classes).
+
+        Of each vote, the log-probability that it names the class if another is true, and what is gained where it is.
+        """
+        votes_for = np.bincount(self.cell, self.times * gain, self.n_items * self.n_classes)
+        wrong = np.bincount(self.item, self.times * log_wrong, self.n_items)
+        return np.asarray(votes_for.reshape(self.n_items, self.n_classes) + wrong[:, None])
 
 
 def symmetric_votes(posterior: Floats, right: Floats, n_answers: int) -> Floats:

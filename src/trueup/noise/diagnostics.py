@@ -12,8 +12,8 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
+from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, TableModel, as_table, class_states, normalise
-from trueup.noise.kernels import reference as _kernels
 from trueup.noise.subtypes import StateModel, Subtypes
 
 __all__ = [
@@ -208,17 +208,8 @@ class _States:
         All are sums over items, averaged over the posterior of the state given `votes`.
         """
         labels, n_answers, n_classes = self.labels, self.labels.n_answers, self.labels.n_classes
-        gold = labels.gold_codes
-        posterior = _kernels.em_step(
-            votes,
-            as_table(self.matrices),
-            self.weights,
-            gold=gold,
-            state_class=self.of_class,
-            engine=_kernels.engine_for(votes, 1),
-            keep_posterior=True,
-        ).posterior
-        assert posterior is not None
+        table = as_table(self.matrices)
+        posterior = kernels.posterior(votes, table, self.weights, gold=labels.gold_codes, state_class=self.of_class)
         answer_of = sparse.csr_array(np.tile(np.eye(n_answers), (labels.n_labelers, 1)))
         said = np.asarray((votes @ answer_of).toarray())[:, :n_classes]
         wrong = said.sum(axis=1, keepdims=True) - said[:, self.of_class]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax, logsumexp
 
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_distribution, check_integer, check_number
 from trueup.data.labels import Labels
-from trueup.exceptions import ConvergenceWarning, InvalidLabels, InvalidParameter
-from trueup.noise.base import NoiseModel, normalise, symmetric_votes, vote_shares, warn_if_unidentifiable, with_gold
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.noise.base import DecidedVotes, NoiseModel, normalise, rows_for, symmetric_votes, warn_if_unidentifiable
+from trueup.noise.em import fit_posterior
 
 __all__ = ["Difficulty"]
 
@@ -99,43 +98,28 @@ class Difficulty(NoiseModel):
         warn_if_unidentifiable(labels, what="Difficulty")
         self._remember(labels)
         self.items_ = labels.items
-        item, labeler, answer, times = _decided_votes(labels)
+        votes = DecidedVotes(labels)
+        times = np.broadcast_to(votes.times, votes.item.shape)
         clear, attentive = np.full(labels.n_items, 0.8), np.full(labels.n_labelers, 0.8)
         fixed = None if self.prior is None else check_distribution(self.prior, name="prior", n=labels.n_classes)
-        posterior = vote_shares(labels)
-        losses: list[float] = []
-        self.converged_ = False
-        n_classes = labels.n_classes
-        for _ in range(self.max_iter):
-            prior = normalise(posterior.sum(axis=0)) if fixed is None else fixed
+
+        def maximise(posterior: Floats) -> tuple[Floats, float]:
+            nonlocal clear, attentive
+            self.prior_ = normalise(posterior.sum(axis=0)) if fixed is None else fixed
             # E-step of the hidden variables of a vote, given that it agrees with the truth with probability `right`.
-            u, w = clear[item], attentive[labeler]
-            right = posterior[item, answer]
-            sees = right * u * w / (u * w + (1 - u * w) / n_classes)
+            u, w = clear[votes.item], attentive[votes.labeler]
+            right = posterior.ravel()[votes.cell]
+            sees = right * u * w / (u * w + (1 - u * w) / labels.n_classes)
             blind = np.maximum(1 - u * w, 1e-12)
             was_clear = sees + (1 - sees) * u * (1 - w) / blind
             was_attentive = sees + (1 - sees) * w * (1 - u) / blind
-            clear = _beta_mean(was_clear, times, item, labels.n_items, self.difficulty_beta)
-            attentive = _beta_mean(was_attentive, times, labeler, labels.n_labelers, self.fallibility_beta)
-            joint = _log_likelihood(labels, 1 - clear, 1 - attentive) + np.log(np.maximum(prior, 1e-300))
-            log_prior = _log_beta(clear, self.difficulty_beta) + _log_beta(attentive, self.fallibility_beta)
-            evidence = logsumexp(joint, axis=1)
-            known = np.flatnonzero(labels.gold_codes >= 0)
-            evidence[known] = joint[known, labels.gold_codes[known]]
-            losses.append(-float(evidence.sum() + log_prior) / max(labels.n_votes, 1))
-            posterior = with_gold(np.exp(log_softmax(joint, axis=1)), labels)
-            if len(losses) > 1 and abs(losses[-2] - losses[-1]) < self.tol:
-                self.converged_ = True
-                break
-        if not self.converged_ and self.tol > 0:
-            warnings.warn(
-                f"Difficulty did not settle in {self.max_iter} iterations; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            clear = _beta_mean(was_clear, times, votes.item, labels.n_items, self.difficulty_beta)
+            attentive = _beta_mean(was_attentive, times, votes.labeler, labels.n_labelers, self.fallibility_beta)
+            joint = _log_likelihood(votes, 1 - clear, 1 - attentive) + np.log(np.maximum(self.prior_, 1e-300))
+            return joint, _log_beta(clear, self.difficulty_beta) + _log_beta(attentive, self.fallibility_beta)
+
+        fit_posterior(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
         self.difficulty_, self.fallibility_ = 1 - clear, 1 - attentive
-        self.prior_ = prior
-        self.n_iter_, self.loss_history_ = len(losses), losses
         return self
 
     def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
@@ -145,7 +129,7 @@ class Difficulty(NoiseModel):
         return symmetric_votes(self.posterior(labels)[item], sees + (1 - sees) / labels.n_classes, labels.n_answers)
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        return _log_likelihood(labels, *self._parameters_for(labels))
+        return _log_likelihood(DecidedVotes(labels), *self._parameters_for(labels))
 
     def _parameters_for(self, labels: Labels) -> tuple[Floats, Floats]:
         """Difficulty and fallibility in the order of `labels`."""
@@ -154,12 +138,9 @@ class Difficulty(NoiseModel):
                 _aligned(self._difficulty, labels.items.tolist(), "difficulty", "item"),
                 _aligned(self._fallibility, labels.labelers.tolist(), "fallibility", "labeler"),
             )
-        delta = dict(zip(self.items_.tolist(), self.difficulty_.tolist(), strict=True))
-        phi = dict(zip(self.labelers_.tolist(), self.fallibility_.tolist(), strict=True))
-        mean_delta, mean_phi = float(self.difficulty_.mean()), float(self.fallibility_.mean())
         return (
-            np.array([delta.get(name, mean_delta) for name in labels.items.tolist()]),
-            np.array([phi.get(name, mean_phi) for name in labels.labelers.tolist()]),
+            rows_for(labels.items, self.items_, self.difficulty_, float(self.difficulty_.mean())),
+            rows_for(labels.labelers, self.labelers_, self.fallibility_, float(self.fallibility_.mean())),
         )
 
 
@@ -181,24 +162,13 @@ def _aligned(values: Floats | dict[Any, float], names: list[Any], what: str, of:
     return values
 
 
-def _decided_votes(labels: Labels) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], Floats]:
-    item, labeler, answer, times = labels.vote_table()
-    decided = answer < labels.n_classes
-    return item[decided], labeler[decided], answer[decided], times[decided].astype(float)
+def _log_likelihood(votes: DecidedVotes, difficulty: Floats, fallibility: Floats) -> Floats:
+    sees = (1 - difficulty)[votes.item] * (1 - fallibility)[votes.labeler]
+    log_wrong = np.log(np.maximum((1 - sees) / votes.n_classes, 1e-300))
+    return votes.log_likelihood(log_wrong, np.log(sees + (1 - sees) / votes.n_classes) - log_wrong)
 
 
-def _log_likelihood(labels: Labels, difficulty: Floats, fallibility: Floats) -> Floats:
-    item, labeler, answer, times = _decided_votes(labels)
-    n_items, n_classes = labels.n_items, labels.n_classes
-    sees = (1 - difficulty)[item] * (1 - fallibility)[labeler]
-    wrong = times * np.log(np.maximum((1 - sees) / n_classes, 1e-300))
-    gain = times * np.log(sees + (1 - sees) / n_classes) - wrong
-    cell = item.astype(np.int64) * n_classes + answer
-    table = np.bincount(cell, gain, n_items * n_classes).reshape(n_items, n_classes)
-    return np.asarray(table + np.bincount(item, wrong, n_items)[:, None])
-
-
-def _beta_mean(values: Floats, times: Floats, group: npt.NDArray[Any], n: int, beta: tuple[float, float]) -> Floats:
+def _beta_mean(values: Floats, times: Floats, group: Positions, n: int, beta: tuple[float, float]) -> Floats:
     """Mode of the posterior of 1 − parameter under a Beta prior on the parameter."""
     yes = np.bincount(group, times * values, n)
     total = np.bincount(group, times, n)

@@ -1,4 +1,4 @@
-"""Expectation–maximisation for models with a table of answer probabilities; OneCoin, DawidSkene and Subtypes use it."""
+"""Expectation–maximisation, for models with a table of answer probabilities and for models with parameters of items."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
-from trueup.exceptions import ConvergenceWarning
-from trueup.noise.base import TableModel, class_states, normalise, vote_shares
-from trueup.noise.kernels import reference as _kernels
+from trueup.exceptions import ConvergenceWarning, Sentence
+from trueup.noise import kernels
+from trueup.noise.base import NoiseModel, TableModel, class_states, normalise, vote_shares, with_gold
 
-__all__ = ["EMResult", "expectation_maximisation", "fit_matrices"]
+__all__ = ["EMResult", "expectation_maximisation", "fit_matrices", "fit_posterior"]
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
+MaximiseItems = Callable[[Floats], tuple[Floats, float]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class EMResult:
 
     table: Floats
     weights: Floats
-    expectation: _kernels.Expectation
+    expectation: kernels.Expectation
     n_iter: int
     converged: bool
     loss_history: list[float]
@@ -54,28 +55,21 @@ def expectation_maximisation(
         Stop when the objective per vote changes by less.
     """
     n_votes = max(labels.n_votes, 1)
-    engine = _kernels.engine_for(labels.votes, max_iter)
-    votes = _kernels.prepare(labels.votes)
+    engine = kernels.engine_for(labels.votes, max_iter)
+    votes = kernels.prepare(labels.votes)
     counts, state_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
     losses: list[float] = []
     converged = False
     for _ in range(max_iter):
         table, weights, log_prior = maximise(counts, state_counts)
-        step = _kernels.em_step(votes, table, weights, gold=labels.gold_codes, state_class=state_class, engine=engine)
+        step = kernels.em_step(votes, table, weights, gold=labels.gold_codes, state_class=state_class, engine=engine)
         counts, state_counts = step.counts, step.state_counts
         losses.append(-(step.log_likelihood + log_prior) / n_votes)
-        if len(losses) > 1 and abs(losses[-2] - losses[-1]) < tol:
-            converged = True
+        converged = _has_settled(losses, tol)
+        if converged:
             break
-    if warn and not converged and tol > 0:
-        warnings.warn(
-            f"{name} did not settle in {max_iter} iterations (last change {abs(losses[-2] - losses[-1]):.2g} a vote, "
-            f"tol {tol:g}); raise max_iter or tol"
-            if len(losses) > 1
-            else f"{name} ran for one iteration only; raise max_iter",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+    if warn and not converged:
+        _warn_unsettled(name, losses, max_iter, tol, stacklevel=5)
     return EMResult(table, weights, step, len(losses), converged, losses)
 
 
@@ -95,3 +89,45 @@ def fit_matrices(model: TableModel, labels: Labels, maximise: Maximise, *, max_i
     )
     model.prior_ = normalise(result.expectation.state_counts)
     model.n_iter_, model.converged_, model.loss_history_ = result.n_iter, result.converged, result.loss_history
+
+
+def fit_posterior(model: NoiseModel, labels: Labels, maximise: MaximiseItems, *, max_iter: int, tol: float) -> None:
+    """EM from the shares of votes for a model with parameters of items; sets what the contract promises but the prior.
+
+    `maximise` takes P(class | votes) of each item, and gives log p(votes, class) of each under the parameters that are
+    best for it, shape (n_items, n_classes), and their log-prior.
+    """
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    posterior = vote_shares(labels)
+    losses: list[float] = []
+    converged = False
+    while not converged and len(losses) < max_iter:
+        joint, log_prior = maximise(posterior)
+        top = joint.max(axis=1)
+        likelihood = np.exp(joint - top[:, None])
+        total = likelihood.sum(axis=1)
+        posterior = with_gold(likelihood / total[:, None], labels)
+        evidence = top + np.log(total)
+        evidence[known] = joint[known, labels.gold_codes[known]]
+        losses.append(-float(evidence.sum() + log_prior) / max(labels.n_votes, 1))
+        converged = _has_settled(losses, tol)
+    if not converged:
+        _warn_unsettled(type(model).__name__, losses, max_iter, tol, stacklevel=4)
+    model.n_iter_, model.converged_, model.loss_history_ = len(losses), converged, losses
+
+
+def _has_settled(losses: list[float], tol: float) -> bool:
+    return len(losses) > 1 and abs(losses[-2] - losses[-1]) < tol
+
+
+def _warn_unsettled(name: str, losses: list[float], max_iter: int, tol: float, *, stacklevel: int) -> None:
+    """Say that a fit stopped early, unless all iterations were asked for."""
+    if tol <= 0:
+        return
+    sentence = f"{name} ran for one iteration only; raise ⟨max_iter⟩"
+    if len(losses) > 1:
+        sentence = (
+            f"{name} did not settle in {max_iter} iterations (last change {abs(losses[-2] - losses[-1]):.2g} a vote, "
+            f"tol {tol:g}); raise ⟨max_iter⟩ or ⟨tol⟩"
+        )
+    warnings.warn(Sentence(sentence), ConvergenceWarning, stacklevel=stacklevel)

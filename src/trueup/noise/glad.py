@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -12,8 +11,8 @@ from scipy.special import expit, log_expit
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, check_distribution, check_integer, check_number
 from trueup.data.labels import Labels
-from trueup.exceptions import ConvergenceWarning
-from trueup.noise.base import NoiseModel, normalise, symmetric_votes, vote_shares, warn_if_unidentifiable, with_gold
+from trueup.noise.base import DecidedVotes, NoiseModel, normalise, rows_for, symmetric_votes, warn_if_unidentifiable
+from trueup.noise.em import fit_posterior
 
 __all__ = ["GLAD"]
 
@@ -72,36 +71,19 @@ class GLAD(NoiseModel):
         warn_if_unidentifiable(labels, what="GLAD")
         self._remember(labels)
         self.items_ = labels.items
-        votes = _Votes(labels)
-        known = np.flatnonzero(labels.gold_codes >= 0)
+        votes = DecidedVotes(labels)
         ability, log_easiness = np.ones(labels.n_labelers), np.ones(labels.n_items)
-        posterior = vote_shares(labels)
-        losses: list[float] = []
-        self.converged_ = False
-        for _ in range(self.max_iter):
+
+        def maximise(posterior: Floats) -> tuple[Floats, float]:
+            nonlocal ability, log_easiness
             self.prior_ = normalise(posterior.sum(axis=0)) if fixed is None else fixed
             right = posterior.ravel()[votes.cell]
-            ability, log_easiness = votes.maximise(right, ability, log_easiness, self.newton_steps)
-            joint = votes.log_likelihood(ability, log_easiness) + np.log(np.maximum(self.prior_, 1e-300))
-            top = joint.max(axis=1)
-            likelihood = np.exp(joint - top[:, None])
-            total = likelihood.sum(axis=1)
-            posterior = with_gold(likelihood / total[:, None], labels)
-            evidence = top + np.log(total)
-            evidence[known] = joint[known, labels.gold_codes[known]]
-            log_prior = -0.5 * (((ability - 1) ** 2).sum() + ((log_easiness - 1) ** 2).sum())
-            losses.append(-float(evidence.sum() + log_prior) / max(labels.n_votes, 1))
-            if len(losses) > 1 and abs(losses[-2] - losses[-1]) < self.tol:
-                self.converged_ = True
-                break
-        if not self.converged_ and self.tol > 0:
-            warnings.warn(
-                f"GLAD did not settle in {self.max_iter} iterations; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            ability, log_easiness = _newton(votes, right, ability, log_easiness, self.newton_steps)
+            joint = _log_likelihood(votes, ability, log_easiness) + np.log(np.maximum(self.prior_, 1e-300))
+            return joint, -0.5 * float(((ability - 1) ** 2).sum() + ((log_easiness - 1) ** 2).sum())
+
+        fit_posterior(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
         self.ability_, self.easiness_ = ability, np.exp(log_easiness)
-        self.n_iter_, self.loss_history_ = len(losses), losses
         return self
 
     def _fixed_prior(self, n_classes: int) -> Floats | None:
@@ -119,68 +101,44 @@ class GLAD(NoiseModel):
         return symmetric_votes(self.posterior(labels)[item], right, labels.n_answers)
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        return _Votes(labels).log_likelihood(*self._parameters_for(labels))
+        return _log_likelihood(DecidedVotes(labels), *self._parameters_for(labels))
 
     def _parameters_for(self, labels: Labels) -> tuple[Floats, Floats]:
         """Ability and log-easiness in the order of `labels`."""
-        ability_of = dict(zip(self.labelers_.tolist(), self.ability_.tolist(), strict=True))
-        mean = float(self.ability_.mean())
-        ability = np.array([ability_of.get(name, mean) for name in labels.labelers.tolist()])
-        if np.array_equal(labels.items, self.items_):
-            log_easiness = np.log(self.easiness_)
-        else:
-            known = dict(zip(self.items_.tolist(), np.log(self.easiness_).tolist(), strict=True))
-            log_easiness = np.array([known.get(name, 1.0) for name in labels.items.tolist()])
-        return ability, log_easiness
+        return (
+            rows_for(labels.labelers, self.labelers_, self.ability_, float(self.ability_.mean())),
+            rows_for(labels.items, self.items_, np.log(self.easiness_), 1.0),
+        )
 
 
-class _Votes:
-    """The votes for classes as flat arrays, with the sums the M-step needs."""
+def _newton(
+    votes: DecidedVotes, right: Floats, ability: Floats, log_easiness: Floats, steps: int
+) -> tuple[Floats, Floats]:
+    """Newton steps on the expected log-joint, first in the abilities and then in the log-easiness.
 
-    def __init__(self, labels: Labels) -> None:
-        item, labeler, answer, times = labels.vote_table()
-        if labels.n_answers > labels.n_classes:
-            decided = answer < labels.n_classes
-            item, labeler, answer, times = item[decided], labeler[decided], answer[decided], times[decided]
-        # The type that indexing and bincount take without a copy; they are called many times.
-        self.item, self.labeler = item.astype(np.intp), labeler.astype(np.intp)
-        self.cell = self.item * labels.n_classes + answer
-        self.times: Floats | float = 1.0 if (times == 1).all() else times.astype(float)
-        self.n_items, self.n_labelers, self.n_classes = labels.n_items, labels.n_labelers, labels.n_classes
+    `right` is the probability that a vote is right.
+    """
 
-    def maximise(self, right: Floats, ability: Floats, log_easiness: Floats, steps: int) -> tuple[Floats, Floats]:
-        """Newton steps on the expected log-joint, first in the abilities and then in the log-easiness."""
-        for _ in range(steps):
-            beta = np.exp(log_easiness)[self.item]
-            slope, curve = self._derivatives(right, ability[self.labeler] * beta, beta, self.labeler, self.n_labelers)
-            ability = ability + np.clip((slope - (ability - 1)) / (curve + 1), -1, 1)
-            x = ability[self.labeler] * beta
-            # Fisher's curvature; the other term can be negative, and leaving it out keeps the step an ascent.
-            slope, curve = self._derivatives(right, x, x, self.item, self.n_items)
-            log_easiness = log_easiness + np.clip((slope - (log_easiness - 1)) / (curve + 1), -1, 1)
-            log_easiness = np.clip(log_easiness, -5, 5)
-        return ability, log_easiness
-
-    def _derivatives(
-        self, right: Floats, x: Floats, factor: Floats, group: npt.NDArray[np.intp], n: int
-    ) -> tuple[Floats, Floats]:
-        """Slope and negative curvature of the expected log-likelihood in a parameter of each group.
-
-        `factor` is the derivative of x = αβ in that parameter.
-        """
+    def derivatives(x: Floats, factor: Floats, group: Positions, n: int) -> tuple[Floats, Floats]:
+        """Slope and negative curvature in a parameter of each group; `factor` is the derivative of x = αβ in it."""
         p = expit(x)
-        weighted = self.times * factor
-        return _sums(group, (right - p) * weighted, n), _sums(group, p * (1 - p) * factor * weighted, n)
+        weighted = votes.times * factor
+        return np.bincount(group, (right - p) * weighted, n), np.bincount(group, p * (1 - p) * factor * weighted, n)
 
-    def log_likelihood(self, ability: Floats, log_easiness: Floats) -> Floats:
-        """Log p(votes | class), shape (n_items, n_classes)."""
-        x = ability[self.labeler] * np.exp(log_easiness)[self.item]
-        wrong = self.times * (log_expit(-x) - np.log(self.n_classes - 1))
-        # log σ(x) - log σ(-x) is x itself.
-        gain = self.times * (x + np.log(self.n_classes - 1))
-        votes_for = _sums(self.cell, gain, self.n_items * self.n_classes).reshape(self.n_items, self.n_classes)
-        return votes_for + _sums(self.item, wrong, self.n_items)[:, None]
+    for _ in range(steps):
+        beta = np.exp(log_easiness)[votes.item]
+        slope, curve = derivatives(ability[votes.labeler] * beta, beta, votes.labeler, len(ability))
+        ability = ability + np.clip((slope - (ability - 1)) / (curve + 1), -1, 1)
+        x = ability[votes.labeler] * beta
+        # Fisher's curvature; the other term can be negative, and leaving it out keeps the step an ascent.
+        slope, curve = derivatives(x, x, votes.item, len(log_easiness))
+        log_easiness = log_easiness + np.clip((slope - (log_easiness - 1)) / (curve + 1), -1, 1)
+        log_easiness = np.clip(log_easiness, -5, 5)
+    return ability, log_easiness
 
 
-def _sums(group: npt.NDArray[np.intp], values: Floats, n: int) -> Floats:
-    return np.asarray(np.bincount(group, values, n), dtype=np.float64)
+def _log_likelihood(votes: DecidedVotes, ability: Floats, log_easiness: Floats) -> Floats:
+    x = ability[votes.labeler] * np.exp(log_easiness)[votes.item]
+    log_others = np.log(votes.n_classes - 1)
+    # log σ(x) - log σ(-x) is x itself.
+    return votes.log_likelihood(log_expit(-x) - log_others, x + log_others)

@@ -21,10 +21,10 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
+from trueup.noise import kernels
 from trueup.noise.base import CompiledStart, NoiseModel, Sampler, vote_shares
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
-from trueup.noise.kernels import reference as _kernels
 from trueup.noise.registry import resolve
 
 __all__ = ["Chain", "PosteriorDraws", "SamplingProblem", "run_chain", "sample"]
@@ -294,7 +294,7 @@ def run_chain(
         sampler.n_states,
     )
     states = _first_states(problem, sampler, chain, rng)
-    engine = _kernels.engine_for(problem.votes, n_warmup + n_draws)
+    engine = kernels.engine_for(problem.votes, n_warmup + n_draws)
     start = sampler.compiled_start() if engine == "numba" else None
     if start is not None:
         _sweep_compiled(problem, start, states, n_warmup, rng, report, out)
@@ -378,7 +378,7 @@ def _sweep(
     rng: np.random.Generator,
     report: Callable[[float], None],
     out: Chain,
-    engine: _kernels.Engine,
+    engine: kernels.Engine,
 ) -> None:
     """All sweeps with one call of the kernel each; the reference for the compiled chain."""
     labels, votes, n_items = problem.labels, problem.votes, problem.labels.n_items
@@ -401,7 +401,7 @@ def _sweep(
         if problem.item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
             coefficients = problem.item_prior.redraw(coefficients, sampler.state_class[current], rng)
             known = problem.item_prior.probabilities(coefficients.coefficients)
-        step = _kernels.gibbs_step(
+        step = kernels.gibbs_step(
             votes,
             sampler.table,
             sampler.weights,

@@ -15,10 +15,10 @@ from scipy.special import gammaln, logsumexp, psi
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
+from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, as_table, normalise, rows_for, warn_if_unidentifiable
 from trueup.noise.dawid_skene import Pooling, check_pooling
 from trueup.noise.em import EMResult, expectation_maximisation
-from trueup.noise.kernels import reference as _kernels
 
 __all__ = ["SoftTruth", "labeler_spread", "learn_shape", "polya_weights", "simplex_lattice"]
 
@@ -174,14 +174,14 @@ class SoftTruth(NoiseModel):
 
     def confusion_for(self, labels: Labels) -> Floats:
         """The matrices of the labelers of `labels`, in their order."""
-        return rows_for(labels, self.labelers_, self.confusion_, self.pooled_)
+        return rows_for(labels.labelers, self.labelers_, self.confusion_, self.pooled_)
 
     def _answers_by_state(self, labels: Labels) -> Floats:
         """The kernels' table P(answer | labeler, state)."""
         return as_table(self.confusion_for(labels)) @ self.lattice_.T
 
     def _log_likelihood(self, labels: Labels) -> Floats:
-        votes = _kernels.log_likelihood(labels.votes, self._answers_by_state(labels))
+        votes = kernels.log_likelihood(labels.votes, self._answers_by_state(labels))
         with np.errstate(divide="ignore"):  # a state may have nothing of a class
             state_given_class = np.log(normalise((self.state_prior_[:, None] * self.lattice_).T))
         return np.column_stack([logsumexp(votes + weights, axis=1) for weights in state_given_class])
@@ -250,7 +250,7 @@ class _Stage:
         seen *= self.counted
         seen += pseudo
         seen /= np.einsum("tac->tc", seen)[:, None]  # ten times as fast as sum over so short an axis
-        self.table = np.maximum(seen, _kernels.FLOOR, out=seen)
+        self.table = np.maximum(seen, kernels.FLOOR, out=seen)
         self.by_state = self._answers_by_state()
         if self.strength > 0:
             log_prior += float((pseudo * np.log(seen).sum(axis=0)).sum())
@@ -276,7 +276,7 @@ def _corners(lattice: Floats) -> Codes:
 def _state_posterior(
     labels: Labels, votes: sparse.csr_array, by_state: Floats, lattice: Floats, weights: Floats
 ) -> Floats:
-    return _kernels.posterior(votes, by_state, weights, gold=labels.gold_codes, state_class=_corners(lattice))
+    return kernels.posterior(votes, by_state, weights, gold=labels.gold_codes, state_class=_corners(lattice))
 
 
 def _crowd(labels: Labels) -> tuple[Labels, npt.NDArray[np.int64]]:
@@ -339,7 +339,7 @@ def labeler_spread(labels: Labels, pooled: Floats, lattice: Floats, weights: Flo
     True
     """
     crowd = _moved(labels, np.zeros(labels.n_labelers, dtype=np.int64), 1)
-    table = np.maximum(pooled.T @ lattice.T, _kernels.FLOOR)
+    table = np.maximum(pooled.T @ lattice.T, kernels.FLOOR)
     states = _state_posterior(labels, crowd, table, lattice, weights)
     item = np.repeat(np.arange(labels.n_items), np.diff(labels.votes.indptr))
     labeler, answer = np.divmod(labels.votes.indices, labels.n_answers)

@@ -13,6 +13,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import TrueupWarning
+from trueup.noise import kernels
 from trueup.noise.base import (
     NoiseModel,
     Sampler,
@@ -27,7 +28,6 @@ from trueup.noise.base import (
 from trueup.noise.dawid_skene import DawidSkene, row_sampler
 from trueup.noise.em import EMResult, expectation_maximisation
 from trueup.noise.heldout import best_of, is_splittable
-from trueup.noise.kernels import reference as _kernels
 
 __all__ = ["StateModel", "Subtypes"]
 
@@ -135,11 +135,11 @@ class StateModel(NoiseModel):
 
     def state_log_likelihood(self, labels: Labels) -> Floats:
         """Log p(votes of an item | state), shape (n_items, n_states)."""
-        return _kernels.log_likelihood(labels.votes, as_table(self.state_confusion_for(labels)))
+        return kernels.log_likelihood(labels.votes, as_table(self.state_confusion_for(labels)))
 
     def state_confusion_for(self, labels: Labels) -> Floats:
         """P(answer | labeler, state) of the labelers of `labels`, shape (n_labelers, n_states, n_answers)."""
-        return rows_for(labels, self.labelers_, self.state_confusion_, self.pooled_)
+        return rows_for(labels.labelers, self.labelers_, self.state_confusion_, self.pooled_)
 
     def _log_likelihood(self, labels: Labels) -> Floats:
         votes = self.state_log_likelihood(labels)

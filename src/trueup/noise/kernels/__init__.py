@@ -1,1 +1,295 @@
-"""The inner loops of the noise models: the reference in scipy, and the same compiled."""
+"""The two operations all vote models share, on the sparse vote matrix.
+
+A model over votes is a table P(answer | labeler, state) and a weight for each state; states are the classes, or the
+subtypes of the classes. With the log table the E-step is one sparse product and the M-step another; that is the
+reference here. Where numba is installed and there is enough to do, compiled kernels do the same in one pass.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import logsumexp
+
+from trueup._base.optional import is_installed
+from trueup._base.types import Codes, Floats
+
+__all__ = [
+    "FLOOR",
+    "Expectation",
+    "PreparedVotes",
+    "Sweep",
+    "em_step",
+    "engine_for",
+    "gibbs_step",
+    "log_likelihood",
+    "posterior",
+    "prepare",
+]
+
+Engine = Literal["scipy", "numba"]
+
+FLOOR = 1e-10  # the least probability of an answer; keeps products and logarithms finite
+_WORTH_COMPILING = 20_000  # votes × passes from which compiled code repays loading numba
+_BLOCK = 50_000  # votes that are worth a thread
+_MOST_BLOCKS = 16
+_NO_FLOATS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What an E-step gives."""
+
+    counts: Floats  # (labelers·answers, states): expected number of votes
+    state_counts: Floats  # (states,): expected number of items
+    log_likelihood: float
+    posterior: Floats | None  # (items, states), if asked for
+
+
+@dataclass(frozen=True)
+class PreparedVotes:
+    """The vote matrix as the kernels read it; make one with `prepare` and use it for all steps of a fit."""
+
+    matrix: sparse.csr_array
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.uint32]
+    data: Floats  # empty if every vote was given once
+    edges: tuple[int, ...]  # of blocks of items with about equal numbers of votes
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one pass of a sampler over the items gives."""
+
+    states: npt.NDArray[np.int16]
+    counts: Floats
+    state_counts: Floats
+    log_likelihood: float
+
+
+def engine_for(votes: sparse.csr_array, passes: int) -> Engine:
+    """Compiled code where it is there and worth it. TRUEUP_ENGINE=scipy or numba overrides."""
+    forced = os.environ.get("TRUEUP_ENGINE")
+    if forced in ("scipy", "numba"):
+        return "numba" if forced == "numba" else "scipy"
+    return "numba" if votes.nnz * passes >= _WORTH_COMPILING and is_installed("numba") else "scipy"
+
+
+def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
+    """Do once what every step needs. All steps take a plain matrix too, and then do this each time."""
+    if isinstance(votes, PreparedVotes):
+        return votes
+    # Blocks do not depend on the machine's cores, so sums are rounded alike everywhere. Each has counts of its own,
+    # which must not need more memory than the votes.
+    n_blocks = max(1, min(_MOST_BLOCKS, votes.nnz // _BLOCK, votes.nnz // votes.shape[1]))
+    cuts = [votes.nnz * k // n_blocks for k in range(1, n_blocks)]
+    inner = np.searchsorted(votes.indptr, cuts).tolist() if cuts else []
+    data = votes.data
+    return PreparedVotes(
+        votes,
+        votes.indptr.astype(np.int64, copy=False),
+        votes.indices.astype(np.int32, copy=False).view(np.uint32),
+        _NO_FLOATS if (data == 1).all() else data.astype(np.float64, copy=False),
+        (0, *inner, votes.shape[0]),
+    )
+
+
+def log_likelihood(votes: sparse.csr_array, table: Floats) -> Floats:
+    """Log p(votes of an item | state), shape (items, states), from a table (labelers·answers, states)."""
+    return np.asarray(votes @ np.log(np.maximum(table, FLOOR)))
+
+
+def posterior(
+    votes: sparse.csr_array,
+    table: Floats,
+    weights: Floats,
+    *,
+    gold: Codes,
+    state_class: Codes,
+) -> Floats:
+    """P(state | votes) of each item, shape (items, states); the fastest way to it."""
+    if engine_for(votes, 1) == "scipy":
+        return _posterior(votes, table, weights, gold, state_class)[0]
+    step = em_step(votes, table, weights, gold=gold, state_class=state_class, engine="numba", keep_posterior=True)
+    assert step.posterior is not None
+    return step.posterior
+
+
+def em_step(
+    votes: sparse.csr_array | PreparedVotes,
+    table: Floats,
+    weights: Floats,
+    *,
+    gold: Codes,
+    state_class: Codes,
+    engine: Engine,
+    keep_posterior: bool = False,
+) -> Expectation:
+    """Expected states of all items and the votes' expected counts.
+
+    `gold` is the known class of each item or -1; only states of that class (`state_class`) are then possible.
+    """
+    if engine == "scipy":
+        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        p, per_item = _posterior(matrix, table, weights, gold, state_class)
+        counts = np.asarray(matrix.T @ p)
+        return Expectation(counts, p.sum(axis=0), float(per_item.sum()), p if keep_posterior else None)
+    from trueup.noise.kernels import compiled
+
+    ready = prepare(votes)
+    n_states = len(weights)
+    width = compiled.width_for(n_states)
+    padded, starts = _padded(table, weights, state_class, len(width))
+    known = gold.astype(np.int32, copy=False)
+    out = np.empty((len(gold) if keep_posterior else 0, n_states))
+
+    def block(low: int, high: int) -> tuple[Floats, Floats, float]:
+        counts, state_counts = np.zeros(padded.shape), np.zeros(starts.shape[1])
+        total = compiled.em_block(
+            low,
+            high,
+            ready.indptr,
+            ready.indices,
+            ready.data,
+            padded.reshape(-1),
+            starts.reshape(-1),
+            known,
+            counts.reshape(-1),
+            state_counts,
+            out,
+            width,
+        )
+        return counts, state_counts, total
+
+    blocks = list(pairwise(ready.edges))
+    parts = [block(*blocks[0])] if len(blocks) == 1 else list(_threads().map(lambda edges: block(*edges), blocks))
+    counts, state_counts, total = parts[0]
+    for more_counts, more_state_counts, more_total in parts[1:]:
+        counts += more_counts
+        state_counts += more_state_counts
+        total += more_total
+    # What is padded away is zero, and a copy spares all who use the counts a stride.
+    counts = np.ascontiguousarray(counts[:, :n_states])
+    return Expectation(counts, state_counts[:n_states], total, out if keep_posterior else None)
+
+
+def gibbs_step(
+    votes: sparse.csr_array | PreparedVotes,
+    table: Floats,
+    weights: Floats,
+    uniforms: Floats,
+    *,
+    gold: Codes,
+    state_class: Codes,
+    engine: Engine,
+    item_prior: Floats | None = None,
+) -> Sweep:
+    """One state for each item, drawn by inversion of `uniforms` (so both engines draw the same), and its counts.
+
+    With `item_prior`, P(class) of each item, shape (items, classes), weights only share out a class to its states.
+    """
+    states = np.empty(len(gold), dtype=np.int16)
+    if item_prior is not None:
+        engine = "scipy"
+        weights = weights / np.bincount(state_class, weights)[state_class]
+    if engine == "scipy":
+        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        p, per_item = _posterior(matrix, table, weights, gold, state_class, item_prior)
+        # The last state with any probability serves when rounding leaves a remainder.
+        last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
+        states[:] = np.minimum((np.cumsum(p, axis=1) <= uniforms[:, None]).sum(axis=1), last)
+        chosen = sparse.csr_array(
+            (np.ones(len(states)), states.astype(np.int32), np.arange(len(states) + 1)), shape=p.shape
+        )
+        return Sweep(
+            states,
+            np.asarray((matrix.T @ chosen).toarray()),
+            np.bincount(states, minlength=len(weights)).astype(float),
+            float(per_item.sum()),
+        )
+    from trueup.noise.kernels import compiled
+
+    ready = prepare(votes)
+    width = compiled.width_for(len(weights))
+    padded, starts = _padded(table, weights, state_class, len(width))
+    counts, state_counts = np.zeros(table.shape), np.zeros(len(weights))
+    # Chains run on threads of their own, so a sweep stays on one.
+    total = compiled.gibbs_block(
+        0,
+        len(states),
+        ready.indptr,
+        ready.indices,
+        ready.data,
+        padded.reshape(-1),
+        starts.reshape(-1),
+        gold.astype(np.int32, copy=False),
+        counts.reshape(-1),
+        state_counts,
+        uniforms,
+        states,
+        width,
+    )
+    return Sweep(states, counts, state_counts, total)
+
+
+def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width: int) -> tuple[Floats, Floats]:
+    """The table and `_starts`, with states that have no weight added up to a multiple of `width`."""
+    n_states = len(weights)
+    n_padded = n_states + -n_states % width
+    starts = _starts(weights, state_class, n_padded)
+    if n_padded == n_states:
+        return np.maximum(table, FLOOR, order="C"), starts
+    padded = np.zeros((len(table), n_padded))
+    np.maximum(table, FLOOR, out=padded[:, :n_states])
+    return padded, starts
+
+
+def _starts(weights: Floats, state_class: npt.NDArray[Any], n_padded: int) -> Floats:
+    """What items start from: row 0, the weights, or row 1 + c, the weights of class c only, if known to be in c.
+
+    A class without weight can still be the known truth of an item; its states are then alike.
+    """
+    n_states = len(weights)
+    starts = np.zeros((int(state_class.max()) + 2, n_padded))
+    starts[0, :n_states] = weights
+    starts[1 + state_class, np.arange(n_states)] = weights
+    for c in np.flatnonzero(starts[1:].sum(axis=1) == 0):
+        starts[1 + c, :n_states] = state_class == c
+    return starts
+
+
+def _threads() -> ThreadPoolExecutor:
+    """One pool for all steps, since starting threads takes as long as a small step; a new one after a fork."""
+    return _threads_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _threads_of(process: int) -> ThreadPoolExecutor:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(cores, thread_name_prefix="trueup")
+
+
+def _posterior(
+    votes: sparse.csr_array,
+    table: Floats,
+    weights: Floats,
+    gold: npt.NDArray[Any],
+    state_class: npt.NDArray[Any],
+    item_prior: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    with np.errstate(divide="ignore"):  # a state may have no weight
+        log_starts = np.log(_starts(weights, state_class, len(weights)))
+    joint = log_likelihood(votes, table)
+    joint += log_starts[1 + gold] if (gold >= 0).any() else log_starts[0]
+    if item_prior is not None:
+        joint += np.log(np.maximum(item_prior, FLOOR))[:, state_class]
+    per_item = logsumexp(joint, axis=1)
+    return np.exp(joint - per_item[:, None]), per_item

@@ -2,8 +2,8 @@
 
 Each walks the vote matrix once: it multiplies the probabilities of an item's votes (no logarithm, no exponential),
 normalises, and adds the result to the counts of the labelers' answers while it is still in the cache. They release
-the lock, so blocks of items and chains of a sampler run on threads. `trueup.noise.kernels.reference` holds the same
-functions written with scipy.
+the lock, so blocks of items and chains of a sampler run on threads. `trueup.noise.kernels` holds the same functions
+written with scipy.
 
 Numba makes no vector instructions of short loops, so a row of states is held in a vector of the processor by the few
 primitives below. Their width is fixed when a kernel is compiled, by the length of the tuple `width`: all states (an
