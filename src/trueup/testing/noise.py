@@ -22,6 +22,7 @@ import numpy.typing as npt
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, NotFitted, TrueupWarning
 from trueup.noise.base import NoiseModel
+from trueup.noise.sampling import sample
 
 __all__ = ["NOISE_CHECKS", "example_labels"]
 
@@ -182,6 +183,34 @@ def check_vote_prediction(make: MakeModel) -> None:
     assert np.allclose(probability.sum(axis=1), 1)
 
 
+def check_clone(make: MakeModel) -> None:
+    """A clone has the parameters and not the fit; the model it was made from stays fitted."""
+    labels, _ = example_labels()
+    model = _fit(make, labels)
+    before = model.posterior(labels)
+    twin = model.clone()
+    assert type(twin) is type(model)
+    assert repr(twin) == repr(model)
+    assert model.is_fitted
+    assert not twin.is_fitted
+    assert np.array_equal(_fit(lambda: twin, labels).posterior(labels), before)
+    assert np.array_equal(model.posterior(labels), before)
+
+
+def check_samplers(make: MakeModel) -> None:
+    """A model that can be drawn has a sampler for each chain, and its draws find the truth of easy votes."""
+    labels, truth = example_labels()
+    model = make()
+    if not model.can_be_drawn:
+        return
+    samplers = model.samplers(labels, labels.n_labelers, 2)
+    assert len(samplers) == 2
+    assert samplers[0] is not samplers[1]
+    draws = sample(labels, model, n_chains=2, n_warmup=60, n_draws=60, random_state=0, warn=False)
+    assert np.allclose(draws.prior.sum(axis=1), 1)
+    assert (draws.posterior.argmax(axis=1) == truth).mean() > 0.8, "draws must beat chance by far on easy votes"
+
+
 NOISE_CHECKS: tuple[Callable[[MakeModel], None], ...] = (
     check_shapes,
     check_not_fitted,
@@ -192,4 +221,6 @@ NOISE_CHECKS: tuple[Callable[[MakeModel], None], ...] = (
     check_repeatable,
     check_abstentions,
     check_vote_prediction,
+    check_clone,
+    check_samplers,
 )
