@@ -199,11 +199,11 @@ def _set_apart(codes: Codes, names: npt.NDArray[np.int64], special: Sequence[Any
 
 def _special_codes(names: Sequence[Hashable] | npt.NDArray[np.int64], special: Sequence[Any]) -> dict[Hashable, int]:
     """The special values that occur among the names, with their codes; True is not the number 1 here."""
-    wanted = {value: -2 - k for k, value in enumerate(special) if not is_null(value)}
+    code_of = {value: -2 - k for k, value in enumerate(special) if not is_null(value)}
     if isinstance(names, np.ndarray):
-        return {int(v): code for v, code in wanted.items() if _whole(v) and v in names}
-    boolean = {value: kind_of(value) == "bool" for value in wanted}
-    return {n: wanted[n] for n in names if n in wanted and boolean[n] == (kind_of(n) == "bool")} if wanted else {}
+        return {int(v): code for v, code in code_of.items() if _whole(v) and v in names}
+    boolean = {value: kind_of(value) == "bool" for value in code_of}
+    return {n: code_of[n] for n in names if n in code_of and boolean[n] == (kind_of(n) == "bool")} if code_of else {}
 
 
 def _sorted_vocabulary(names: list[Hashable], column: str) -> tuple[Vocabulary, Codes]:
@@ -270,18 +270,18 @@ def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Ha
     """Where each name is in a vocabulary; an unknown one is an error that names it."""
     if isinstance(names, np.ndarray) and names.dtype.kind == "b" and not isinstance(known[0], bool):
         raise InvalidLabels(f"{what}s must be names, got an array of booleans; pass labels.{what}s[mask]")
-    wanted = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    listed = names.tolist() if isinstance(names, np.ndarray) else list(names)
     try:
-        return [position[name] for name in wanted]
+        return [position[name] for name in listed]
     except TypeError as error:
-        bad = next(v for v in wanted if not _hashable(v))
+        bad = next(v for v in listed if not _hashable(v))
         raise InvalidLabels(
             f"{what}s must be names, got {type(bad).__name__} {bad!r:.40}; pass names as in labels.{what}s"
         ) from error
     except KeyError:
-        unknown = [name for name in wanted if name not in position]
+        unknown = [name for name in listed if name not in position]
         hint = kind_hint(unknown[0], known, what=f"{what}s") or did_you_mean(unknown[0], known[:1000].tolist())
         raise InvalidLabels(
-            f"{len(unknown)} of {len(wanted)} {what}s are not in the labels, got {preview(unknown)}"
+            f"{len(unknown)} of {len(listed)} {what}s are not in the labels, got {preview(unknown)}"
             f"{hint or f'; see labels.{what}s'}"
         ) from None

@@ -155,7 +155,7 @@ class _CsvTable:
                 raise InvalidFile(
                     f"{self._who} must name each column once, got {name!r} {self.columns.count(name)} times; rename one"
                 )
-        wanted = [(self.columns.index(name), sink) for name, sink in sinks]
+        sink_at = [(self.columns.index(name), sink) for name, sink in sinks]
         width = len(self.columns)
         reader = csv.reader(self._stream, delimiter=self._delimiter, strict=True)
         old_limit = csv.field_size_limit(_FIELD_LIMIT)
@@ -167,7 +167,7 @@ class _CsvTable:
                     return
                 if set(map(len, rows)) != {width}:
                     rows = self._without_blanks(rows, before, width)
-                for column, sink in wanted:
+                for column, sink in sink_at:
                     sink.add([row[column] for row in rows])
         except csv.Error as error:
             raise InvalidFile(
@@ -180,7 +180,7 @@ class _CsvTable:
     def _without_blanks(self, rows: list[list[str]], before: int, width: int) -> list[list[str]]:
         """Rows without blank lines; any other row of the wrong width is an error."""
         line = self._skipped + before
-        kept = []
+        full_rows = []
         for row in rows:
             line += 1
             if row and len(row) != width:
@@ -190,8 +190,8 @@ class _CsvTable:
                 )
             line += sum(field.count("\n") for field in row)
             if row:
-                kept.append(row)
-        return kept
+                full_rows.append(row)
+        return full_rows
 
 
 class _JsonTable:

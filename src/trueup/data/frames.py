@@ -252,5 +252,5 @@ def make_frame(columns: Mapping[str, Any], *, backend: str | None = None) -> Any
                     f"{name} cannot hold a column of these names, got {type(error).__name__} ({error!s:.80}); "
                     'pass backend="pandas" or name them with text or numbers'
                 ) from error
-    wanted = backend or "pandas, polars or pyarrow"
-    raise MissingExtra(f"a frame needs {wanted}, which is not installed: pip install 'trueup[polars]'")
+    needed = backend or "pandas, polars or pyarrow"
+    raise MissingExtra(f"a frame needs {needed}, which is not installed: pip install 'trueup[polars]'")

@@ -145,20 +145,20 @@ def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], nam
 
 
 def _as_column(values: list[Any]) -> npt.NDArray[Any]:
-    """An array of the kind the values have; nulls are None, NaN or NaT."""
-    present = [value for value in values if not is_null(value)]
+    """An array of the kind the values have; None becomes NaN or NaT where the kind has it."""
+    present = [value for value in values if value is not None]
     whole = len(present) == len(values)
-    kinds = {_kind(value) for value in present}
+    kinds = {_kind(kind) for kind in set(map(type, present))}
     if kinds == {"bool"} and whole:
         column: npt.NDArray[Any] = np.array(values, dtype=bool)
-    elif kinds == {"integer"} and whole and all(-(2**63) <= value < 2**63 for value in present):
+    elif kinds == {"integer"} and whole and min(present) >= -(2**63) and max(present) < 2**63:
         column = np.array(values, dtype=np.int64)
     elif kinds and kinds <= {"integer", "number"}:
-        column = np.array([np.nan if is_null(value) else float(value) for value in values])
+        column = np.array([np.nan if value is None else float(value) for value in values])
     elif kinds == {"time"}:
-        column = np.array([None if is_null(value) else _plain_time(value) for value in values], dtype="datetime64[us]")
+        column = np.array([None if value is None else _plain_time(value) for value in values], dtype="datetime64[us]")
     else:
-        column = np.fromiter((None if is_null(value) else value for value in values), dtype=object, count=len(values))
+        column = np.fromiter(values, dtype=object, count=len(values))
     column.flags.writeable = False
     return column
 
@@ -184,14 +184,10 @@ def _whole_number(text: str) -> int:
     return int(text.partition(".")[0])
 
 
-def _kind(value: object) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "bool"
-    if isinstance(value, int | np.integer):
-        return "integer"
-    if isinstance(value, float | np.floating):
-        return "number"
-    return "time" if isinstance(value, date | np.datetime64) else "other"  # a datetime is a date
+def _kind(kind: type) -> str:
+    families = {"bool": (bool, np.bool_), "integer": (int, np.integer), "number": (float, np.floating)}
+    families["time"] = (date, np.datetime64)  # a datetime is a date
+    return next((name for name, types in families.items() if issubclass(kind, types)), "other")
 
 
 def _plain_time(value: Any) -> Any:

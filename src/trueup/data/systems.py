@@ -183,8 +183,8 @@ def as_floats(values: Any, what: str) -> Floats:
 
 def check_rows(table: Floats) -> Floats:
     """Rows that are probabilities, scaled to sum to one exactly, or NaN altogether for no prediction."""
-    given = ~np.isnan(table).all(axis=1)
-    rows = table[given]
+    predicted = np.flatnonzero(~np.isnan(table).all(axis=1))
+    rows = table[predicted]
     outside = np.argwhere(~((rows >= 0) & (rows <= 1.001)))
     if len(outside):
         value = rows[tuple(outside[0])]
@@ -195,14 +195,14 @@ def check_rows(table: Floats) -> Floats:
     total = rows.sum(axis=1)
     wrong = np.flatnonzero(np.abs(total - 1) > 1e-3)
     if len(wrong):
-        row = np.flatnonzero(given)[wrong[0]]
+        row = predicted[wrong[0]]
         raise InvalidPredictions(
             f"probabilities of an item must sum to 1, got {total[wrong[0]]:.6g} in ⟨row {row}⟩ and {len(wrong)} such "
             f"rows of {len(table)}; divide each row by its sum if that is meant"
         )
-    out = np.full(table.shape, np.nan)
-    out[given] = rows / total[:, None]
-    return out
+    scaled = np.full(table.shape, np.nan)
+    scaled[predicted] = rows / total[:, None]
+    return scaled
 
 
 class _Numbers:

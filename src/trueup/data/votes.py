@@ -240,7 +240,7 @@ def _places(old: Vocabulary, new: Vocabulary) -> Codes:
 
 def with_classes(labels: _V, names: list[Hashable]) -> _V:
     """Labels with more classes; the votes stay what they are."""
-    classes = encode([labels.classes.tolist(), names], column="label")[1]
+    classes = encode([labels.classes, names], column="label")[1]
     return recoded(labels, labels.items, labels.labelers, classes, labels.answers[labels.n_classes :].tolist())
 
 
@@ -266,7 +266,8 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     votes = [a.votes, b.votes]
     tables = [labels.vote_table() for labels in (a, b)]
     pairs = [item.astype(np.int64) * len(labelers) + labeler for item, labeler, _, _ in tables]
-    common = np.intersect1d(pairs[0], pairs[1])
+    distinct = [pair[np.diff(pair, prepend=-1) > 0] for pair in pairs]  # they are sorted, as the matrix is
+    common = np.intersect1d(*distinct, assume_unique=True)
     if len(common) and duplicates == "error":
         item, labeler = divmod(int(common[0]), len(labelers))
         raise InvalidLabels(
@@ -300,5 +301,5 @@ def _union(a: Vocabulary, b: Vocabulary, column: str) -> Vocabulary:
     """The names of both; where one holds the other, its order, which a user may have chosen, stays."""
     if len(a) == len(b) and (a == b).all():
         return a
-    names = encode([a.tolist(), b.tolist()], column=column)[1]
+    names = encode([a, b], column=column)[1]
     return next((vocabulary for vocabulary in (a, b) if len(vocabulary) == len(names)), names)
