@@ -112,6 +112,10 @@ class TestOneCoercion:
         for table in (frame, pd.DataFrame(frame)):
             assert as_predictions(table, labels).systems.tolist() == ["m", "n"]
 
+    def test_items_may_be_called_like_columns(self):
+        labels = Labels.from_frame({"item": ["item", "score"], "labeler": [1, 1], "label": ["cat", "dog"]})
+        assert as_predictions({"item": "cat", "score": "cat"}, labels).align(labels).codes.tolist() == [[0, 0]]
+
     def test_scores_in_a_frame_of_many_classes(self, three):
         table = pd.DataFrame({"item": [0, 1, 2], "score": [0.1, 0.7, 0.9]})
         aligned = as_predictions(table, three, of_scores=True, positive=2).align(three)

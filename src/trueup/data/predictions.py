@@ -318,9 +318,7 @@ def as_predictions(
 
 def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
     """Of a table, of many systems by name, or of one system."""
-    if is_frame(outputs) or (
-        isinstance(outputs, Mapping) and "item" in outputs and outputs.keys() & {"prediction", "score", "system"}
-    ):
+    if is_frame(outputs) or _is_table(outputs):
         return _from_table(outputs, of_scores, positive)
     if not isinstance(outputs, Mapping):
         return _of_one_system(_listed(outputs), labels, of_scores, positive)
@@ -398,6 +396,13 @@ def _listed(output: Any) -> Any:
     if known or series_parts(output) is not None or not hasattr(output, "__array__"):
         return output
     return np.asarray(output)
+
+
+def _is_table(outputs: Any) -> bool:
+    """Whether a mapping holds columns, and not the class or score of items that are called so."""
+    if not (isinstance(outputs, Mapping) and "item" in outputs and outputs.keys() & {"prediction", "score", "system"}):
+        return False
+    return _is_many(_listed(outputs["item"]))
 
 
 def _is_many(value: Any) -> bool:
