@@ -119,10 +119,10 @@ class ScoreEstimate(Estimate):
         return np.where(x <= self.bounds[0], 0.0, self._cdf(np.nextafter(x, -math.inf)))
 
     def _ppf(self, q: Floats) -> Floats:
-        wanted, z = np.clip(ndtri(q), -_FAR, _FAR), self._z
-        x = np.interp(wanted, z, self._x)
+        at, z = np.clip(ndtri(q), -_FAR, _FAR), self._z
+        x = np.interp(at, z, self._x)
         # What the test cannot reject within the bounds has its mass on them.
-        return np.asarray(np.where(wanted < z[0], self.bounds[0], np.where(wanted > z[-1], self.bounds[1], x)))
+        return np.asarray(np.where(at < z[0], self.bounds[0], np.where(at > z[-1], self.bounds[1], x)))
 
     def _pdf(self, x: Floats) -> Floats:
         return np.interp(x, self._x, np.gradient(ndtr(self._z), self._x), left=0.0, right=0.0)
@@ -158,16 +158,16 @@ def _critical(above: Floats, below: Floats, level: float) -> Floats:
     Within the bounds the statistic is t² for a deviation t, and beyond a bound u away it is u (2t − u).
     """
     z = float(ndtri((1 + level) / 2))
-    found = np.full(above.shape, z**2)
+    critical = np.full(above.shape, z**2)
     near = np.minimum(above, below) < z  # elsewhere the bounds are out of reach
     above, below = above[near], below[near]
-    least, most = np.zeros_like(above), found[near]
+    least, most = np.zeros_like(above), critical[near]
     for _ in range(40):
         middle = (least + most) / 2
         mass = ndtr(_reach(middle, above)) + ndtr(_reach(middle, below)) - 1
         least, most = np.where(mass < level, middle, least), np.where(mass < level, most, middle)
-    found[near] = most
-    return found
+    critical[near] = most
+    return critical
 
 
 def _reach(c: Floats, to_bound: Floats) -> Floats:

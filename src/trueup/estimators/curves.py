@@ -1,4 +1,8 @@
-"""ROC and precision–recall curves with their uncertainty."""
+"""Curves over thresholds, and how much it matters that errors come together.
+
+`performance_curve` has ROC and precision–recall curves with their uncertainty, `error_sensitivity` the error rate as a
+function of how much the errors of classifier and labels depend on each other.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.integrate import trapezoid
 
-from trueup._base.optional import require
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer, check_level
 from trueup.estimators.exact_binary import bayes
@@ -15,6 +19,7 @@ from trueup.estimators.problem import Problem, class_posterior
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 from trueup.posteriors import Estimate
+from trueup.posteriors.estimate import new_axes
 
 __all__ = ["Curve", "CurveKind", "Sensitivity", "error_sensitivity", "performance_curve"]
 
@@ -54,7 +59,7 @@ class Curve:
             return float("nan")
         order = np.lexsort((self.y, self.x))
         x, y = np.r_[0.0, self.x[order], 1.0], np.r_[0.0, self.y[order], 1.0]
-        return float(np.trapezoid(y, x))
+        return float(trapezoid(y, x))
 
     def heat_map(self, n_bins: int = 100) -> tuple[Floats, Floats]:
         """How probable it is that the curve passes through each cell of the unit square (Su 2024, 5.4.3).
@@ -69,8 +74,7 @@ class Curve:
 
     def plot(self, ax: Any = None, *, heat: bool = False) -> Any:
         """The mean curve with its band, over the heat map if asked for; returns the Axes."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="Curve.plot()").subplots(layout="constrained")
+        ax = new_axes(ax, purpose="Curve.plot()")
         if heat:
             edges, values = self.heat_map()
             ax.pcolormesh(edges, edges, np.sqrt(values), cmap="Blues")
@@ -176,8 +180,7 @@ class Sensitivity:
 
     def plot(self, ax: Any = None) -> Any:
         """Error rate against dependence; returns the Axes."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="Sensitivity.plot()").subplots(layout="constrained")
+        ax = new_axes(ax, purpose="Sensitivity.plot()")
         ax.plot(self.dependence, self.error)
         ax.axhline(self.apparent, linestyle=":", color="gray", label="against the labels")
         ax.set_xlabel("dependence of the classifier's and the labels' errors")
@@ -208,8 +211,8 @@ def error_sensitivity(problem: Problem, *, truth: Floats | None = None, n_points
     predicted = problem.predictions >= 0
     label = posterior.argmax(axis=1)
     apparent = float((label[predicted] != problem.predictions[predicted]).mean())
-    judged = posterior if truth is None else truth
-    mislabeling = float(1 - judged[predicted, label[predicted]].mean())
+    belief = posterior if truth is None else truth
+    mislabeling = float(1 - belief[predicted, label[predicted]].mean())
     dependence = np.linspace(0.0, 1.0, n_points)
     error = np.array([_solve(apparent, mislabeling, x, problem.n_classes) for x in dependence])
     return Sensitivity(dependence, error, apparent, mislabeling)

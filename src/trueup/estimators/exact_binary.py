@@ -20,27 +20,23 @@ from trueup.estimators.exact_multiclass import bayes_multiclass, stratified, tru
 from trueup.estimators.normal import LatticeCounts, two_class_counts
 from trueup.estimators.problem import Problem, Solution
 from trueup.posteriors import poisson_binomial_pmf
+from trueup.posteriors.estimate import linear_bins
 
-__all__ = [
-    "Column",
-    "Found",
-    "Region",
-    "as_confusion",
-    "bayes",
-    "columns",
-    "exact_counts",
-    "find_region",
-    "log_likelihood",
-    "tilts",
-]
+__all__ = ["as_confusion", "bayes", "columns", "draw_positives", "exact_counts", "tilts"]
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 _MOST_CELLS = 1 << 18  # of an exact lattice: some tens of milliseconds a metric
-_FINE = 192  # points along each axis of the grid that operating points are drawn from
 _SLACK = 4.0  # standard deviations, and counts, by which a lattice goes beyond its likeliest part at extreme tilts
 _NEGLIGIBLE = 1e-17  # probability of a pair of counts that is left out
 _DIGITS = 1e-10  # a pmf above this is right to six digits at least
 _APART = 3.0  # standard deviations between the means of two laws that share out the counts between them
+_BINS = 1 << 12  # of the log-odds of very many items
+_WORK = 1 << 17  # items × tilts evaluated for one table
+_COARSE = 48  # points along each axis while the region is looked for
+_FINE = 192  # points along each axis of the grid that operating points are drawn from
+_SHARE = 0.1  # of the points that a region of the right size holds
+_DROP = 25.0  # what is this far below the top in the log-posterior has no mass (e⁻²⁵)
+_CORRELATED = 0.9  # from which on a region is turned to lie along its ridge
 
 
 def bayes(
@@ -80,12 +76,12 @@ def bayes(
     if problem.n_classes > 2:
         return bayes_multiclass(problem, target=target, n_draws=n_draws, random_state=rng)
     both = columns(problem)
-    found = find_region(both)
-    ranges = _count_ranges(both, found)
+    bulk = find_region(both)
+    ranges = _count_ranges(both, bulk)
     cells = (ranges[0][1] - ranges[0][0] + 1) * (ranges[1][1] - ranges[1][0] + 1)
     if cells <= _MOST_CELLS and not (both[0].is_binned or both[1].is_binned):
         return _exact_solution(problem, both, ranges, target, n_draws, rng)
-    return _drawn_solution(problem, both, found.region, target, n_draws, rng)
+    return _drawn_solution(problem, both, bulk.region, target, n_draws, rng)
 
 
 # ---------------------------------------------------------------------- exact
@@ -100,9 +96,9 @@ def exact_counts(problem: Problem) -> LatticeCounts:
 Ranges = tuple[tuple[int, int], tuple[int, int]]
 
 
-def _count_ranges(both: tuple[Column, Column], found: Found) -> Ranges:
+def _count_ranges(both: tuple[Column, Column], bulk: Bulk) -> Ranges:
     """The least and the largest number of positives among the items predicted as 0 and as 1."""
-    corners = [found.points + a * found.half[:, 0] + b * found.half[:, 1] for a in (-2, 2) for b in (-2, 2)]
+    corners = [bulk.points + a * bulk.half[:, 0] + b * bulk.half[:, 1] for a in (-2, 2) for b in (-2, 2)]
     counts = []
     for column, tilt in zip(both, tilts(np.clip(np.concatenate(corners), 0.0, 1.0)), strict=True):
         some = np.clip(tilt[~np.isnan(tilt)], -700.0, 700.0)
@@ -239,19 +235,14 @@ def _draw_operating_points(both: tuple[Column, Column], region: Region, n: int, 
 
 def draw_positives(column: Column, tilt: Floats, rng: np.random.Generator) -> Floats:
     """Numbers of positives given the tilts: normal, with the skewness of the Poisson-binomial law (Cornish–Fisher)."""
-    mean, variance, third = interpolated_moments(column, tilt)
+    mean, variance, third = _interpolated_moments(column, tilt)
     z = ndtri(stratified(len(tilt), rng))
     skew = np.divide(third, variance, out=np.zeros_like(third), where=variance > 0)  # skewness × deviation
     counts = mean + np.sqrt(variance) * z + skew * (z**2 - 1) / 6
     return np.clip(np.rint(counts), column.sure[1], column.n - column.sure[0])
 
 
-_BINS = 1 << 12  # of the log-odds of very many items
-_WORK = 1 << 17  # items × tilts evaluated for one table
-_COARSE = 48  # points along each axis while the region is looked for
-_SHARE = 0.1  # of the points that a region of the right size holds
-_DROP = 25.0  # what is this far below the top in the log-posterior has no mass (e⁻²⁵)
-_CORRELATED = 0.9  # from which on a region is turned to lie along its ridge
+# ---------------------------------------------------------------------- items of one prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,15 +318,9 @@ def _binned(values: Floats) -> tuple[Floats, Floats]:
     low, high = float(values.min()), float(values.max())
     if high - low < 1e-12:
         return np.array([low]), np.array([float(len(values))])
-    step = (high - low) / (_BINS - 1)
-    position = (values - low) / step
-    cell = np.minimum(position.astype(np.int64), _BINS - 2)
-    share = position - cell
-    right = np.bincount(cell, weights=share, minlength=_BINS)
-    weights = np.asarray(np.bincount(cell, minlength=_BINS) - right, dtype=float)
-    weights[1:] += right[:-1]
-    kept = np.flatnonzero(weights > 0)
-    return np.asarray(low + step * kept, dtype=float), weights[kept]
+    grid = np.linspace(low, high, _BINS)
+    weights = linear_bins(values, np.ones(len(values)), grid)
+    return grid[weights > 0], weights[weights > 0]
 
 
 def tilts(points: Floats) -> tuple[Floats, Floats]:
@@ -355,25 +340,28 @@ def log_likelihood(both: tuple[Column, Column], points: Floats) -> Floats:
     for column, tilt, one, zero in zip(both, tilts(points), (1 - d, d), (1 - f, f), strict=True):
         total += column.sure[1] * np.log(one) + (column.sure[0] + column.n_unsure) * np.log(zero)
         if len(column.logits):
-            nodes = tilt_nodes(column, float(tilt.min()), float(tilt.max()))
+            nodes = _tilt_nodes(column, float(tilt.min()), float(tilt.max()))
             total += CubicHermiteSpline(nodes, *column.log_evidence(nodes))(tilt)
     return total
 
 
-def tilt_nodes(column: Column, low: float, high: float) -> Floats:
+def _tilt_nodes(column: Column, low: float, high: float) -> Floats:
     """Tilts at which to compute sums over the items."""
     n_nodes = int(np.clip(_WORK // len(column.logits), 17, 129))
     return np.linspace(low - 1e-9, high + 1e-9, n_nodes)
 
 
-def interpolated_moments(column: Column, tilt: Floats) -> tuple[Floats, Floats, Floats]:
+def _interpolated_moments(column: Column, tilt: Floats) -> tuple[Floats, Floats, Floats]:
     """`Column.moments` at many tilts, interpolated."""
     if not len(column.logits):
         nothing = np.zeros(len(tilt))
         return nothing + column.sure[1], nothing, nothing
-    nodes = tilt_nodes(column, float(tilt.min()), float(tilt.max()))
+    nodes = _tilt_nodes(column, float(tilt.min()), float(tilt.max()))
     mean, variance, third = (CubicSpline(nodes, values)(tilt) for values in column.moments(nodes))
     return mean, np.maximum(variance, 0.0), third
+
+
+# ---------------------------------------------------------------------- where operating points have mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,7 +380,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Bulk:
     """Where operating points have mass: a region, and cells that cover it by their midpoints and half-axes."""
 
     region: Region
@@ -400,7 +388,7 @@ class Found:
     half: Floats
 
 
-def find_region(both: tuple[Column, Column]) -> Found:
+def find_region(both: tuple[Column, Column]) -> Bulk:
     """Where the operating points' posterior under a uniform prior has its mass.
 
     Starting from the unit square, the best tenth of a grid is boxed in and gridded again until more than that tenth
@@ -417,7 +405,7 @@ def find_region(both: tuple[Column, Column]) -> Found:
         best = points[order[: max(with_mass, enough)]]
         smaller = _box(best, half)
         if with_mass >= enough or abs(np.linalg.det(smaller.axes)) > 0.8 * abs(np.linalg.det(region.axes)):
-            return Found(smaller, best, half)
+            return Bulk(smaller, best, half)
         region = smaller
 
 

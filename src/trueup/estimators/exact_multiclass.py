@@ -6,13 +6,13 @@ Gibbs sampling of (K, y) where that is affordable; for more items an approximati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import RandomState, as_generator
 from trueup.estimators.counts import DrawnCounts, DrawnRates, TruthSampler
 from trueup.estimators.problem import TINY, Problem, Solution, class_posterior
@@ -22,6 +22,7 @@ from trueup.posteriors import poisson_binomial_pmf
 
 __all__ = [
     "bayes_multiclass",
+    "covariance_root",
     "draw_categories",
     "draw_confusion",
     "draw_successes",
@@ -43,13 +44,15 @@ _MOST_WEIGHTED = 20_000  # rows up to which draws of the approximation are weigh
 _WEIGHTED_WORK = 20_000_000  # rows × draws weighted: some three seconds
 _TAILS = 12.0  # degrees of freedom of what is drawn from then
 _FEWEST = 200.0  # effective draws that weights must leave
-_BLOCK = 1 << 22  # numbers held at once
+_HELD = 1 << 22  # numbers held at once
+_MOST_TRUTHS = 1 << 28  # items × draws × classes from which counts are drawn from their normal limit
+_MOST_TRIALS = 1 << 16  # trials whose exact law is worth computing
 
 
 def bayes_multiclass(
     problem: Problem,
     *,
-    target: Literal["sample", "population"] = "sample",
+    target: Target = "sample",
     n_draws: int = 16384,
     random_state: RandomState = None,
 ) -> Solution:
@@ -243,7 +246,7 @@ def _weigh(rows: Rows, log_k: Floats, log_q: Floats, rng: np.random.Generator) -
         mine = rows.predictions == predicted
         a, times = rows.chances[mine], rows.weights[mine]
         pairs = (a[:, :, None] * a[:, None, :]).reshape(len(a), -1).T
-        step = max(_BLOCK // max(len(a), 1), 1)
+        step = max(_HELD // max(len(a), 1), 1)
         for start in range(0, n, step):
             block = slice(start, start + step)
             k = np.exp(log_k[block, :, predicted])
@@ -255,7 +258,7 @@ def _weigh(rows: Rows, log_k: Floats, log_q: Floats, rng: np.random.Generator) -
             values, vectors = np.linalg.eigh(covariance)
             noise = rng.standard_normal(mean.shape) * np.sqrt(np.maximum(values, 0.0))
             drawn = mean + np.einsum("nij,nj->ni", vectors, noise)
-            counts[block, :, predicted] = to_total(drawn, float(times.sum()))
+            counts[block, :, predicted] = _to_total(drawn, float(times.sum()))
     log_weight = log_p - log_q
     return np.exp(log_weight - log_weight.max()), counts
 
@@ -269,7 +272,7 @@ def _linear_counts(
         moved = (log_k[:, :, predicted] - np.log(mode[:, predicted])) @ covariance
         noise = rng.standard_normal(moved.shape) @ covariance_root(covariance)
         total = float(rows.weights[rows.predictions == predicted].sum())
-        counts[:, :, predicted] = to_total(mean[:, predicted] + moved + noise, total)
+        counts[:, :, predicted] = _to_total(mean[:, predicted] + moved + noise, total)
     return counts
 
 
@@ -345,9 +348,7 @@ def _draw_log_confusion(
     return np.asarray(arguments - logsumexp(arguments, axis=2, keepdims=True)), np.asarray(log_q)
 
 
-_SAMPLING_BLOCK = 1 << 22  # numbers held at once
-_MOST_TRUTHS = 1 << 28  # items × draws × classes from which counts are drawn from their normal limit
-_MOST_TRIALS = 1 << 16  # trials whose exact law is worth computing
+# ---------------------------------------------------------------------- draws that other methods share
 
 
 def draw_categories(chances: Floats, n: int, rng: np.random.Generator) -> Codes:
@@ -357,7 +358,7 @@ def draw_categories(chances: Floats, n: int, rng: np.random.Generator) -> Codes:
     upto /= upto[:, -1:]  # so that rounding leaves no remainder
     kind = np.int8 if n_classes < 128 else np.int32
     codes = np.zeros((n, n_items), dtype=kind)
-    rows = max(_SAMPLING_BLOCK // max(n_items, 1), 1)
+    rows = max(_HELD // max(n_items, 1), 1)
     for start in range(0, n, rows):
         block = codes[start : start + rows]
         u = rng.random(block.shape)
@@ -382,7 +383,7 @@ def draw_confusion(chances: Floats, predictions: Codes, n: int, rng: np.random.G
     if n * chances.size > _MOST_TRUTHS:
         return _normal_confusion(chances, predictions, n, rng)
     counts = np.empty((n, n_classes, n_classes))
-    rows = max(_SAMPLING_BLOCK // max(len(predictions), 1), 1)
+    rows = max(_HELD // max(len(predictions), 1), 1)
     for start in range(0, n, rows):
         some = min(rows, n - start)
         counts[start : start + some] = confusion_counts(draw_categories(chances, some, rng), predictions, n_classes)
@@ -396,7 +397,7 @@ def _normal_confusion(chances: Floats, predictions: Codes, n: int, rng: np.rando
         mine = chances[predictions == predicted]
         mean = mine.sum(axis=0)
         draws = mean + rng.standard_normal((n, n_classes)) @ covariance_root(np.diag(mean) - mine.T @ mine)
-        counts[:, :, predicted] = to_total(draws, float(len(mine)))
+        counts[:, :, predicted] = _to_total(draws, float(len(mine)))
     return counts
 
 
@@ -406,7 +407,7 @@ def covariance_root(covariance: Floats) -> Floats:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
 
-def to_total(counts: Floats, total: float) -> Floats:
+def _to_total(counts: Floats, total: float) -> Floats:
     """Counts of shape (n, k) made not negative and to sum to `total`."""
     kept = np.maximum(counts, 0.0)
     sums = kept.sum(axis=1, keepdims=True)

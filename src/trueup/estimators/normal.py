@@ -1,4 +1,8 @@
-"""The exact joint distribution of the two counts that two classes leave unknown."""
+"""The joint distribution of the two counts that two classes leave unknown: exact, or normal.
+
+The predictions are known, so U and V, the numbers of true positives and of misses, determine all four counts (Su 2024,
+eqs. 8 and 9, times N).
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,46 @@ from trueup.metrics import Metric
 from trueup.metrics import counts as confusion
 from trueup.posteriors import DiscreteEstimate, DrawnEstimate, Estimate, JointEstimate, normal_estimate, normal_ratio
 
-__all__ = ["LatticeCounts", "NormalCounts", "linear_ratio", "normal_counts"]
+__all__ = ["LatticeCounts", "NormalCounts", "linear_ratio", "normal_counts", "two_class_counts"]
+
+_QUANTILES = 128  # of each count, for metrics that are no ratio: 16384 pairs
 
 
-class LatticeCounts(CountsPosterior):
+class TwoClassCounts(CountsPosterior):
+    """What the two laws of U and V share: four counts from two, joint draws, and the truths behind them.
+
+    Parameters
+    ----------
+    n_positive, n_negative : int
+        How many items are predicted as 1 and as 0.
+    truths : callable, optional
+        As for `DrawnCounts`.
+    """
+
+    def __init__(self, n_positive: int, n_negative: int, truths: TruthSampler | None) -> None:
+        self.n_positive, self.n_negative = n_positive, n_negative
+        self._truths = truths
+
+    def _counts(self, u: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
+        return two_class_counts(u, v, self.n_positive, self.n_negative)
+
+    @property
+    def _most(self) -> float:
+        return float(max(self.n_positive + self.n_negative, 1))
+
+    def joint(self, a: Metric, b: Metric) -> JointEstimate:
+        """The joint distribution of two metrics, smoothed from draws of the counts."""
+        counts = self.draw_counts(JOINT_DRAWS, 0)
+        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
+
+    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
+        """`n` draws of the truth of all items, shape (n, n_items)."""
+        if self._truths is None:
+            raise InvalidParameter("these counts were made without items and have no truths to draw; pass ⟨truths⟩")
+        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
+
+
+class LatticeCounts(TwoClassCounts):
     """Exact probabilities of (U, V), the numbers of true positives and of misses (Su 2024, eqs. 8 and 9, times N).
 
     The predictions are known, so U and V determine all four counts, and every metric has an exact distribution.
@@ -55,21 +95,17 @@ class LatticeCounts(CountsPosterior):
         n_negative: int,
         truths: TruthSampler | None = None,
     ) -> None:
+        super().__init__(n_positive, n_negative, truths)
         self.u, self.v, self.pmf = frozen(u), frozen(v), frozen(pmf)
-        self.n_positive, self.n_negative = n_positive, n_negative
         if not self.u.shape == self.v.shape == self.pmf.shape or self.u.ndim != 1:
             raise InvalidParameter(
                 f"u, v and pmf must have one shape (n,), got {self.u.shape}, {self.v.shape} and {self.pmf.shape}"
             )
-        self._truths = truths
 
     @property
     def mean_counts(self) -> Floats:
         """The expected counts, shape (2, 2), rows the truth."""
         return self._counts(self.pmf @ self.u, self.pmf @ self.v)
-
-    def _counts(self, u: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
-        return two_class_counts(u, v, self.n_positive, self.n_negative)
 
     def estimate(self, metric: Metric) -> Estimate:
         """The exact distribution of a metric."""
@@ -78,16 +114,14 @@ class LatticeCounts(CountsPosterior):
 
     def joint(self, a: Metric, b: Metric) -> JointEstimate:
         """The joint distribution of two metrics, smoothed from draws: the lattice itself has no density."""
-        counts = self.draw_counts(JOINT_DRAWS, 0)
-        smooth = JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
-        return replace(smooth, means=(self.estimate(a).mean, self.estimate(b).mean))  # these are known exactly
+        means = (self.estimate(a).mean, self.estimate(b).mean)  # these are known exactly
+        return replace(super().joint(a, b), means=means)
 
     def cell(self, truth: int, prediction: int) -> Estimate:
         """The exact distribution of one count."""
         y, yhat = self._check_cell(truth, prediction)
-        most = max(self.n_positive + self.n_negative, 1)
         counts = self._counts(self.u, self.v)[:, y, yhat]
-        return DiscreteEstimate(counts, self.pmf, bounds=(0.0, float(most)), name="count")
+        return DiscreteEstimate(counts, self.pmf, bounds=(0.0, self._most), name="count")
 
     def draw_pairs(self, n: int, random_state: RandomState = None) -> tuple[Floats, Floats]:
         """`n` independent draws of U and of V."""
@@ -98,12 +132,6 @@ class LatticeCounts(CountsPosterior):
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` independent draws of the counts, shape (n, 2, 2)."""
         return self._counts(*self.draw_pairs(n, random_state))
-
-    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        """`n` draws of the truth of all items, shape (n, n_items)."""
-        if self._truths is None:
-            raise InvalidParameter("this lattice was made from counts alone and has no truths to draw; pass truths=…")
-        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
 
 def two_class_counts(u: npt.ArrayLike, v: npt.ArrayLike, n_positive: int, n_negative: int) -> Floats:
@@ -161,10 +189,7 @@ def _parts(of: int, n_classes: int) -> tuple[Floats, Floats, Floats, Floats]:
     return true * predicted, (1 - true) * predicted, true * (1 - predicted), (1 - true) * (1 - predicted)
 
 
-_QUANTILES = 128  # of each count, for metrics that are no ratio: 16384 pairs
-
-
-class NormalCounts(CountsPosterior):
+class NormalCounts(TwoClassCounts):
     """U and V, the numbers of true positives and of misses, as independent normals (Su 2024, eqs. 11–16, times N).
 
     Accuracy and precision are then normal; recall, false-alarm rate and F-score are ratios of correlated normals
@@ -193,15 +218,14 @@ class NormalCounts(CountsPosterior):
         n_negative: int,
         truths: TruthSampler | None = None,
     ) -> None:
+        super().__init__(n_positive, n_negative, truths)
         self.mean_u, self.sd_u = float(mean_u), float(sd_u)
         self.mean_v, self.sd_v = float(mean_v), float(sd_v)
-        self.n_positive, self.n_negative = n_positive, n_negative
-        self._truths = truths
 
     @property
     def mean_counts(self) -> Floats:
         """The expected counts, shape (2, 2), rows the truth."""
-        return two_class_counts(self.mean_u, self.mean_v, self.n_positive, self.n_negative)
+        return self._counts(self.mean_u, self.mean_v)
 
     def _affine(self, weights: Floats) -> tuple[float, float, float]:
         """⟨weights, counts⟩ as mean and coefficients of U and V."""
@@ -231,17 +255,11 @@ class NormalCounts(CountsPosterior):
             return normal_estimate(mean_z / mean_w, sd_z / abs(mean_w), bounds=metric.bounds, name=metric.name)
         return normal_ratio(mean_z, sd_z, mean_w, sd_w, rho, bounds=metric.bounds, name=metric.name)
 
-    def joint(self, a: Metric, b: Metric) -> JointEstimate:
-        """The joint distribution of two metrics, smoothed from draws of the counts."""
-        counts = self.draw_counts(JOINT_DRAWS, 0)
-        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
-
     def cell(self, truth: int, prediction: int) -> Estimate:
         """The distribution of one count."""
         y, yhat = self._check_cell(truth, prediction)
-        most = max(self.n_positive + self.n_negative, 1)
         mean, sd = float(self.mean_counts[y, yhat]), self.sd_u if yhat else self.sd_v
-        return normal_estimate(mean, sd, bounds=(0.0, float(most)), name="count")
+        return normal_estimate(mean, sd, bounds=(0.0, self._most), name="count")
 
     def _quantile_counts(self) -> Floats:
         z = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
@@ -250,18 +268,12 @@ class NormalCounts(CountsPosterior):
     def _counts_at(self, z_u: Floats, z_v: Floats) -> Floats:
         u = np.clip(self.mean_u + self.sd_u * z_u, 0, self.n_positive)
         v = np.clip(self.mean_v + self.sd_v * z_v, 0, self.n_negative)
-        return two_class_counts(u, v, self.n_positive, self.n_negative)
+        return self._counts(u, v)
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` draws of the counts, shape (n, 2, 2); not rounded."""
         rng = as_generator(random_state)
         return self._counts_at(rng.standard_normal(check_integer(n, name="n", low=0)), rng.standard_normal(n))
-
-    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
-        """`n` draws of the truth of all items, shape (n, n_items)."""
-        if self._truths is None:
-            raise InvalidParameter("these counts were made from moments alone and have no truths; pass truths=…")
-        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
 
 
 def normal_counts(chances: Floats, predictions: Codes, truths: TruthSampler | None = None) -> NormalCounts:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import log_softmax
 
-from trueup._base.optional import require
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_integer, check_number
 from trueup.data.encoding import Vocabulary
@@ -22,6 +21,7 @@ from trueup.labelers.channel import Channel, Noise, channel_of, check_prior, ent
 from trueup.labelers.information import Information, information_of, mutual_information
 from trueup.noise.base import NoiseModel
 from trueup.noise.subtypes import StateModel
+from trueup.posteriors.estimate import new_axes
 
 __all__ = ["MarginalValue", "equivalent_error", "equivalent_labelers", "marginal_value"]
 
@@ -55,8 +55,7 @@ class MarginalValue:
 
     def plot(self, ax: Any = None) -> Any:
         """Bits of the first, the second, … vote; returns the Axes."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="MarginalValue.plot()").subplots(layout="constrained")
+        ax = new_axes(ax, purpose="MarginalValue.plot()")
         ax.bar(np.arange(1, len(self.gains) + 1), self.gains, color="tab:blue", alpha=0.6)
         ax.set_xlabel("vote on an item")
         ax.set_ylabel("bits it adds")

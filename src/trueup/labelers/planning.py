@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from trueup._base.optional import require
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_distribution, check_integer, check_level, check_number
 from trueup.data.frames import make_frame
@@ -24,6 +23,7 @@ from trueup.labelers.information import (
     learned_variance,
     votes_channel,
 )
+from trueup.posteriors.estimate import new_axes
 
 __all__ = ["Design", "DesignKind", "Frontier", "Plan", "plan"]
 
@@ -144,8 +144,7 @@ class Plan:
 
     def plot(self, ax: Any = None) -> Any:
         """Half-width against budget, a line for each kind of design; returns the Axes."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="Plan.plot()").subplots(layout="constrained")
+        ax = new_axes(ax, purpose="Plan.plot()")
         for kind in KINDS:
             points = [
                 (budget, design.half_width)

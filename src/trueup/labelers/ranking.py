@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
-from trueup._base.optional import require
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
 from trueup.data.frames import make_frame
@@ -22,6 +21,7 @@ from trueup.noise.base import NoiseModel
 from trueup.noise.registry import fit, resolve
 from trueup.noise.sampling import sample
 from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.posteriors.estimate import new_axes
 
 __all__ = ["LabelerDraws", "LabelerRanking", "RankedLabeler", "draw_labelers", "draw_truths", "rank", "spam_share"]
 
@@ -117,10 +117,7 @@ class LabelerRanking:
     ) -> Any:
         """Mean and interval of each labeler, the best on top; returns the Axes."""
         shown = check_choice(quantity or self.by, ("accuracy", "information", "bias", "spam"), name="quantity")
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="LabelerRanking.plot()").subplots(
-                figsize=(6, min(0.3 * len(self) + 1, 30)), layout="constrained"
-            )
+        ax = new_axes(ax, purpose="LabelerRanking.plot()", figsize=(6, min(0.3 * len(self) + 1, 30)))
         for place, row in enumerate(self.rows):
             estimate: Estimate = getattr(row, shown)
             low, high = estimate.interval(self.level)

@@ -234,10 +234,10 @@ _COLOR = "#1f5a93"
 _MOST_BARS = 200  # more atoms than this are better shown as a line
 
 
-def new_axes(ax: Any, *, purpose: str) -> Any:
-    """The given axes, or those of a new figure."""
+def new_axes(ax: Any, *, purpose: str, **figure: Any) -> Any:
+    """These axes, or those of a new figure with such options."""
     pyplot = require("matplotlib.pyplot", purpose=purpose)
-    return pyplot.subplots()[1] if ax is None else ax
+    return pyplot.subplots(layout="constrained", **figure)[1] if ax is None else ax
 
 
 def draw_estimate(estimate: Estimate, *, ax: Any, level: float) -> Any:
