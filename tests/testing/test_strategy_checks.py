@@ -1,0 +1,187 @@
+"""Every strategy keeps its contract, the checks notice what breaks it, and one from outside works by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import trueup as tu
+from trueup.active import ESTIMATORS, STRATEGIES, Estimated, MetricEstimator, Strategy
+from trueup.cleaning import STRATEGIES as CLEANING_STRATEGIES
+from trueup.cleaning import CleaningStrategy
+from trueup.cleaning.baselines import NoiseRate
+from trueup.testing.strategies import CLEANING_CHECKS, STRATEGY_CHECKS
+
+ACTIVE = {check.__name__.removeprefix("check_"): check for check in STRATEGY_CHECKS}
+CLEANING = {check.__name__.removeprefix("check_cleaning_"): check for check in CLEANING_CHECKS}
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+@pytest.mark.parametrize("check", STRATEGY_CHECKS, ids=list(ACTIVE))
+def test_contract_of_active_testing(check, name):
+    check(STRATEGIES[name]())
+
+
+@pytest.mark.parametrize("name", sorted(CLEANING_STRATEGIES))
+@pytest.mark.parametrize("check", CLEANING_CHECKS, ids=list(CLEANING))
+def test_contract_of_cleaning(check, name):
+    check(CLEANING_STRATEGIES[name]())
+
+
+# ---------------------------------------------------------------------- what breaks the contract
+
+
+@dataclass(frozen=True)
+class Lowest(Strategy):
+    """The items with the least probable class; keeps the contract."""
+
+    name: ClassVar[str] = "lowest"
+
+    def scores(self, state):
+        return np.where(state.available, 1 - state.probabilities.max(axis=1), 0.0)
+
+    def _reasons(self, state, positions):
+        return ["It is not sure."] * len(positions)
+
+
+@dataclass(frozen=True)
+class Negative(Lowest):
+    def scores(self, state):
+        return -super().scores(state)
+
+
+@dataclass(unsafe_hash=True)
+class Changeable(Strategy):
+    name: ClassVar[str] = "changeable"
+
+    def scores(self, state):
+        return np.where(state.available, 1.0, 0.0)
+
+    def _reasons(self, state, positions):
+        return ["Any will do."] * len(positions)
+
+
+@dataclass(frozen=True)
+class Moody(Lowest):
+    def scores(self, state):
+        self.__dict__["calls"] = self.__dict__.get("calls", 0) + 1
+        return super().scores(state) * self.__dict__["calls"]
+
+
+@dataclass(frozen=True)
+class ByPlace(Lowest):
+    def scores(self, state):
+        return np.where(state.available, np.arange(len(state.available)), 0.0)
+
+
+@dataclass(frozen=True)
+class Terse(Lowest):
+    def _reasons(self, state, positions):
+        return ["unsure"] * len(positions)
+
+
+@dataclass(frozen=True)
+class Lottery(Lowest):
+    """Says that it draws, and leaves some items without a chance."""
+
+    is_random: ClassVar[bool] = True
+
+    def propensities(self, state):
+        weights = self.scores(state) * (np.arange(len(state.available)) % 2)
+        return weights / weights.sum()
+
+
+@pytest.mark.parametrize("check", STRATEGY_CHECKS, ids=list(ACTIVE))
+def test_one_that_keeps_it(check):
+    check(Lowest(), metric="auc")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Negative, "scores"),
+        (Changeable, "stateless"),
+        (Moody, "stateless"),
+        (ByPlace, "order"),
+        (Terse, "reasons"),
+        (Lottery, "chances"),
+    ],
+)
+def test_a_broken_contract_is_noticed(kind, name):
+    with pytest.raises(AssertionError):
+        ACTIVE[name](kind())
+
+
+@dataclass(frozen=True)
+class WantsTheKnown(NoiseRate):
+    def scores(self, state):
+        return np.zeros(len(state.train))
+
+
+@dataclass(frozen=True)
+class Silent(NoiseRate):
+    def reasons(self, state, scores, positions):
+        return [""] * len(positions)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(WantsTheKnown, "scores"), (Silent, "reasons")])
+def test_a_broken_contract_of_cleaning_is_noticed(kind, name):
+    with pytest.raises(AssertionError):
+        CLEANING[name](kind())
+
+
+# ---------------------------------------------------------------------- from outside, by name
+
+
+@pytest.fixture
+def registries(monkeypatch):
+    """Registries that forget what a test adds to them."""
+    for registry in (STRATEGIES, CLEANING_STRATEGIES, ESTIMATORS):
+        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
+
+
+@dataclass(frozen=True)
+class Half(MetricEstimator):
+    name: ClassVar[str] = "half"
+
+    def estimate(self, request):
+        return Estimated(np.full((1, request.pool.n_systems), 0.5), ("It is always a half.",))
+
+
+def test_parts_from_outside_work_in_a_test(registries):
+    STRATEGIES.register("lowest", Lowest)
+    ESTIMATORS.register("half", Half)
+    sim = tu.simulate.baseline(n_items=60, random_state=0)
+    test = tu.ActiveTest(sim.predictions, sim.labels, strategy="lowest", estimator="half", noise="majority")
+    test.tell({item: int(sim.truth[item]) for item in test.ask(5)})
+    assert test.estimate().mean == 0.5
+    assert test.warnings[0] == "It is always a half."
+    again = tu.ActiveTest.from_json(test.to_json(), sim.predictions, sim.labels)
+    assert list(again.ask(3)) == list(test.ask(3))
+
+
+def test_a_strategy_from_outside_works_in_an_advisor(registries):
+    @dataclass(frozen=True)
+    class MostVotes(CleaningStrategy):
+        least: int = 1
+        name: ClassVar[str] = "most-votes"
+
+        def scores(self, state):
+            votes = state.problem.labels.votes_per_item[state.train].astype(float)
+            return np.where(np.isin(np.arange(len(votes)), state.open), np.maximum(votes, self.least), -np.inf)
+
+        def reasons(self, state, scores, positions):
+            return [f"It has {scores[at]:.0f} votes." for at in positions]
+
+    CLEANING_STRATEGIES.register("most-votes", MostVotes)
+    sim = tu.simulate.tars(n_items=80, means=[[0, 0], [3, 0]], noise_rates=(0.3, 0.1), random_state=0)
+    advisor = tu.CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, strategy="most-votes", least=2)
+    batch = advisor.ask(3)
+    assert advisor.options == {"least": 2}
+    assert batch.details[0].why == "It has 2 votes."
+    again = tu.CleaningAdvisor.from_json(advisor.to_json(), LogisticRegression(), sim.features, sim.labels)
+    assert list(again.ask(2)) == list(advisor.ask(2))
