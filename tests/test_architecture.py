@@ -57,6 +57,7 @@ ALLOWED_IN = {
     "training/": {"sklearn"},
     "training/torch/": {"torch"},
     "cleaning/": {"sklearn", "joblib"},
+    "testing/strategies.py": {"sklearn"},
     "report/": {"jinja2"},
     "cli/": {"typer", "rich"},
     "cli/demo.py": {"sklearn"},
