@@ -206,7 +206,7 @@ class TestCounts:
             confusion_counts([0, 1], [0], 2)
         with pytest.raises(InvalidParameter, match="same items"):
             confusion_counts(np.zeros((3, 2), int), np.zeros((4, 2), int), 2)
-        with pytest.raises(InvalidParameter, match="must be integers"):
+        with pytest.raises(InvalidParameter, match="must be class codes, integers"):
             confusion_counts([0.0, 1.0], [0, 1], 2)
         with pytest.raises(InvalidParameter, match="weights must be one for each of 2 items"):
             confusion_counts([0, 1], [0, 1], 2, weights=[1])

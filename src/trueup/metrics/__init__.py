@@ -1,6 +1,6 @@
 """What is measured: a metric is a function of the confusion counts, or of scores and a truth, and knows no model."""
 
-from trueup.metrics.concordance import concordance, concordance_draws, concordance_many
+from trueup.metrics.concordance import GroupedItems, concordance, concordance_draws, concordance_many
 from trueup.metrics.counts import (
     accuracy,
     balanced_accuracy,
@@ -15,7 +15,6 @@ from trueup.metrics.counts import (
     recall,
     specificity,
 )
-from trueup.metrics.group_auc import GroupedItems
 from trueup.metrics.metric import Metric
 from trueup.metrics.probabilistic import auc_ovo, auc_ovr, brier, calibration_error, calibration_floor, log_loss
 from trueup.metrics.ranking import (

@@ -1,6 +1,6 @@
 """Counting pairs in the wrong order, compiled; imported only where numba is installed.
 
-The functions of the same names in `concordance` and `group_auc` are the reference.
+`discordant_mass` and `GroupedItems.wins` in `concordance` are the reference.
 """
 
 from __future__ import annotations
@@ -8,35 +8,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["discordant_counts", "discordant_masses", "group_wins"]
+__all__ = ["discordant_mass", "group_wins"]
 
 
 @numba.njit(cache=True, nogil=True)
-def discordant_counts(codes, n_levels):  # type: ignore[no-untyped-def]
-    """For each row of codes the number of pairs whose first code is the larger; a Fenwick tree of codes seen."""
-    n_rows, n = codes.shape
-    wrong = np.zeros(n_rows, dtype=np.int64)
-    tree = np.zeros(n_levels + 1, dtype=np.int32)
-    for row in range(n_rows):
-        tree[:] = 0
-        for i in range(n):
-            code = codes[row, i] + 1
-            not_larger = 0
-            k = code
-            while k > 0:
-                not_larger += tree[k]
-                k &= k - 1
-            wrong[row] += i - not_larger
-            k = code
-            while k <= n_levels:
-                tree[k] += 1
-                k += k & -k
-    return wrong
-
-
-@numba.njit(cache=True, nogil=True)
-def discordant_masses(codes, masses, n_levels):  # type: ignore[no-untyped-def]
-    """The mass of pairs whose first code is the larger, for each row of masses; a tree of codes counted from above."""
+def discordant_mass(codes, masses, n_levels):  # type: ignore[no-untyped-def]
+    """For each row the mass of the pairs whose first code is the larger; a Fenwick tree of codes counted from above."""
     n_rows, n = masses.shape
     wrong = np.zeros(n_rows)
     tree = np.zeros(n_levels + 1)
@@ -46,13 +23,13 @@ def discordant_masses(codes, masses, n_levels):  # type: ignore[no-untyped-def]
             mass = masses[row, i]
             if mass == 0.0:
                 continue
-            k = n_levels - codes[i] - 1  # codes that are larger
+            k = n_levels - codes[row, i] - 1  # codes that are larger
             larger = 0.0
             while k > 0:
                 larger += tree[k]
                 k &= k - 1
             wrong[row] += mass * larger
-            k = n_levels - codes[i]
+            k = n_levels - codes[row, i]
             while k <= n_levels:
                 tree[k] += mass
                 k += k & -k

@@ -1,21 +1,23 @@
-"""The AUC for a truth of more than two values: how many pairs do scores put in the right order?"""
+"""Pairs of items that scores put in the right order: the AUC for a truth of more than two values, and within groups."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import is_installed
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
+from trueup._base.validation import check_integer
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics.score_groups import ascending_order, check_finite, check_weights, ratio
+from trueup.metrics.score_groups import ascending_order, check_scores, check_weights, ratio
 
-__all__ = ["concordance", "concordance_draws", "concordance_many"]
+__all__ = ["GroupedItems", "concordance", "concordance_draws", "concordance_many"]
 
-Integers = npt.NDArray[Any]
 _FEW_LEVELS = 4096  # distinct truths up to which looking each up beats sorting all
 _WORTH_COMPILING = 50_000  # scores from which compiled code repays loading numba
 
@@ -80,7 +82,7 @@ def concordance_many(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
     n = table.shape[1]
     pairs = _pairs(n) - int(_pairs(sizes).sum())
     ordered, tied = _in_order(table, codes, len(sizes))
-    wrong = discordant_counts(ordered, sizes)
+    wrong = discordant_mass(ordered, np.broadcast_to(1.0, ordered.shape), len(sizes))
     return ratio(pairs - wrong - tied / 2, float(pairs))
 
 
@@ -115,7 +117,7 @@ def concordance_draws(scores: npt.ArrayLike, truth: npt.ArrayLike, weights: npt.
     of_cells = np.add.reduceat(mass, np.flatnonzero(cell), axis=1)
     of_runs = np.add.reduceat(mass, np.flatnonzero(np.concatenate([[True], np.diff(run) != 0])), axis=1)
     tied = ((of_runs**2).sum(axis=1) - (of_cells**2).sum(axis=1)) / 2
-    wrong = discordant_masses(codes, mass, len(sizes))
+    wrong = discordant_mass(codes[None], mass, len(sizes))
     return np.clip(ratio(pairs - wrong - tied / 2, pairs), 0.0, 1.0)
 
 
@@ -127,9 +129,9 @@ def engine_for(n_scores: int) -> Literal["numpy", "numba"]:
     return "numba" if n_scores >= _WORTH_COMPILING and is_installed("numba") else "numpy"
 
 
-def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Codes, npt.NDArray[np.int64]]:
+def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Codes, Positions]:
     """Scores of shape (n_systems, n_items), the truth as codes in its order, and the number of items of each code."""
-    table = check_finite(scores)
+    table = check_scores(scores)
     values = np.asarray(truth, dtype=float)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InvalidParameter(f"truth must be one finite number for each item, got shape {values.shape}")
@@ -145,7 +147,7 @@ def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Codes,
     return table, codes, np.bincount(codes)
 
 
-def _in_order(table: Floats, codes: Codes, n_levels: int) -> tuple[Codes, npt.NDArray[np.int64]]:
+def _in_order(table: Floats, codes: Codes, n_levels: int) -> tuple[Codes, Positions]:
     """The codes by ascending score, equal scores by code, and the number of pairs of equal score but other codes."""
     order, moved = ascending_order(table)
     ordered = np.take(codes, order)
@@ -162,7 +164,7 @@ def _in_order(table: Floats, codes: Codes, n_levels: int) -> tuple[Codes, npt.ND
     return ordered, tied
 
 
-def _tied_pairs(sorted_rows: Integers) -> npt.NDArray[np.int64]:
+def _tied_pairs(sorted_rows: Codes) -> Positions:
     """The number of pairs of equal numbers in each sorted row."""
     n_rows, n = sorted_rows.shape
     starts = np.ones((n_rows, n), dtype=bool)
@@ -177,58 +179,45 @@ def _pairs(n: Any) -> Any:
     return n * (n - 1) // 2
 
 
-def discordant_counts(codes: Codes, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """For each row the number of pairs whose first code is the larger; all rows hold the same codes, `sizes` of each.
+def discordant_mass(codes: Codes, masses: Floats, n_levels: int) -> Floats:
+    """For each row the mass of the pairs whose first code is the larger; a pair counts for the product of its masses.
 
-    Codes are compared bit by bit from the highest. At each bit, rows are in groups of codes that agree in all higher
-    bits, and a pair within a group is in the wrong order if a one stands before a zero. Then zeros go before ones in
-    each group. Where groups start is the same in all rows, so no row needs a look at more than its own bits.
+    Codes, shape (n_rows, n_items) or (1, n_items), are compared bit by bit from the highest. At each bit, items are in
+    groups of codes that agree in all higher bits, and a pair in a group is in the wrong order if a one stands before
+    a zero. Then zeros go before ones in each group. Where groups start is the same in all rows, which hold the same
+    codes, so no row needs a look at more than its own bits.
     """
-    if engine_for(codes.size) == "numba":
-        from trueup.metrics import compiled_concordance as _numba_concordance
-
-        return np.asarray(_numba_concordance.discordant_counts(codes, len(sizes)))
-    n_rows, n = codes.shape
-    wrong = np.zeros(n_rows, dtype=np.int64)
-    offset = (np.arange(n_rows) * n)[:, None]
-    for bit, groups in _bits(sizes):
-        is_one = (codes >> bit) & 1
-        ones = np.cumsum(is_one, axis=1)
-        # Σ over zeros of the ones before them: over all items less over ones, and less the ones of earlier groups.
-        among_ones = int(_pairs(groups.ones.sum() + 1))
-        wrong += ones.sum(axis=1) - among_ones - int((groups.ones_before * groups.zeros).sum())
-        if bit:
-            place = np.where(is_one, groups.shift_of_ones + ones, groups.shift_of_zeros - ones)
-            moved = np.empty_like(codes)
-            moved.reshape(-1)[(place + offset).reshape(-1)] = codes.reshape(-1)
-            codes = moved
-    return wrong
-
-
-def discordant_masses(codes: Codes, masses: Floats, n_levels: int) -> Floats:
-    """The mass of pairs whose first code is the larger, for each row of masses; see `discordant_counts`."""
     if engine_for(masses.size) == "numba":
-        from trueup.metrics import compiled_concordance as _numba_concordance
+        from trueup.metrics import compiled_concordance as compiled
 
-        return np.asarray(_numba_concordance.discordant_masses(codes, np.ascontiguousarray(masses), n_levels))
+        return np.asarray(compiled.discordant_mass(np.broadcast_to(codes, masses.shape), masses, n_levels))
     wrong = np.zeros(len(masses))
-    for bit, groups in _bits(np.bincount(codes, minlength=n_levels)):
-        is_one = ((codes >> bit) & 1).astype(bool)
-        ones = np.cumsum(np.where(is_one, masses, 0.0), axis=1)
+    for bit, groups in _bits(np.bincount(codes[0], minlength=n_levels)):
+        is_one = (codes >> bit) & 1
+        ones = np.cumsum(is_one * masses, axis=1)
         before = np.concatenate([np.zeros((len(masses), 1)), ones], axis=1)[:, groups.start]
-        wrong += np.where(is_one, 0.0, masses * (ones - before)).sum(axis=1)
-        rank = np.cumsum(is_one)
-        place = np.where(is_one, groups.shift_of_ones + rank, groups.shift_of_zeros - rank)
-        order = np.empty_like(place)
-        order[place] = np.arange(len(place))
-        codes, masses = codes[order], masses[:, order]
+        wrong += np.einsum("ij,ij,ij->i", 1.0 - is_one, masses, ones - before)
+        if bit:
+            rank = np.cumsum(is_one, axis=1)
+            place = np.where(is_one, groups.shift_of_ones + rank, groups.shift_of_zeros - rank)
+            codes, masses = _moved(codes, place), masses if masses.strides[1] == 0 else _moved(masses, place)
     return wrong
+
+
+def _moved(values: npt.NDArray[Any], place: Positions) -> npt.NDArray[Any]:
+    """Each row's values at their new places, which are the same for all rows where there is one row of them."""
+    moved = np.empty_like(values)
+    if len(place) == 1:
+        moved[:, place[0]] = values
+    else:
+        np.put_along_axis(moved, place, values, axis=1)
+    return moved
 
 
 class _Groups:
     """Where the groups of codes that agree in all bits above one start, and how many have a zero and a one there."""
 
-    def __init__(self, starts: Integers, bit: int) -> None:
+    def __init__(self, starts: Positions, bit: int) -> None:
         low, middle, high = starts[: -1 : 2 << bit], starts[1 << bit :: 2 << bit], starts[2 << bit :: 2 << bit]
         self.zeros, self.ones = middle - low, high - middle
         self.ones_before = np.cumsum(self.ones) - self.ones
@@ -236,25 +225,173 @@ class _Groups:
         self._low, self._middle = low, middle
 
     @property
-    def start(self) -> Integers:
+    def start(self) -> Positions:
         """Of each place, where its group starts."""
         return np.repeat(self._low, self._sizes)
 
     @property
-    def shift_of_ones(self) -> Integers:
+    def shift_of_ones(self) -> Positions:
         """What to add to the number of ones up to and with a one to get its place after zeros went first."""
         return np.repeat(self._middle - self.ones_before - 1, self._sizes)
 
     @property
-    def shift_of_zeros(self) -> Integers:
+    def shift_of_zeros(self) -> Positions:
         """What to take the number of ones up to a zero from to get its place."""
         shift = np.repeat(self.ones_before, self._sizes)
         return shift + np.arange(len(shift))
 
 
-def _bits(sizes: Integers) -> list[tuple[int, _Groups]]:
+def _bits(sizes: Positions) -> list[tuple[int, _Groups]]:
     """The bits of codes from the highest to the lowest, with the groups at each."""
     n_bits = int(len(sizes) - 1).bit_length()
     starts = np.full((1 << n_bits) + 1, sizes.sum())
     starts[: len(sizes)] = np.cumsum(sizes) - sizes
     return [(bit, _Groups(starts, bit)) for bit in reversed(range(n_bits))]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedItems:
+    """Which items are in which group, and whether each is positive there; make one with `from_entries`.
+
+    A group may be the items that a labeler saw, positive where they said so. An item may be in many groups, and be
+    positive in some only.
+
+    Attributes
+    ----------
+    item, group : integer array of shape (n_entries,)
+        The entries, sorted by item.
+    of, against : array of shape (n_entries,)
+        What an entry counts for as a positive and as a negative; one of them is 0.
+    n_items, n_groups : int
+
+    Examples
+    --------
+    >>> groups = GroupedItems.from_entries([0, 1, 2, 1, 2], [0, 0, 0, 1, 1], [0, 0, 1, 1, 0], n_items=3, n_groups=2)
+    >>> groups.auc([[0.1, 0.4, 0.35]]).tolist()
+    [[0.5, 1.0]]
+    """
+
+    item: Positions
+    group: Positions
+    of: Floats
+    against: Floats
+    n_items: int
+    n_groups: int
+
+    @classmethod
+    def from_entries(
+        cls,
+        item: npt.ArrayLike,
+        group: npt.ArrayLike,
+        positive: npt.ArrayLike,
+        *,
+        n_items: int,
+        n_groups: int,
+        mass: npt.ArrayLike | None = None,
+    ) -> GroupedItems:
+        """Groups from one entry for each item of each group, in any order.
+
+        Parameters
+        ----------
+        item, group : integer array of shape (n_entries,)
+            Positions of items and numbers of groups.
+        positive : boolean array of shape (n_entries,)
+        n_items, n_groups : int
+        mass : array of shape (n_entries,), optional
+            What each entry counts for; 1 if not given.
+        """
+        items, groups = np.asarray(item, dtype=np.int64), np.asarray(group, dtype=np.int64)
+        is_positive = np.asarray(positive, dtype=bool)
+        masses = np.ones(items.shape) if mass is None else np.asarray(mass, dtype=float)
+        if not items.shape == groups.shape == is_positive.shape == masses.shape == (items.size,):
+            raise InvalidParameter(
+                "item, group, positive and mass must have one value for each entry, got the shapes "
+                f"{items.shape}, {groups.shape}, {is_positive.shape} and {masses.shape}"
+            )
+        for codes, high, name in ((items, n_items, "item"), (groups, n_groups, "group")):
+            check_integer(high, name=f"n_{name}s", low=1)
+            if codes.size and (codes.min() < 0 or codes.max() >= high):
+                raise InvalidParameter(f"{name} must lie between 0 and {high - 1}, got {codes.min()} to {codes.max()}")
+        order = np.argsort(items, kind="stable")
+        of, against = np.where(is_positive, masses, 0.0)[order], np.where(is_positive, 0.0, masses)[order]
+        return cls(items[order], groups[order], of, against, n_items, n_groups)
+
+    @cached_property
+    def pairs(self) -> Floats:
+        """The mass of the pairs of a positive and a negative in each group, shape (n_groups,)."""
+        return self._sums(self.of) * self._sums(self.against)
+
+    def wins(self, scores: npt.ArrayLike) -> Floats:
+        """The mass of those pairs that the scores order right, a tie by half.
+
+        The time grows with the number of entries, not with that of pairs or of groups.
+
+        Parameters
+        ----------
+        scores : array of shape (n_systems, n_items)
+
+        Returns
+        -------
+        array of shape (n_systems, n_groups)
+        """
+        table = check_scores(scores)
+        if table.ndim != 2 or table.shape[1] != self.n_items:
+            raise InvalidPredictions(
+                f"scores must have the shape (systems, {self.n_items}), got {table.shape}; pass one row a system"
+            )
+        order, moved = ascending_order(table)
+        distinct = np.concatenate([np.ones((len(moved), 1), dtype=bool), moved[:, 1:] != moved[:, :-1]], axis=1)
+        used = self._used
+        if engine_for(len(table) * len(used.item)) == "numba":
+            from trueup.metrics import compiled_concordance as compiled
+
+            parts = used._starts, used.group, used.of, used.against, used._once
+            return np.asarray(compiled.group_wins(order, distinct, *parts, self.n_groups))
+        wins = np.empty((len(table), self.n_groups))
+        for row in range(len(table)):
+            place = np.empty(self.n_items, dtype=np.int64)
+            place[order[row]] = np.cumsum(distinct[row])
+            wins[row] = used._wins_of_one(place[used.item])
+        return wins
+
+    def auc(self, scores: npt.ArrayLike) -> Floats:
+        """The AUC of each system in each group, shape (n_systems, n_groups); nan for groups with one class only."""
+        return ratio(self.wins(scores), self.pairs)
+
+    @cached_property
+    def _used(self) -> GroupedItems:
+        """The entries of groups that have pairs."""
+        used = (self.pairs > 0)[self.group]
+        parts = self.item[used], self.group[used], self.of[used], self.against[used]
+        return GroupedItems(*parts, self.n_items, self.n_groups)
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.intp]:
+        """Where the entries of each item start, shape (n_items + 1,)."""
+        return np.searchsorted(self.item, np.arange(self.n_items + 1))
+
+    @cached_property
+    def _once(self) -> bool:
+        """Whether no item is in a group twice."""
+        cells = np.sort(self.item * self.n_groups + self.group)
+        return bool((cells[1:] != cells[:-1]).all())
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.asarray(np.bincount(self.group, weights=values, minlength=self.n_groups), dtype=float)
+
+    def _wins_of_one(self, place: Positions) -> Floats:
+        """The wins for one system, given the place of each entry's item, by sorting entries by group and place."""
+        if not len(place):
+            return np.zeros(self.n_groups)
+        key = self.group * (int(place.max()) + 1) + place
+        order = ascending_order(key.astype(float)[None])[0][0]
+        key, group = key[order], self.group[order]
+        below = np.concatenate([[0.0], np.cumsum(self.against[order])])
+        # Half of the negatives before those of equal place are added, half after; an item may be in a group twice.
+        starts = np.concatenate([[True], key[1:] != key[:-1]])
+        edges = np.append(np.flatnonzero(starts), len(key))
+        lower = (below[edges[:-1]] + below[edges[1:]])[np.cumsum(starts) - 1] / 2
+        before_group = below[np.searchsorted(group, np.arange(self.n_groups))][group]
+        wins = np.empty_like(lower)
+        wins[order] = lower - before_group
+        return self._sums(self.of * wins)

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
-from trueup._base.validation import check_choice, check_integer, check_number, preview
+from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.exceptions import InvalidParameter
+from trueup.metrics.score_groups import ROUNDING, check_codes, ratio
 
 __all__ = [
     "accuracy",
@@ -37,8 +38,7 @@ __all__ = [
 
 Of = int | str
 AVERAGES = ("each", "macro", "micro", "weighted")
-_ROUNDING = 1e-12  # differences of expected counts are zero up to this share of the total
-_Ratio = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
+_Parts = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 
 
 def _checked(counts: npt.ArrayLike) -> Floats:
@@ -48,11 +48,11 @@ def _checked(counts: npt.ArrayLike) -> Floats:
     return array
 
 
-def _divide(numerator: npt.ArrayLike, denominator: npt.ArrayLike, scale: npt.ArrayLike = 0.0) -> Floats:
-    """The quotient; nan where the denominator is zero, or only a rounding away from it for numbers of this scale."""
-    top, bottom = np.broadcast_arrays(np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float))
-    usable = np.abs(bottom) > _ROUNDING * np.asarray(scale)
-    return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.nan), where=usable))
+def _class_position(of: int, counts: Floats) -> int:
+    index = check_integer(of, name="of", low=0)
+    if index >= counts.shape[-1]:
+        raise InvalidParameter(f"of must be a class below {counts.shape[-1]}, got {index}")
+    return index
 
 
 def _nan_average(values: Floats, weights: Floats) -> Floats:
@@ -61,11 +61,11 @@ def _nan_average(values: Floats, weights: Floats) -> Floats:
     kept = np.where(defined, values, 0.0)
     share = np.where(defined, weights, 0.0)
     total = share.sum(axis=-1)
-    plain = _divide(kept.sum(axis=-1), defined.sum(axis=-1))
-    return np.where(total != 0, _divide((kept * share).sum(axis=-1), total), plain)
+    plain = ratio(kept.sum(axis=-1), defined.sum(axis=-1))
+    return np.where(total != 0, ratio((kept * share).sum(axis=-1), total), plain)
 
 
-def _one_vs_rest(counts: npt.ArrayLike, of: Of, ratio: _Ratio) -> Floats:
+def _one_vs_rest(counts: npt.ArrayLike, of: Of, parts_of: _Parts) -> Floats:
     """A metric that is a quotient of each class's true and false positives and negatives (tp, fp, fn, tn)."""
     array = _checked(counts)
     tp = np.diagonal(array, axis1=-2, axis2=-1)
@@ -73,14 +73,12 @@ def _one_vs_rest(counts: npt.ArrayLike, of: Of, ratio: _Ratio) -> Floats:
     n = array.sum(axis=(-2, -1))
     parts = tp, predicted - tp, true - tp, n[..., None] - true - predicted + tp
     if not isinstance(of, str):
-        index = check_integer(of, name="of", low=0)
-        if index >= array.shape[-1]:
-            raise InvalidParameter(f"of must be a class below {array.shape[-1]}, got {index}")
-        return _divide(*ratio(*(part[..., index] for part in parts)), n)
+        index = _class_position(of, array)
+        return ratio(*parts_of(*(part[..., index] for part in parts)), n)
     how = check_choice(of, AVERAGES, name="of")
     if how == "micro":
-        return _divide(*ratio(*(part.sum(axis=-1) for part in parts)), n)
-    each = _divide(*ratio(*parts), n[..., None])
+        return ratio(*parts_of(*(part.sum(axis=-1) for part in parts)), n)
+    each = ratio(*parts_of(*parts), n[..., None])
     if how == "each":
         return each
     return _nan_average(each, true if how == "weighted" else np.ones_like(true))
@@ -95,7 +93,7 @@ def accuracy(counts: npt.ArrayLike) -> Floats:
     0.85
     """
     array = _checked(counts)
-    return _divide(np.trace(array, axis1=-2, axis2=-1), array.sum(axis=(-2, -1)))
+    return ratio(np.trace(array, axis1=-2, axis2=-1), array.sum(axis=(-2, -1)))
 
 
 def error_rate(counts: npt.ArrayLike) -> Floats:
@@ -146,10 +144,8 @@ def fbeta(counts: npt.ArrayLike, *, of: Of, beta: float = 1.0) -> Floats:
 def prevalence(counts: npt.ArrayLike, *, of: int) -> Floats:
     """The share of items that are of the class."""
     array = _checked(counts)
-    index = check_integer(of, name="of", low=0)
-    if index >= array.shape[-1]:
-        raise InvalidParameter(f"of must be a class below {array.shape[-1]}, got {index}")
-    return _divide(array[..., index, :].sum(axis=-1), array.sum(axis=(-2, -1)))
+    index = _class_position(of, array)
+    return ratio(array[..., index, :].sum(axis=-1), array.sum(axis=(-2, -1)))
 
 
 def balanced_accuracy(counts: npt.ArrayLike) -> Floats:
@@ -172,13 +168,13 @@ def mcc(counts: npt.ArrayLike) -> Floats:
     covariance = np.trace(array, axis1=-2, axis2=-1) * n - (true * predicted).sum(axis=-1)
     spread_true = _spread(true, n)
     spread_predicted = _spread(predicted, n)
-    return np.clip(_divide(covariance, np.sqrt(spread_true) * np.sqrt(spread_predicted)), -1.0, 1.0)
+    return np.clip(ratio(covariance, np.sqrt(spread_true) * np.sqrt(spread_predicted)), -1.0, 1.0)
 
 
 def _spread(margin: Floats, n: Floats) -> Floats:
     """n² − Σ margin², and exactly zero if there is but one class."""
     spread = n**2 - (margin**2).sum(axis=-1)
-    return np.where(spread > _ROUNDING * n**2, spread, 0.0)
+    return np.where(spread > ROUNDING * n**2, spread, 0.0)
 
 
 def kappa(counts: npt.ArrayLike) -> Floats:
@@ -192,7 +188,7 @@ def kappa(counts: npt.ArrayLike) -> Floats:
     array = _checked(counts)
     n = array.sum(axis=(-2, -1))
     chance = (array.sum(axis=-1) * array.sum(axis=-2)).sum(axis=-1)
-    return _divide(np.trace(array, axis1=-2, axis2=-1) * n - chance, n**2 - chance, n**2)
+    return ratio(np.trace(array, axis1=-2, axis2=-1) * n - chance, n**2 - chance, n**2)
 
 
 _BLOCK = 1 << 21  # cells worked on at once: the temporary arrays stay within the processor's reach
@@ -229,8 +225,8 @@ def confusion_counts(
     [[1.0, 1.0], [0.0, 1.0]]
     """
     n_classes = check_integer(n_classes, name="n_classes", low=1)
-    truth = _codes(truth_codes, n_classes, "truth_codes")
-    pred = _codes(pred_codes, n_classes, "pred_codes")
+    truth = check_codes(truth_codes, n_classes, name="truth_codes")
+    pred = check_codes(pred_codes, n_classes, name="pred_codes")
     if truth.shape[-1] != pred.shape[-1] or (truth.ndim == pred.ndim == 2 and len(truth) != len(pred)):
         raise InvalidParameter(
             f"truth_codes and pred_codes must have the same items, got the shapes {truth.shape} and {pred.shape}"
@@ -262,17 +258,3 @@ def _count_block(
     weights = None if mass is None else np.broadcast_to(mass, cell.shape).ravel()
     counted = np.bincount(cell.ravel(), weights=weights, minlength=n_draws * cells)
     return np.asarray(counted, dtype=float).reshape(n_draws, n_classes, n_classes)
-
-
-def _codes(values: npt.ArrayLike, n_classes: int, name: str) -> npt.NDArray[Any]:
-    codes = np.asarray(values)
-    if codes.dtype == bool:
-        codes = codes.astype(np.int8)
-    if codes.ndim not in (1, 2) or (codes.size and not np.issubdtype(codes.dtype, np.integer)):
-        raise InvalidParameter(
-            f"{name} must be integers of shape (items,) or (draws, items), got {codes.dtype} of shape {codes.shape}"
-        )
-    if codes.size and (int(codes.min()) < 0 or int(codes.max()) >= n_classes):
-        bad = codes[(codes < 0) | (codes >= n_classes)]
-        raise InvalidParameter(f"{name} must lie between 0 and {n_classes - 1}, got {preview(bad)}")
-    return codes.astype(np.intp) if not codes.size else codes

@@ -132,7 +132,7 @@ class Metric:
         array of shape (n_draws,)
         """
         self._check_kind("scores", "probabilities")
-        truth = check_codes(truths, np.shape(outputs)[1] if np.ndim(outputs) == 2 else None)
+        truth = np.atleast_2d(check_codes(truths, np.shape(outputs)[1] if np.ndim(outputs) == 2 else None))
         if self.needs == "scores":
             if positive is None:
                 raise InvalidParameter(f"metric {self.name!r} needs ⟨positive⟩, the code of a class, got None")

@@ -17,7 +17,7 @@ from trueup._base.validation import RandomState, as_generator, check_integer, ch
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics.score_groups import (
     blocks,
-    check_finite,
+    check_scores,
     check_scores_of,
     check_truths,
     check_weights,
@@ -101,7 +101,7 @@ def auc_draws(
     chance = np.asarray(probabilities, dtype=float)
     if chance.ndim != 1 or not len(chance) or not ((chance >= 0) & (chance <= 1)).all():
         raise InvalidParameter(f"probabilities must be one in [0, 1] for each item, got shape {chance.shape}")
-    table = np.atleast_2d(check_finite(scores))
+    table = np.atleast_2d(check_scores(scores))
     if table.ndim != 2 or table.shape[1] != len(chance):
         raise InvalidPredictions(
             f"scores must have the shape (systems, {len(chance)}), got {table.shape}; pass one row a system"
@@ -166,7 +166,9 @@ def partial_auc(
     [0.6667]
     """
     truth, score, weight = _inputs(truths, scores, weights)
-    most = check_max_fpr(max_fpr)
+    most = check_number(max_fpr, name="max_fpr", low=0.0, high=1.0)
+    if most == 0:
+        raise InvalidParameter(f"max_fpr must be a number in (0, 1], got {max_fpr!r}; pass e.g. 0.1")
     values = np.empty(len(truth))
     for rows, positives, negatives in masses(truth, rank_items(score), weight):
         x, y = (np.cumsum(part, axis=1) for part in (negatives, positives))
@@ -321,14 +323,6 @@ def check_k(k: int, n_items: int) -> int:
     if top > n_items:
         raise InvalidParameter(f"k must be at most the number of items, {n_items}, got {top}; choose a smaller k")
     return top
-
-
-def check_max_fpr(max_fpr: float) -> float:
-    """A false positive rate above 0 and at most 1."""
-    most = check_number(max_fpr, name="max_fpr", low=0.0, high=1.0)
-    if most == 0:
-        raise InvalidParameter(f"max_fpr must be a number in (0, 1], got {max_fpr!r}; pass e.g. 0.1")
-    return most
 
 
 def _top(

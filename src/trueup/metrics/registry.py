@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
@@ -50,10 +50,17 @@ class ClassFamily:
     ``{one}`` class and how it treats ``{same}``.
     """
 
+    needs: ClassVar[Needs] = "counts"
+
     name: str
     function: Callable[..., Floats]
     words: str
     higher_is_better: bool | None = True
+
+    @property
+    def names(self) -> list[str]:
+        """The names that are listed."""
+        return [self.name, *(f"{average}_{self.name}" for average in self.averages)]
 
     @property
     def averages(self) -> tuple[str, ...]:
@@ -84,15 +91,17 @@ class NumberFamily:
     "max_fpr", a false positive rate. The words speak of the number as ``{n:g}``.
     """
 
+    needs: ClassVar[Needs] = "scores"
+
     name: str
     function: Callable[..., Floats]
     option: str
     words: str
 
     @property
-    def example(self) -> str:
-        """A name of the family."""
-        return f"{self.name}@{10 if self.option == 'k' else 0.1}"
+    def names(self) -> list[str]:
+        """One name that is listed as an example."""
+        return [f"{self.name}@{10 if self.option == 'k' else 0.1}"]
 
     def at(self, text: str, asked: str) -> Metric:
         """The metric for a number that is still text; `asked` is the whole name, for the error."""
@@ -100,10 +109,10 @@ class NumberFamily:
         places = self.option == "k"
         if not (number >= 1 and text.isdecimal() if places else 0 < number <= 1):
             takes = "k needs a whole number k of at least 1" if places else "f needs a false positive rate f in (0, 1]"
-            raise _refusal(f"metric {self.name}@{takes}, got {asked!r}; write e.g. {self.example!r}")
+            raise _refusal(f"metric {self.name}@{takes}, got {asked!r}; write e.g. {self.names[0]!r}")
         function = partial(self.function, **{self.option: int(number) if places else number})
         words = self.words.format(n=number)
-        return Metric(f"{self.name}@{number:.15g}", function, needs="scores", bounds=_UNIT, description=words)
+        return Metric(f"{self.name}@{number:.15g}", function, needs=self.needs, bounds=_UNIT, description=words)
 
 
 def _fbeta_family(beta: float) -> ClassFamily:
@@ -218,18 +227,8 @@ def list_metrics(needs: Needs | None = None) -> list[str]:
     """
     if needs is not None:
         check_choice(needs, NEEDS, name="needs")
-    names = []
-    for key in METRICS:
-        part = METRICS[key]
-        if isinstance(part, NumberFamily):
-            kind, listed = "scores", [part.example]
-        elif isinstance(part, ClassFamily):
-            kind, listed = "counts", [part.name, *(f"{average}_{part.name}" for average in part.averages)]
-        else:
-            kind, listed = part.needs, [part.name]
-        if needs in (None, kind):
-            names += listed
-    return sorted(names)
+    parts = [part for part in map(METRICS.__getitem__, METRICS) if needs in (None, part.needs)]
+    return sorted(name for part in parts for name in ([part.name] if isinstance(part, Metric) else part.names))
 
 
 def list_score_metrics() -> list[str]:
@@ -257,8 +256,9 @@ def register_metric(
 
     Examples
     --------
-    >>> hits = register_metric("hits", lambda counts: counts[..., 1, 1], bounds=(0.0, float("inf")))
-    >>> get_metric("hits", ["no", "yes"])([[3, 1], [1, 3]]).item()
+    >>> with METRICS.preserved():
+    ...     _ = register_metric("hits", lambda counts: counts[..., 1, 1], bounds=(0.0, float("inf")))
+    ...     get_metric("hits", ["no", "yes"])([[3, 1], [1, 3]]).item()
     3.0
     """
     metric = Metric(
@@ -293,17 +293,17 @@ def as_metrics(
     >>> list(as_metrics(["F1", ("hits", lambda y, p: (y == p).sum())], ["no", "yes"]))
     ['F1', 'hits']
     """
-    if isinstance(metrics, str | Metric) or callable(metrics):
-        metrics = [metrics]
-    entries = [{name: metric} for name, metric in metrics.items()] if isinstance(metrics, Mapping) else list(metrics)
+    if isinstance(metrics, Mapping):
+        entries: list[Any] = list(metrics.items())
+    else:
+        entries = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     if not entries:
         raise InvalidParameter(
             '⟨metrics⟩ must name at least one metric, got none; pass e.g. ["accuracy"]', parameter="metrics"
         )
     named: dict[str, Metric] = {}
     for entry in entries:
-        metric = as_metric(entry, classes, positive)
-        name = entry if isinstance(entry, str) else next(iter(entry)) if isinstance(entry, Mapping) else metric.name
+        name, metric = _named(entry, classes, positive)
         if name in named:
             raise InvalidParameter(
                 f"⟨metrics⟩ must have different names, got {name!r} twice; name functions by a mapping, as in "
@@ -314,37 +314,36 @@ def as_metrics(
     return named
 
 
-def as_metric(
-    metric: MetricLike,
-    classes: Sequence[Any] | npt.NDArray[Any],
-    positive: Any = None,
-) -> Metric:
+def as_metric(metric: MetricLike, classes: Sequence[Any] | npt.NDArray[Any], positive: Any = None) -> Metric:
     """A metric from its name, from a metric, from a function ``metric(y_true, y_pred) -> float``, or a named one.
 
     A function is named by a pair ``("cost", cost)`` or a mapping ``{"cost": cost}``; else it has the name it was
     defined by, and "function" where that is none.
     """
-    if isinstance(metric, Metric):
-        return metric
-    if isinstance(metric, str):
-        return get_metric(metric, classes, positive)
-    if callable(metric):
-        return _of_function(metric, _name_of(metric))
-    pairs: list[Any] = list(metric.items()) if isinstance(metric, Mapping) else [metric]
-    if len(pairs) == 1 and isinstance(pairs[0], tuple) and len(pairs[0]) == 2 and isinstance(pairs[0][0], str):
-        name, value = pairs[0]
-        if isinstance(value, str | Metric):
-            return as_metric(value, classes, positive)
-        if callable(value):
-            return _of_function(value, name)
+    return _named(metric, classes, positive)[1]
+
+
+def _named(entry: Any, classes: Sequence[Any] | npt.NDArray[Any], positive: Any) -> tuple[str, Metric]:
+    """A metric and the name it was asked for by."""
+    if isinstance(entry, Mapping) and len(entry) == 1:
+        entry = next(iter(entry.items()))
+    if isinstance(entry, Metric):
+        return entry.name, entry
+    if isinstance(entry, str):
+        return entry, get_metric(entry, classes, positive)
+    if callable(entry):
+        return _named((_name_of(entry), entry), classes, positive)
+    if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str):
+        name, metric = entry
+        if isinstance(metric, str | Metric):
+            return name, as_metric(metric, classes, positive)
+        if callable(metric):
+            words = f"the function {name} of the true and predicted classes"
+            return name, Metric(name, metric, needs="labels", description=words)
     raise _refusal(
-        f"⟨metric⟩ must be a name, a Metric, a function metric(y_true, y_pred), or a function with its name as in "
-        f'{{"cost": cost}}, got {metric!r}'
+        "⟨metric⟩ must be a name, a Metric, a function metric(y_true, y_pred), or a function with its name as in "
+        f'{{"cost": cost}}, got {entry!r}'
     )
-
-
-def _of_function(function: _Function, name: str) -> Metric:
-    return Metric(name, function, needs="labels", description=f"the function {name} of the true and predicted classes")
 
 
 def _name_of(function: Any) -> str:

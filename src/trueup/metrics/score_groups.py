@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Booleans, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 __all__ = [
+    "ROUNDING",
     "Ranked",
     "ascending_order",
     "blocks",
     "check_codes",
-    "check_finite",
     "check_probabilities",
     "check_scores",
     "check_scores_of",
@@ -66,53 +65,29 @@ def rank_items(scores: Floats) -> Ranked:
     return Ranked(order, np.flatnonzero(np.concatenate([[True], moved[1:] != moved[:-1]])))
 
 
-def check_finite(scores: npt.ArrayLike, *, system: object = None) -> Floats:
-    """Scores of shape (n_items,), all finite."""
-    whose = "scores" if system is None else f"the scores of {system!r}"
+def check_scores(scores: npt.ArrayLike) -> Floats:
+    """Scores as numbers, of any shape; an error where one is not finite.
+
+    Examples
+    --------
+    >>> check_scores([1, 2]).tolist()
+    [1.0, 2.0]
+    """
     try:
         values = np.asarray(scores, dtype=float)
     except (TypeError, ValueError):
-        raise InvalidPredictions(f"{whose} must be numbers, got {scores!r:.60}; pass one number an item") from None
+        raise InvalidPredictions(f"scores must be numbers, got {scores!r:.60}; pass one number an item") from None
     bad = values[~np.isfinite(values)]
     if bad.size:
         raise InvalidPredictions(
-            f"{whose} must be finite, got {bad.size} that are not, e.g. {bad[0]}; leave such items out or repair them"
+            f"scores must be finite, got {bad.size} that are not, e.g. {bad[0]}; leave such items out or repair them"
         )
     return values
 
 
-def check_scores(scores: npt.ArrayLike, *, system: object = None) -> str | None:
-    """What is odd about the scores of a system: None, or a sentence for a warning. What cannot be used raises.
-
-    Parameters
-    ----------
-    scores : array of shape (n_items,) or (n_items, n_classes)
-    system : object
-        The name of the system, for the sentence.
-
-    Raises
-    ------
-    InvalidPredictions
-        If a score is not a finite number.
-
-    Examples
-    --------
-    >>> check_scores([0.5, 0.5, 0.5], system="lazy")
-    "The scores of 'lazy' are all 0.5: they rank nothing, so every order of the items is as good as another."
-    >>> check_scores([0.5, 0.6]) is None
-    True
-    """
-    values = check_finite(scores, system=system)
-    if len(values) < 2 or (values != values[0]).any():
-        return None
-    whose = "The scores" if system is None else f"The scores of {system!r}"
-    same = f"{float(values[0]):g}" if values.ndim == 1 else str(np.round(values[0], 6).tolist())
-    return f"{whose} are all {same}: they rank nothing, so every order of the items is as good as another."
-
-
 def check_scores_of(scores: npt.ArrayLike, n_items: int) -> Floats:
     """Finite scores, one for each item."""
-    values = check_finite(scores)
+    values = check_scores(scores)
     if values.shape != (n_items,):
         raise InvalidPredictions(
             f"scores must be one for each of {n_items} items, got shape {values.shape}; pass one system at a time"
@@ -138,28 +113,26 @@ def check_truths(truths: npt.ArrayLike) -> Booleans:
     return array.astype(bool)
 
 
-def check_codes(truths: npt.ArrayLike, n_classes: int | None = None) -> npt.NDArray[Any]:
-    """The class of each item in each draw, shape (n_draws, n_items), from 0 to n_classes − 1 where that is known."""
-    codes = np.asarray(truths)
-    if codes.ndim == 1:
-        codes = codes[None]
-    if codes.dtype == bool:
+def check_codes(values: npt.ArrayLike, n_classes: int | None = None, *, name: str = "truths") -> Codes:
+    """Class codes of shape (n_items,) or (n_draws, n_items), from 0 to n_classes − 1 where that is known."""
+    codes = np.asarray(values)
+    if codes.dtype == bool or not codes.size:
         codes = codes.astype(np.int8)
-    if codes.ndim != 2 or codes.shape[1] == 0 or not np.issubdtype(codes.dtype, np.integer):
+    if codes.ndim not in (1, 2) or not np.issubdtype(codes.dtype, np.integer):
         raise InvalidParameter(
-            f"truths must be class codes of shape (draws, items) with some items, got {codes.dtype} of shape "
+            f"{name} must be class codes, integers of shape (items,) or (draws, items), got {codes.dtype} of shape "
             f"{codes.shape}"
         )
     largest = np.iinfo(codes.dtype).max if n_classes is None else n_classes - 1
     if codes.size and (int(codes.min()) < 0 or int(codes.max()) > largest):
         wrong = codes[(codes < 0) | (codes > largest)]
-        raise InvalidParameter(f"truths must lie between 0 and {largest}, got {preview(wrong)}")
+        raise InvalidParameter(f"{name} must lie between 0 and {largest}, got {preview(wrong)}")
     return codes
 
 
 def check_probabilities(probabilities: npt.ArrayLike) -> Floats:
     """Class probabilities of shape (n_items, n_classes)."""
-    table = check_finite(probabilities)
+    table = check_scores(probabilities)
     if table.ndim != 2 or table.shape[1] < 2 or not len(table):
         raise InvalidPredictions(
             f"probabilities must have the shape (items, classes), got {table.shape}; pass one column a class"
@@ -187,10 +160,10 @@ def check_weights(weights: npt.ArrayLike | None, shape: tuple[int, ...]) -> Floa
 
 def class_inputs(
     truths: npt.ArrayLike, probabilities: npt.ArrayLike, weights: npt.ArrayLike | None
-) -> tuple[npt.NDArray[Any], Floats, Floats | None]:
+) -> tuple[Codes, Floats, Floats | None]:
     """Checked class codes (n_draws, n_items), probabilities (n_items, n_classes) and weights."""
     table = check_probabilities(probabilities)
-    codes = check_codes(truths, table.shape[1])
+    codes = np.atleast_2d(check_codes(truths, table.shape[1]))
     if codes.shape[1] != len(table):
         raise InvalidPredictions(
             f"probabilities must have one row for each of {codes.shape[1]} items, got {len(table)} rows; align them"
@@ -219,10 +192,14 @@ def masses(truths: Booleans, ranked: Ranked, weights: Floats | None) -> Iterator
             yield rows, ranked.sums(np.where(truth, weight, 0.0)), ranked.sums(np.where(truth, 0.0, weight))
 
 
-def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike) -> Floats:
-    """The quotient, nan where the denominator is zero."""
+ROUNDING = 1e-12  # differences of expected counts are zero up to this share of the total
+
+
+def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, scale: npt.ArrayLike = 0.0) -> Floats:
+    """The quotient; nan where the denominator is zero, or only a rounding away from it for numbers of this scale."""
     above, below = np.broadcast_arrays(np.asarray(top, dtype=float), np.asarray(bottom, dtype=float))
-    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+    usable = np.abs(below) > ROUNDING * np.asarray(scale)
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=usable))
 
 
 _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
