@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.types import Codes
+from trueup._base.types import Booleans, Codes
 from trueup._base.validation import check_choice, kind_hint, preview
-from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, check_named, is_null, vocabulary_from
+from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, check_named, check_names, is_null, vocabulary_from
 from trueup.data.frames import Table, matrix_parts, read_names
 from trueup.data.votes import AbstainPolicy, Duplicates, vote_matrix
 from trueup.exceptions import InvalidLabels
@@ -20,7 +20,6 @@ from trueup.exceptions import InvalidLabels
 __all__ = [
     "Columns",
     "assemble",
-    "check_names",
     "declared",
     "from_counts",
     "melt_matrix",
@@ -152,26 +151,6 @@ def _matrix_of(matrix: Any) -> npt.NDArray[Any]:
     return array
 
 
-def check_names(what: str, names: Sequence[Hashable] | None, n: int | None = None) -> Vocabulary:
-    """A vocabulary of given names, in their order: distinct, none of them empty, and `n` of them."""
-    if names is None:
-        return vocabulary_from(range(n or 0))
-    if isinstance(names, str) or not hasattr(names, "__len__"):
-        raise InvalidLabels(f"{what} must be a list of names, got {type(names).__name__}; pass e.g. ['a', 'b']")
-    vocabulary = vocabulary_from(names)
-    if n is not None and len(vocabulary) != n:
-        raise InvalidLabels(f"{what} must have {n} names, one for each, got {len(vocabulary)}; name each once")
-    try:
-        distinct = len(set(vocabulary.tolist()))
-    except TypeError as error:
-        raise InvalidLabels(f"{what} must be names that can be hashed, got {preview(vocabulary)}; use text") from error
-    if distinct != len(vocabulary):
-        raise InvalidLabels(f"{what} must be distinct, got {len(vocabulary) - distinct} repetitions; name each once")
-    if any(map(is_null, vocabulary)):
-        raise InvalidLabels(f"{what} must all be named, got an empty name; leave it out or name it")
-    return vocabulary
-
-
 def assemble(
     columns: Columns,
     *,
@@ -227,9 +206,7 @@ def assemble(
     }
 
 
-def _unanswered(
-    columns: Columns, is_missing: npt.NDArray[np.bool_], is_abstention: npt.NDArray[np.bool_]
-) -> sparse.csr_array | None:
+def _unanswered(columns: Columns, is_missing: Booleans, is_abstention: Booleans) -> sparse.csr_array | None:
     """Where rows were declared missing or abstentions, items × (labeler·2), so that a subset counts them right."""
     rows = is_missing | is_abstention
     if not rows.any():
@@ -244,7 +221,7 @@ def _which_abstention(columns: Columns, codes: Codes) -> npt.NDArray[np.int64]:
     return np.where(codes == NULL_CODE, null, -2 - len(columns.missing) - codes.astype(np.int64))
 
 
-def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _special_rows(columns: Columns) -> tuple[Booleans, Booleans]:
     """Which rows are missing and which are abstentions; an undeclared empty label is an error."""
     n_missing = len(columns.missing)
     is_missing = (columns.label < NULL_CODE) & (columns.label >= -1 - n_missing)
@@ -272,9 +249,7 @@ def _special_rows(columns: Columns) -> tuple[npt.NDArray[np.bool_], npt.NDArray[
     return is_missing, is_abstention
 
 
-def _answers(
-    columns: Columns, classes: Sequence[Hashable] | None, special: npt.NDArray[np.bool_]
-) -> tuple[Vocabulary, Codes]:
+def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Booleans) -> tuple[Vocabulary, Codes]:
     """The classes, and the class code of every row that is not special."""
     if classes is None:
         if len(columns.names) < 2:

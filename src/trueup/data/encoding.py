@@ -25,7 +25,9 @@ __all__ = [
     "Encoder",
     "Vocabulary",
     "check_named",
+    "check_names",
     "encode",
+    "first_repeated",
     "is_null",
     "is_plain_integer",
     "numbers_from_text",
@@ -151,6 +153,35 @@ def check_named(codes: Codes, column: str, *, error: type[TrueupError] = Invalid
             f"{column} must be named in every row, got {len(empty)} of {len(codes)} rows where it is empty "
             f"(first: ⟨row {empty[0]}⟩); fill them in or drop the rows"
         )
+
+
+def check_names(
+    what: str, names: Iterable[Any] | None, n: int | None = None, *, error: type[TrueupError] = InvalidLabels
+) -> Vocabulary:
+    """A vocabulary of names in their order: distinct, none of them empty, `n` of them; by default numbers from 0."""
+    if names is None:
+        return vocabulary_from(range(n or 0))
+    if isinstance(names, str) or not hasattr(names, "__len__"):
+        raise error(f"{what} must be a list of names, got {type(names).__name__}; pass e.g. ['a', 'b']")
+    vocabulary = vocabulary_from(names)
+    if n is not None and len(vocabulary) != n:
+        raise error(f"{what} must have {n} names, one for each, got {len(vocabulary)}; name each once")
+    try:
+        n_distinct = len(set(vocabulary.tolist()))
+    except TypeError as failure:
+        raise error(f"{what} must be names that can be hashed, got {preview(vocabulary)}; use text") from failure
+    if n_distinct != len(vocabulary):
+        n_again, again = len(vocabulary) - n_distinct, first_repeated(vocabulary)
+        raise error(f"{what} must be distinct, got {n_again} repetitions (first: {again!r}); name each once")
+    if any(map(is_null, vocabulary)):
+        raise error(f"{what} must all be named, got an empty name; leave it out or name it")
+    return vocabulary
+
+
+def first_repeated(names: Vocabulary) -> Hashable:
+    """The first name that stood before."""
+    seen: set[Hashable] = set()
+    return next(name for name in names.tolist() if name in seen or seen.add(name))  # type: ignore[func-returns-value,no-any-return]
 
 
 def _hashable(value: object) -> bool:

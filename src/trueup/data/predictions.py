@@ -16,12 +16,11 @@ import numpy.typing as npt
 from trueup._base.types import Booleans
 from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions, Policy, align_systems
-from trueup.data.encoding import Vocabulary, vocabulary_from
+from trueup.data.encoding import Vocabulary, check_names, vocabulary_from
 from trueup.data.frames import FrameTable, column_names, is_frame, series_parts
 from trueup.data.systems import (
     System,
     as_floats,
-    as_items,
     check_rows,
     encode_classes,
     systems_of,
@@ -71,7 +70,7 @@ class Predictions:
                 raise InvalidPredictions("a mapping names its items, got ⟨items⟩ as well; leave ⟨items⟩ out")
             values, items = list(values.values()), list(values.keys())
         codes, classes = encode_classes(values)
-        return cls((System(system, len(codes), as_items(items, len(codes)), codes=codes, classes=classes),))
+        return cls((System(system, len(codes), _items_of(items, len(codes)), codes=codes, classes=classes),))
 
     @classmethod
     def from_probabilities(
@@ -93,16 +92,16 @@ class Predictions:
         >>> tu.Predictions.from_probabilities([[0.9, 0.1], [0.2, 0.8]], classes=["cat", "dog"])
         Predictions(1 system, 2 items, probabilities)
         """
-        columns = vocabulary_from(classes)
+        columns = check_names("classes", classes, error=InvalidPredictions)
         table = as_floats(probabilities, "probabilities")
         if table.ndim != 2 or table.shape[1] != len(columns):
             raise InvalidPredictions(
                 f"probabilities must be items × classes, got shape {table.shape} for {len(columns)} classes; "
                 "use Predictions.from_scores for one score an item"
             )
-        if len(set(columns.tolist())) < len(columns):
-            raise InvalidPredictions(f"classes must be distinct, got {preview(columns, most=10)}; name each once")
-        part = System(system, len(table), as_items(items, len(table)), probabilities=check_rows(table), columns=columns)
+        part = System(
+            system, len(table), _items_of(items, len(table)), probabilities=check_rows(table), columns=columns
+        )
         return cls((part,))
 
     @classmethod
@@ -136,7 +135,7 @@ class Predictions:
                 "for one a class, and Predictions.stack for several systems"
             )
         return cls(
-            (with_scores(System(system, len(values), as_items(items, len(values))), values, positive, threshold),),
+            (with_scores(System(system, len(values), _items_of(items, len(values))), values, positive, threshold),),
         )
 
     @classmethod
@@ -279,6 +278,10 @@ class Predictions:
             then lacks a prediction, so this needs ``missing="ignore"`` too.
         """
         return align_systems(self.parts, labels, unknown=unknown, missing=missing, unknown_class=unknown_class)
+
+
+def _items_of(items: Iterable[Hashable] | None, n: int) -> Vocabulary | None:
+    return None if items is None else check_names("items", [*items], n, error=InvalidPredictions)
 
 
 def as_predictions(

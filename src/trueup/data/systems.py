@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,20 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_number, preview
-from trueup.data.encoding import Block, Encoded, Vocabulary, check_named, encode, is_null, vocabulary_from
+from trueup.data.encoding import (
+    Block,
+    Encoded,
+    Vocabulary,
+    check_named,
+    encode,
+    first_repeated,
+    is_null,
+    vocabulary_from,
+)
 from trueup.data.frames import Table, check_column, read_names, series_parts
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
-__all__ = ["System", "as_floats", "as_items", "check_rows", "encode_classes", "systems_of", "with_scores"]
+__all__ = ["System", "as_floats", "check_rows", "encode_classes", "systems_of", "with_scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,35 +134,14 @@ def encode_classes(values: Any) -> Encoded:
         raise InvalidPredictions(error.sentence.marked) from error
 
 
-def as_items(items: Iterable[Hashable] | None, n: int) -> Vocabulary | None:
-    """The names of items, one for each of `n` predictions and each once."""
-    if items is None:
-        return None
-    names = vocabulary_from(items)
-    if len(names) != n:
-        raise InvalidPredictions(f"items must name each prediction, got {len(names)} names for {n}; pass one for each")
-    if any(map(is_null, names)):
-        raise InvalidPredictions("items must all be named, got an empty name; fill it in or drop the prediction")
-    _distinct(System("model", n, names))
-    return names
-
-
 def _distinct(system: System) -> System:
     """An item is predicted once by a system."""
-    if system.items is not None:
-        try:
-            n_distinct = len(set(system.items.tolist()))
-        except TypeError as error:
-            raise InvalidPredictions(
-                f"items must be names that can be hashed, got {preview(system.items)}; use text or numbers"
-            ) from error
-        if n_distinct < system.n:
-            seen: set[Hashable] = set()
-            again = next(i for i in system.items.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-            raise InvalidPredictions(
-                f"a system must predict an item once, got {system.n - n_distinct} repeated items (first: {again!r}); "
-                "keep one of each, or name the column of systems with ⟨system=…⟩"
-            )
+    n_again = 0 if system.items is None else system.n - len(set(system.items.tolist()))
+    if n_again and system.items is not None:
+        raise InvalidPredictions(
+            f"a system must predict an item once, got {n_again} repeated items (first: "
+            f"{first_repeated(system.items)!r}); keep one of each, or name the column of systems with ⟨system=…⟩"
+        )
     return system
 
 
