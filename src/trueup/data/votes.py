@@ -267,7 +267,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     tables = [labels.vote_table() for labels in (a, b)]
     pairs = [item.astype(np.int64) * len(labelers) + labeler for item, labeler, _, _ in tables]
     distinct = [pair[np.diff(pair, prepend=-1) > 0] for pair in pairs]  # they are sorted, as the matrix is
-    common = np.intersect1d(*distinct, assume_unique=True)
+    common = np.intersect1d(distinct[0], distinct[1], assume_unique=True)
     if len(common) and duplicates == "error":
         item, labeler = divmod(int(common[0]), len(labelers))
         raise InvalidLabels(
