@@ -108,6 +108,12 @@ def uneven_csv(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def all_no_csv(tmp_path: Path) -> Path:
+    """A system that says no of every item: item, prediction."""
+    return write_csv(tmp_path / "all_no.csv", ("item", "prediction"), [(f"i{i}", "no") for i in range(60)])
+
+
+@pytest.fixture
 def truth_csv(tmp_path: Path) -> Path:
     """The truth of the first 20 items: item, label."""
     rows = [(f"i{i}", ("no", "yes")[y]) for i, y in enumerate(crowd()["truth"][:20])]

@@ -13,16 +13,17 @@ import pytest
 from cli_helpers import PROGRAM, assert_one_sentence
 
 from trueup import __version__
-from trueup.cli import _app as _commands
 from trueup.cli import _console
 from trueup.cli import _console as _codes
+from trueup.cli._app import COMMANDS
+from trueup.cli._options import lists
 
 
 def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):
     ran = run_trueup("--help", COLUMNS="120")
     assert ran.code == 0
     assert ran.err == ""
-    for name in _commands.COMMANDS:
+    for name in COMMANDS:
         assert re.search(rf"\b{name}\b", ran.out)
     loaded = subprocess.run(
         [
@@ -36,7 +37,7 @@ def test_help_lists_every_command_and_loads_nothing_heavy(run_trueup):
     assert loaded.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", list(_commands.COMMANDS))
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_has_help(run_main, name):
     ran = run_main(name, "--help")
     assert ran.code == 0
@@ -196,3 +197,69 @@ def test_json_has_no_nan_and_only_text_as_keys(capsys):
     out = capsys.readouterr().out
     assert out.isascii()
     assert json.loads(out) == {"1": None, "a": [0, 1], "b": [3, True, None], "c": ["é"]}
+
+
+def test_every_json_has_its_head_and_findings(run_main, votes_csv, predictions_csv, tmp_path):
+    session = tmp_path / "s.json"
+    rate = ("--apparent", "0.2", "--mislabeling", "0.1")
+    commands = [
+        ("labelers", votes_csv),
+        ("plan", votes_csv, predictions_csv, "--budget", "100", "--vote-price", "1", "--fail-above", "0.00001"),
+        ("rates", "true-error", *rate, "-n", "100", "--fail-above", "0.01"),
+        ("rates", "bounds", *rate),
+        ("rates", "worth", "--error", "0.1", "--mislabeling", "0.1"),
+        ("vet", "start", session, votes_csv, predictions_csv, "--seed", "3"),
+        ("vet", "ask", session, "-n", "2"),
+        ("vet", "status", session, "--fail-unless-finished"),
+    ]
+    found = {}
+    for args in commands:
+        ran = run_main(*args, "--json")
+        found[args[:2]] = json.loads(ran.out)
+        assert {"version", "seed", "files", "findings"} <= set(found[args[:2]]), args
+        assert bool(found[args[:2]]["findings"]) == (ran.code == 1), args
+        assert bool(found[args[:2]]["findings"]) == any("--fail" in str(a) for a in args), args
+    assert found["vet", "status"]["seed"] == 3
+    assert len(found["vet", "status"]["files"]["votes"]["sha256"]) == 64
+    assert found["labelers", votes_csv]["files"]["votes"]["file"] == str(votes_csv)
+
+
+def test_the_help_names_what_can_be_said(run_trueup):
+    told = " ".join(run_trueup("evaluate", "--help", COLUMNS="300", TERMINAL_WIDTH="300").out.split())
+    for names in ("METHODS", "NOISE_MODELS"):
+        assert all(name in told for name in lists[names]())
+    assert "soft-truth" in told
+    assert "2000" in told
+    assert "1000" in told
+    assert "--class" in told
+    usage = run_trueup("compare", "--help", COLUMNS="300").out
+    assert "PREDICTIONS..." not in usage
+
+
+def test_another_package_can_add_a_command(run_main, monkeypatch):
+    def greet(name: str) -> None:
+        """Say hello."""
+        _console.say(f"hello {name}")
+
+    with COMMANDS.preserved():
+        COMMANDS.register("greet", greet)
+        assert "greet" in run_main("--help").out
+        assert run_main("greet", "you").out == "hello you\n"
+
+
+def test_running_a_command_loads_no_other(run_trueup):
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, trueup.cli\n"
+            "try:\n"
+            "    trueup.cli.main(['check', 'nowhere.csv'])\n"
+            "except SystemExit:\n"
+            "    print(sorted(m for m in sys.modules if m.startswith('trueup.cli.') and '._' not in m))",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert "trueup.cli.demo" not in loaded.stdout
+    assert "trueup.cli.check" in loaded.stdout

@@ -6,6 +6,9 @@ import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
+from trueup.cli._files import read_systems, read_votes
+from trueup.cli._options import PredictionOptions, VoteOptions
+from trueup.cli.compare import on_judged_items
 
 
 @pytest.fixture
@@ -83,3 +86,35 @@ def test_two_files_of_one_name(run_main, votes_csv, two_files, tmp_path):
     ran = run_main("compare", votes_csv, two_files[0], other)
     assert_one_sentence(ran)
     assert "'good' twice" in ran.err
+
+
+def test_the_report_of_a_comparison_judges_each_system_on_the_items_compared_on(
+    run_main, votes_csv, uneven_csv, tmp_path
+):
+    def counts(*options):
+        report = tmp_path / "r.json"
+        ran = run_main("compare", votes_csv, uneven_csv, "--report", report, "--json", *options, *QUICK)
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["items_predicted"] == {"good": 30, "bad": 60}
+        systems = json.loads(report.read_text(encoding="utf-8"))["systems"]
+        return {one["name"]: one["n_items"] for one in systems}
+
+    assert counts() == {"good": 30, "bad": 30}
+    assert counts("--judged-on", "own") == {"good": 30, "bad": 60}
+
+
+def test_the_table_of_a_comparison_states_uneven_counts(run_main, votes_csv, uneven_csv, systems_csv):
+    ran = run_main("compare", votes_csv, uneven_csv, *QUICK)
+    assert "30 items;" in ran.out
+    assert "good 30, bad 60" in ran.out
+    assert "each has predicted" not in run_main("compare", votes_csv, systems_csv, *QUICK).out
+
+
+def test_restricting_systems_keeps_their_outputs(votes_csv, uneven_csv):
+    labels = read_votes(str(votes_csv), VoteOptions())
+    systems = read_systems(str(uneven_csv), labels, PredictionOptions(), item="item")
+    compared = tu.compare(systems, labels, noise="dawid-skene", n_draws=100, n_warmup=50)
+    kept = on_judged_items(systems, compared).align(labels, missing="ignore").codes
+    before = systems.align(labels, missing="ignore").codes
+    assert (kept[:, (before >= 0).all(axis=0)] == before[:, (before >= 0).all(axis=0)]).all()
+    assert (kept >= 0).sum(axis=1).tolist() == [30, 30]

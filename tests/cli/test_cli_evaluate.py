@@ -143,7 +143,7 @@ def test_other_methods_have_no_interval_to_fail_on(run_main, votes_csv, predicti
         (("--report", "report.docx"), ".html"),
         (("--report", "no/such/folder/report.html"), "does not exist"),
         (("--method", "majority", "--draws", "10"), "--draws"),
-        (("--noise", "glad", "--draws", "10"), "--draws"),
+        (("--noise", "glad", "--warmup", "10"), "--warmup"),
         (("--item", "image"), "'image'"),
         (("--prediction", "guess"), "'guess'"),
         (("--duplicates", "some"), "duplicates"),
@@ -154,3 +154,98 @@ def test_bad_options_are_one_sentence(run_main, votes_csv, predictions_csv, opti
     ran = run_main("evaluate", votes_csv, predictions_csv, *option)
     assert_one_sentence(ran)
     assert sentence in ran.err
+
+
+def test_a_method_that_learns_no_noise_fails_on_dependence_too(run_main, dependent_csv, tmp_path):
+    systems = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, i % 2) for i in range(300)])
+    args = ("evaluate", dependent_csv, systems, "-m", "accuracy", "--method", "majority", "--json")
+    ran = run_main(*args, "--fail-if-dependent")
+    assert ran.code == 1
+    found = json.loads(ran.out)
+    assert found["independence"]["dependent"]
+    assert len(found["findings"]) == 1
+    assert run_main(*args).code == 0
+
+
+def test_an_undefined_metric_is_called_so(run_main, votes_csv, all_no_csv):
+    args = ("evaluate", votes_csv, all_no_csv, *QUICK)
+    ran = run_main(*args, "-m", "precision")
+    assert "precision is undefined on these items: no item is predicted as yes." in ran.out
+    assert "no interval" not in ran.out
+    ran = run_main(*args, "-m", "accuracy", "-m", "precision")
+    assert "precision is undefined on these items" in ran.out
+    ran = run_main(*args, "--fail-below", "precision=0.5")
+    assert_one_sentence(ran)
+    assert "defined" in ran.err
+    assert "--method" not in ran.err
+
+
+def test_the_share_of_undefined_draws_is_told(run_main, tmp_path):
+    # One vote in 36 is positive: in some draws no item is, and then recall is undefined.
+    rows = [(i, t, int(i == 0 and t == "a")) for i in range(12) for t in "abc"]
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), rows)
+    predictions = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, int(i == 0)) for i in range(12)])
+    ran = run_main("evaluate", votes, predictions, "-m", "recall", *QUICK)
+    assert ran.code == 0, ran.err
+    assert "recall is undefined on " in ran.out
+    assert "of the drawn truths" in ran.out
+
+
+def test_the_majority_value_is_the_same_everywhere(run_main, votes_csv, predictions_csv, tmp_path):
+    report = tmp_path / "r.json"
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "auc", "-m", "accuracy", "--report", report, *QUICK)
+    dirty = json.loads(run_main(*args, "--json").out)["majority_as_truth"]
+    metrics = json.loads(report.read_text(encoding="utf-8"))["systems"][0]["metrics"]
+    assert dirty == {one["name"]: one["dirty"] for one in metrics}
+    out = run_main(*args).out
+    for value in dirty.values():
+        assert f" {value:.3f} \n" in out
+
+
+def test_the_positive_class_is_told(run_main, votes_csv, predictions_csv):
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "recall", *QUICK)
+    assert "positive class yes." in run_main(*args).out
+    assert json.loads(run_main(*args, "--positive", "no", "--json").out)["positive"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("bound", "sentence"),
+    [
+        ("accuracy=90", "0 to 1, got 90"),
+        ("mcc=-2", "-1 to 1, got -2"),
+        ("acuracy=0.9", "--fail-below"),
+        ("accuracy=high", "METRIC=NUMBER"),
+        ("accuracy=nan", "METRIC=NUMBER"),
+        ("accuracy", "NAME=VALUE"),
+    ],
+)
+def test_a_bound_that_a_metric_cannot_have_is_refused(run_main, votes_csv, predictions_csv, bound, sentence):
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--fail-below", bound)
+    assert_one_sentence(ran)
+    assert sentence in ran.err
+
+
+def test_noise_and_target_are_always_told(run_main, votes_csv, predictions_csv, systems_csv):
+    few = ("--draws", "100", "--warmup", "50")
+    told = [
+        run_main("evaluate", votes_csv, predictions_csv, "-m", "accuracy", *few).out,
+        run_main("compare", votes_csv, systems_csv, *few).out,
+        run_main("auc", votes_csv, predictions_csv, *few).out,
+    ]
+    for out in told:
+        assert "noise " in out
+        assert "target sample" in out
+
+
+def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_csv, predictions_csv, tmp_path):
+    rows = [(f"i{i}", f"topic{i % 3}", f"a secret prompt about {i}") for i in range(60)]
+    items = write_csv(tmp_path / "items.csv", ("item", "topic", "prompt"), rows)
+    page = tmp_path / "r.md"
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "--items", items, "--report", page, *QUICK)
+    assert run_main(*args).code == 0
+    report = page.read_text(encoding="utf-8")
+    assert "Known of the items: topic and prompt." in report
+    assert "topic: topic" in report
+    assert "secret" not in report
+    assert run_main(*args, "--with-text").code == 0
+    assert "secret" in page.read_text(encoding="utf-8")

@@ -4,12 +4,15 @@ import gzip
 import io
 import json
 import os
+import shlex
 import stat
 
 import pytest
 from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 
 from trueup._base.writing import check_writable, write_text_safely
+from trueup.cli._files import read_votes
+from trueup.cli._options import VoteOptions
 from trueup.exceptions import InvalidFile, MissingFile
 
 HOSTILE = ("=cmd()", "<script>alert(1)</script>")
@@ -86,7 +89,8 @@ def test_votes_from_standard_input(run_trueup, run_main, votes_csv, predictions_
     piped = run_trueup("evaluate", "-", *args, stdin=votes_csv.read_bytes())
     named = run_main("evaluate", votes_csv, *args)
     assert json.loads(piped.out)["metrics"] == json.loads(named.out)["metrics"]
-    assert json.loads(piped.out)["files"]["votes"] == {"file": "standard input", "sha256": None}
+    expected = json.loads(named.out)["files"]["votes"]
+    assert json.loads(piped.out)["files"]["votes"] == {**expected, "file": "standard input"}
 
 
 def test_predictions_from_standard_input(run_main, votes_csv, predictions_csv, monkeypatch):
@@ -223,3 +227,52 @@ def test_what_cannot_be_a_file(tmp_path):
         check_writable("a\0b")
     with pytest.raises(InvalidFile):
         write_text_safely(tmp_path / ("x" * 300), "text")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_the_report_is_there_when_the_reader_of_the_pipe_has_gone(
+    run_main, votes_csv, systems_csv, tmp_path, monkeypatch, command
+):
+    def gone(data):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(f"trueup.cli.{command}.print_json", gone)
+    report = tmp_path / "r.md"
+    ran = run_main(command, votes_csv, systems_csv, "-m", "accuracy", "--json", "--report", report, *QUICK)
+    assert ran.code == 141, ran.err
+    assert "accuracy" in report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_the_report_holds_the_command_and_what_was_asked_for(run_main, votes_csv, systems_csv, tmp_path, command):
+    report = tmp_path / "a report.json"
+    args = [command, votes_csv, systems_csv, "--positive", "no", "--level", "0.9", "--report", report, *QUICK]
+    assert run_main(*args).code == 0
+    told = json.loads(report.read_text(encoding="utf-8"))["reproduction"]
+    settings = told["settings"]
+    assert shlex.split(told["command"]) == ["trueup", *map(str, args)]
+    said = {name: settings[name] for name in ("positive", "level", "draws", "warmup", "noise")}
+    assert said == {"positive": "no", "level": 0.9, "draws": 100, "warmup": 50, "noise": "dawid-skene"}
+    assert "threshold" not in settings
+
+
+@pytest.mark.parametrize(("vote", "other"), [("yes", "no"), (1, 0)], ids=["text", "numbers"])
+def test_votes_of_one_class_with_the_others_named(run_main, tmp_path, vote, other):
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [(i, t, vote) for i in range(9) for t in "abc"])
+    ran = run_main("check", votes, "--no-dependence")
+    assert_one_sentence(ran)
+    assert "--class" in ran.err
+    assert "classes=" not in ran.err
+    assert "np." not in ran.err
+    predictions = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, other) for i in range(9)])
+    named = ("--class", other, "--class", vote)
+    ran = run_main("check", votes, predictions, "--no-dependence", "--json", *named)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["votes"]["classes"] == [other, vote]
+
+
+def test_digits_that_are_text_in_the_file_stay_text(tmp_path):
+    path = tmp_path / "v.jsonl"
+    rows = [{"item": i, "labeler": "a", "label": "1"} for i in range(3)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert read_votes(str(path), VoteOptions(class_names=["0", "1"])).classes.tolist() == ["0", "1"]

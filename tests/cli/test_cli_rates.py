@@ -142,3 +142,9 @@ def test_bad_options_are_one_sentence(options, sentence, run_main):
     ran = run_main("rates", *options)
     assert_one_sentence(ran)
     assert sentence in ran.err
+
+
+def test_a_policy_that_never_pays(run_main):
+    ran = run_main("rates", "policy", "--error", "0.1", "--mislabeling", "0.1", "--labelers", "2")
+    assert "The same items are better for no true error." in ran.out
+    assert "0.0000" not in ran.out.splitlines()[-1]

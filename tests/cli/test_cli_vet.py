@@ -16,8 +16,7 @@ import pytest
 from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup.cli import _vetting as _session_file
-from trueup.cli import main
+from trueup.cli import _vetting, main
 from trueup.cli._vetting import locked
 from trueup.data.reading import read_labels, read_predictions
 
@@ -435,7 +434,7 @@ def test_a_kill_in_the_middle_leaves_the_session_as_it_was(session, begun, run_m
 
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
-    [(KeyboardInterrupt(), 130, "interrupted"), (OSError(28, "No space left on device"), 2, "No space left")],
+    [(KeyboardInterrupt(), 130, "interrupted"), (OSError(28, "No space left on device"), 4, "No space left")],
     ids=["interrupt", "disk full"],
 )
 def test_what_stops_the_writing_loses_nothing(error, code, sentence, session, begun, monkeypatch, run_main):
@@ -469,8 +468,8 @@ def test_kills_at_any_moment_leave_a_readable_session(session, begun, run_main, 
 def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process):
     patient = (
         "import sys\n"
-        "from trueup.cli import _session_file, main\n"
-        f"_session_file._SECONDS_TO_WAIT = {HANGS_AFTER}\n"  # the other may be slow on a busy machine
+        "from trueup.cli import _vetting, main\n"
+        f"_vetting._SECONDS_TO_WAIT = {HANGS_AFTER}\n"  # the other may be slow on a busy machine
         "main(sys.argv[1:])"
     )
     programs = [
@@ -484,7 +483,7 @@ def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process
 
 
 def test_a_session_in_use_is_said(session, begun, monkeypatch, run_main):
-    monkeypatch.setattr(_session_file, "_SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(_vetting, "_SECONDS_TO_WAIT", 0.1)
     before = session.read_bytes()
     with locked(session):
         ran = run_main("vet", "tell", session, *answers(begun))

@@ -10,12 +10,12 @@ import pytest
 from cli_helpers import QUICK, assert_one_sentence, write_csv
 
 import trueup
-from trueup.cli import evaluate as _evaluate
+from trueup.cli._app import options_by_parameter
 from trueup.cli._console import in_our_words, shown, speaking
-from trueup.cli._reading import options_by_parameter
+from trueup.cli.evaluate import evaluate
 from trueup.exceptions import DataWarning, InvalidLabels, Sentence
 
-_OPTIONS = options_by_parameter(list(inspect.signature(_evaluate.evaluate).parameters.values()))
+_OPTIONS = options_by_parameter(list(inspect.signature(evaluate).parameters.values()))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_errors_of_files_use_the_words_of_the_command_line(run_main, votes_csv, 
     empty.write_text("", encoding="utf-8")
     ran = run_main("evaluate", votes_csv, empty)
     assert_one_sentence(ran)
-    assert "a row for each item" in ran.err
+    assert "is empty" in ran.err
     ran = run_main("evaluate", votes_csv, predictions_csv, "--item", "image")
     assert "--item" in ran.err
 
@@ -106,7 +106,7 @@ def test_warnings_in_the_report_use_the_words_of_the_command_line(run_main, vote
     report = tmp_path / "r.md"
     run_main("compare", votes_csv, uneven_csv, "--report", report, *QUICK)
     page = report.read_text(encoding="utf-8")
-    assert "--items own" in page
+    assert "--judged-on own" in page
     assert 'items="own"' not in page
 
 
@@ -127,3 +127,25 @@ def test_repeated_votes_are_told_with_options(run_main, tmp_path):
     notes = json.loads(run_main("check", votes, "--no-dependence", "--json").out)["notes"]
     assert any("--duplicates first" in note for note in notes)
     assert not any("duplicates=" in note for note in notes)
+
+
+def test_no_output_claims_certainty(run_main, votes_csv, systems_csv, predictions_csv):
+    ran = run_main("compare", votes_csv, systems_csv, "--level", "0.999", *QUICK)
+    assert "99.9% interval" in ran.out
+    assert "100" not in ran.out.replace("100 draws", "")
+    assert "over 99.9%" in ran.out
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--level", "0.999", *QUICK)
+    assert "99.9% interval" in ran.out
+    assert "100%" not in ran.out
+    assert "99.9% interval" in run_main("labelers", votes_csv, "--level", "0.999").out
+    assert (
+        "99.9% interval"
+        in run_main("rates", "true-error", "--apparent", "12/100", "--mislabeling", "0.05", "--level", "0.999").out
+    )
+
+
+def test_a_wrong_noise_model_is_told_all_there_are(run_main, votes_csv, predictions_csv):
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--noise", "none")
+    assert_one_sentence(ran)
+    assert "'clusters'" in ran.err
+    assert "'soft-truth'" in ran.err

@@ -74,3 +74,38 @@ def comparison_alone(two_systems):
 @pytest.fixture(params=["two_classes", "two_systems", "hostile", "comparison_alone"])
 def any_report(request):
     return request.getfixturevalue(request.param).data
+
+
+@pytest.fixture(scope="session")
+def named_classes():
+    """Two systems on classes with names; the positive class is not the default one."""
+    sim = tu.simulate.dawid_skene(n_items=150, n_labelers=5, random_state=3)
+    names, truth = np.array(["ham", "spam"]), np.asarray(sim.truth)
+    item, labeler, answer, _ = sim.labels.vote_table()
+    labels = tu.Labels.from_frame({"item": item, "labeler": labeler, "label": names[answer]})
+    rng = np.random.default_rng(3)
+    systems = {}
+    for name, rates in (("new", (0.95, 0.8)), ("old", (0.7, 0.9))):
+        right = rng.random(150) < np.array(rates)[truth]
+        systems[name] = names[np.where(right, truth, 1 - truth)]
+    return labels, systems
+
+
+@pytest.fixture(scope="session")
+def recalls(named_classes):
+    labels, systems = named_classes
+    return {
+        (target, positive): tu.compare(
+            systems, labels, metric="recall", positive=positive, target=target, noise="dawid-skene", n_draws=200
+        )
+        for target in ("sample", "population")
+        for positive in ("ham", "spam")
+    }
+
+
+@pytest.fixture(scope="session")
+def plain_report(named_classes):
+    """Of one system that nobody has named, with "ham" as the positive class."""
+    labels, systems = named_classes
+    evaluation = tu.evaluate(systems["new"], labels, method="mmse", noise="dawid-skene", positive="ham")
+    return build_report({"model": evaluation})

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from trueup._base.wording import chance, interval, number
 from trueup.estimators import majority
 from trueup.exceptions import InvalidParameter
 from trueup.report import build_report, render_json
-from trueup.report.sentences import chance, metric_label, number, shorten, span, text
+from trueup.report.sentences import metric_label, shorten, text
 
 
 def test_json_holds_it(any_report):
@@ -75,7 +76,7 @@ def test_the_answer_is_a_sentence_with_the_interval(two_classes):
     low, high = two_classes.evaluations["accuracy"].interval(0.95)
     system = two_classes.data["systems"][0]
     assert system["answer"]["claim"] == "Accuracy is between"
-    assert system["answer"]["value"] == span(low, high, joint=" and ")
+    assert system["answer"]["value"] == interval(low, high, least=2, joint=" and ")
     assert "majority vote" in system["remark"]
 
 
@@ -121,10 +122,10 @@ def test_names_that_no_file_can_hold_are_mended():
 def test_words():
     assert metric_label("recall:cat") == "recall of cat"
     assert metric_label("macro_f1") == "macro F1"
-    assert number(-0.0001, 2) == "0.00"
+    assert number(-0.0001, 1) == "0.0"
     assert number(None) == "–"
     assert number(-1.5, 1) == "−1.5"
-    assert span(0.8712, 0.9145) == "0.87 to 0.91"
+    assert interval(0.8712, 0.9145, least=2) == "0.87 to 0.91"
     assert (chance(1.0), chance(0.0), chance(0.5), chance(0.973)) == ("over 99.9%", "under 0.1%", "50%", "97.3%")
 
 

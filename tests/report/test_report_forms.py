@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from trueup._base.wording import decimals, interval, number
 from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.report import build_report, render_html, render_markdown, save_report
 from trueup.report.figures import Drawing, Scale, ticks
-from trueup.report.sentences import decimals, number, span
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -122,11 +122,11 @@ def test_pages_show_the_numbers_of_the_data(two_systems, render):
     for system in two_systems.data["systems"]:
         assert system["answer"]["value"] in page
         for metric in system["metrics"]:
-            places = decimals(metric["low"], metric["high"]) + 1
+            places = decimals(metric["low"], metric["high"])
             assert number(metric["mean"], places) in page
-            assert span(metric["low"], metric["high"], places) in page
+            assert interval(metric["low"], metric["high"], places) in page
     for pair in two_systems.data["comparison"]["pairs"]:
-        assert span(pair["low"], pair["high"], decimals(pair["low"], pair["high"]) + 1) in page
+        assert interval(pair["low"], pair["high"], decimals(pair["low"], pair["high"])) in page
     assert "random_state=0" in page
 
 

@@ -16,7 +16,6 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter, TrueupWarning
 
 __all__ = ["Registry"]
@@ -87,6 +86,10 @@ class Registry(Generic[Part]):
         plain = _plain(name)
         plain = self._aliases.get(plain, plain)
         if plain not in self._parts:
+            from trueup._base.validation import (
+                check_choice,  # takes numpy along, which the command line's help can spare
+            )
+
             check_choice(plain, self.names(), name=self.parameter)
         return plain
 

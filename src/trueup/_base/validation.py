@@ -96,7 +96,9 @@ def check_options(
     for option in options:
         if option not in known:
             listed = f"takes the options {', '.join(known)}" if known else "takes no options"
-            raise InvalidParameter(f"{name} {listed}, got {option!r}{did_you_mean(option, known) or '; leave it out'}")
+            raise InvalidParameter(
+                f"{name} {listed}, got ⟨{option}⟩{did_you_mean(option, known) or '; leave it out'}", parameter=option
+            )
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from trueup._base.validation import check_level
-
 __all__ = ["chance", "decimals", "interval", "level_words", "number", "percent", "signed"]
 
 _NONE = "–"  # where there is no number
@@ -122,11 +120,13 @@ def level_words(level: float) -> str:
     >>> level_words(0.95), level_words(0.999), level_words(0.99999)
     ('95%', '99.9%', '99.999%')
     """
-    return f"{check_level(level) * 100:.12g}%"
+    return f"{level * 100:.12g}%"
 
 
 def _honest(least: int, *values: float) -> int:
-    """Decimals that do not show as 0 or 1 what is neither."""
+    """Decimals that do not show as 0 or 1 what is neither; with fewer than two a number is a count, which may round."""
+    if least < 2:
+        return least
 
     def is_rounded_off(value: float, places: int) -> bool:
         return min(abs(value), abs(1 - value)) > _ARITHMETIC and round(value, places) in (0.0, 1.0)

@@ -12,7 +12,29 @@ from typing import IO
 
 from trueup.exceptions import InvalidFile, MissingFile, TrueupError
 
-__all__ = ["check_writable", "replace_file", "write_text_safely"]
+__all__ = ["check_readable", "check_writable", "replace_file", "write_text_safely"]
+
+
+def check_readable(path: str | PathLike[str]) -> Path:
+    """Stop where a file to read does not exist or is a folder; it is not opened.
+
+    Examples
+    --------
+    >>> check_readable(".")
+    Traceback (most recent call last):
+    ...
+    trueup.exceptions.InvalidFile: '.' must be a file, got a folder; name a file in it
+    """
+    source, who = Path(path), repr(fspath(path))
+    try:
+        exists, is_folder = source.exists(), source.is_dir()
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{who} cannot be a path, got {error!s:.100}; check its name") from error
+    if not exists:
+        raise MissingFile(f"{who} does not exist, got no such file; check the path, taken from folder {Path.cwd()}")
+    if is_folder:
+        raise InvalidFile(f"{who} must be a file, got a folder; name a file in it")
+    return source
 
 
 def check_writable(path: str | PathLike[str]) -> Path:

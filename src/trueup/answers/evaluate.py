@@ -208,7 +208,7 @@ def _check_options(options: dict[str, Any], method: str, *, drawn: bool) -> None
     work: Callable[..., Any] = sample if drawn else {**METHODS, **LABELER_METHODS, **VOTE_METHODS}[method]
     kind = "" if method != "bayes" else " and learned noise" if drawn else " and noise that is given or fitted"
     given = ("random_state", "target", "truth", "noise", "progress", "raters", "item_prior", "warn")
-    check_options(options, work, name=f"method={method!r}{kind}", taken=given)
+    check_options(options, work, name=f"⟨method={method!r}⟩{kind}", taken=given)
 
 
 def _solve(

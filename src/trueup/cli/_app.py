@@ -1,52 +1,173 @@
-"""How a command ends: the exit codes, and failing on findings."""
+"""The program: what makes a function a command, which commands there are, and how a run ends.
+
+A command is one module and one line in `COMMANDS`; another package adds one by an entry point of the group
+"trueup.commands", a function with typer's annotations or a `typer.Typer`. Modules are loaded when their command is run,
+and all of them for the help of the program, so they load what takes long inside their functions.
+"""
 
 from __future__ import annotations
 
+import errno
+import functools
 import importlib
+import inspect
 import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from trueup.cli._console import BAD_INPUT, BUG, FINDING, FINE, INTERRUPTED, PIPE_CLOSED, complain, plain_warnings
-from trueup.exceptions import TrueupError
+from trueup._base.registry import Registry
+from trueup._base.writing import check_readable
+from trueup.cli._console import (
+    BAD_INPUT,
+    BUG,
+    DISK_FULL,
+    FINE,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    complain,
+    speaking,
+    warnings_shown,
+)
+from trueup.cli._options import Command, InputFile
+from trueup.exceptions import InvalidFile, TrueupError
 
 __all__ = [
-    "BAD_INPUT",
-    "BUG",
     "COMMANDS",
-    "FINDING",
-    "FINE",
-    "INTERRUPTED",
-    "PIPE_CLOSED",
+    "STANDARD_INPUT",
+    "add_to",
     "app",
+    "as_command",
     "command_line",
-    "fail_on",
     "main",
-    "options_said",
-    "register",
+    "options_by_parameter",
+    "pipes",
     "remembered",
 ]
 
+STANDARD_INPUT = "-"
 
-def fail_on(findings: Sequence[str]) -> None:
-    """End a command: a line on standard error for each finding and exit code 1, or nothing if there is none.
+# Commands -----------------------------------------------------------------------------------------------------------
 
-    Call it last, after everything was printed and written.
+# What was read from pipes in this run; they can be read once.
+pipes: ContextVar[dict[str, bytes] | None] = ContextVar("pipes", default=None)
+
+
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """A function as typer takes it, which finds its files before it loads anything and speaks of its own options.
+
+    Parameters of a dataclass type are replaced by the fields of that dataclass.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Size:
+    ...     width: int = 3
+    ...     height: int = 4
+    >>> def area(name: str, size: Size) -> None:
+    ...     assert (name, size) == ("a", Size(3, 5))
+    >>> list(inspect.signature(as_command(area)).parameters)
+    ['name', 'width', 'height']
+    >>> as_command(area)(name="a", width=3, height=5)
     """
-    for sentence in findings:
-        complain(sentence, kind="finding")
-    if findings:
-        raise typer.Exit(FINDING)
+    hints = get_type_hints(function, include_extras=True)
+    bundles: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints[name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            bundles[name] = hint
+            inner = get_type_hints(hint, include_extras=True)
+            parameters += [_parameter(one, inner[one.name]) for one in fields(hint)]
+        else:
+            parameters.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
+    options = options_by_parameter(parameters)
+    files = [p.name for p in parameters if any(isinstance(m, InputFile) for m in _metadata(p.annotation))]
+
+    @functools.wraps(function)
+    def call(**values: Any) -> None:
+        token = pipes.set({})
+        try:
+            with speaking(**options):
+                _check_files([values[name] for name in files])
+                for name, bundle in bundles.items():
+                    values[name] = bundle(**{one.name: values.pop(one.name) for one in fields(bundle)})
+                function(**values)
+        finally:
+            pipes.reset(token)
+
+    # typer reads the signature or the annotations, by its version; it must not look at the function inside.
+    del call.__wrapped__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _metadata(annotation: Any) -> tuple[Any, ...]:
+    return getattr(annotation, "__metadata__", ())
+
+
+def _parameter(one: Field[Any], annotation: Any) -> inspect.Parameter:
+    default = one.default
+    if default is MISSING:
+        default = inspect.Parameter.empty if one.default_factory is MISSING else one.default_factory()
+    return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _check_files(values: Iterable[str | Sequence[str] | None]) -> None:
+    """Stop where a file does not exist, and where standard input is to be read twice."""
+    paths = [path for value in values for path in ([value] if isinstance(value, str) else value or [])]
+    if paths.count(STANDARD_INPUT) > 1:
+        raise InvalidFile("standard input (-) can be one of the files, got it twice; write the other to a file")
+    for path in paths:
+        if path != STANDARD_INPUT:
+            check_readable(path)
+
+
+# Parameters of the library whose options are named otherwise here: by the parameter of the command.
+_NAMED_HERE = {
+    "classes": "class_names",
+    "designs": "design",
+    "metrics": "metric",
+    "n_classes": "classes",
+    "n_draws": "draws",
+    "n_warmup": "warmup",
+    "random_state": "seed",
+}
+
+
+def add_to(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command of a group such as `trueup rates`."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        return group.command(name, cls=Command)(as_command(function))
+
+    return add
+
+
+def options_by_parameter(parameters: Sequence[inspect.Parameter]) -> dict[str, str]:
+    """The option of each parameter of a command, and of the library's parameters behind them."""
+    options = {}
+    for parameter in parameters:
+        for about in _metadata(parameter.annotation):
+            if isinstance(about, typer.models.OptionInfo):
+                # typer keeps the first name of an annotated option where its default would be.
+                names = (about.default, *(about.param_decls or ()))
+                written = [name for name in names if isinstance(name, str) and name.startswith("-")]
+                longest = max(written, key=len, default=f"--{parameter.name.replace('_', '-')}")
+                options[parameter.name] = longest.split("/")[0]
+            elif isinstance(about, typer.models.ArgumentInfo):
+                options[parameter.name] = str(about.metavar or parameter.name.upper())
+    return options | {there: options[here] for there, here in _NAMED_HERE.items() if here in options}
 
 
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
@@ -74,102 +195,128 @@ def command_line() -> str:
     return shlex.join(["trueup", *_ARGUMENTS.get()])
 
 
-def options_said(*bundles: Any, **single: tuple[Any, Any]) -> dict[str, Any]:
-    """The options that are not as by default, by name; files are left out, which are told with their hashes.
-
-    Parameters
-    ----------
-    *bundles : dataclass instances
-        Such as `VoteOptions`.
-    **single : tuple
-        Of an option by itself: its value and its default.
-
-    Examples
-    --------
-    >>> from trueup.cli._options import SamplerOptions
-    >>> options_said(SamplerOptions(draws=100), target=("sample", "sample"), level=(0.9, 0.95))
-    {'draws': 100, 'level': 0.9}
-    """
-    found = {}
-    for bundle in bundles:
-        for field in fields(bundle):
-            default = field.default_factory() if field.default_factory is not MISSING else field.default
-            value = getattr(bundle, field.name)
-            if value != default and field.name != "gold":
-                found[field.name] = value
-    return found | {name: value for name, (value, default) in single.items() if value != default}
+# The program --------------------------------------------------------------------------------------------------------
 
 
-_JUDGE, _LABELERS, _TRY = "Judge systems", "Know the labelers, plan and vet", "Try it"
+@dataclass(frozen=True)
+class Place:
+    """Where a command of trueup is found, and the panel of the help that shows it."""
 
-# The modules in trueup.cli and the panel of the help they are shown in.
-COMMANDS = {
-    "check": _JUDGE,
-    "evaluate": _JUDGE,
-    "compare": _JUDGE,
-    "auc": _JUDGE,
-    "labelers": _LABELERS,
-    "plan": _LABELERS,
-    "rates": _LABELERS,
-    "vet": _LABELERS,
-    "demo": _TRY,
-    "simulate": _TRY,
-}
+    module: str
+    panel: str
+
+    def load(self) -> Any:
+        """The function, or the group of functions."""
+        module = importlib.import_module(self.module)
+        return getattr(module, "app", None) or getattr(module, self.module.rpartition(".")[2])
 
 
-def register(app: typer.Typer) -> None:
-    """Add every command to the program."""
-    for name, panel in COMMANDS.items():
-        module = importlib.import_module(f"trueup.cli.{name}")
-        group = getattr(module, "app", None)
-        if group is None:
-            app.command(name, rich_help_panel=panel)(getattr(module, name))
-        else:
-            app.add_typer(group, name=name, rich_help_panel=panel)
+_PANELS = ("Judge systems", "Know the labelers, plan and vet", "Try it", "Of other packages")
+_JUDGE, _LABELERS, _TRY, _OTHERS = _PANELS
+
+COMMANDS: Registry[Any] = Registry(
+    "command",
+    {
+        "auc": Place("trueup.cli.auc", _JUDGE),
+        "check": Place("trueup.cli.check", _JUDGE),
+        "compare": Place("trueup.cli.compare", _JUDGE),
+        "evaluate": Place("trueup.cli.evaluate", _JUDGE),
+        "metrics": Place("trueup.cli.metrics", _JUDGE),
+        "labelers": Place("trueup.cli.labelers", _LABELERS),
+        "plan": Place("trueup.cli.plan", _LABELERS),
+        "rates": Place("trueup.cli.rates", _LABELERS),
+        "vet": Place("trueup.cli.vet", _LABELERS),
+        "demo": Place("trueup.cli.demo", _TRY),
+        "simulate": Place("trueup.cli.simulate", _TRY),
+    },
+    group="trueup.commands",
+)
+
+
+def _panel_of(name: str) -> str:
+    part = COMMANDS[name]
+    return part.panel if isinstance(part, Place) else _OTHERS
+
+
+@cache
+def _built(name: str, part: Any) -> Any:
+    """The command as click has it."""
+    function = part.load() if isinstance(part, Place) else part
+    group = function
+    if not isinstance(function, typer.Typer):
+        group = typer.Typer(add_completion=False)
+        group.command(name, cls=Command)(function)
+    command: Any = typer.main.get_command(group)
+    command.name = name
+    command.rich_help_panel = _panel_of(name)
+    return command
 
 
 # The base of all errors of usage. Recent versions of typer bring their own copy of click, so it has no fixed address.
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
 
 
-class _Guarded(TyperGroup):
-    """Turns what a command raises into one sentence and an exit code, before typer has its own way with it."""
+class _Program(TyperGroup):
+    """Loads a command when it is asked for, and turns what it raises into one sentence and an exit code."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(COMMANDS)  # the names alone, which a wrong one is compared with
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, panel by panel."""
+        return sorted(COMMANDS, key=lambda name: (_PANELS.index(_panel_of(name)), name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, or None."""
+        return _built(COMMANDS.resolve(cmd_name), COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         debug = bool(ctx.params.get("debug"))
         try:
-            with plain_warnings(everything=debug):
+            with warnings_shown(everything=debug):
                 result = super().invoke(ctx)
                 sys.stdout.flush()
                 return result
-        except KeyboardInterrupt:
-            if debug:
-                traceback.print_exc()
-            complain("interrupted; no file is left half written")
-            raise SystemExit(INTERRUPTED) from None
-        except BrokenPipeError:
-            _let_go_of_pipes()
-            raise SystemExit(PIPE_CLOSED) from None
-        except TrueupError as error:
-            if debug:
-                traceback.print_exc()
-            complain(str(error))
-            raise SystemExit(BAD_INPUT) from None
         except (typer.Exit, typer.Abort, _UsageProblem):
             raise
-        except Exception as error:
-            if debug:
+        except BaseException as error:
+            if debug and not isinstance(error, BrokenPipeError):
                 traceback.print_exc()
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            complain(
-                f"something went wrong that should not ({what:.300}); this is a mistake in trueup"
-                + ("" if debug else ", and --debug shows where it happened")
-            )
-            raise SystemExit(BUG) from None
+            raise SystemExit(_ended_by(error, debug=debug)) from None
 
 
-def _let_go_of_pipes() -> None:
+def _ended_by(error: BaseException, *, debug: bool) -> int:
+    """Say what ended a command in one sentence; returns the exit code."""
+    if isinstance(error, BrokenPipeError):
+        _let_go_of_output()
+        return PIPE_CLOSED
+    if isinstance(error, KeyboardInterrupt):
+        complain("interrupted; no file is left half written")
+        return INTERRUPTED
+    if isinstance(error, TrueupError):
+        complain(error.sentence)
+        return DISK_FULL if _is_full_disk(error.__cause__) else BAD_INPUT
+    if _is_full_disk(error):
+        _let_go_of_output()
+        complain("standard output cannot be written whole, got a full disk; make room and run it again")
+        return DISK_FULL
+    if not isinstance(error, Exception):
+        raise error
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    complain(
+        f"something went wrong that should not ({what:.300}); this is a mistake in trueup"
+        + ("" if debug else ", and --debug shows where it happened")
+    )
+    return BUG
+
+
+def _is_full_disk(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _let_go_of_output() -> None:
     """Point standard output to nowhere, so that the interpreter does not complain about it on its way out."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -179,7 +326,7 @@ def _let_go_of_pipes() -> None:
 
 app = typer.Typer(
     name="trueup",
-    cls=_Guarded,
+    cls=_Program,
     help="How good is a classifier really, when the labels are noisy?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -205,9 +352,6 @@ def options(
     """How good is a classifier really, when the labels are noisy?"""
 
 
-register(app)
-
-
 @cache
 def _program() -> Any:
     return typer.main.get_command(app)
@@ -219,10 +363,10 @@ def main(args: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             # A label that the terminal cannot show must not end the program.
             stream.reconfigure(errors="backslashreplace")
-    given = _debug_first(list(sys.argv[1:] if args is None else args))
+    arguments = _debug_first(list(sys.argv[1:] if args is None else args))
     try:
-        with remembered(given):
-            code = _program().main(args=given, prog_name="trueup", standalone_mode=False)
+        with remembered(arguments):
+            code = _program().main(args=arguments, prog_name="trueup", standalone_mode=False)
     except _UsageProblem as problem:
         raise SystemExit(_show_usage(problem)) from None
     except (KeyboardInterrupt, typer.Abort):

@@ -1,4 +1,4 @@
-"""The exit codes; docs/guide/cli.md lists them for users."""
+"""What a command prints: sentences, tables, JSON, progress, warnings and findings, in the words of the command line."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import typer
+
 from trueup.exceptions import Sentence, TrueupError, TrueupWarning
 
 if TYPE_CHECKING:
@@ -24,42 +26,97 @@ if TYPE_CHECKING:
 __all__ = [
     "BAD_INPUT",
     "BUG",
+    "DISK_FULL",
     "FINDING",
     "FINE",
     "INTERRUPTED",
     "PIPE_CLOSED",
     "as_json",
-    "chance",
     "complain",
+    "fail_on",
     "in_our_words",
-    "interval",
-    "level_words",
+    "json_head",
     "note",
-    "number",
-    "percent",
-    "plain_warnings",
     "print_json",
     "print_table",
     "progress_bar",
     "say",
     "shown",
+    "silenced",
     "speaking",
+    "warn_once",
+    "warnings_shown",
 ]
 
+# The exit codes; docs/guide/cli.md lists them for users.
 FINE = 0
 FINDING = 1  # the user asked to fail on it (--fail-…), and it was found
 BAD_INPUT = 2  # bad usage or a bad file
 BUG = 3  # an error nobody foresaw
+DISK_FULL = 4  # a file could not be written for want of room
 INTERRUPTED = 130  # as shells have it for Ctrl-C
 PIPE_CLOSED = 141  # as shells have it for a reader that went away, e.g. `| head -1`
 
 
 Column = str | tuple[str, str]
 _PIECE = 8192
-_MOST_DIGITS = 7
-_MOST_TO_TELL_APART = 4
-_NOTHING = 1e-9  # what arithmetic leaves of a zero
 _WIDE = 10_000  # no line of a table is cut in a pipe
+
+# Words of the command line ------------------------------------------------------------------------------------------
+
+# The option of the running command for each parameter of the library, and how to do here what a function does there.
+_OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options", default=MappingProxyType({}))
+_OF_OTHER_COMMANDS = {"noise": "--noise", "method": "--method"}
+_IN_PLACE_OF = {
+    "labels.with_gold": "--gold",
+    "labels.with_items": "--items",
+    "labels.without_labeler": "remove their rows from the votes",
+    "Predictions.from_scores": "a column of them, see --score",
+    "Predictions.from_probabilities": "a column for each class, see --probability",
+    "rates.error_bounds": "trueup rates bounds",
+    "list_metrics()": "trueup metrics",
+}
+
+
+@contextmanager
+def speaking(**options: str) -> Iterator[None]:
+    """Inside, sentences of the library name these options in place of its parameters; errors come out so.
+
+    Examples
+    --------
+    >>> with speaking(duplicates="--duplicates"):
+    ...     in_our_words(Sentence('⟨row 0⟩ is a repetition; pass ⟨duplicates="first"⟩'))
+    'row 1 after the header is a repetition; pass --duplicates first'
+    """
+    token = _OPTIONS.set({**_OPTIONS.get(), **options})
+    try:
+        yield
+    except TrueupError as error:
+        error.args = (in_our_words(error.sentence),)
+        raise
+    finally:
+        _OPTIONS.reset(token)
+
+
+def in_our_words(sentence: str) -> str:
+    """A sentence with options in place of the parameters that are marked in it."""
+    return sentence.spelled(_spell) if isinstance(sentence, Sentence) else sentence
+
+
+def _spell(name: str, value: str | None) -> str:
+    """What the command line has for a parameter; one that it lacks is said to be for Python."""
+    if name == "row":  # counted from 0 there, here from 1, as in a file without its header
+        return f"row {int(value or 0) + 1} after the header"
+    if name in _IN_PLACE_OF:
+        return _IN_PLACE_OF[name]
+    option = _OPTIONS.get().get(name) or _OF_OTHER_COMMANDS.get(name)
+    if option is None:
+        return f"{name if value is None else f'{name}={value}'} in Python"
+    typed = "''" if value == "None" else (value or "").strip("[]\"'…")
+    return option if typed in ("", "True") else f"{option} {typed}"
+
+
+# Sentences and tables -----------------------------------------------------------------------------------------------
 
 
 def shown(value: object) -> str:
@@ -72,86 +129,6 @@ def shown(value: object) -> str:
     """
     text = in_our_words(value) if isinstance(value, str) else str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a dash where there is none, and more digits where rounding would claim certainty.
-
-    Examples
-    --------
-    >>> number(0.87654), number(None), number(float("nan")), number(0.99987), number(1.0)
-    ('0.877', '–', '–', '0.9999', '1.000')
-    """
-    return "–" if value is None or math.isnan(value) else f"{value:.{_digits(digits, value)}f}"
-
-
-def percent(value: float | None, digits: int = 0) -> str:
-    """A share for a table; neither all nor nothing unless it is so.
-
-    Examples
-    --------
-    >>> percent(0.954), percent(0.9541, 1), percent(0.9999, 1), percent(0.0001, 1), percent(1.0)
-    ('95%', '95.4%', 'over 99.9%', 'under 0.1%', '100%')
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    least = 10.0 ** -(digits + 2)
-    if 0 < value < least / 2:
-        return f"under {least:.{digits}%}"
-    if 1 - least / 2 <= value < 1:
-        return f"over {1 - least:.{digits}%}"
-    return f"{value:.{digits}%}"
-
-
-def chance(probability: float | None) -> str:
-    """A probability from draws, which never claims certainty.
-
-    Examples
-    --------
-    >>> chance(0.5), chance(1.0), chance(0.0)
-    ('50%', 'over 99.9%', 'under 0.1%')
-    """
-    from trueup.report.sentences import chance as in_words
-
-    return in_words(probability)
-
-
-def level_words(level: float) -> str:
-    """The probability of an interval, never rounded to 100%.
-
-    Examples
-    --------
-    >>> level_words(0.95), level_words(0.999), level_words(0.99999)
-    ('95%', '99.9%', '99.999%')
-    """
-    from trueup.report.sentences import percent as in_words
-
-    return in_words(level)
-
-
-def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval for a table, with more digits where fewer would make its ends one, or certain.
-
-    Examples
-    --------
-    >>> interval(0.8, 0.91), interval(0.99912, 0.99987), interval(0.9, 1.0)
-    ('0.800 to 0.910', '0.9991 to 0.9999', '0.900 to 1.000')
-    """
-    if math.isnan(low) or math.isnan(high):
-        return "–"
-    # As many as tell the ends apart, but not many more.
-    apart = math.ceil(-math.log10((high - low) / 2)) if 0 < high - low < math.inf else digits
-    places = _digits(max(digits, min(apart, _MOST_TO_TELL_APART)), low, high)
-    return f"{low:.{places}f} to {high:.{places}f}"
-
-
-def _digits(least: int, *values: float) -> int:
-    """Digits that do not show as 0 or 1 what is neither."""
-
-    def is_rounded_off(value: float, digits: int) -> bool:
-        return min(abs(value), abs(1 - value)) > _NOTHING and round(value, digits) in (0.0, 1.0)
-
-    return next((k for k in range(least, _MOST_DIGITS) if not any(is_rounded_off(v, k) for v in values)), _MOST_DIGITS)
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -171,7 +148,7 @@ def say(text: str = "") -> None:
     """Print a sentence of the result; on a terminal it is wrapped between words."""
     from rich.text import Text
 
-    _console().print(Text("\n".join(shown(line) for line in text.split("\n"))))
+    _console().print(Text("\n".join(shown(line) for line in in_our_words(text).split("\n"))))
 
 
 def note(text: str) -> None:
@@ -189,6 +166,23 @@ def complain(text: str, *, kind: Literal["error", "finding", "warning"] = "error
     _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(text)), soft_wrap=True)
 
 
+def fail_on(findings: Sequence[str]) -> None:
+    """End a command: a line on standard error for each finding and exit code 1, or nothing if there is none.
+
+    Call it last, after everything was printed and written.
+    """
+    for sentence in findings:
+        complain(sentence, kind="finding")
+    if findings:
+        raise typer.Exit(FINDING)
+
+
+def warn_once(groups: Sequence[Sequence[str]]) -> None:
+    """The warnings of several results, each sentence once, on standard error."""
+    for sentence in dict.fromkeys(sentence for group in groups for sentence in group):
+        complain(sentence, kind="warning")
+
+
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
     """A table for people.
 
@@ -197,7 +191,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, 
     columns : sequence
         The headings, or pairs of heading and alignment; by default the first column is left and the others right.
     rows : sequence of sequences
-        The cells, as text already (see `number`, `percent`, `interval`) or anything that `shown` makes text of.
+        The cells, as text already (see `trueup._base.wording`) or anything that `shown` makes text of.
     title : str, optional
     """
     from rich import box
@@ -216,6 +210,9 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, 
     for row in rows:
         table.add_row(*(Text(shown(cell)) for cell in row))
     _console().print(table)
+
+
+# JSON ---------------------------------------------------------------------------------------------------------------
 
 
 def as_json(value: Any) -> Any:
@@ -239,12 +236,22 @@ def as_json(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int) else str(value)
 
 
+def json_head(*, seed: int | None, files: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a result reproducible: the version, the seed and the files."""
+    from importlib.metadata import version
+
+    return {"version": version("trueup"), "seed": seed, "files": dict(files)}
+
+
 def print_json(data: Any) -> None:
     """One JSON document on standard output; with ``--json`` nothing else may go there."""
     text = json.dumps(as_json(data), indent=2, allow_nan=False) + "\n"
     # In pieces: with PYTHONUNBUFFERED one big write to a pipe whose reader has gone is cut off without an error.
     for start in range(0, len(text), _PIECE):
         sys.stdout.write(text[start : start + _PIECE])
+
+
+# While a command runs -----------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -296,7 +303,7 @@ def _leaving_on_interrupt(tidy: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def plain_warnings(*, everything: bool = False) -> Iterator[None]:
+def warnings_shown(*, everything: bool = False) -> Iterator[None]:
     """Show trueup's warnings as one line each on standard error, and others only if `everything` is wanted."""
     seen: set[str] = set()
 
@@ -312,53 +319,9 @@ def plain_warnings(*, everything: bool = False) -> Iterator[None]:
         yield
 
 
-# The option of the running command for each parameter of the library, and how to do here what a function does there.
-_OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options", default=MappingProxyType({}))
-_IN_PLACE_OF = {
-    "labels.with_gold": "--gold",
-    "labels.without_labeler": "remove their rows from the votes",
-    "Predictions.from_scores": "a column of them, see --score",
-    "Predictions.from_probabilities": "a column for each class, see --probability",
-    "rates.error_bounds": "trueup rates bounds",
-}
-
-
-_OF_OTHER_COMMANDS = {"noise": "--noise", "method": "--method"}
-
-
 @contextmanager
-def speaking(**options: str) -> Iterator[None]:
-    """Inside, sentences of the library name these options in place of its parameters; errors come out so.
-
-    Examples
-    --------
-    >>> with speaking(duplicates="--duplicates"):
-    ...     in_our_words(Sentence('⟨row 0⟩ is a repetition; pass ⟨duplicates="first"⟩'))
-    'row 1 after the header is a repetition; pass --duplicates first'
-    """
-    token = _OPTIONS.set({**_OPTIONS.get(), **options})
-    try:
+def silenced() -> Iterator[None]:
+    """No warnings of trueup: what they say is said elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)
         yield
-    except TrueupError as error:
-        error.args = (in_our_words(error.sentence),)
-        raise
-    finally:
-        _OPTIONS.reset(token)
-
-
-def in_our_words(sentence: str) -> str:
-    """A sentence with options in place of the parameters that are marked in it."""
-    return sentence.spelled(_spell) if isinstance(sentence, Sentence) else sentence
-
-
-def _spell(name: str, value: str | None) -> str:
-    """What the command line has for a parameter; one that it lacks is said to be for Python."""
-    if name == "row":  # counted from 0 there, here from 1, as in a file without its header
-        return f"row {int(value or 0) + 1} after the header"
-    if name in _IN_PLACE_OF:
-        return _IN_PLACE_OF[name]
-    option = _OPTIONS.get().get(name) or _OF_OTHER_COMMANDS.get(name)
-    if option is None:
-        return f"{name if value is None else f'{name}={value}'} in Python"
-    typed = "''" if value == "None" else (value or "").strip("[]\"'…")
-    return option if typed in ("", "True") else f"{option} {typed}"

@@ -1,53 +1,64 @@
 """The options and arguments that commands share: one name, one meaning and one help text everywhere.
 
-A command takes them one by one (``seed: Seed = 0``) or in bundles (`VoteOptions`, …), which `_bundles.unbundled`
-spreads out for typer.
+A command takes them one by one (``seed: Seed = 0``) or in bundles (`VoteOptions`, …), which `_app.as_command` spreads
+out for typer. What can be chosen is listed from the registries, when a help is shown and not before: they take long to
+load.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import ast
+import functools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from trueup.exceptions import InvalidParameter
 
 __all__ = [
     "AsJson",
+    "Command",
     "FailIfDependent",
     "FitOptions",
+    "InputFile",
     "Level",
     "ManyPredictionFiles",
     "Method",
     "Metric",
     "Metrics",
     "Noise",
-    "NoiseOrDefault",
     "OnlySystem",
     "OptionalPredictionsFile",
-    "Positive",
     "PredictionOptions",
     "PredictionsFile",
     "Report",
     "SamplerOptions",
     "Seed",
+    "Target",
     "VoteOptions",
     "VotesFile",
+    "WithText",
+    "key_and_value",
+    "lists",
+    "option",
+    "options_said",
+    "parse_pairs",
 ]
 
-_VOTES = "How to read the votes"
-_PREDICTIONS = "How to read the predictions"
-_FIT = "Where votes and predictions do not fit"
-_SAMPLER = "How long to compute"
 _FORMS = "csv, csv.gz, tsv, jsonl, jsonl.gz or parquet; - is standard input"
 
 
-_DRAWN = ("clusters", "subtypes", "dawid-skene", "one-coin")  # noise models whose parameters are drawn with the truth
+# What can be chosen -------------------------------------------------------------------------------------------------
 
 
 def _noise_models() -> list[str]:
-    return ["clusters", "subtypes", "dawid-skene", "one-coin", "glad", "difficulty", "soft-truth", "majority", "auto"]
+    from trueup.noise import list_models
+
+    return [*list_models(), "auto"]
 
 
 def _methods() -> list[str]:
@@ -62,219 +73,197 @@ def _metric_names() -> list[str]:
     return list_metrics()
 
 
+def _strategies() -> list[str]:
+    from trueup.active.strategies import STRATEGIES
+
+    return STRATEGIES.names()
+
+
+def _estimators() -> list[str]:
+    from trueup.active.estimators import ESTIMATORS
+
+    return list(ESTIMATORS)
+
+
+def _views() -> list[str]:
+    from trueup.estimators import VIEWS
+
+    return ["bayes", *VIEWS]
+
+
+# By the word that stands for the list in a help text.
+lists: dict[str, Callable[[], list[str]]] = {
+    "NOISE_MODELS": _noise_models,
+    "METHODS": _methods,
+    "METRICS": _metric_names,
+    "STRATEGIES": _strategies,
+    "ESTIMATORS": _estimators,
+    "VIEWS": _views,
+}
+_LIST_IN_HELP = re.compile(r"\b[A-Z]+(?:_[A-Z]+)?\b")
+
+
+class Command(TyperCommand):
+    """A command whose help lists what can be chosen, read from the registries when the help is shown."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        for parameter in self.params:
+            text = getattr(parameter, "help", None)
+            if text:
+                parameter.help = _LIST_IN_HELP.sub(  # type: ignore[attr-defined]  # of options and arguments alike
+                    lambda match: ", ".join(lists[match[0]]()) if match[0] in lists else match[0], text
+                )
+        super().format_help(ctx, formatter)
+
+
+def option(flag: str, text: str, *more_flags: str, chosen_from: str | None = None, **settings: Any) -> Any:
+    """An option with its help; `chosen_from` names the list of `lists` that completes it."""
+    if chosen_from is not None:
+        settings["autocompletion"] = lists[chosen_from]
+    if "panel" in settings:
+        settings["rich_help_panel"] = settings.pop("panel")
+    if "metavar" in settings:
+        settings.setdefault("show_default", False)
+    return typer.Option(flag, *more_flags, help=text, **settings)
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """Marks a parameter as the path of a file to read, which `_app.as_command` looks for before anything is loaded."""
+
+
 # Arguments ----------------------------------------------------------------------------------------------------------
 
 VotesFile = Annotated[
-    str, typer.Argument(metavar="VOTES", help=f"The votes, a row each: item, labeler, label ({_FORMS}).")
+    str, typer.Argument(metavar="VOTES", help=f"The votes, a row each: item, labeler, label ({_FORMS})."), InputFile()
 ]
 PredictionsFile = Annotated[
-    str, typer.Argument(metavar="PREDICTIONS", help=f"The predictions, a row an item: item, prediction ({_FORMS}).")
+    str,
+    typer.Argument(metavar="PREDICTIONS", help=f"The predictions, a row an item: item, prediction ({_FORMS})."),
+    InputFile(),
 ]
 OptionalPredictionsFile = Annotated[
     str | None,
     typer.Argument(metavar="PREDICTIONS", show_default=False, help=f"The predictions: item, prediction ({_FORMS})."),
+    InputFile(),
 ]
 ManyPredictionFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="PREDICTIONS", help=f"A file with several systems (see --system), or a file for each ({_FORMS})."
     ),
+    InputFile(),
 ]
 
 # Single options -----------------------------------------------------------------------------------------------------
 
 Noise = Annotated[
-    str,
-    typer.Option(
-        "--noise", autocompletion=_noise_models, help="How labelers err; one of " + ", ".join(_noise_models()) + "."
-    ),
-]
-NoiseOrDefault = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--noise",
-        autocompletion=_noise_models,
-        show_default="clusters, or dawid-skene where a method needs it",
-        help="How labelers err; one of " + ", ".join(_noise_models()) + ".",
+        "How labelers err; one of NOISE_MODELS.",
+        chosen_from="NOISE_MODELS",
+        show_default="the library's, which is printed",
     ),
 ]
 Method = Annotated[
     str,
-    typer.Option(
-        "--method",
-        autocompletion=_methods,
-        # In words, since the list itself would have to be imported for every --help; a test holds them together.
-        help="bayes is calibrated; the others are for comparison: mmse, estimated-labels, no-predictions, "
-        "prior-average, ideal, labeler-mean, labeler-median, majority, unbiased, dirty, noise-removal.",
+    option("--method", "bayes is calibrated; the others are for comparison. One of METHODS.", chosen_from="METHODS"),
+]
+Target = Annotated[
+    str | None,
+    option(
+        "--target",
+        "sample: these very items; population: where they came from.",
+        show_default="sample, unless a method knows the population only",
     ),
 ]
-OnlySystem = Annotated[
-    str | None,
-    typer.Option("--only-system", metavar="NAME", show_default=False, help="Of several systems in the file, this one."),
+OnlySystem = Annotated[str | None, option("--only-system", "Of several systems in the file, this one.", metavar="NAME")]
+Level = Annotated[float, option("--level", "Probability of the intervals that are shown.")]
+Seed = Annotated[int, option("--seed", "Seed of all chance: the same seed gives the same numbers.", min=0)]
+AsJson = Annotated[bool, option("--json", "Print JSON for machines and nothing else on standard output.")]
+Report = Annotated[str | None, option("--report", "Also write a report: .html, .md or .json.", metavar="PATH")]
+WithText = Annotated[
+    bool, option("--with-text", "Let texts about the items (columns of --items) into what is written; else only names.")
 ]
-Level = Annotated[float, typer.Option("--level", help="Probability of the intervals that are shown.")]
-Positive = Annotated[
-    str | None,
-    typer.Option(
-        "--positive", metavar="CLASS", show_default=False, help="The positive class of two; by default the second."
-    ),
+Metric = Annotated[
+    str, option("--metric", "The metric to judge by; see 'trueup metrics'.", "-m", chosen_from="METRICS")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all chance: the same seed gives the same numbers.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines and nothing else on standard output.")]
-Report = Annotated[
-    str | None,
-    typer.Option("--report", metavar="PATH", show_default=False, help="Also write a report: .html, .md or .json."),
-]
-Metric = Annotated[str, typer.Option("--metric", "-m", autocompletion=_metric_names, help="The metric to judge by.")]
 Metrics = Annotated[
     list[str],
-    typer.Option("--metric", "-m", autocompletion=_metric_names, help="A metric; may be given several times."),
+    option("--metric", "A metric; may be given several times. See 'trueup metrics'.", "-m", chosen_from="METRICS"),
 ]
 FailIfDependent = Annotated[
-    bool,
-    typer.Option(
-        "--fail-if-dependent", rich_help_panel="Exit with 1 on a finding", help="If labelers surely err together."
-    ),
+    bool, option("--fail-if-dependent", "If labelers surely err together.", panel="Exit with 1 on a finding")
 ]
 
 
 # Bundles ------------------------------------------------------------------------------------------------------------
 
+_votes, _predictions, _fit, _sampler = (
+    functools.partial(option, panel=panel)
+    for panel in (
+        "How to read the votes",
+        "How to read the predictions",
+        "Where votes and predictions do not fit",
+        "How long to compute",
+    )
+)
+_votes_column = functools.partial(_votes, metavar="COLUMN", show_default=True)
+_predictions_column = functools.partial(_predictions, metavar="COLUMN", show_default=True)
+_NO_VOTE = "A label that means no vote, e.g. NA; '' is an empty cell. May be given several times."
+_ABSTAIN = "A label that means the labeler looked and did not decide. May be given several times."
+_CLASS = "A class that could be chosen; once for each, where nobody voted for some of them."
+_GOLD = "Vetted truths, a row each; its columns are named as those of the votes."
+_ITEMS = "What is known of the items, a row each: a column as --item, and any others."
+_FORMAT = "Format of what has no suffix, such as standard input: csv (the default), tsv or jsonl."
+_SYSTEM = "Column of the systems' names, where a file holds several; 'system' is found by itself."
+
 
 @dataclass(frozen=True)
 class VoteOptions:
-    """How the votes are read; see `_reading.read_votes`."""
+    """How the votes are read; see `_files.read_votes`."""
 
-    item: Annotated[
-        str, typer.Option("--item", metavar="COLUMN", help="Column of the items.", rich_help_panel=_VOTES)
-    ] = "item"
-    labeler: Annotated[
-        str, typer.Option("--labeler", metavar="COLUMN", help="Column of the labelers.", rich_help_panel=_VOTES)
-    ] = "labeler"
-    label: Annotated[
-        str, typer.Option("--label", metavar="COLUMN", help="Column of the labels.", rich_help_panel=_VOTES)
-    ] = "label"
-    no_vote: Annotated[
-        list[str],
-        typer.Option(
-            "--no-vote",
-            metavar="VALUE",
-            show_default=False,
-            rich_help_panel=_VOTES,
-            help="A label that means no vote, e.g. NA; '' is an empty cell. May be given several times.",
-        ),
-    ] = field(default_factory=list)
-    abstain: Annotated[
-        list[str],
-        typer.Option(
-            "--abstain",
-            metavar="VALUE",
-            show_default=False,
-            rich_help_panel=_VOTES,
-            help="A label that means the labeler looked and did not decide. May be given several times.",
-        ),
-    ] = field(default_factory=list)
-    class_names: Annotated[
-        list[str],
-        typer.Option(
-            "--class",
-            metavar="NAME",
-            show_default=False,
-            rich_help_panel=_VOTES,
-            help="A class that could be chosen; once for each, where nobody voted for some of them.",
-        ),
-    ] = field(default_factory=list)
+    item: Annotated[str, _votes_column("--item", "Column of the items.")] = "item"
+    labeler: Annotated[str, _votes_column("--labeler", "Column of the labelers.")] = "labeler"
+    label: Annotated[str, _votes_column("--label", "Column of the labels.")] = "label"
+    no_vote: Annotated[list[str], _votes("--no-vote", _NO_VOTE, metavar="VALUE")] = field(default_factory=list)
+    abstain: Annotated[list[str], _votes("--abstain", _ABSTAIN, metavar="VALUE")] = field(default_factory=list)
+    class_names: Annotated[list[str], _votes("--class", _CLASS, metavar="NAME")] = field(default_factory=list)
     duplicates: Annotated[
-        str,
-        typer.Option(
-            "--duplicates",
-            rich_help_panel=_VOTES,
-            help="Several votes of a labeler on an item: keep, first, last or error.",
-        ),
+        str, _votes("--duplicates", "Several votes of a labeler on an item: keep, first, last or error.")
     ] = "keep"
-    gold: Annotated[
-        str | None,
-        typer.Option(
-            "--gold",
-            metavar="FILE",
-            show_default=False,
-            rich_help_panel=_VOTES,
-            help="Vetted truths, a row each; its columns are named as those of the votes.",
-        ),
-    ] = None
+    gold: Annotated[str | None, _votes("--gold", _GOLD, metavar="FILE"), InputFile()] = None
     gold_column: Annotated[
         str | None,
-        typer.Option(
-            "--gold-column",
-            metavar="COLUMN",
-            show_default=False,
-            rich_help_panel=_VOTES,
-            help="Column of the truths in the gold file; by default as --label.",
-        ),
+        _votes("--gold-column", "Column of the truths in the gold file; by default as --label.", metavar="COLUMN"),
     ] = None
-    file_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            show_default=False,
-            rich_help_panel=_VOTES,
-            help="Format of standard input: csv (the default), tsv or jsonl.",
-        ),
-    ] = None
+    items: Annotated[str | None, _votes("--items", _ITEMS, metavar="FILE"), InputFile()] = None
+    file_format: Annotated[str | None, _votes("--format", _FORMAT, metavar="FORMAT")] = None
 
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """How the predictions are read; see `_reading.read_systems`."""
+    """How the predictions are read; see `_files.read_systems`."""
 
-    prediction: Annotated[
-        str,
-        typer.Option(
-            "--prediction", metavar="COLUMN", help="Column of the predicted classes.", rich_help_panel=_PREDICTIONS
-        ),
-    ] = "prediction"
-    score: Annotated[
-        str,
-        typer.Option("--score", metavar="COLUMN", help="Column of the scores, if any.", rich_help_panel=_PREDICTIONS),
-    ] = "score"
+    prediction: Annotated[str, _predictions_column("--prediction", "Column of the predicted classes.")] = "prediction"
+    score: Annotated[str, _predictions_column("--score", "Column of the scores, if any.")] = "score"
     probability: Annotated[
         list[str],
-        typer.Option(
-            "--probability",
-            metavar="CLASS=COLUMN",
-            show_default=False,
-            rich_help_panel=_PREDICTIONS,
-            help="The column with the probability of a class; once for each class.",
+        _predictions(
+            "--probability", "The column with the probability of a class; once for each.", metavar="CLASS=COLUMN"
         ),
     ] = field(default_factory=list)
-    system: Annotated[
-        str | None,
-        typer.Option(
-            "--system",
-            metavar="COLUMN",
-            show_default=False,
-            rich_help_panel=_PREDICTIONS,
-            help="Column of the systems' names, where a file holds several; 'system' is found by itself.",
-        ),
-    ] = None
+    system: Annotated[str | None, _predictions("--system", _SYSTEM, metavar="COLUMN")] = None
     positive: Annotated[
         str | None,
-        typer.Option(
-            "--positive",
-            metavar="CLASS",
-            show_default=False,
-            rich_help_panel=_PREDICTIONS,
-            help="The positive class of two, for which scores speak; by default the second.",
+        _predictions(
+            "--positive", "The positive class of two, for which scores speak; by default the second.", metavar="CLASS"
         ),
     ] = None
     threshold: Annotated[
-        float,
-        typer.Option(
-            "--threshold",
-            rich_help_panel=_PREDICTIONS,
-            help="Scores from here on mean the positive class, where only scores are given.",
-        ),
+        float, _predictions("--threshold", "Scores from here on mean the positive class, where only scores are given.")
     ] = 0.5
 
 
@@ -282,21 +271,10 @@ class PredictionOptions:
 class FitOptions:
     """What to do where votes and predictions do not fit each other."""
 
-    missing: Annotated[
-        str,
-        typer.Option(
-            "--missing", rich_help_panel=_FIT, help="Items with votes and without a prediction: error or ignore."
-        ),
-    ] = "error"
-    unknown: Annotated[
-        str,
-        typer.Option("--unknown", rich_help_panel=_FIT, help="Predictions for items without votes: error or ignore."),
-    ] = "error"
+    missing: Annotated[str, _fit("--missing", "Items with votes and without a prediction: error or ignore.")] = "error"
+    unknown: Annotated[str, _fit("--unknown", "Predictions for items without votes: error or ignore.")] = "error"
     unknown_class: Annotated[
-        str,
-        typer.Option(
-            "--unknown-class", rich_help_panel=_FIT, help="Predictions of classes nobody voted for: error or ignore."
-        ),
+        str, _fit("--unknown-class", "Predictions of classes nobody voted for: error or ignore.")
     ] = "error"
 
     @property
@@ -311,42 +289,89 @@ class SamplerOptions:
 
     draws: Annotated[
         int | None,
-        typer.Option(
-            "--draws",
-            metavar="N",
-            min=1,
-            show_default="2000",
-            rich_help_panel=_SAMPLER,
-            help="Draws of the posterior; fewer are quicker and rougher.",
-        ),
+        _sampler("--draws", "Draws of the posterior; fewer are rougher.", metavar="N", min=1, show_default="2000"),
     ] = None
     warmup: Annotated[
         int | None,
-        typer.Option(
-            "--warmup",
-            metavar="N",
-            min=1,
-            show_default="1000",
-            rich_help_panel=_SAMPLER,
-            help="Steps of each chain that are thrown away first.",
+        _sampler(
+            "--warmup", "Steps of each chain that are thrown away first.", metavar="N", min=1, show_default="1000"
         ),
     ] = None
 
     @property
-    def given(self) -> dict[str, Any]:
+    def named(self) -> dict[str, Any]:
         """What was given, as the library names it."""
         named = {"n_draws": self.draws, "n_warmup": self.warmup}
         return {name: value for name, value in named.items() if value is not None}
 
-    def check(self, *, noise: str | None, method: str = "bayes") -> None:
-        """Only what is drawn can be drawn for longer; raise an error in the words of the command line."""
-        from trueup._base.validation import check_choice
 
-        if noise is not None:
-            check_choice(noise.lower().replace("_", "-"), _noise_models(), name="--noise")
-        drawn = noise is None or noise.lower().replace("_", "-") in _DRAWN
-        if self.given and not (method == "bayes" and drawn):
-            raise InvalidParameter(
-                f"--draws and --warmup go with --method bayes and --noise {', '.join(_DRAWN)}, got --method {method} "
-                f"and --noise {noise}; leave them out"
-            )
+def options_said(*bundles: Any, **single: tuple[Any, Any]) -> dict[str, Any]:
+    """The options that are not as by default, by name; files are left out, which are told with their hashes.
+
+    Parameters
+    ----------
+    *bundles : dataclass instances
+        Such as `VoteOptions`.
+    **single : tuple
+        Of an option by itself: its value and its default.
+
+    Examples
+    --------
+    >>> options_said(SamplerOptions(draws=100), target=("sample", "sample"), level=(0.9, 0.95))
+    {'draws': 100, 'level': 0.9}
+    """
+    said = {}
+    for bundle in bundles:
+        for one in fields(bundle):
+            default = one.default_factory() if one.default_factory is not MISSING else one.default
+            value = getattr(bundle, one.name)
+            if value != default and one.name not in ("gold", "items"):
+                said[one.name] = value
+    return said | {name: value for name, (value, default) in single.items() if value != default}
+
+
+# Text that was typed ------------------------------------------------------------------------------------------------
+
+
+def key_and_value(text: str, *, option: str) -> tuple[str, str]:
+    """The two sides of ``KEY=VALUE``, split at the last equals sign.
+
+    Examples
+    --------
+    >>> key_and_value("accuracy=0.9", option="--fail-below")
+    ('accuracy', '0.9')
+    """
+    key, equals, value = text.rpartition("=")
+    if not (key and equals and value):
+        raise InvalidParameter(f"{option} takes NAME=VALUE, got {text!r}; write e.g. {option} name=value")
+    return key, value
+
+
+def parse_pairs(texts: Iterable[str], *, option: str) -> dict[str, Any]:
+    """Values from texts such as "n_items=500": numbers, lists, tuples, None, true and false; all else is text.
+
+    Examples
+    --------
+    >>> parse_pairs(["n=5", "accuracy=(0.6, 0.9)", "case=bad", "strength=inf"], option="--set")
+    {'n': 5, 'accuracy': (0.6, 0.9), 'case': 'bad', 'strength': inf}
+    """
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InvalidParameter(f"{option} must be NAME=VALUE, got {text!r}; write e.g. {option} n_items=500")
+        name = name.strip().replace("-", "_")
+        if name in pairs:
+            raise InvalidParameter(f"{option} must name each parameter once, got {name!r} twice; leave one out")
+        pairs[name] = _value(value.strip())
+    return pairs
+
+
+def _value(text: str) -> Any:
+    words: dict[str, Any] = {"inf": float("inf"), "none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import json
 import os
 import sys
@@ -11,24 +11,68 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.writing import write_text_safely
-from trueup.active import ActiveTest
-from trueup.cli._options import PredictionOptions, VoteOptions
-from trueup.cli._reading import class_named, read_systems, read_votes
-from trueup.cli._tables import by_name, parse_pairs, plain_cell
-from trueup.data.reading import read_gold
+from trueup.cli._app import STANDARD_INPUT
+from trueup.cli._files import (
+    by_name,
+    class_named,
+    fingerprint,
+    is_pipe,
+    plain_cell,
+    read_systems,
+    read_votes,
+    source_of,
+)
+from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option, parse_pairs
 from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile
 
 if TYPE_CHECKING:
-    from trueup.cli.vet import SessionOptions
+    from trueup.active import ActiveTest
     from trueup.data.labels import Labels
 
 
-__all__ = ["KnownFile", "SessionFile", "Vetting", "begin", "locked", "resume"]
+__all__ = ["KnownFile", "SessionFile", "SessionOptions", "Vetting", "begin", "locked", "resume"]
 
+_BESIDE = ("gold", "items")  # files of `VoteOptions`
 _STOPPING = ("budget", "half_width", "prob_better")  # may be changed on the way
+
+
+_option = functools.partial(option, panel="How to test (fixed when the session begins, but for the last three)")
+_STRATEGY = "Which items are asked for, propensity by default; one of STRATEGIES."
+_ESTIMATOR = "What is made of the answers, rectified by default; one of ESTIMATORS."
+_NOISE = "What the votes say before anyone looked; one of NOISE_MODELS."
+_CATEGORIES = "A category for each item (columns: item, category); the metric is their mean."
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """The settings of a session; None where nothing was said."""
+
+    metric: Annotated[str | None, _option("--metric", "What is measured; accuracy by default.", metavar="NAME")] = None
+    strategy: Annotated[str | None, _option("--strategy", _STRATEGY, metavar="NAME", chosen_from="STRATEGIES")] = None
+    estimator: Annotated[str | None, _option("--estimator", _ESTIMATOR, metavar="NAME", chosen_from="ESTIMATORS")] = (
+        None
+    )
+    noise: Annotated[str | None, _option("--noise", _NOISE, metavar="NAME", chosen_from="NOISE_MODELS")] = None
+    categories: Annotated[str | None, _option("--categories", _CATEGORIES, metavar="FILE"), InputFile()] = None
+    target: Annotated[str | None, _option("--target", "sample (the default) or population.", metavar="WHAT")] = None
+    level: Annotated[
+        float | None, _option("--level", "Probability of the intervals; 0.95 by default.", metavar="P")
+    ] = None
+    option: Annotated[
+        list[str] | None, _option("--option", "An option of the strategy, e.g. floor=0.5.", metavar="NAME=VALUE")
+    ] = None
+    seed: Annotated[int | None, _option("--seed", "Seed of all chance; 0 by default.", metavar="N")] = None
+    budget: Annotated[int | None, _option("--budget", "Answers that can be paid for.", metavar="N")] = None
+    half_width: Annotated[float | None, _option("--half-width", "Stop once the interval is ± this.", metavar="W")] = (
+        None
+    )
+    prob_better: Annotated[
+        float | None,
+        _option("--prob-better", "Stop once the better of two systems is so surely better.", metavar="P"),
+    ] = None
 
 
 @dataclass
@@ -98,7 +142,9 @@ class Vetting:
 
     def read(self, source: str, *, item: str, truth: str) -> dict[Hashable, Hashable]:
         """Answers from a file; rows without one are left out."""
-        answers = read_gold(source, item=item, label=truth, missing=[None], labels=self.labels)
+        from trueup.data.reading import read_gold
+
+        answers = read_gold(source_of(source), item=item, label=truth, missing=[None], labels=self.labels)
         if not answers:
             raise InvalidFile(f"{source!r} has no answers, got an empty column {truth!r}; fill it in and save the file")
         items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
@@ -146,7 +192,9 @@ def begin(
     how_predicted: PredictionOptions,
 ) -> Vetting:
     """A new session on these files."""
-    roles = {"votes": votes, **({"gold": how.gold} if how.gold else {})}
+    from trueup.active import ActiveTest
+
+    roles = {"votes": votes} | {role: path for role in _BESIDE if (path := getattr(how, role)) is not None}
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
     files = {role: KnownFile.of(Path(path), session) for role, path in roles.items()}
     reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
@@ -187,8 +235,10 @@ def resume(
 
     What is said again about files and settings must be what was said first, but for the rules of stopping.
     """
+    from trueup.active import ActiveTest
+
     file = SessionFile.load(session)
-    found = {role: known.find(session) for role, known in file.files.items()}
+    places = {role: known.find(session) for role, known in file.files.items()}
     _check_same_files(session, file, votes, list(predictions or []))
     try:
         stored = VoteOptions(**file.reading["votes"]), PredictionOptions(**file.reading["predictions"])
@@ -200,9 +250,10 @@ def resume(
                 f"how files are read is fixed when a session begins, got other options for {str(session)!r}; begin a "
                 "new session"
             )
-    read_as = replace(stored[0], gold=str(found["gold"])) if "gold" in found else stored[0]
-    labels = read_votes(str(found["votes"]), read_as)
-    paths = [str(found[role]) for role in file.files if role.startswith("predictions")]
+    beside: dict[str, Any] = {role: str(places[role]) for role in _BESIDE if role in places}
+    read_as = replace(stored[0], **beside)
+    labels = read_votes(str(places["votes"]), read_as)
+    paths = [str(places[role]) for role in file.files if role.startswith("predictions")]
     systems = read_systems(paths, labels, stored[1], item=read_as.item)
     changed = {} if settings is None else _changed(session, settings, file.test.get("settings", {}))
     try:
@@ -248,8 +299,10 @@ def _changed(session: Path, settings: SessionOptions, was: Mapping[str, Any]) ->
 
 def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable]:
     """The category of each item, as text; kept in the session file itself."""
-    found = read_gold(path, item=item, label="category", labels=labels)
-    return {name: str(category) for name, category in found.items()}
+    from trueup.data.reading import read_gold
+
+    categories = read_gold(source_of(path), item=item, label="category", labels=labels)
+    return {name: str(category) for name, category in categories.items()}
 
 
 _FORMAT = "trueup vet"
@@ -268,10 +321,9 @@ class KnownFile:
     @classmethod
     def of(cls, path: Path, session: Path) -> KnownFile:
         """The file as it is now."""
-        if str(path) == "-":
-            raise InvalidFile(
-                "a session must find its files again, got standard input ('-'); save it to a file and name that"
-            )
+        if is_pipe(str(path)):
+            pipe = "standard input" if str(path) == STANDARD_INPUT else f"the pipe {str(path)!r}"
+            raise InvalidFile(f"a session must find its files again, got {pipe}; save it to a file and name that")
         return cls(_seen_from(path, session), _fingerprint(path))
 
     def find(self, session: Path) -> Path:
@@ -368,8 +420,7 @@ def _seen_from(path: Path, session: Path) -> str:
 
 def _fingerprint(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return fingerprint(str(path))
     except OSError as error:
         raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; check its name and rights") from error
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._options import (
-    AsJson,
-    FailIfDependent,
-    FitOptions,
-    OptionalPredictionsFile,
-    PredictionOptions,
-    VoteOptions,
-    VotesFile,
-)
-from trueup.cli._reading import unbundled
+from trueup._base.wording import percent
+from trueup.cli import _options as options
+from trueup.cli._app import as_command
+from trueup.cli._console import BAD_INPUT, complain, fail_on, json_head, print_json, print_table, say, shown, silenced
+from trueup.cli._files import about_files, read_systems, read_votes
 from trueup.cli.evaluate import about_independence
-from trueup.exceptions import InvalidPredictions, TrueupWarning
+from trueup.exceptions import InvalidPredictions
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
     from trueup.data.systems import System
@@ -32,41 +25,35 @@ if TYPE_CHECKING:
 __all__ = ["about_dependence", "about_systems", "check", "class_shares", "problems_with"]
 
 
-@unbundled
+@as_command
 def check(
-    votes: VotesFile,
-    votes_how: VoteOptions,
-    predictions_how: PredictionOptions,
-    fit: FitOptions,
-    predictions: OptionalPredictionsFile = None,
+    votes: options.VotesFile,
+    votes_how: options.VoteOptions,
+    predictions_how: options.PredictionOptions,
+    fit: options.FitOptions,
+    predictions: options.OptionalPredictionsFile = None,
     dependence: Annotated[
-        bool, typer.Option("--dependence/--no-dependence", help="Check whether labelers err together; takes seconds.")
+        bool, options.option("--dependence/--no-dependence", "Check whether labelers err together; takes seconds.")
     ] = True,
-    as_json: AsJson = False,
-    fail_if_dependent: FailIfDependent = False,
+    as_json: options.AsJson = False,
+    fail_if_dependent: options.FailIfDependent = False,
 ) -> None:
     """Validate the files and say what is in them; exit code 2 if `trueup evaluate` would refuse them."""
-    from trueup.cli._app import BAD_INPUT, fail_on
-    from trueup.cli._console import complain, print_json
-    from trueup.cli._reading import about_files, check_one_stdin, read_systems, read_votes
-    from trueup.cli._reporting import json_head
-
-    check_one_stdin(votes, predictions, votes_how.gold)
     labels = read_votes(votes, votes_how)
     counts = labels.summary()
     systems: list[dict[str, Any]] = []
     problems: list[str] = []
     if predictions is not None:
-        found = read_systems(
+        read = read_systems(
             predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format
         )
-        systems = about_systems(found, labels)
-        problems = problems_with(found, labels, fit.policies)
+        systems = about_systems(read, labels)
+        problems = problems_with(read, labels, fit.policies)
     about = about_dependence(labels) if dependence or fail_if_dependent else None
     findings = [about["independence"]["sentence"]] if fail_if_dependent and about and _dependent(about) else []
     notes = labels.notes()
     if as_json:
-        files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold)
+        files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
         print_json(
             {
                 **json_head(seed=None, files=files),
@@ -98,8 +85,6 @@ def _show(
     about: dict[str, Any] | None,
     notes: list[str],
 ) -> None:
-    from trueup.cli._console import percent, print_table, say, shown
-
     per_item, per_labeler = counts["votes_per_item"], counts["votes_per_labeler"]
     rows: list[tuple[str, str]] = [
         ("votes", f"{counts['votes']:,}"),
@@ -111,6 +96,7 @@ def _show(
         ("rows without a vote", f"{counts['missing']:,}"),
         ("abstentions", f"{counts['abstentions']:,}"),
         ("vetted truths", f"{counts['gold']:,}"),
+        ("known of the items", ", ".join(labels.item_columns) or "nothing"),
     ]
     print_table(("the votes", ("", "left")), rows)
     shares = class_shares(labels)
@@ -185,7 +171,7 @@ def _about(system: System, labels: Labels) -> dict[str, Any]:
 
 def problems_with(predictions: Predictions, labels: Labels, policies: Mapping[str, Any]) -> list[str]:
     """A sentence for each reason why an evaluation would refuse the files."""
-    found: list[str] = []
+    problems: list[str] = []
     ignoring: dict[str, Any] = dict.fromkeys(policies, "ignore")
     for name in predictions.systems.tolist():
         one = predictions[name]
@@ -194,8 +180,8 @@ def problems_with(predictions: Predictions, labels: Labels, policies: Mapping[st
             try:
                 one.align(labels, **{**ignoring, policy: value})
             except InvalidPredictions as error:
-                found.append(error.sentence)
-    return list(dict.fromkeys(found))
+                problems.append(error.sentence)
+    return list(dict.fromkeys(problems))
 
 
 def about_dependence(labels: Labels) -> dict[str, Any]:
@@ -208,8 +194,7 @@ def about_dependence(labels: Labels) -> dict[str, Any]:
     if labels.n_votes > _MOST_VOTES:
         chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
         labels = labels.select(items=labels.items[chosen])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
+    with silenced():
         _, independence = about_votes(labels, learned=True, drawn=True, check_dependence=True)
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from trueup.cli._console import chance, interval, level_words, number, print_table, say, shown
-from trueup.cli._options import (
-    AsJson,
-    FailIfDependent,
-    Level,
-    ManyPredictionFiles,
-    Metric,
-    Noise,
-    PredictionOptions,
-    Report,
-    SamplerOptions,
-    Seed,
-    VoteOptions,
-    VotesFile,
+from trueup._base.wording import chance, interval, level_words, number
+from trueup.cli import _options as options
+from trueup.cli._app import as_command, command_line
+from trueup.cli._console import (
+    fail_on,
+    in_our_words,
+    json_head,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    shown,
+    speaking,
+    warn_once,
 )
-from trueup.cli._reading import unbundled
+from trueup.cli._files import (
+    about_files,
+    by_name,
+    check_overlap,
+    check_report_path,
+    class_named,
+    read_systems,
+    read_votes,
+    write_report,
+)
+from trueup.cli.evaluate import dependence, evaluate_each
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from trueup.answers.comparison import Comparison
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
@@ -47,71 +54,56 @@ __all__ = [
 
 _FAIL = "Exit with 1 on a finding"
 _MOST_IN_REPORT = 6  # systems that are evaluated for a report; each takes as long as `trueup evaluate`
+_MOST_PAIRS = 20
 
 
-@unbundled
+@as_command
 def compare(
-    votes: VotesFile,
-    predictions: ManyPredictionFiles,
-    votes_how: VoteOptions,
-    predictions_how: PredictionOptions,
-    sampler: SamplerOptions,
-    metric: Metric = "accuracy",
-    target: Annotated[
-        str, typer.Option("--target", help="population: where the items came from; sample: these very items.")
-    ] = "population",
-    noise: Noise = "clusters",
-    level: Level = 0.95,
-    items: Annotated[
+    votes: options.VotesFile,
+    predictions: options.ManyPredictionFiles,
+    votes_how: options.VoteOptions,
+    predictions_how: options.PredictionOptions,
+    sampler: options.SamplerOptions,
+    metric: options.Metric = "accuracy",
+    target: options.Target = None,
+    noise: options.Noise = None,
+    level: options.Level = 0.95,
+    judged_on: Annotated[
         str | None,
-        typer.Option(
-            "--items",
-            show_default=False,
-            help="Judge all systems on the items that all have predicted (common, the default), or each on its own.",
+        options.option(
+            "--judged-on",
+            "Judge all systems on the items that all have predicted (common, the default), or each on its own.",
+            metavar="WHICH",
         ),
     ] = None,
     unknown: Annotated[
-        str, typer.Option("--unknown", help="Predictions for items that have no votes: error or ignore.")
+        str, options.option("--unknown", "Predictions for items that have no votes: error or ignore.")
     ] = "ignore",
     unknown_class: Annotated[
-        str, typer.Option("--unknown-class", help="Predictions of classes nobody voted for: error or ignore.")
+        str, options.option("--unknown-class", "Predictions of classes nobody voted for: error or ignore.")
     ] = "error",
-    as_json: AsJson = False,
-    report: Report = None,
-    seed: Seed = 0,
+    as_json: options.AsJson = False,
+    report: options.Report = None,
+    with_text: options.WithText = False,
+    seed: options.Seed = 0,
     fail_unless_better: Annotated[
         list[str],
-        typer.Option(
+        options.option(
             "--fail-unless-better",
+            "Unless system A is surely better than B: the interval of their difference leaves out zero.",
             metavar="A:B",
-            show_default=False,
-            rich_help_panel=_FAIL,
-            help="Unless system A is surely better than B: the interval of their difference leaves out zero.",
+            panel=_FAIL,
         ),
     ] = [],  # noqa: B006
     fail_if_worse: Annotated[
-        list[str],
-        typer.Option(
-            "--fail-if-worse",
-            metavar="A:B",
-            show_default=False,
-            rich_help_panel=_FAIL,
-            help="If system A is surely worse than B.",
-        ),
+        list[str], options.option("--fail-if-worse", "If system A is surely worse than B.", metavar="A:B", panel=_FAIL)
     ] = [],  # noqa: B006
-    fail_if_dependent: FailIfDependent = False,
+    fail_if_dependent: options.FailIfDependent = False,
 ) -> None:
     """Which of several systems is better, and how sure is that?"""
     from trueup.answers.compare import compare as judge_all
-    from trueup.cli._app import command_line, fail_on, options_said
-    from trueup.cli._console import in_our_words, print_json, progress_bar
-    from trueup.cli._reading import about_files, check_one_stdin, check_overlap, class_named, read_systems, read_votes
-    from trueup.cli._reporting import check_report_path, json_head
-    from trueup.cli.evaluate import dependence, warn_once
 
     check_report_path(report)
-    sampler.check(noise=noise)
-    check_one_stdin(votes, *predictions, votes_how.gold)
     labels = read_votes(votes, votes_how)
     systems = read_systems(predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format)
     names = [str(name) for name in systems.systems.tolist()]
@@ -119,68 +111,74 @@ def compare(
     worse = named_pairs(fail_if_worse, names, option="--fail-if-worse")
     check_overlap(systems, labels)
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
-    common: dict[str, Any] = {"noise": noise, "level": level, "positive": positive, "random_state": seed}
-    with progress_bar(f"comparing {systems.n_systems} systems") as hear:
-        found = judge_all(
+    asked: dict[str, Any] = {
+        "noise": noise,
+        "level": level,
+        "positive": positive,
+        "random_state": seed,
+        **sampler.named,
+    }
+    settings = {name: value for name, value in {**asked, "target": target}.items() if value is not None}
+    with progress_bar(f"comparing {systems.n_systems} systems") as hear, speaking(items="--judged-on"):
+        comparison = judge_all(
             systems,
             labels,
             metric=metric,
-            target=target,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-            items=items,  # type: ignore[arg-type]
+            items=judged_on,  # type: ignore[arg-type]  # checked by the callee, with a sentence
             unknown=unknown,  # type: ignore[arg-type]
             unknown_class=unknown_class,  # type: ignore[arg-type]
             progress=hear,
-            **common,
-            **sampler.given,
+            **settings,
         )
-    found = replace(found, warnings=tuple(map(in_our_words, found.warnings)))
-    findings = findings_about(found, better=better, worse=worse)
+        comparison = replace(comparison, warnings=tuple(map(in_our_words, comparison.warnings)))
+    findings = findings_about(comparison, better=better, worse=worse)
     if fail_if_dependent:
         check = dependence(labels)
         findings += [check.sentence] if check is not None and check.dependent else []
     predicted = items_predicted(systems, labels)
-    head = json_head(seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold))
+    head = json_head(
+        seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
+    )
     if report is not None:
-        said = options_said(
+        said = options.options_said(
             votes_how,
             predictions_how,
             sampler,
             metric=(metric, "accuracy"),
-            target=(target, "population"),
-            noise=(noise, "clusters"),
+            target=(target, None),
+            noise=(noise, None),
             level=(level, 0.95),
-            items=(items, None),
+            judged_on=(judged_on, None),
             unknown=(unknown, "ignore"),
             unknown_class=(unknown_class, "error"),
         )
-        settings = {**head["files"], "command": command_line(), "items_predicted": predicted, **said}
-        judged = systems if items == "own" else on_judged_items(systems, found)
+        about = {**head["files"], "command": command_line(), "items_predicted": predicted, **said}
+        judged = systems if judged_on == "own" else on_judged_items(systems, comparison)
         # Before anything is printed: the reader of a pipe may go away.
-        _report(report, found, judged, labels, {**common, **sampler.given}, metric, settings)
+        _report(report, comparison, judged, labels, asked, metric, about, with_text)
     if as_json:
-        body = {**found.to_dict(), "items_predicted": predicted, "pairs": about_pairs(found)}
+        body = {**comparison.to_dict(), "items_predicted": predicted, "pairs": about_pairs(comparison)}
         print_json({**head, **body, "findings": findings})
     else:
-        show_comparison(found, predicted)
-    warn_once([found.warnings])
+        show_comparison(comparison, predicted)
+    warn_once([comparison.warnings])
     fail_on(findings)
 
 
 def _report(
     path: str,
-    found: Comparison,
-    systems: Any,
-    labels: Any,
-    settings: dict[str, Any],
+    comparison: Comparison,
+    systems: Predictions,
+    labels: Labels,
+    settings: Mapping[str, Any],
     metric: str,
-    files: dict[str, Any],
+    about: Mapping[str, Any],
+    with_text: bool,
 ) -> None:
     """The report shows each system by itself as well, so the best of them are evaluated, on the items compared on."""
-    from trueup.cli._reporting import write_report
-    from trueup.cli.evaluate import evaluate_each
     from trueup.data.predictions import Predictions
 
-    best = {name: systems[name] for name in found.ranking[:_MOST_IN_REPORT]}
+    best = {name: systems[name] for name in comparison.ranking[:_MOST_IN_REPORT]}
     each = evaluate_each(
         Predictions.stack(best),
         labels,
@@ -190,10 +188,15 @@ def _report(
         unknown_class="ignore",
         **settings,
     )
-    write_report(path, each, labels, comparison=found, seed=settings["random_state"], settings=files)
-
-
-_MOST_PAIRS = 20
+    write_report(
+        path,
+        each,
+        labels,
+        comparison=comparison,
+        seed=settings["random_state"],
+        settings=about,
+        with_text=with_text,
+    )
 
 
 def named_pairs(texts: Sequence[str], systems: Sequence[str], *, option: str) -> list[tuple[str, str]]:
@@ -206,7 +209,7 @@ def named_pairs(texts: Sequence[str], systems: Sequence[str], *, option: str) ->
     """
     from trueup._base.validation import preview
 
-    found = []
+    pairs = []
     for text in texts:
         parts = text.split(":")
         splits = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(1, len(parts))]
@@ -216,30 +219,31 @@ def named_pairs(texts: Sequence[str], systems: Sequence[str], *, option: str) ->
                 f"{option} takes the names of two systems as A:B, got {text!r}; the systems are "
                 f"{preview(list(systems), most=10)}"
             )
-        found += fitting
-    return found
+        pairs += fitting
+    return pairs
 
 
 def findings_about(
     comparison: Comparison, *, better: Sequence[tuple[str, str]], worse: Sequence[tuple[str, str]]
 ) -> list[str]:
     """A sentence for each pair where the first is not surely better, or is surely worse."""
-    by_text = {str(name): name for name in comparison.systems.tolist()}
-    found = []
-    for pairs, wanted in ((better, True), (worse, False)):
+    by_text = by_name(comparison.systems.tolist())
+    findings = []
+    for pairs, should_be_better in ((better, True), (worse, False)):
         for a, b in pairs:
             low, high = comparison.difference(by_text[a], by_text[b]).interval(comparison.level)
             if not comparison.higher_is_better:
                 low, high = -high, -low
-            sure = low > 0 if wanted else high < 0
-            if sure != wanted:
+            sure = low > 0 if should_be_better else high < 0
+            if sure != should_be_better:
                 better_with = chance(comparison.prob_better(by_text[a], by_text[b]))
-                found.append(
-                    f"{a!r} is {'not surely better' if wanted else 'surely worse'} than {b!r} by {comparison.metric}: "
-                    f"better with probability {better_with}, and it gains {interval(low, high)} "
+                verdict = "not surely better" if should_be_better else "surely worse"
+                findings.append(
+                    f"{a!r} is {verdict} than {b!r} by {comparison.metric}: better with probability {better_with}, "
+                    f"and it gains {interval(low, high)} "
                     f"({level_words(comparison.level)} interval)"
                 )
-    return found
+    return findings
 
 
 def _pairs(comparison: Comparison) -> list[tuple[Any, Any]]:

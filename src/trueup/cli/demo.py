@@ -4,44 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
-import typer
+from trueup._base.wording import chance, interval, number
+from trueup.cli._app import as_command, command_line
+from trueup.cli._console import json_head, note, print_json, print_table, progress_bar, say, warn_once
+from trueup.cli._files import check_report_path, write_report
+from trueup.cli._options import AsJson, Seed, option
 
-from trueup.answers.compare import compare
-from trueup.answers.comparison import Comparison
-from trueup.answers.evaluate import evaluate
-from trueup.answers.evaluation import Evaluation
-from trueup.cli._options import AsJson, Seed
-from trueup.cli._reading import unbundled
-from trueup.data.labels import Labels
-from trueup.estimators import majority
-from trueup.noise import DawidSkene, EffectiveLabelers, effective_labelers
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
+    from trueup.noise import EffectiveLabelers
+
 
 __all__ = ["Demo", "crowd_on_digits", "demo", "run_demo"]
 
 
-@unbundled
+@as_command
 def demo(
     report: Annotated[
-        str, typer.Option("--report", metavar="PATH", help="Where to write the report: .html, .md or .json.")
+        str, option("--report", "Where to write the report: .html, .md or .json.", metavar="PATH", show_default=True)
     ] = "trueup-demo.html",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Some of the digits, few draws, a simple noise model: done in seconds.")
+        bool, option("--quick", "Some of the digits, few draws, a simple noise model: done in seconds.")
     ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train two classifiers, let a simulated crowd label the test part, and say how good they really are."""
-    from pathlib import Path
-
-    from trueup.cli._app import command_line
-    from trueup.cli._console import note, print_json, progress_bar, say
-    from trueup.cli._reporting import check_report_path, json_head, write_report
-    from trueup.cli.evaluate import warn_once
-
     check_report_path(report)
     with progress_bar("judging two classifiers") as hear:
         shares: dict[str, float] = {}
@@ -90,8 +86,6 @@ def demo(
 
 
 def _show(result: Demo) -> None:
-    from trueup.cli._console import chance, interval, number, print_table, say
-
     labels, comparison = result.labels, result.comparison
     say(
         f"A crowd of {labels.n_labelers} gave {labels.n_votes:,} votes on {labels.n_items:,} handwritten digits; "
@@ -142,10 +136,13 @@ def crowd_on_digits(
     Difficulty is shared: a digit that a plain nearest-centroid rule finds ambiguous is one that labelers, too, tend to
     take for that other digit. Both classifiers are trained on a third of the data and predict the rest.
     """
+    import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.naive_bayes import GaussianNB
     from sklearn.svm import SVC
+
+    from trueup.data.labels import Labels
 
     images, digits = load_digits(return_X_y=True)
     train, test, y_train, truth = train_test_split(images, digits, train_size=1 / 3, random_state=random_state)
@@ -184,6 +181,12 @@ def run_demo(
     progress : callable
         Is told each step as it begins, and again with the share of it that is done.
     """
+    import numpy as np
+
+    from trueup.answers.compare import compare
+    from trueup.answers.evaluate import evaluate
+    from trueup.estimators import majority
+    from trueup.noise import DawidSkene, effective_labelers
 
     def begin(step: str) -> Callable[[float], None]:
         progress(step, 0.0)

@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
+from trueup._base.wording import interval, level_words, number, percent
+from trueup.cli import _options as options
+from trueup.cli._app import as_command, command_line
 from trueup.cli._console import (
-    complain,
+    fail_on,
     in_our_words,
-    interval,
-    level_words,
-    number,
-    percent,
+    json_head,
+    print_json,
     print_table,
     progress_bar,
     say,
     shown,
+    speaking,
+    warn_once,
 )
-from trueup.cli._options import (
-    AsJson,
-    FailIfDependent,
-    FitOptions,
-    Level,
-    Method,
-    Metrics,
-    NoiseOrDefault,
-    OnlySystem,
-    PredictionOptions,
-    PredictionsFile,
-    Report,
-    SamplerOptions,
-    Seed,
-    VoteOptions,
-    VotesFile,
+from trueup.cli._files import (
+    about_files,
+    check_overlap,
+    check_report_path,
+    class_named,
+    one_system,
+    read_systems,
+    read_votes,
+    write_report,
 )
-from trueup.cli._reading import check_overlap, key_and_value, unbundled
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from trueup.answers.evaluation import Evaluation
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
@@ -58,114 +50,108 @@ __all__ = [
     "evaluate_each",
     "limits",
     "show_evaluation",
-    "warn_once",
 ]
 
 _FAIL = "Exit with 1 on a finding"
 _METRICS = ["accuracy", "precision", "recall", "f1"]
 
 
-@unbundled
+@as_command
 def evaluate(
-    votes: VotesFile,
-    predictions: PredictionsFile,
-    votes_how: VoteOptions,
-    predictions_how: PredictionOptions,
-    fit: FitOptions,
-    sampler: SamplerOptions,
-    metric: Metrics = _METRICS,
-    method: Method = "bayes",
-    target: Annotated[
-        str, typer.Option("--target", help="sample: these very items; population: where they came from.")
-    ] = "sample",
-    noise: NoiseOrDefault = None,
-    level: Level = 0.95,
-    only_system: OnlySystem = None,
-    as_json: AsJson = False,
-    report: Report = None,
-    seed: Seed = 0,
+    votes: options.VotesFile,
+    predictions: options.PredictionsFile,
+    votes_how: options.VoteOptions,
+    predictions_how: options.PredictionOptions,
+    fit: options.FitOptions,
+    sampler: options.SamplerOptions,
+    metric: options.Metrics = _METRICS,
+    method: options.Method = "bayes",
+    target: options.Target = None,
+    noise: options.Noise = None,
+    level: options.Level = 0.95,
+    only_system: options.OnlySystem = None,
+    as_json: options.AsJson = False,
+    report: options.Report = None,
+    with_text: options.WithText = False,
+    seed: options.Seed = 0,
     fail_below: Annotated[
         list[str],
-        typer.Option(
+        options.option(
             "--fail-below",
+            "If the whole interval of the metric is below the value. May be given several times.",
             metavar="METRIC=VALUE",
-            show_default=False,
-            rich_help_panel=_FAIL,
-            help="If the whole interval of the metric is below the value. May be given several times.",
+            panel=_FAIL,
         ),
     ] = [],  # noqa: B006
     fail_above: Annotated[
         list[str],
-        typer.Option(
+        options.option(
             "--fail-above",
+            "If the whole interval of the metric is above the value (log_loss and the like).",
             metavar="METRIC=VALUE",
-            show_default=False,
-            rich_help_panel=_FAIL,
-            help="If the whole interval of the metric is above the value (log_loss and the like).",
+            panel=_FAIL,
         ),
     ] = [],  # noqa: B006
-    fail_if_dependent: FailIfDependent = False,
+    fail_if_dependent: options.FailIfDependent = False,
 ) -> None:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
-    from trueup.cli._app import command_line, fail_on, options_said
-    from trueup.cli._console import print_json, say
-    from trueup.cli._reading import about_files, check_one_stdin, class_named, one_system, read_systems, read_votes
-    from trueup.cli._reporting import check_report_path, json_head, write_report
     from trueup.report.measures import majority_values
 
     bounds = limits(fail_below, fail_above)
-    sampler.check(method=method, noise=noise)
     check_report_path(report)
-    check_one_stdin(votes, predictions, votes_how.gold)
     labels = read_votes(votes, votes_how)
+    positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
+    for bound in bounds:
+        bound.check(labels.classes.tolist(), positive)
     systems = read_systems(predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format)
     systems = one_system(systems, only_system)
-    metrics = list(dict.fromkeys([*metric, *(bound.metric for bound in bounds)]))
-    positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
-    found = evaluate_each(
+    evaluations = evaluate_each(
         systems,
         labels,
         noise=noise,
-        metrics=metrics,
+        metrics=list(dict.fromkeys([*metric, *(bound.metric for bound in bounds)])),
         method=method,
         target=target,
         level=level,
         positive=positive,
         random_state=seed,
         **fit.policies,
-        **sampler.given,
+        **sampler.named,
     )
     findings = [
         sentence
-        for name, evaluation in found.items()
+        for name, evaluation in evaluations.items()
         for bound in bounds
         if (
             sentence := bound.finding(
-                evaluation[bound.metric], level, who="the system" if len(found) == 1 else f"system {name!r}"
+                evaluation[bound.metric], level, who="the system" if len(evaluations) == 1 else f"system {name!r}"
             )
         )
         is not None
     ]
-    checks = {name: evaluation.independence for name, evaluation in found.items()}
+    checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
         checks = dict.fromkeys(checks, dependence(labels))  # methods that learn no noise do not look
     findings += [c.sentence for c in list(checks.values())[:1] if fail_if_dependent and c is not None and c.dependent]
-    head = json_head(seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold))
-    said = options_said(
+    head = json_head(
+        seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
+    )
+    said = options.options_said(
         votes_how,
         predictions_how,
         fit,
         sampler,
         metric=(metric, _METRICS),
         method=(method, "bayes"),
-        target=(target, "sample"),
+        target=(target, None),
         noise=(noise, None),
         level=(level, 0.95),
         only_system=(only_system, None),
     )
     # Before anything is printed: the reader of a pipe may go away.
-    write_report(report, found, labels, seed=seed, settings={**head["files"], "command": command_line(), **said})
-    dirty = {name: majority_values(evaluation, labels) for name, evaluation in found.items()}
+    about = {**head["files"], "command": command_line(), **said}
+    write_report(report, evaluations, labels, seed=seed, settings=about, with_text=with_text)
+    dirty = {name: majority_values(evaluation, labels) for name, evaluation in evaluations.items()}
     if as_json:
         results = [
             {
@@ -174,15 +160,15 @@ def evaluate(
                 "majority_as_truth": dirty[name],
                 "independence": about_independence(checks[name]),
             }
-            for name, evaluation in found.items()
+            for name, evaluation in evaluations.items()
         ]
         body = results[0] if len(results) == 1 else {"systems": results}
         print_json({**head, **body, "findings": findings})
     else:
-        for name, evaluation in found.items():
-            show_evaluation(name if len(found) > 1 else None, evaluation, labels, dirty[name])
+        for name, evaluation in evaluations.items():
+            show_evaluation(name if len(evaluations) > 1 else None, evaluation, labels, dirty[name])
             say()
-    warn_once([evaluation.warnings for evaluation in found.values()])
+    warn_once([evaluation.warnings for evaluation in evaluations.values()])
     fail_on(findings)
 
 
@@ -193,6 +179,18 @@ class Limit:
     metric: str
     value: float
     side: Literal["below", "above"]
+
+    def check(self, classes: Sequence[Any], positive: Any) -> None:
+        """Refuse a metric that there is not, and a value that it cannot have."""
+        from trueup.metrics import get_metric
+
+        with speaking(metric=f"--fail-{self.side}", metrics=f"--fail-{self.side}"):
+            low, high = get_metric(self.metric, classes, positive).bounds
+        if not low <= self.value <= high:
+            raise InvalidParameter(
+                f"--fail-{self.side} must be a value that {self.metric} can have, {low:g} to {high:g}, got "
+                f"{self.value:g}; write e.g. --fail-{self.side} {self.metric}={0.9 if high == 1 else low:g}"
+            )
 
     def finding(self, estimate: Estimate, level: float, *, who: str) -> str | None:
         """A sentence if the whole interval lies beyond the bound, else None."""
@@ -216,19 +214,19 @@ class Limit:
 
 def limits(below: Sequence[str], above: Sequence[str]) -> list[Limit]:
     """The bounds of ``--fail-below`` and ``--fail-above``, each ``METRIC=VALUE``."""
-    found = []
+    bounds = []
     sides: tuple[tuple[Literal["below", "above"], Sequence[str]], ...] = (("below", below), ("above", above))
     for side, texts in sides:
         for text in texts:
-            metric, value = key_and_value(text, option=f"--fail-{side}")
+            metric, value = options.key_and_value(text, option=f"--fail-{side}")
             try:
                 bound = float(value)
             except ValueError:
                 bound = math.nan
-            if math.isnan(bound):
+            if not math.isfinite(bound):
                 raise InvalidParameter(f"--fail-{side} takes METRIC=NUMBER, got {text!r}; write e.g. accuracy=0.9")
-            found.append(Limit(metric, bound, side))
-    return found
+            bounds.append(Limit(metric, bound, side))
+    return bounds
 
 
 def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> dict[str, Evaluation]:
@@ -236,15 +234,16 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
     from trueup.answers.evaluate import evaluate
 
     check_overlap(predictions, labels)
-    found = {}
+    named = {name: value for name, value in settings.items() if value is not None}  # what is not said has its default
+    evaluations = {}
     names = predictions.systems.tolist()
     for k, name in enumerate(names):
         what = "evaluating" if len(names) == 1 else f"evaluating {name} ({k + 1} of {len(names)})"
         with progress_bar(what) as hear:
-            one = evaluate(predictions[name], labels, progress=hear, **settings)
+            one = evaluate(predictions[name], labels, progress=hear, **named)
         # Everything that a command prints or writes gives advice in the words of the command line.
-        found[str(name)] = replace(one, warnings=tuple(map(in_our_words, one.warnings)))
-    return found
+        evaluations[str(name)] = replace(one, warnings=tuple(map(in_our_words, one.warnings)))
+    return evaluations
 
 
 def dependence(labels: Labels) -> IndependenceCheck | None:
@@ -269,7 +268,7 @@ def show_evaluation(
     else:
         dirty = majority[first]
         told = "" if dirty is None else f"; the majority of votes as truth would say {number(dirty)}"
-        between = interval(low, high).replace(" to ", " and ")
+        between = interval(low, high, joint=" and ")
         say(f"{who}{first} is between {between} {where} ({level} interval){told}.")
     rows = []
     for metric in evaluation.metrics:
@@ -290,7 +289,7 @@ def show_evaluation(
     positive = f"; positive class {shown(evaluation.classes[evaluation.positive])}" if labels.n_classes == 2 else ""
     say(
         f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
-        f"{evaluation.method}, noise {evaluation.noise}{positive}."
+        f"{evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
     )
 
 
@@ -301,19 +300,13 @@ def _undefined(metric: str, evaluation: Evaluation) -> str:
     return f"{metric} is undefined on these items: {why}"
 
 
-def warn_once(groups: Sequence[Sequence[str]]) -> None:
-    """The warnings of several results, each sentence once, on standard error."""
-    for sentence in dict.fromkeys(sentence for group in groups for sentence in group):
-        complain(sentence, kind="warning")
-
-
-def about_independence(found: IndependenceCheck | None) -> dict[str, Any] | None:
+def about_independence(check: IndependenceCheck | None) -> dict[str, Any] | None:
     """The check of independence for JSON."""
-    if found is None:
+    if check is None:
         return None
     return {
-        "ratio": found.ratio,
-        "p_value": found.p_value,
-        "dependent": found.dependent,
-        "sentence": found.sentence,
+        "ratio": check.ratio,
+        "p_value": check.p_value,
+        "dependent": check.dependent,
+        "sentence": check.sentence,
     }

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from trueup.cli._app import fail_on
+from trueup._base.wording import chance, interval, level_words, number, percent, signed
+from trueup.cli import _options as options
+from trueup.cli._app import as_command
 from trueup.cli._console import (
-    chance,
     complain,
-    in_our_words,
-    interval,
-    level_words,
-    number,
+    fail_on,
+    json_head,
     print_json,
     print_table,
     progress_bar,
     say,
     shown,
+    silenced,
 )
-from trueup.cli._options import AsJson, FailIfDependent, Level, Noise, Seed, VoteOptions, VotesFile
-from trueup.cli._reading import unbundled
-from trueup.cli._tables import Plot, silenced
+from trueup.cli._files import Plot, about_files, check_picture, read_votes, save_plot
 
 if TYPE_CHECKING:
     from trueup.labelers import LabelerRanking, RankedLabeler
@@ -43,58 +39,52 @@ _KEYS: dict[str, Callable[[RankedLabeler], Any]] = {
 }
 
 
-@unbundled
+@as_command
 def labelers(
-    votes: VotesFile,
-    how: VoteOptions,
-    noise: Noise = "dawid-skene",
-    sort: Annotated[str, typer.Option("--sort", help=f"Order of the rows: {', '.join(_KEYS)}.")] = "information",
-    top: Annotated[
-        int | None, typer.Option("--top", metavar="N", min=1, show_default=False, help="Show the first N rows only.")
-    ] = None,
-    level: Level = 0.95,
+    votes: options.VotesFile,
+    how: options.VoteOptions,
+    noise: options.Noise = None,
+    sort: Annotated[str, options.option("--sort", f"Order of the rows: {', '.join(_KEYS)}.")] = "information",
+    top: Annotated[int | None, options.option("--top", "Show the first N rows only.", metavar="N", min=1)] = None,
+    level: options.Level = 0.95,
     spam_prior: Annotated[
-        float, typer.Option("--spam-prior", help="Share of labelers expected beforehand not to look at all.")
+        float, options.option("--spam-prior", "Share of labelers expected beforehand not to look at all.")
     ] = 0.1,
-    fail_if_dependent: FailIfDependent = False,
+    fail_if_dependent: options.FailIfDependent = False,
     fail_if_spam: Annotated[
         float | None,
-        typer.Option(
+        options.option(
             "--fail-if-spam",
+            "Exit with 1 if more than this share of the votes is by labelers who are more probably spammers than not.",
             metavar="SHARE",
             min=0.0,
             max=1.0,
-            show_default=False,
-            help="Exit with 1 if more than this share of the votes is by labelers who are more probably spammers "
-            "than not.",
         ),
     ] = None,
     plot: Plot = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.findings import about_votes
-    from trueup.cli._reading import about_files, read_votes
-    from trueup.cli._reporting import json_head
-    from trueup.cli._tables import check_picture, save_plot
     from trueup.labelers import rank
     from trueup.noise import effective_labelers
 
-    check_choice(sort, tuple(_KEYS), name="--sort")
-    check_level(level, name="--level")
-    check_level(spam_prior, name="--spam-prior")
-    picture = None if plot is None else check_picture(plot)
+    check_choice(sort, tuple(_KEYS), name="sort")
+    check_level(level)
+    check_level(spam_prior, name="spam_prior")
+    picture = check_picture(plot)
     labels = read_votes(votes, how)
+    settings: dict[str, Any] = {} if noise is None else {"noise": noise}
     with progress_bar("ranking labelers") as hear:
         ranking = rank(
             labels,
-            noise=noise,
             by="accuracy" if sort == "accuracy" else "information",
             level=level,
             spam_prior=spam_prior,
             random_state=seed,
+            **settings,
         )
         if hear is not None:
             hear(0.7)  # about; the sampler takes most of the time
@@ -109,33 +99,33 @@ def labelers(
     if picture is not None:
         save_plot(ranking.plot(), picture)
     dependent = independence is not None and independence.dependent
-    findings = (
-        [in_our_words(independence.sentence)] if fail_if_dependent and independence is not None and dependent else []
+    findings: list[str] = (
+        [independence.sentence] if fail_if_dependent and independence is not None and dependent else []
     )
     if fail_if_spam is not None and spam_share > fail_if_spam:
         findings.append(
-            f"{spam_share:.1%} of the votes are by labelers who are more probably spammers than not, more than "
-            f"{fail_if_spam:.1%}"
+            f"{percent(spam_share, 1)} of the votes are by labelers who are more probably spammers than not, more than "
+            f"{percent(fail_if_spam, 1)}"
         )
     if as_json:
         print_json(
             {
-                **json_head(seed=seed, files=about_files(votes=votes, gold=how.gold)),
+                **json_head(seed=seed, files=about_files(votes=votes, gold=how.gold, items=how.items)),
                 "labelers": [_record(row, level) for row in rows],
                 "n_labelers": labels.n_labelers,
                 "n_votes": labels.n_votes,
                 "sort": sort,
                 "level": level,
-                "noise": noise,
+                "noise": ranking.noise,
                 "effective": None if effective is None else vars(effective),
                 "independence": None if independence is None else _independence(independence),
                 "spam_vote_share": spam_share,
-                "warnings": [in_our_words(sentence) for sentence in warnings],
+                "warnings": warnings,
                 "findings": findings,
             }
         )
     else:
-        _print(ranking, rows, effective, independence, warnings, level=level, noise=noise)
+        _print(ranking, rows, effective, independence, warnings, level=level)
     fail_on(findings)
 
 
@@ -147,7 +137,6 @@ def _print(
     warnings: list[str],
     *,
     level: float,
-    noise: str,
 ) -> None:
     print_table(
         ("labeler", "votes", "accuracy", f"{level_words(level)} interval", "bits a vote", "bias", "spam", "rank"),
@@ -158,7 +147,7 @@ def _print(
                 number(row.accuracy.mean),
                 interval(*row.accuracy.interval(level)),
                 number(row.information.mean),
-                f"{row.bias.mean:+.3f} {shown(row.bias_class)}",
+                f"{signed(row.bias.mean, 3)} {shown(row.bias_class)}",
                 chance(row.spam_probability),
                 "–".join(dict.fromkeys(map(str, row.rank))),
             )
@@ -167,30 +156,28 @@ def _print(
     )
     if len(rows) < len(ranking):
         say(f"… and {len(ranking) - len(rows):,} more.")
+    say(f"{len(ranking):,} labelers; noise {ranking.noise}.")
     say("spam: the probability that no vote depends on the truth; bias: answered more often than true.")
     if effective is not None:
         say(effective.sentence)
     if independence is not None:
-        say(in_our_words(independence.sentence))
-        if independence.dependent and noise not in ("clusters", "subtypes"):
-            say(
-                "What to do: run this again with --noise clusters, and let an expert look at some items with "
-                "'trueup vet'."
-            )
+        say(independence.sentence)
+        if independence.dependent:
+            say("What to do: let an expert look at some items with 'trueup vet'.")
     for sentence in warnings:
         if independence is None or sentence != independence.sentence:
-            complain(in_our_words(sentence), kind="warning")
+            complain(sentence, kind="warning")
 
 
 def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
-    found: dict[str, Any] = {"labeler": row.labeler, "votes": row.votes}
+    record: dict[str, Any] = {"labeler": row.labeler, "votes": row.votes}
     for name in ("accuracy", "information", "bias", "spam"):
         estimate = getattr(row, name)
         low, high = estimate.interval(level)
-        found[name] = {"mean": estimate.mean, "low": low, "high": high}
-    found |= {"bias_class": row.bias_class, "spam_probability": row.spam_probability, "rank": row.rank}
-    return found
+        record[name] = {"mean": estimate.mean, "low": low, "high": high}
+    record |= {"bias_class": row.bias_class, "spam_probability": row.spam_probability, "rank": row.rank}
+    return record
 
 
-def _independence(found: IndependenceCheck) -> dict[str, Any]:
-    return {**vars(found), "dependent": found.dependent}
+def _independence(check: IndependenceCheck) -> dict[str, Any]:
+    return {**vars(check), "dependent": check.dependent}

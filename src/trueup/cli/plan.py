@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._app import fail_on
-from trueup.cli._console import in_our_words, level_words, note, number, print_json, print_table, say
-from trueup.cli._options import AsJson, Level, OptionalPredictionsFile, PredictionOptions, VoteOptions
-from trueup.cli._reading import unbundled
-from trueup.cli._tables import Plot
+from trueup._base.wording import level_words, number
+from trueup.cli import _options as options
+from trueup.cli._app import as_command
+from trueup.cli._console import fail_on, in_our_words, json_head, note, print_json, print_table, say
+from trueup.cli._files import Plot, about_files, check_picture, read_systems, read_votes, save_plot
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
@@ -27,66 +27,77 @@ _EXACT = 1.01  # the least budget is found to within a hundredth
 OptionalVotesFile = Annotated[
     str | None,
     typer.Argument(metavar="VOTES", show_default=False, help="Votes to learn how labelers err from; - is stdin."),
+    options.InputFile(),
 ]
 
 
-def _option(flag: str, metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(flag, metavar=metavar, show_default=False, help=text, **more)
-
-
-@unbundled
+@as_command
 def plan(
-    how: VoteOptions,
-    how_predicted: PredictionOptions,
+    how: options.VoteOptions,
+    how_predicted: options.PredictionOptions,
     votes: OptionalVotesFile = None,
-    predictions: OptionalPredictionsFile = None,
-    budget: Annotated[float | None, _option("--budget", "MONEY", "What may be spent.")] = None,
+    predictions: options.OptionalPredictionsFile = None,
+    budget: Annotated[float | None, options.option("--budget", "What may be spent.", metavar="MONEY")] = None,
     half_width: Annotated[
-        float | None, _option("--half-width", "WIDTH", "In place of a budget: the precision to be paid for.")
+        float | None,
+        options.option("--half-width", "In place of a budget: the precision to be paid for.", metavar="WIDTH"),
     ] = None,
-    vote_price: Annotated[float | None, _option("--vote-price", "MONEY", "Of a vote.")] = None,
-    expert_price: Annotated[float | None, _option("--expert-price", "MONEY", "Of an item vetted by an expert.")] = None,
+    vote_price: Annotated[float | None, options.option("--vote-price", "Of a vote.", metavar="MONEY")] = None,
+    expert_price: Annotated[
+        float | None, options.option("--expert-price", "Of an item vetted by an expert.", metavar="MONEY")
+    ] = None,
     item_price: Annotated[
-        float, typer.Option("--item-price", metavar="MONEY", help="Of an item itself, beyond votes and vettings.")
+        float,
+        options.option(
+            "--item-price", "Of an item itself, beyond votes and vettings.", metavar="MONEY", show_default=True
+        ),
     ] = 0.0,
     labeler_accuracy: Annotated[
-        float | None, _option("--labeler-accuracy", "RATE", "Rough accuracy of a labeler; learned from VOTES.")
+        float | None,
+        options.option("--labeler-accuracy", "Rough accuracy of a labeler; learned from VOTES.", metavar="RATE"),
     ] = None,
     error: Annotated[
-        float | None, _option("--error", "RATE", "The model's rough error; learned from VOTES and PREDICTIONS.")
+        float | None,
+        options.option("--error", "The model's rough error; learned from VOTES and PREDICTIONS.", metavar="RATE"),
     ] = None,
     correlation: Annotated[
         float | None,
-        _option("--correlation", "RHO", "Of the errors of two votes on an item; learned from VOTES, otherwise 0."),
+        options.option(
+            "--correlation", "Of the errors of two votes on an item; learned from VOTES, otherwise 0.", metavar="RHO"
+        ),
     ] = None,
-    classes: Annotated[int | None, _option("--classes", "C", "Number of classes; that of VOTES, otherwise 2.")] = None,
+    classes: Annotated[
+        int | None, options.option("--classes", "Number of classes; that of VOTES, otherwise 2.", metavar="C")
+    ] = None,
     noise_known: Annotated[
-        bool, typer.Option("--noise-known", help="The labelers' error is known from elsewhere.")
+        bool, options.option("--noise-known", "The labelers' error is known from elsewhere.")
     ] = False,
-    max_items: Annotated[int | None, _option("--max-items", "N", "The items there are.")] = None,
-    max_votes: Annotated[int, typer.Option("--max-votes", metavar="K", help="The most votes on an item.")] = 15,
+    max_items: Annotated[int | None, options.option("--max-items", "The items there are.", metavar="N")] = None,
+    max_votes: Annotated[
+        int, options.option("--max-votes", "The most votes on an item.", metavar="K", show_default=True)
+    ] = 15,
     design: Annotated[
         list[str] | None,
-        _option("--design", "KIND", "Choose from this kind: votes, vetted, both. May be given several times."),
+        options.option(
+            "--design", "Choose from this kind: votes, vetted, both. May be given several times.", metavar="KIND"
+        ),
     ] = None,
-    level: Level = 0.95,
+    level: options.Level = 0.95,
     fail_above: Annotated[
-        float | None, _option("--fail-above", "WIDTH", "Exit with 1 if the half-width that is bought is wider.")
+        float | None,
+        options.option("--fail-above", "Exit with 1 if the half-width that is bought is wider.", metavar="WIDTH"),
     ] = None,
     plot: Plot = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """How many items, votes and vettings give the narrowest interval of a model's accuracy for the money."""
-    from trueup.cli._reading import about_files
-    from trueup.cli._reporting import json_head
-    from trueup.cli._tables import check_picture, save_plot
     from trueup.labelers import planning
 
     if (budget is None) == (half_width is None):
         raise InvalidParameter("one of --budget and --half-width is needed, got both or none; give one")
     if predictions is not None and votes is None:
         raise InvalidParameter("predictions need votes, got none; name the votes first")
-    picture = None if plot is None else check_picture(plot)
+    picture = check_picture(plot)
     learned = {} if votes is None else _learned(votes, predictions, how, how_predicted)
     asked: dict[str, Any] = {
         "labeler_accuracy": labeler_accuracy,
@@ -97,9 +108,9 @@ def plan(
     known = {**learned, **{name: value for name, value in asked.items() if value is not None}}
     if known.get("n_classes") != learned.get("n_classes"):
         known.pop("prior", None)  # of the votes' classes, which were not asked about
-    for name, option in (("labeler_accuracy", "--labeler-accuracy"), ("error", "--error")):
+    for name, flag in (("labeler_accuracy", "--labeler-accuracy"), ("error", "--error")):
         if name not in known:
-            raise InvalidParameter(f"{option} is needed, got none; give it, or the votes and predictions to learn it")
+            raise InvalidParameter(f"{flag} is needed, got none; give it, or the votes and predictions to learn it")
 
     def buy(money: float) -> Plan:
         return planning.plan(
@@ -115,26 +126,26 @@ def plan(
             **known,
         )
 
-    found = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
+    chosen = buy(float(budget)) if budget is not None else _cheapest(buy, float(half_width or 0.0))
     if picture is not None:
-        save_plot(found.plot(), picture)
+        save_plot(chosen.plot(), picture)
     findings = []
-    if fail_above is not None and found.half_width > fail_above:
-        findings.append(f"the half-width is {found.half_width:.4f}, wider than {fail_above:g}")
+    if fail_above is not None and chosen.half_width > fail_above:
+        findings.append(f"the half-width is {chosen.half_width:.4f}, wider than {fail_above:g}")
     if as_json:
-        files = about_files(votes=votes, predictions=predictions, gold=how.gold)
-        print_json({**json_head(seed=None, files=files), **_record(found, known, learned), "findings": findings})
+        files = about_files(votes=votes, predictions=predictions, gold=how.gold, items=how.items)
+        print_json({**json_head(seed=None, files=files), **_record(chosen, known, learned), "findings": findings})
     else:
-        _print(found, known, learned)
+        _print(chosen, known, learned)
     fail_on(findings)
 
 
-def _learned(votes: str, predictions: str | None, how: VoteOptions, how_predicted: PredictionOptions) -> dict[str, Any]:
+def _learned(
+    votes: str, predictions: str | None, how: options.VoteOptions, how_predicted: options.PredictionOptions
+) -> dict[str, Any]:
     """What votes and predictions say about labelers and model, by the model that lets labelers err together."""
-    from trueup.cli._reading import check_one_stdin, read_systems, read_votes
     from trueup.noise import Subtypes, effective_labelers
 
-    check_one_stdin(votes, predictions)
     labels = read_votes(votes, how)
     if (labels.votes_per_item < 2).all():
         raise InvalidLabels(
@@ -212,34 +223,34 @@ def _cheapest(buy: Callable[[float], Plan], half_width: float) -> Plan:
     return best
 
 
-def _around(found: Plan, half_width: float) -> tuple[float | None, float | None]:
+def _around(chosen: Plan, half_width: float) -> tuple[float | None, float | None]:
     """The last budget of the frontier that buys too little and the first that buys enough; None where there is none."""
     below = None
-    for budget, design in zip(sorted(set(found.frontier.budgets)), found.frontier.best(), strict=True):
+    for budget, design in zip(sorted(set(chosen.frontier.budgets)), chosen.frontier.best(), strict=True):
         if design.half_width <= half_width:
             return below, budget
         below = budget
     return below, None
 
 
-def _print(found: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
+def _print(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> None:
     if learned:
         names = {"labeler_accuracy": "labelers' accuracy", "error": "model's error", "correlation": "correlation"}
         told = ", ".join(f"{label} {known[name]:.3f}" for name, label in names.items() if name in learned)
         say(f"From the votes: {told} (options of these names overrule them).")
-    d = found.design
+    d = chosen.design
     parts = [f"{d.n_items:,} items"]
     parts += [f"{d.votes_per_item} votes on each"] if d.votes_per_item else []
     parts += [f"{d.n_vettings:,} vetted by the expert"] if d.n_vettings else []
     say(
-        f"Buy {', '.join(parts)}: accuracy ± {d.half_width:.4f} at {level_words(found.level)}, for {d.cost:,.6g} of "
-        f"{found.budget:,.6g}."
+        f"Buy {', '.join(parts)}: accuracy ± {d.half_width:.4f} at {level_words(chosen.level)}, for {d.cost:,.6g} of "
+        f"{chosen.budget:,.6g}."
     )
-    for sentence in found.notes:
+    for sentence in chosen.notes:
         say(f"! {in_our_words(sentence)}")
-    best = {d.kind: d for d in reversed(found.alternatives)}
+    best = {d.kind: d for d in reversed(chosen.alternatives)}
     _table("The best of each kind at this budget", sorted(best.values(), key=lambda d: d.half_width))
-    others = found.frontier.best()
+    others = chosen.frontier.best()
     _table("What other budgets buy", others[:: max(len(others) // _SHOWN, 1)])
 
 
@@ -254,16 +265,16 @@ def _table(title: str, designs: Sequence[Design]) -> None:
     )
 
 
-def _record(found: Plan, known: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
+def _record(chosen: Plan, known: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
     return {
-        **_design(found.design),
-        "budget": found.budget,
-        "level": found.level,
-        "notes": found.notes,
+        **_design(chosen.design),
+        "budget": chosen.budget,
+        "level": chosen.level,
+        "notes": chosen.notes,
         "assumed": known,
         "learned": sorted(learned),
-        "alternatives": [_design(d) for d in found.alternatives],
-        "frontier": [_design(d) for d in found.frontier.best()],
+        "alternatives": [_design(d) for d in chosen.alternatives],
+        "frontier": [_design(d) for d in chosen.frontier.best()],
     }
 
 

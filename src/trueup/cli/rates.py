@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from trueup.cli._app import fail_on
-from trueup.cli._console import interval, level_words, number, print_json, print_table, say
-from trueup.cli._options import AsJson, Level, Seed
-from trueup.cli._reading import unbundled
-from trueup.cli._tables import parse_matrix, parse_rate
+from trueup._base.wording import interval, level_words, number
+from trueup.cli._app import add_to
+from trueup.cli._console import fail_on, json_head, print_json, print_table, say
+from trueup.cli._options import AsJson, Level, Seed, option
 from trueup.exceptions import InvalidParameter
 
 __all__ = ["app"]
@@ -28,8 +27,8 @@ Apparent = Annotated[
 Mislabeling = Annotated[
     str, typer.Option(metavar="RATE", help="How often labels are wrong; a count, 5/100, gives --n-checked too.")
 ]
-TrueRate = Annotated[str, typer.Option("--error", metavar="RATE", help="The true error rate, about.")]
-Classes = Annotated[int, typer.Option("--classes", metavar="C", help="Number of classes.")]
+TrueRate = Annotated[str, option("--error", "The true error rate, about.", metavar="RATE", show_default=True)]
+Classes = Annotated[int, option("--classes", "Number of classes.", metavar="C", show_default=True)]
 Items = Annotated[
     int | None, typer.Option("-n", "--n-items", metavar="N", show_default=False, help="Items that were counted.")
 ]
@@ -43,12 +42,11 @@ Checked = Annotated[
     ),
 ]
 Combine = Annotated[
-    str, typer.Option("--combine", help="How the labels of an item become one: majority, or optimistic (any right).")
+    str, option("--combine", "How the labels of an item become one: majority, or optimistic (any right).")
 ]
 
 
-@app.command("true-error")
-@unbundled
+@add_to(app, "true-error")
 def true_error(
     *,
     apparent: Apparent,
@@ -57,9 +55,7 @@ def true_error(
     n_checked: Checked = None,
     classes: Classes = 2,
     level: Level = 0.95,
-    method: Annotated[str, typer.Option("--method", help="Of the interval: score, bootstrap, fieller, delta.")] = (
-        "score"
-    ),
+    method: Annotated[str, option("--method", "Of the interval: score, bootstrap, fieller, delta.")] = ("score"),
     fail_above: Annotated[
         float | None,
         typer.Option(
@@ -74,7 +70,10 @@ def true_error(
     """The true error rate, if labels and classifier err independently (Rogan-Gladen)."""
     from trueup import rates
 
-    (a, counted), (eps, looked_at) = _rate(apparent, "--apparent"), _rate(mislabeling, "--mislabeling")
+    (a, counted), (eps, looked_at) = (
+        parse_rate(apparent, option="--apparent"),
+        parse_rate(mislabeling, option="--mislabeling"),
+    )
     n, n_checked = _one(n, counted, "-n"), _one(n_checked, looked_at, "--n-checked")
     if fail_above is not None and n is None:
         raise InvalidParameter("--fail-above needs an interval, got no number of items; give -n")
@@ -116,33 +115,31 @@ def true_error(
     fail_on(findings)
 
 
-@app.command("apparent-error")
-@unbundled
+@add_to(app, "apparent-error")
 def apparent_error(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as_json: AsJson = False) -> None:
     """How often labels and a classifier of a known error will differ, if both err independently."""
     from trueup import rates
 
-    e, eps = _rate(error, "--error")[0], _rate(mislabeling, "--mislabeling")[0]
+    e, eps = parse_rate(error, option="--error")[0], parse_rate(mislabeling, option="--mislabeling")[0]
     shown = float(rates.apparent_error(error=e, mislabeling=eps, n_classes=classes))
     _answer({"apparent_error": shown, "error": e, "mislabeling": eps}, "apparent error", shown, as_json)
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def bounds(
     *,
     apparent: Apparent,
     mislabeling: Mislabeling,
     classes: Classes = 2,
     dependence: Annotated[
-        str, typer.Option("--dependence", help="non-negative: errors come together rather than not; or any.")
+        str, option("--dependence", "non-negative: errors come together rather than not; or any.")
     ] = "non-negative",
     as_json: AsJson = False,
 ) -> None:
     """The least and the largest true error that the rates allow, if errors may come together."""
     from trueup import rates
 
-    a, eps = _rate(apparent, "--apparent")[0], _rate(mislabeling, "--mislabeling")[0]
+    a, eps = parse_rate(apparent, option="--apparent")[0], parse_rate(mislabeling, option="--mislabeling")[0]
     low, high = rates.error_bounds(apparent=a, mislabeling=eps, n_classes=classes, dependence=dependence)  # type: ignore[arg-type]
     if as_json:
         _print_json({"low": low, "high": high, "dependence": dependence, "apparent": a, "mislabeling": eps})
@@ -151,19 +148,22 @@ def bounds(
     say("These are bounds of the rates themselves; they carry no sampling error.")
 
 
-@app.command("break-even")
-@unbundled
+@add_to(app, "break-even")
 def break_even(
     *,
-    labeler: Annotated[str, typer.Option("--labeler", metavar="RATE", help="The labelers' precision and recall.")],
-    prevalence: Annotated[str, typer.Option("--prevalence", metavar="RATE", help="The share of positive items.")],
+    labeler: Annotated[
+        str, option("--labeler", "The labelers' precision and recall.", metavar="RATE", show_default=True)
+    ],
+    prevalence: Annotated[
+        str, option("--prevalence", "The share of positive items.", metavar="RATE", show_default=True)
+    ],
     apparent: Annotated[
         str | None,
-        typer.Option("--apparent", metavar="RATE", show_default=False, help="Precision and recall against labels."),
+        option("--apparent", "Precision and recall against labels.", metavar="RATE"),
     ] = None,
     true: Annotated[
         str | None,
-        typer.Option("--true", metavar="RATE", show_default=False, help="The true ones, to ask what labels show."),
+        option("--true", "The true ones, to ask what labels show.", metavar="RATE"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -172,22 +172,21 @@ def break_even(
 
     if (apparent is None) == (true is None):
         raise InvalidParameter("one of --apparent and --true is needed, got both or none; give the one you know")
-    own, share = _rate(labeler, "--labeler")[0], _rate(prevalence, "--prevalence")[0]
+    own, share = parse_rate(labeler, option="--labeler")[0], parse_rate(prevalence, option="--prevalence")[0]
     known: dict[str, Any] = {"labeler": own, "prevalence": share}
     if apparent is not None:
-        a = _rate(apparent, "--apparent")[0]
+        a = parse_rate(apparent, option="--apparent")[0]
         r = float(rates.true_break_even(apparent=a, **known))
         _answer({"true_break_even": r, "apparent": a, **known}, "true precision and recall", r, as_json)
         if not 0 <= r <= 1 and not as_json:
             say("! It is outside 0 to 1: the rates contradict each other, or were counted on few items.")
         return
-    r = _rate(str(true), "--true")[0]
+    r = parse_rate(str(true), option="--true")[0]
     a = float(rates.apparent_break_even(break_even=r, **known))
     _answer({"apparent_break_even": a, "true": r, **known}, "apparent precision and recall", a, as_json)
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def confusion(
     *,
     joint: Annotated[
@@ -197,7 +196,8 @@ def confusion(
         ),
     ],
     labeler: Annotated[
-        str, typer.Option("--labeler", metavar="MATRIX", help="Checked labels: truth in rows, label in columns.")
+        str,
+        option("--labeler", "Checked labels: truth in rows, label in columns.", metavar="MATRIX", show_default=True),
     ],
     n: Items = None,
     n_checked: Checked = None,
@@ -246,33 +246,33 @@ def confusion(
         say("! Cells were negative before truncation: by chance, or because errors are not independent.")
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def worth(*, error: TrueRate, mislabeling: Mislabeling, classes: Classes = 2, as_json: AsJson = False) -> None:
     """How many noisy labels tell as much about the error rate as a perfect one."""
     from trueup import rates
 
-    e, eps = _rate(error, "--error")[0], _rate(mislabeling, "--mislabeling")[0]
+    e, eps = parse_rate(error, option="--error")[0], parse_rate(mislabeling, option="--mislabeling")[0]
     labels = float(rates.noisy_labels_per_perfect(error=e, mislabeling=eps, n_classes=classes))
     shown = {"noisy_labels_per_perfect": labels, "error": e, "mislabeling": eps}
     _answer(shown, "noisy labels for a perfect one", labels, as_json)
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def policy(
     *,
     error: TrueRate,
     mislabeling: Mislabeling,
-    labelers: Annotated[int, typer.Option("--labelers", metavar="K", help="Labelers there are.")],
-    items: Annotated[int, typer.Option("--items", metavar="N", help="Items that each of them is paid for.")] = 1,
+    labelers: Annotated[int, option("--labelers", "Labelers there are.", metavar="K", show_default=True)],
+    items: Annotated[
+        int, option("--items", "Items that each of them is paid for.", metavar="N", show_default=True)
+    ] = 1,
     combine: Combine = "majority",
     as_json: AsJson = False,
 ) -> None:
     """Should labelers look at the same items, or each at others?"""
     from trueup import rates
 
-    e, eps = _rate(error, "--error")[0], _rate(mislabeling, "--mislabeling")[0]
+    e, eps = parse_rate(error, option="--error")[0], parse_rate(mislabeling, option="--mislabeling")[0]
     given: dict[str, Any] = {"mislabeling": eps, "n_labelers": labelers, "combine": combine}
     found = rates.labeling_policy(error=e, n_items=items, **given)
     boundary = float(rates.policy_boundary(**given)) if labelers > 1 else None
@@ -306,8 +306,46 @@ def policy(
         say("The same items are better for no true error.")
 
 
-def _rate(text: str, option: str) -> tuple[float, int | None]:
-    return parse_rate(text, option=option)
+def parse_rate(text: str, *, option: str) -> tuple[float, int | None]:
+    """A rate such as "0.12", or a count such as "120/1000" with its number.
+
+    Examples
+    --------
+    >>> parse_rate("0.12", option="--apparent"), parse_rate("120/1000", option="--apparent")
+    ((0.12, None), (0.12, 1000))
+    """
+    count, slash, number = text.partition("/")
+    try:
+        if not slash:
+            return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1), None
+        part, whole = int(count), int(number)
+    except ValueError:
+        raise InvalidParameter(
+            f"{option} must be a rate such as 0.12, 12% or 120/1000, got {text!r}; write one of them"
+        ) from None
+    if not 0 <= part <= whole or whole == 0:
+        raise InvalidParameter(f"{option} must be a part of a whole, got {text!r}; write e.g. 120/1000")
+    return part / whole, whole
+
+
+def parse_matrix(text: str, *, option: str) -> list[list[float]]:
+    """A matrix such as "520,60;80,340", rows apart by semicolons.
+
+    Examples
+    --------
+    >>> parse_matrix("520,60; 80,340", option="--joint")
+    [[520.0, 60.0], [80.0, 340.0]]
+    """
+    try:
+        rows = [[float(cell) for cell in row.replace(",", " ").split()] for row in text.split(";")]
+    except ValueError:
+        rows = []
+    if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+        raise InvalidParameter(
+            f"{option} must be a matrix of numbers such as '520,60;80,340', got {text!r:.60}; write rows of one "
+            "length with ';' between them"
+        )
+    return rows
 
 
 def _one(given: int | None, counted: int | None, option: str) -> int | None:
@@ -326,8 +364,6 @@ def _table(rows: Sequence[tuple[str, float | None, tuple[float, float]]], level:
 
 def _print_json(data: dict[str, Any], *, seed: int | None = None, findings: Sequence[str] = ()) -> None:
     """With the head and the tail that the JSON of every command has."""
-    from trueup.cli._reporting import json_head
-
     print_json({**json_head(seed=seed, files={}), **data, "findings": list(findings)})
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup.cli._app import as_command
 from trueup.cli._console import as_json as plain
 from trueup.cli._console import note, print_json, print_table, say
-from trueup.cli._options import AsJson, Seed
-from trueup.cli._reading import unbundled
-from trueup.cli._tables import csv_text, parse_pairs
+from trueup.cli._files import csv_text
+from trueup.cli._options import AsJson, Seed, parse_pairs
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _names() -> list[str]:
     return list(SIMULATORS)
 
 
-@unbundled
+@as_command
 def simulate(
     *,
     name: Annotated[

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup.cli._app import fail_on
-from trueup.cli._console import (
-    chance,
-    complain,
-    in_our_words,
-    interval,
-    level_words,
-    note,
-    number,
-    print_json,
-    print_table,
-    say,
-    shown,
-)
-from trueup.cli._options import AsJson, PredictionOptions, VoteOptions
-from trueup.cli._reading import unbundled
-from trueup.cli._tables import Plot, csv_text, safe_cell
-from trueup.cli._vetting import locked
+from trueup._base.wording import chance, interval, level_words, number
+from trueup._base.writing import check_writable, write_text_safely
+from trueup.cli._app import add_to
+from trueup.cli._console import complain, fail_on, json_head, note, print_json, print_table, say, shown
+from trueup.cli._files import Plot, check_picture, csv_text, safe_cell, save_plot
+from trueup.cli._options import AsJson, InputFile, PredictionOptions, VoteOptions, option
+from trueup.cli._vetting import SessionOptions, begin, locked, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -36,74 +24,26 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Let an expert look at the items that matter: ask which, tell what she found, see the estimate. Everything "
+    help="Let an expert look at the items that matter: ask which, tell what they found, see the estimate. Everything "
     "is kept in one session file.",
     no_args_is_help=True,
 )
-_TEST = "How to test (fixed when the session begins, but for the last three)"
 
 SessionPath = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file (JSON).")]
-Who = Annotated[str | None, typer.Option("--who", metavar="NAME", show_default=False, help="The expert, for the log.")]
+Who = Annotated[str | None, option("--who", "The expert, for the log.", metavar="NAME")]
 
 
-def _option(flag: str, metavar: str, text: str) -> Any:
-    return typer.Option(flag, metavar=metavar, show_default=False, help=text, rich_help_panel=_TEST)
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """The settings of a session; None where nothing was said."""
-
-    metric: Annotated[str | None, _option("--metric", "NAME", "What is measured; accuracy by default.")] = None
-    strategy: Annotated[
-        str | None,
-        _option(
-            "--strategy",
-            "NAME",
-            "propensity (the default), random, stratified, separate; or, without a valid interval, uncertainty, meec, "
-            "meec-paper, most-confident-mistake.",
-        ),
-    ] = None
-    estimator: Annotated[
-        str | None,
-        _option("--estimator", "NAME", "rectified (the default), vetted-only, bayes, learned, naive."),
-    ] = None
-    noise: Annotated[
-        str | None, _option("--noise", "NAME", "What the votes say before anyone looked; soft-truth by default.")
-    ] = None
-    categories: Annotated[
-        str | None,
-        _option(
-            "--categories", "FILE", "A category for each item (columns: item, category); the metric is their mean."
-        ),
-    ] = None
-    target: Annotated[str | None, _option("--target", "WHAT", "sample (the default) or population.")] = None
-    level: Annotated[float | None, _option("--level", "P", "Probability of the intervals; 0.95 by default.")] = None
-    option: Annotated[
-        list[str] | None, _option("--option", "NAME=VALUE", "An option of the strategy, e.g. floor=0.5.")
-    ] = None
-    seed: Annotated[int | None, _option("--seed", "N", "Seed of all chance; 0 by default.")] = None
-    budget: Annotated[int | None, _option("--budget", "N", "Answers that can be paid for.")] = None
-    half_width: Annotated[float | None, _option("--half-width", "W", "Stop once the interval is ± this.")] = None
-    prob_better: Annotated[
-        float | None, _option("--prob-better", "P", "Stop once the better of two systems is so surely better.")
-    ] = None
-
-
-@app.command()
-@unbundled
+@add_to(app)
 def start(
     session: SessionPath,
-    votes: Annotated[str, typer.Argument(metavar="VOTES", help="The votes: item, labeler, label.")],
-    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", help="The predictions.")],
+    votes: Annotated[str, typer.Argument(metavar="VOTES", help="The votes: item, labeler, label."), InputFile()],
+    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", help="The predictions."), InputFile()],
     settings: SessionOptions,
     how: VoteOptions,
     how_predicted: PredictionOptions,
     as_json: AsJson = False,
 ) -> None:
     """Begin a session; 'vet ask' does the same if there is none yet."""
-    from trueup.cli._vetting import begin
-
     with locked(session):
         if session.exists():
             raise InvalidFile(
@@ -118,8 +58,7 @@ def start(
         say(f"Began {session}: {vetting.test!r}.")
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def ask(
     session: SessionPath,
     settings: SessionOptions,
@@ -147,13 +86,13 @@ def ask(
     blind: Annotated[
         bool, typer.Option("--blind", help="Do not say why: that tells what the votes say, which sways an expert.")
     ] = False,
+    with_text: Annotated[
+        bool, option("--with-text", "Write the columns of --items to the file of --out, too.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --out if it is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Which items to vet next, and why. The first time it needs the files; later only the session."""
-    from trueup._base.writing import check_writable, write_text_safely
-    from trueup.cli._vetting import begin, resume
-
     if out is not None:
         check_writable(out)
         if out.exists() and not force:
@@ -175,14 +114,25 @@ def ask(
         vetting.save()
     whys = [(item, "" if blind else why) for item, why in asked]
     if out is not None:
-        rows = [(safe_cell(item), "", safe_cell(why)) for item, why in whys]
-        header = ("item", "truth") if blind else ("item", "truth", "why")
-        write_text_safely(out, csv_text(header, [row[: len(header)] for row in rows]))
+        write_text_safely(out, _sheet(vetting, whys, blind=blind, with_text=with_text))
     if as_json:
         items = [{"item": item, **({} if blind else {"why": why})} for item, why in asked]
         print_json({**_head(session, vetting), "items": items, **_standing(vetting), "findings": []})
         return
     _print_asked(vetting, whys, session, out, blind=blind)
+
+
+def _sheet(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], *, blind: bool, with_text: bool) -> str:
+    """The items as csv for a spreadsheet, with what is known of them if asked for."""
+    labels = vetting.labels
+    known = labels.item_columns if with_text else ()
+    places = labels.find_items([item for item, _ in asked])
+    header = ["item", "truth", *([] if blind else ["why"]), *known]
+    rows = [
+        [item, "", *([] if blind else [why]), *(labels.item_column(name)[at] for name in known)]
+        for (item, why), at in zip(asked, places, strict=True)
+    ]
+    return csv_text(header, [[safe_cell(cell) for cell in row] for row in rows])
 
 
 def _print_asked(
@@ -205,8 +155,7 @@ def _print_asked(
         note(f"wrote {out}; fill in its column 'truth', then: trueup vet tell {session} --from {out}")
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def tell(
     *,
     session: SessionPath,
@@ -230,24 +179,21 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Tell what the expert found; all answers are checked before any is taken."""
-    from trueup.cli._vetting import resume
-
     if (not answers) == (source is None):
         raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
     with locked(session):
         vetting = resume(session)
-        found = vetting.typed(answers or []) if source is None else vetting.read(source, item=item, truth=truth)
-        new = vetting.tell(found, who=who, correct=correct)
+        told = vetting.typed(answers or []) if source is None else vetting.read(source, item=item, truth=truth)
+        new = vetting.tell(told, who=who, correct=correct)
         vetting.save()
     if as_json:
-        print_json({**_head(session, vetting), "told": len(found), "new": new, **_standing(vetting), "findings": []})
+        print_json({**_head(session, vetting), "told": len(told), "new": new, **_standing(vetting), "findings": []})
     else:
-        say(f"Answers taken: {len(found)}, of which new: {new}.")
+        say(f"Answers taken: {len(told)}, of which new: {new}.")
         _print_standing(vetting)
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def skip(
     *,
     session: SessionPath,
@@ -256,8 +202,6 @@ def skip(
     as_json: AsJson = False,
 ) -> None:
     """The expert passes on these items; they are not asked again."""
-    from trueup.cli._vetting import resume
-
     with locked(session):
         vetting = resume(session)
         vetting.test.skip([vetting.item(text) for text in items], who=who)
@@ -268,8 +212,7 @@ def skip(
         say(f"Items skipped: {len(items)}; waiting for an answer: {len(vetting.test.waiting)}.")
 
 
-@app.command()
-@unbundled
+@add_to(app)
 def status(
     *,
     session: SessionPath,
@@ -282,10 +225,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """The estimate and its interval, what to know before trusting it, and whether it is time to stop."""
-    from trueup.cli._tables import check_picture, save_plot
-    from trueup.cli._vetting import resume
-
-    picture = None if plot is None else check_picture(plot)
+    picture = check_picture(plot)
     vetting = resume(session)
     test = vetting.test
     if picture is not None:
@@ -294,8 +234,8 @@ def status(
     unfinished = fail_unless_finished and test.finished is None
     findings = [f"the session is not finished after {test.n_vetted} answers"] if unfinished else []
     if as_json:
-        found = {**_head(session, vetting), **_standing(vetting), "findings": findings}
-        print_json({**found, "history": rows} if history else found)
+        record = {**_head(session, vetting), **_standing(vetting), "findings": findings}
+        print_json({**record, "history": rows} if history else record)
     else:
         _print_standing(vetting)
         if history:
@@ -308,8 +248,6 @@ def status(
 
 def _head(session: Path, vetting: Vetting) -> dict[str, Any]:
     """What makes a result reproducible, for machines."""
-    from trueup.cli._reporting import json_head
-
     files = {role: {"file": known.path, "sha256": known.sha256} for role, known in vetting.file.files.items()}
     return {**json_head(seed=vetting.test.seed, files=files), "session": str(session)}
 
@@ -322,7 +260,7 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
         estimate = test.estimate(name)
         low, high = estimate.interval(test.level)
         estimates[str(name)] = {"mean": estimate.mean, "low": low, "high": high}
-    found: dict[str, Any] = {
+    standing: dict[str, Any] = {
         "metric": test.pool.metric.name,
         "level": test.level,
         "estimates": estimates,
@@ -330,12 +268,12 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
         "n_items": vetting.labels.n_items,
         "waiting": test.waiting,
         "finished": test.finished,
-        "warnings": [in_our_words(sentence) for sentence in test.warnings],
+        "warnings": test.warnings,
         "classes": vetting.labels.classes,
     }
     if len(vetting.systems) > 1:
-        found["ranking"] = test.ranking
-    return found
+        standing["ranking"] = test.ranking
+    return standing
 
 
 def _print_standing(vetting: Vetting) -> None:
@@ -358,7 +296,7 @@ def _print_standing(vetting: Vetting) -> None:
     _print_order(test, vetting.systems)
     say(f"Finished: {test.finished}" if test.finished else "Not finished: 'trueup vet ask' has more items.")
     for sentence in test.warnings:
-        complain(in_our_words(sentence), kind="warning")
+        complain(sentence, kind="warning")
 
 
 def _print_order(test: ActiveTest, systems: Sequence[Hashable]) -> None:

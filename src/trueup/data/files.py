@@ -17,9 +17,9 @@ from typing import IO, Any, Literal
 
 from trueup._base.optional import is_installed, require
 from trueup._base.validation import check_choice
-from trueup._base.writing import replace_file
+from trueup._base.writing import check_readable, replace_file
 from trueup.data.frames import FrameTable, Sink, Table
-from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, MissingFile, TrueupError
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, TrueupError
 
 __all__ = ["Format", "Source", "format_of", "named", "open_table", "write_frame", "write_rows"]
 
@@ -44,7 +44,8 @@ def named(source: Source) -> str:
     """How errors call a source: the path as the user gave it."""
     if isinstance(source, str | PathLike):
         return "standard input" if source == "-" else repr(fspath(source))
-    return f"the {type(source).__name__}"
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else f"the {type(source).__name__}"
 
 
 def format_of(source: Source, file_format: Format | None) -> Format:
@@ -69,7 +70,7 @@ def open_table(source: Source, *, file_format: Format | None = None) -> Iterator
     """Open a table; errors raised while it is open, also those about its content, name the path."""
     who = named(source)
     if isinstance(source, str | PathLike) and source != "-":
-        _check_path(Path(source), who)
+        check_readable(source)
     kind = format_of(source, file_format)
     try:
         if kind == "parquet":
@@ -94,17 +95,6 @@ def open_table(source: Source, *, file_format: Format | None = None) -> Iterator
         ) from error
 
 
-def _check_path(path: Path, who: str) -> None:
-    try:
-        exists, is_folder = path.exists(), path.is_dir()
-    except (OSError, ValueError) as error:
-        raise InvalidFile(f"{who} cannot be a path, got {error!s:.100}; check its name") from error
-    if not exists:
-        raise MissingFile(f"{who} does not exist, got no such file; check the path, taken from folder {Path.cwd()}")
-    if is_folder:
-        raise InvalidFile(f"{who} must be a file, got a folder; name a file in it")
-
-
 @contextmanager
 def _text(source: Source) -> Iterator[IO[str]]:
     """A source as text; what was not opened here is not closed here."""
@@ -127,7 +117,7 @@ def _text(source: Source) -> Iterator[IO[str]]:
 
 
 def _nothing(who: str) -> InvalidFile:
-    return InvalidFile(f"{who} is empty, got no line at all; write the names of the columns and a row for each vote")
+    return InvalidFile(f"{who} is empty, got no line at all; write the names of the columns first, then the rows")
 
 
 class _CsvTable:

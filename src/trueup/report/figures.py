@@ -8,7 +8,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from trueup.report.sentences import decimals, number, percent, plain, shorten, span, text
+from trueup._base.wording import decimals, interval, level_words, number
+from trueup.report.sentences import plain, shorten, text
 
 __all__ = [
     "Drawing",
@@ -74,11 +75,11 @@ def answer_strip(metric: Row) -> str | None:
 def _spoken(row: Row) -> str:
     """One interval as a sentence, the alternative to the picture."""
     name = shorten(row.get("label") or row.get("system") or "")
-    words = f"{name}: mean {number(row['mean'], decimals(row['low'], row['high']))}"
+    words = f"{name}: mean {number(row['mean'], decimals(row['low'], row['high'], least=2))}"
     if row["low"] is not None:
-        words += f", interval {span(row['low'], row['high'])}"
+        words += f", interval {interval(row['low'], row['high'], least=2)}"
     if row.get("dirty") is not None:
-        words += f", majority vote {number(row['dirty'], decimals(row['low'], row['high']))}"
+        words += f", majority vote {number(row['dirty'], decimals(row['low'], row['high'], least=2))}"
     return words
 
 
@@ -123,7 +124,7 @@ def interval_figure(
         d.line("zero", scale(0.0), 4, scale(0.0), bottom)
     for k, row in enumerate(shown):
         y = 14 + k * step
-        words = span(row["low"], row["high"]) if row["low"] is not None else number(row["mean"])
+        words = interval(row["low"], row["high"], least=2) if row["low"] is not None else number(row["mean"])
         d.text("name", 8, y, shorten(row.get("label") or row.get("system"), 26))
         d.text("value", _WIDTH - 8, y, words, anchor="end")
         d.line("axis", 8, y + 15, _WIDTH - 8, y + 15)
@@ -207,7 +208,7 @@ def curve_figure(curve: Row) -> str:
     """The mean curve and its band."""
     x_name, y_name = _AXES[curve["kind"]]
     kind = "ROC curve" if curve["kind"] == "roc" else "Precision–recall curve"
-    d = Drawing(_WIDTH, 310, f"{kind} with its {percent(curve['level'])} band")
+    d = Drawing(_WIDTH, 310, f"{kind} with its {level_words(curve['level'])} band")
     across, up = Scale(0.0, 1.0, 44, _WIDTH - 10), Scale(0.0, 1.0, 264, 10)
     d.axis_below(across, 264, top=10)
     d.axis_left(up, 44, right=_WIDTH - 10)

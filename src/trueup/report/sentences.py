@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueup._base.validation import check_level
+from trueup._base.wording import chance, decimals, interval, level_words, number
 
 __all__ = [
     "answer",
-    "chance",
-    "decimals",
     "dirty_remark",
     "is_unnamed",
     "judged_words",
     "listed",
     "metric_label",
-    "number",
-    "percent",
     "plain",
     "plain_warnings",
     "positive_words",
     "quoted",
     "setting",
     "shorten",
-    "signed",
-    "span",
     "text",
     "title_for",
     "verdict",
@@ -75,7 +68,7 @@ def answer(metric: Mapping[str, Any]) -> dict[str, str]:
     """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence."""
     label = metric["label"]
     label = label[:1].upper() + label[1:]
-    low, high, level = metric["low"], metric["high"], percent(metric["level"])
+    low, high, level = metric["low"], metric["high"], level_words(metric["level"])
     if metric["mean"] is None:
         return {"claim": f"{label} is", "value": "undefined", "rest": "on these items."}
     if low is None or high is None:
@@ -84,10 +77,10 @@ def answer(metric: Mapping[str, Any]) -> dict[str, str]:
             "value": number(metric["mean"]),
             "rest": "by this method, which cannot say how sure that is.",
         }
-    places = decimals(low, high)
+    places = decimals(low, high, least=2)
     if number(low, places) == number(high, places):
         return {"claim": f"{label} is", "value": number(low, places), "rest": f"({level})."}
-    return {"claim": f"{label} is between", "value": span(low, high, joint=" and "), "rest": f"({level})."}
+    return {"claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and "), "rest": f"({level})."}
 
 
 def dirty_remark(metric: Mapping[str, Any]) -> str | None:
@@ -95,7 +88,7 @@ def dirty_remark(metric: Mapping[str, Any]) -> str | None:
     dirty, low, high = metric["dirty"], metric["low"], metric["high"]
     if dirty is None or metric["mean"] is None:
         return None
-    said = f"Taking the majority vote for the truth would have said {number(dirty, decimals(low, high))}"
+    said = f"Taking the majority vote for the truth would have said {number(dirty, decimals(low, high, least=2))}"
     if low is None or high is None:
         return f"{said}."
     if low <= dirty <= high:
@@ -110,8 +103,8 @@ def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
     systems, label = comparison["systems"], metric_label(comparison["metric"])
     first, second = systems[0], systems[1]
     gap = next(p for p in comparison["pairs"] if (p["a"], p["b"]) == (first["system"], second["system"]))
-    by = span(*sorted((abs(gap["low"]), abs(gap["high"])))) if gap["low"] is not None else "–"
-    level = percent(comparison["level"])
+    by = "–" if gap["low"] is None else interval(*sorted((abs(gap["low"]), abs(gap["high"]))), least=2)
+    level = level_words(comparison["level"])
     way = "higher" if comparison["higher_is_better"] else "lower"
     if len(systems) == 2:
         if gap["told_apart"]:
@@ -119,10 +112,11 @@ def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
                 f"{quoted(first['system'])} is better than {quoted(second['system'])}: its {label} is {way} by {by} "
                 f"({level}), and the probability that it is the better one is {chance(gap['prob_a_better'])}."
             ]
+        apart = interval(gap["low"], gap["high"], least=2)
         return [
             f"{quoted(first['system'])} and {quoted(second['system'])} cannot be told apart: the difference in {label} "
-            f"is {span(gap['low'], gap['high'])} ({level}), and the probability that {quoted(first['system'])} is the "
-            f"better one is {chance(gap['prob_a_better'])}."
+            f"is {apart} ({level}), and the probability that {quoted(first['system'])} is the better one is "
+            f"{chance(gap['prob_a_better'])}."
         ]
     group = next((g for g in comparison["groups"] if g[0] == first["system"]), [first["system"]])
     sentence = (
@@ -210,48 +204,3 @@ def metric_label(name: Any) -> str:
     key, _, of = plain(name).partition(":")
     label = _SHORT_NAMES.get(key) or re.sub(r"\bf1\b", "F1", key.replace("_", " "))
     return f"{label} of {of}" if of else label
-
-
-def decimals(low: float | None, high: float | None) -> int:
-    """Decimals that tell the ends of an interval apart, and not many more."""
-    if low is None or high is None or not math.isfinite(high - low) or high <= low:
-        return 3
-    return min(max(math.ceil(-math.log10((high - low) / 2)), 2), 4)
-
-
-def number(value: float | None, places: int = 3) -> str:
-    """A number, or a dash where there is none."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    shown = f"{value:,.{places}f}"
-    return shown.replace("-", "−") if float(shown.replace(",", "")) != 0 else f"{0:.{places}f}"
-
-
-def signed(value: float | None, places: int = 2) -> str:
-    """A number with its sign, so that none is taken for the end of an interval."""
-    shown = number(value, places)
-    return f"+{shown}" if value is not None and shown.strip("0.,") and shown[0].isdigit() else shown
-
-
-def span(low: float | None, high: float | None, places: int | None = None, joint: str = " to ") -> str:
-    """Both ends of an interval."""
-    if low is None or high is None:
-        return "–"
-    shown = decimals(low, high) if places is None else places
-    return f"{number(low, shown)}{joint}{number(high, shown)}"
-
-
-def percent(level: float) -> str:
-    """A level such as 0.95 as "95%"."""
-    return f"{check_level(level) * 100:.12g}%"
-
-
-def chance(probability: float | None) -> str:
-    """A probability in percent that never claims certainty."""
-    if probability is None or math.isnan(probability):
-        return "–"
-    if probability >= 0.9995:
-        return "over 99.9%"
-    if probability < 0.0005:
-        return "under 0.1%"
-    return f"{probability:.1%}" if not 0.1 < probability < 0.9 else f"{probability:.0%}"

@@ -46,6 +46,7 @@ def build_report(
     title: str | None = None,
     seed: RandomState = None,
     settings: Mapping[str, Any] | None = None,
+    with_text: bool = False,
 ) -> dict[str, Any]:
     """All that a report says, as a dict that JSON can hold.
 
@@ -66,6 +67,8 @@ def build_report(
     settings : mapping, optional
         What else a reader needs to get the same numbers: file names, their checksums. Shown as given. ``"command"``
         is the whole command line, shown as the way to get the same numbers in place of the calls in Python.
+    with_text : bool
+        Whether texts about items (see `Labels.with_items`) may be shown; else only their other columns are.
 
     Returns
     -------
@@ -113,6 +116,7 @@ def build_report(
             "n_classes": labels.n_classes,
             "n_gold": len(labels.gold),
             "votes_per_item": labels.n_votes / max(labels.n_items, 1),
+            "item_columns": [text(name) for name in labels.item_columns],
             "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
             "target": main.target,
             "level": main.level,
@@ -126,7 +130,7 @@ def build_report(
             labels, level=main.level, seed=first.seed if seed is None and first is not None else seed
         ),
         "dependence": dependence_data(labels, check, noise=text(main.noise)),
-        "vet_next": vet_next_data(main.labels, named, comparison, positive=positive),
+        "vet_next": vet_next_data(main.labels, named, comparison, positive=positive, with_text=with_text),
         "reproduction": reproduction_data(
             named,
             comparison,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._base.types import Codes, Floats
+from trueup._base.wording import chance
 from trueup.estimators.problem import class_posterior
 from trueup.metrics import Metric, get_metric
 from trueup.report.measures import metric_of
-from trueup.report.sentences import chance, metric_label, quoted, text
+from trueup.report.sentences import metric_label, quoted, text
 
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
@@ -32,13 +33,14 @@ def vet_next_data(
     comparison: Comparison | None,
     *,
     positive: int | None = None,
+    with_text: bool = False,
 ) -> dict[str, Any] | None:
     r"""The items whose truth would move the answer most, with one sentence each.
 
     With :math:`g(y)` the change of the metric per item of class y predicted as this one is (a derivative in the
     confusion counts), the worth of vetting is the standard deviation of g under P(class) of the item. Where two
     systems are compared, g is that of the difference between the first two; `positive` is the code of the positive
-    class of the comparison.
+    class of the comparison. What else is known of an item is told, texts only `with_text`.
     """
     found = _compared(labels, comparison, positive) if comparison is not None else None
     if found is None and evaluations:
@@ -53,11 +55,13 @@ def vet_next_data(
     order = order[worth[order] > 1e-6 / max(len(worth), 1)]  # less is the error of the derivatives
     if not len(order):
         return None
+    columns = [name for name in labels.item_columns if with_text or name not in labels.text_columns]
     return {
         "about": about,
         "rows": [
             {
                 "item": text(labels.items[i]),
+                "known": {text(name): text(labels.item_column(name)[i]) for name in columns},
                 "moves": float(worth[i]),
                 "why": _why(labels, int(i), truth[i], {name: codes[i] for name, codes in said.items()}),
             }

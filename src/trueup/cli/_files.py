@@ -1,0 +1,395 @@
+"""From files to labels and predictions, from typed names to those in the files, and from results to files."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from trueup._base.writing import check_writable, replace_file
+from trueup.cli._app import STANDARD_INPUT, pipes
+from trueup.cli._console import note, speaking
+from trueup.cli._options import PredictionOptions, VoteOptions, key_and_value, option
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
+
+if TYPE_CHECKING:
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
+    from trueup.data.predictions import Predictions
+
+
+__all__ = [
+    "Plot",
+    "about_files",
+    "by_name",
+    "check_overlap",
+    "check_picture",
+    "check_report_path",
+    "class_named",
+    "csv_text",
+    "fingerprint",
+    "is_pipe",
+    "one_system",
+    "plain_cell",
+    "read_systems",
+    "read_votes",
+    "safe_cell",
+    "save_plot",
+    "source_of",
+    "write_report",
+]
+
+_SYSTEM = "system"  # the column that is found by itself
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_PICTURES = (".png", ".svg", ".pdf")
+_REPORTS = (".html", ".md", ".json")
+
+Plot = Annotated[str | None, option("--plot", "Also draw it: .png, .svg or .pdf.", metavar="PATH")]
+
+# Pipes --------------------------------------------------------------------------------------------------------------
+
+
+class _ReadPipe(io.BytesIO):
+    """What came through a pipe, under the name that errors call it by."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path is standard input or another pipe, such as that of ``<(zcat votes.csv.gz)``."""
+    if path == STANDARD_INPUT:
+        return True
+    place = Path(path)
+    return place.exists() and not place.is_file() and not place.is_dir()
+
+
+def source_of(path: str) -> str | io.BytesIO:
+    """A path as the library reads it; a pipe is read once and kept, since a file is looked into more than once."""
+    return _ReadPipe(_piped(path), _called(path)) if is_pipe(path) else path
+
+
+def _piped(path: str) -> bytes:
+    contents = pipes.get()
+    if contents is None:
+        contents = {}
+    if path not in contents:
+        if path == STANDARD_INPUT:
+            stream = getattr(sys.stdin, "buffer", sys.stdin)
+            content = stream.read()
+            contents[path] = content.encode() if isinstance(content, str) else content
+        else:
+            contents[path] = Path(path).read_bytes()
+    return contents[path]
+
+
+def _called(path: str) -> str:
+    return "standard input" if path == STANDARD_INPUT else repr(path)
+
+
+def fingerprint(path: str) -> str:
+    """The SHA-256 of a file."""
+    if is_pipe(path):
+        return hashlib.sha256(_piped(path)).hexdigest()
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def about_files(**paths: str | Sequence[str] | None) -> dict[str, Any]:
+    """Name and SHA-256 of each file read, for reproduction: ``{"votes": {"file": …, "sha256": …}}``."""
+
+    def about(path: str) -> dict[str, str]:
+        return {"file": "standard input" if path == STANDARD_INPUT else path, "sha256": fingerprint(path)}
+
+    return {
+        role: about(named) if isinstance(named, str) else [about(path) for path in named]
+        for role, named in paths.items()
+        if named is not None
+    }
+
+
+# Votes and predictions ----------------------------------------------------------------------------------------------
+
+
+def read_votes(path: str, how: VoteOptions) -> Labels:
+    """The votes, with the gold and what is known of the items if there is some.
+
+    Parameters
+    ----------
+    path : str
+        The file; "-" is standard input.
+    how : VoteOptions
+    """
+    from trueup.data.reading import read_gold, read_items, read_labels
+
+    file_format = _format_of(path, how.file_format)
+
+    def read(classes: Sequence[Hashable] | None) -> Labels:
+        return read_labels(
+            source_of(path),
+            item=how.item,
+            labeler=how.labeler,
+            label=how.label,
+            classes=classes,
+            missing=[value or None for value in how.no_vote],
+            abstain=[value or None for value in how.abstain],
+            duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            file_format=file_format,
+        )
+
+    with speaking(missing="--no-vote"):
+        labels = _read_with_classes(read, how.class_names)
+    if how.gold is not None:
+        with speaking(missing="--no-vote", label="--gold-column"):
+            truths = read_gold(
+                source_of(how.gold),
+                item=how.item,
+                label=how.gold_column or how.label,
+                missing=[None, *how.no_vote],
+                labels=labels,
+                file_format=_format_of(how.gold, how.file_format),
+            )
+            labels = labels.with_gold(truths)
+    if how.items is not None:
+        known = _format_of(how.items, how.file_format)
+        columns = read_items(source_of(how.items), item=how.item, labels=labels, file_format=known)
+        labels = labels.with_items(columns, unknown="ignore")
+    return labels
+
+
+def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], names: list[str]) -> Labels:
+    """Read votes with classes that were typed: numbers if all are, as in a file, and text if the file has them so."""
+    if not names:
+        return read(None)
+    if not all(name.isascii() and name.removeprefix("-").isdigit() and str(int(name)) == name for name in names):
+        return read(names)
+    try:
+        return read([int(name) for name in names])
+    except InvalidLabels:
+        try:
+            return read(names)
+        except InvalidLabels:
+            pass
+        raise
+
+
+def read_systems(
+    paths: str | Sequence[str], labels: Labels, how: PredictionOptions, *, item: str, file_format: str | None = None
+) -> Predictions:
+    """The predictions of one file, or of several files with a system each, named by the files.
+
+    Parameters
+    ----------
+    paths : str or sequence of str
+    labels : Labels
+        The votes they belong to; text in the files is read as the names these have.
+    how : PredictionOptions
+    item : str
+        The column of the items (`VoteOptions.item`).
+    file_format : str, optional
+        Of what has no suffix.
+    """
+    from trueup.data.predictions import Predictions
+
+    files = [paths] if isinstance(paths, str) else list(paths)
+    if len(files) == 1:
+        return _read_file(files[0], labels, how, item, file_format)
+    systems: dict[Hashable, Predictions] = {}
+    for path in files:
+        of_file = _read_file(path, labels, how, item, file_format)
+        stem = "standard input" if path == STANDARD_INPUT else Path(path).name.split(".")[0]
+        for name in of_file.systems.tolist():
+            key = f"{stem}: {name}" if of_file.n_systems > 1 else stem
+            if key in systems:
+                raise InvalidPredictions(
+                    f"each system needs a name of its own, got {key!r} twice; rename the file {path!r}, or put all "
+                    "systems in one file with a column 'system'"
+                )
+            systems[key] = of_file[name]
+    return Predictions.stack(systems)
+
+
+def _read_file(path: str, labels: Labels, how: PredictionOptions, item: str, file_format: str | None) -> Predictions:
+    from trueup.data.reading import read_predictions
+
+    known = _format_of(path, file_format)
+    probabilities = dict(key_and_value(text, option="--probability") for text in how.probability)
+    return read_predictions(
+        source_of(path),
+        item=item,
+        prediction=how.prediction,
+        score=how.score,
+        probabilities={class_named(labels, name): column for name, column in probabilities.items()},
+        system=how.system or (_SYSTEM if _has_column(path, _SYSTEM, known) else None),
+        positive=None if how.positive is None else class_named(labels, how.positive),
+        threshold=how.threshold,
+        labels=labels,
+        file_format=known,
+    )
+
+
+def _has_column(path: str, column: str, file_format: Any) -> bool:
+    from trueup.data.files import open_table
+
+    with open_table(source_of(path), file_format=file_format) as table:
+        return column in table.columns
+
+
+def _format_of(path: str, file_format: str | None) -> Any:
+    """The format of a pipe as given; that of a file is told by its suffix."""
+    from trueup.data.files import format_of
+
+    return format_of(STANDARD_INPUT, file_format) if is_pipe(path) else None  # type: ignore[arg-type]
+
+
+def one_system(predictions: Predictions, name: str | None) -> Predictions:
+    """The system of this name, or all if none is named."""
+    if name is None:
+        return predictions
+    return predictions[_named(name, predictions.systems.tolist(), "system", "systems")]
+
+
+def check_overlap(predictions: Predictions, labels: Labels) -> None:
+    """Stop where a system has no item of the votes: no policy can mend that."""
+    from trueup._base.validation import preview
+
+    for system in predictions.parts:
+        if system.items is None or (labels.find_items(system.items) >= 0).any():
+            continue
+        who = "" if predictions.n_systems == 1 else f" of system {str(system.name)!r}"
+        raise InvalidPredictions(
+            f"no item of the predictions{who} has votes, got the items {preview(system.items)} where the votes have "
+            f"{preview(labels.items)}; name the items alike in both files"
+        )
+
+
+def by_name(names: Iterable[Any]) -> dict[str, Hashable]:
+    """Names by how they are written, so that what is typed can be found."""
+    return {str(name): name for name in names}
+
+
+def class_named(labels: Labels, text: str) -> Hashable:
+    """The class that a text on the command line means: ``1`` is the number if the labels are numbers."""
+    return _named(text, labels.classes.tolist(), "class", "classes")
+
+
+def _named(text: str, names: list[Any], what: str, plural: str) -> Hashable:
+    from trueup._base.validation import did_you_mean, preview
+
+    known = by_name(names)
+    if text not in known:
+        raise InvalidParameter(
+            f"there is no {what} {text!r}, got the {plural} {preview(names, most=10)}{did_you_mean(text, names[:1000])}"
+        )
+    return known[text]
+
+
+# Results ------------------------------------------------------------------------------------------------------------
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""A table as csv.
+
+    Examples
+    --------
+    >>> csv_text(["item", "label"], [["a,b", 1]])
+    'item,label\n"a,b",1\n'
+    """
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def safe_cell(value: Any) -> Any:
+    """A value that a spreadsheet shows and never runs: text that starts like a formula gets an apostrophe.
+
+    Examples
+    --------
+    >>> safe_cell("=cmd()"), safe_cell("a=b"), safe_cell(-1)
+    ("'=cmd()", 'a=b', -1)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def plain_cell(value: Any, known: Mapping[str, Hashable]) -> Any:
+    """What `safe_cell` made safe, as it was; an apostrophe that belongs to a name stays.
+
+    Examples
+    --------
+    >>> plain_cell("'=cmd()", {"=cmd()": "=cmd()"}), plain_cell("'tis", {"tis": "tis"})
+    ('=cmd()', "'tis")
+    """
+    if isinstance(value, str) and value not in known and value[:1] == "'" and value[1:].startswith(_FORMULA):
+        return known.get(value[1:], value)
+    return value
+
+
+def _check_suffix(path: str | None, suffixes: Sequence[str], what: str) -> Path | None:
+    """Stop before long work whose result could not be written afterwards; None stays so."""
+    if path is None:
+        return None
+    if Path(path).suffix.lower() not in suffixes:
+        raise InvalidFile(f"{what} must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}, got {path!r}; name it so")
+    check_writable(path)
+    return Path(path)
+
+
+def check_picture(path: str | None) -> Path | None:
+    """Stop before long work whose picture could not be saved."""
+    return _check_suffix(path, _PICTURES, "a picture")
+
+
+def check_report_path(path: str | None) -> Path | None:
+    """Stop before the work if the report could not be written afterwards."""
+    return _check_suffix(path, _REPORTS, "a report")
+
+
+def save_plot(axes: Any, path: Path) -> None:
+    """Save the figure of these axes, in the format of the suffix, whole or not at all."""
+    from trueup._base.optional import require
+
+    figure = axes.get_figure()
+    try:
+        with replace_file(path) as stream:
+            figure.savefig(stream, format=path.suffix.lower().lstrip("."))
+    finally:
+        require("matplotlib.pyplot", purpose="a plot").close(figure)
+
+
+def write_report(
+    path: str | None,
+    evaluations: Mapping[str, Evaluation],
+    labels: Labels,
+    *,
+    comparison: Comparison | None = None,
+    title: str | None = None,
+    seed: int,
+    settings: Mapping[str, Any],
+    with_text: bool = False,
+    tell: bool = True,
+) -> None:
+    """Write the report, if one is wanted, and tell where on standard error."""
+    from trueup.report import build_report, save_report
+
+    if path is None:
+        return
+    data = build_report(
+        evaluations,
+        labels=labels,
+        comparison=comparison,
+        title=title,
+        seed=seed,
+        settings=dict(settings),
+        with_text=with_text,
+    )
+    save_report(data, path)
+    if tell:
+        note(f"report: {path}")

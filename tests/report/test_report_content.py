@@ -1,0 +1,146 @@
+"""What a report is about: which class is positive, which items were judged, who the labelers are."""
+
+import re
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.report import build_report, render_html, render_markdown
+from trueup.report.compared import positive_of
+from trueup.report.sentences import is_unnamed, title_for
+
+FORMS = pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
+
+
+@FORMS
+def test_the_page_says_which_class_is_positive(plain_report, render):
+    assert "Precision, recall and F1 are about the positive class, “ham”." in render(plain_report)
+
+
+def test_no_positive_class_where_none_matters(named_classes, two_systems):
+    labels, systems = named_classes
+    evaluation = tu.evaluate(
+        systems["new"], labels, metrics=["accuracy", "recall:ham", "macro_f1"], method="mmse", noise="dawid-skene"
+    )
+    assert build_report(evaluation)["about"]["positive"] == []
+    assert two_systems.data["about"]["positive"] == [], "seven classes"
+
+
+def test_scores_and_curves_are_about_the_positive_class(two_classes):
+    assert two_classes.data["about"]["positive"] == ["Recall and AUC are about the positive class, “1”."]
+    assert "<b>ROC</b> of the class “1”" in render_html(two_classes.data)
+
+
+def test_systems_with_other_positive_classes_are_named(named_classes):
+    labels, systems = named_classes
+    evaluations = {
+        name: tu.evaluate(
+            systems[name], labels, metrics=["recall"], method="mmse", noise="dawid-skene", positive=positive
+        )
+        for name, positive in (("new", "ham"), ("old", "spam"))
+    }
+    assert build_report(evaluations)["about"]["positive"] == [
+        "Recall of “new” is about the positive class, “ham”.",
+        "Recall of “old” is about the positive class, “spam”.",
+    ]
+
+
+@pytest.mark.parametrize("target", ["sample", "population"])
+@pytest.mark.parametrize("positive", ["ham", "spam"])
+def test_the_items_to_vet_are_about_the_comparisons_positive_class(recalls, target, positive):
+    comparison = recalls[target, positive]
+    assert comparison.labels.classes[positive_of(comparison, {})] == positive
+    data = build_report({}, comparison=comparison)
+    assert data["about"]["positive"] == [f"Recall is about the positive class, “{positive}”."]
+    other = recalls[target, "spam" if positive == "ham" else "ham"]
+    moves = [row["moves"] for row in data["vet_next"]["rows"]]
+    assert moves != [row["moves"] for row in build_report({}, comparison=other)["vet_next"]["rows"]]
+    # By hand: a truth of the positive class more changes recall by (right - recall) / number of positives.
+    code = comparison.labels.classes.tolist().index(positive)
+    truth = comparison.truth.posterior[:, code]
+    slope = 0.0
+    for sign, system in zip((1, -1), comparison.ranking[:2], strict=True):
+        right = comparison.codes[comparison.systems.tolist().index(system)] == code
+        recall = (truth * right).sum() / truth.sum()
+        slope = slope + sign * (right - recall) / truth.sum()
+    worth = np.abs(slope) * np.sqrt(truth * (1 - truth))
+    assert np.allclose(moves, np.sort(worth)[::-1][: len(moves)], rtol=0.01)
+
+
+@FORMS
+def test_no_second_area_beside_the_auc(two_classes, render):
+    page = render(two_classes.data)
+    assert "area" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    if render is render_html:
+        assert "leaves out how uncertain these are" in page
+
+
+def test_the_items_judged_are_counted(named_classes, plain_report):
+    labels, systems = named_classes
+    half = {item: systems["new"][item] for item in range(60)}
+    data = build_report(tu.evaluate(half, labels, missing="ignore", method="mmse", noise="dawid-skene"))
+    for render in (render_html, render_markdown):
+        assert "Judged on 60 of 150 items, those with a prediction." in render(data)
+        assert "Judged on" not in render(plain_report)
+    compared = tu.compare({"a": half, "b": systems["old"]}, labels, noise="dawid-skene", n_draws=100)
+    data = build_report({}, comparison=compared)
+    assert all("Judged on 60 of 150 items" in render(data) for render in (render_html, render_markdown))
+
+
+def test_labelers_are_those_of_the_command(named_classes):
+    labels, systems = named_classes
+    evaluation = tu.evaluate(systems["new"], labels, method="mmse", noise="dawid-skene", random_state=4)
+    rows = build_report(evaluation)["labelers"]["rows"]
+    expected = tu.labelers.rank(labels, random_state=4)  # as `trueup labelers --seed 4` calls it
+    assert [row["labeler"] for row in rows] == [str(row.labeler) for row in expected]
+    assert [row["accuracy"]["mean"] for row in rows] == [row.accuracy.mean for row in expected]
+    assert [tuple(row["rank"]) for row in rows] == [tuple(row.rank) for row in expected]
+
+
+@FORMS
+def test_a_bias_is_no_range(two_classes, render):
+    page = render(two_classes.data)
+    assert not re.search(r"\d to 1[ <|]", re.sub(r"\d\.\d+ to \d\.\d+", "", page))
+    assert re.search(r"[+−]0\.\d\d(<small>| )towards “[01]”", page)
+
+
+def test_titles():
+    assert title_for(["a", "b"], compared=True) == "Which system is better?"
+    assert title_for(["a", "b"], compared=False) == "How good are these 2 systems really?"
+    assert title_for(["a"], compared=False) == "How good is “a” really?"
+    assert {title_for([name], compared=False) for name in ("model", "system")} == {"How good is it really?"}
+    assert not is_unnamed(["model", "b"])
+
+
+@FORMS
+def test_a_system_without_a_name_is_not_called_model(plain_report, render):
+    page = render(plain_report)
+    assert "How good is it really?" in page
+    assert "“model”" not in page
+
+
+def test_systems_share_an_axis(two_systems):
+    page = render_html(build_report(two_systems.evaluations))
+    pictures = [
+        re.search(rf'<svg[^>]*aria-label="Metrics of {name}.*?</svg>', page, re.DOTALL) for name in ("good", "bad")
+    ]
+    ticks = [re.findall(r'class="tick"[^>]*x="([^"]+)"[^>]*>([^<]+)<', picture[0]) for picture in pictures]
+    ticks = [t or re.findall(r"<text[^>]*>([\d.]+)</text>", p[0]) for t, p in zip(ticks, pictures, strict=True)]
+    assert ticks[0]
+    assert ticks[0] == ticks[1]
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_texts_about_items_are_shown_only_if_asked_for(named_classes, with_text):
+    labels, systems = named_classes
+    items = labels.items.tolist()
+    about = {"item": items, "topic": [f"topic{i % 3}" for i in items], "prompt": [f"secret {i}" for i in items]}
+    evaluation = tu.evaluate(systems["new"], labels.with_items(about), method="mmse", noise="dawid-skene")
+    data = build_report(evaluation, with_text=with_text)
+    assert data["about"]["item_columns"] == ["topic", "prompt"]
+    for render in (render_html, render_markdown):
+        page = render(data)
+        assert "Known of the items: topic and prompt." in page
+        assert "topic: topic" in page
+        assert ("secret" in page) == with_text
