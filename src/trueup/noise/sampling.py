@@ -27,7 +27,7 @@ from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.registry import resolve
 
-__all__ = ["Chain", "PosteriorDraws", "SamplingProblem", "run_chain", "sample"]
+__all__ = ["PosteriorDraws", "sample"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,9 @@ def sample(
             if progress is not None:
                 progress(float(done.mean()))
 
-        return run_chain(problem, samplers[chain], chain, n_warmup, n_draws, seeds[chain], n_chains, report)
+        of_chain = Chain(problem, samplers[chain], chain, n_draws, n_chains)
+        of_chain.run(n_warmup, seeds[chain], report)
+        return of_chain
 
     if n_chains == 1:
         chains = [run(0)]
@@ -166,7 +168,7 @@ def _with_raters(labels: Labels, codes: Codes) -> sparse.csr_array:
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
     drawn = np.sum([c.drawn for c in chains], axis=0)
     # Chains with other numbers of states, as with and without extra clusters, are draws of two models: each must mix.
-    kinds = [[c for c in chains if c.n_states == n] for n in sorted({c.n_states for c in chains})]
+    kinds = [[c for c in chains if c.sampler.n_states == n] for n in sorted({c.sampler.n_states for c in chains})]
     monitored = [values for kind in kinds for values in _monitored(kind, problem)]
     n_draws = len(chains[0].prior)
     return PosteriorDraws(
@@ -216,219 +218,179 @@ class SamplingProblem:
         return self.labels.n_labelers + self.n_raters
 
 
-@dataclass(frozen=True)
 class Chain:
-    """What a chain leaves; see `PosteriorDraws`."""
+    """One chain and what it leaves: arrays as those of `PosteriorDraws`, and how often each class was drawn."""
 
-    prior: Floats
-    accuracy: Floats
-    rater_counts: Floats
-    rater_confusion: Floats
-    drawn: Floats
-    truths: npt.NDArray[np.int16]
-    truth_draws: npt.NDArray[np.int64]
-    log_likelihood: Floats
-    n_states: int
+    def __init__(self, problem: SamplingProblem, sampler: Sampler, number: int, n_draws: int, n_chains: int) -> None:
+        labels = problem.labels
+        self.problem, self.sampler, self.number, self.n_draws = problem, sampler, number, n_draws
+        n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(labels.n_items * n_chains, 1)))
+        self.truth_draws = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
+        self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
+        self.prior = np.zeros((n_draws, labels.n_classes))
+        self.accuracy = np.zeros((n_draws, labels.n_labelers))
+        self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
+        self.rater_confusion = np.zeros_like(self.rater_counts)
+        self.drawn = np.zeros((labels.n_items, labels.n_classes))
+        self.log_likelihood = np.empty(n_draws)
 
-
-def _first_states(
-    problem: SamplingProblem, sampler: Sampler, chain: int, rng: np.random.Generator
-) -> npt.NDArray[np.int16]:
-    """A dispersed first guess of the cluster of each item.
-
-    Classes are drawn from the shares of votes, flatter in every second chain. Of the extra clusters, the first chain
-    gives a random share of the items to each, the next the items with divided votes to one of their class, and the
-    next those to one of the runner-up class.
-    """
-    labels = problem.labels
-    shares = vote_shares(labels)
-    n_classes = labels.n_classes
-    flat = shares ** (1.0 if chain % 4 < 2 else 0.5)
-    flat /= flat.sum(axis=1, keepdims=True)
-    truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
-    known = labels.gold_codes >= 0
-    n_extra = sampler.n_states - n_classes
-    states = truth.copy()
-    if n_extra:
-        top = shares.max(axis=1)
-        contested = top <= max(0.7, float(np.quantile(top, 0.4)))
-        kind = chain // 2 % 3
-        if kind == 0:
-            moved = rng.random(labels.n_items) < 0.5
-            target = truth
+    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
+        """Run from a start of its own; `report` hears of the share done."""
+        states = self._first_states(rng)
+        engine = kernels.engine_for(self.problem.votes, n_warmup + self.n_draws)
+        start = self.sampler.compiled_start() if engine == "numba" else None
+        if start is None:
+            self._sweep(states, n_warmup, rng, report, engine)
         else:
-            moved = contested
-            order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1)
-            target = truth if kind == 1 else order[:, -2]
-        if n_extra >= 2 * n_classes:  # several extra ones of each class
-            target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)
-        states = np.where(moved, n_classes + target % n_extra, states)
-    states = np.where(known, labels.gold_codes, states)
-    return np.asarray(states, dtype=np.int16)
+            self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
 
+    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+        """A dispersed first guess of the state of each item.
 
-def run_chain(
-    problem: SamplingProblem,
-    sampler: Sampler,
-    chain: int,
-    n_warmup: int,
-    n_draws: int,
-    rng: np.random.Generator,
-    n_chains: int,
-    report: Callable[[float], None],
-) -> Chain:
-    """Run a chain from its own start; `report` hears of the share done."""
-    labels, n_items = problem.labels, problem.labels.n_items
-    n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(n_items * n_chains, 1)))
-    kept = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
-    shape = (n_draws, problem.n_raters, labels.n_classes, labels.n_answers)
-    out = Chain(
-        np.zeros((n_draws, labels.n_classes)),
-        np.zeros((n_draws, labels.n_labelers)),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros((n_items, labels.n_classes)),
-        np.empty((len(kept), n_items), dtype=np.int16),
-        kept,
-        np.empty(n_draws),
-        sampler.n_states,
-    )
-    states = _first_states(problem, sampler, chain, rng)
-    engine = kernels.engine_for(problem.votes, n_warmup + n_draws)
-    start = sampler.compiled_start() if engine == "numba" else None
-    if start is not None:
-        _sweep_compiled(problem, start, states, n_warmup, rng, report, out)
-    else:
-        _sweep(problem, sampler, states, n_warmup, rng, report, out, engine)
-    return out
+        Classes are drawn from the shares of votes, flatter in every second chain. Of the extra states, the first chain
+        gives a random share of the items to each, the next the items with divided votes to one of their class, and the
+        next those to one of the runner-up class.
+        """
+        labels = self.problem.labels
+        shares, n_classes = vote_shares(labels), labels.n_classes
+        flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)
+        flat /= flat.sum(axis=1, keepdims=True)
+        truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
+        states, target = truth, truth
+        n_extra = self.sampler.n_states - n_classes
+        if n_extra:
+            kind = self.number // 2 % 3
+            if kind == 0:
+                moved = rng.random(labels.n_items) < 0.5
+            else:
+                top = shares.max(axis=1)
+                moved = top <= max(0.7, float(np.quantile(top, 0.4)))
+                order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1)
+                target = truth if kind == 1 else order[:, -2]
+            if n_extra >= 2 * n_classes:  # several extra ones of each class
+                target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)
+            states = np.where(moved, n_classes + target % n_extra, states)
+        return np.where(labels.gold_codes >= 0, labels.gold_codes, states).astype(np.int16)
 
+    def _sweep_compiled(
+        self,
+        start: CompiledStart,
+        states: npt.NDArray[np.int64],
+        n_warmup: int,
+        rng: np.random.Generator,
+        report: Callable[[float], None],
+    ) -> None:
+        """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
+        from trueup.noise.kernels import compiled_gibbs
 
-def _sweep_compiled(
-    problem: SamplingProblem,
-    parameters: CompiledStart,
-    states: npt.NDArray[np.int16],
-    n_warmup: int,
-    rng: np.random.Generator,
-    report: Callable[[float], None],
-    out: Chain,
-) -> None:
-    """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
-    from trueup.noise.kernels import compiled_gibbs as _numba_gibbs
+        total = n_warmup + self.n_draws
+        done = np.zeros(1)
+        finished = threading.Event()
+        votes, labels, item_prior = self.problem.votes, self.problem.labels, self.problem.item_prior
+        indptr, indices = votes.indptr.astype(np.int64), votes.indices.astype(np.int64)
 
-    total = n_warmup + len(out.prior)
-    done = np.zeros(1)
-    finished = threading.Event()
-    votes, labels = problem.votes, problem.labels
-    indptr, indices = votes.indptr.astype(np.int64), votes.indices.astype(np.int64)
-    current = states.astype(np.int64)
+        def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
+            compiled_gibbs.run_chain(
+                indptr,
+                indices,
+                votes.data,
+                labels.gold_codes,
+                known,
+                states,
+                *start,
+                labels.n_classes,
+                labels.n_labelers,
+                warmup,
+                self.truth_draws[kept] - first_draw,
+                rng,
+                self.prior[draws],
+                self.accuracy[draws],
+                self.rater_counts[draws],
+                self.rater_confusion[draws],
+                self.drawn,
+                self.truths[kept],
+                self.log_likelihood[draws],
+                done,
+            )
 
-    def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
-        _numba_gibbs.run_chain(
-            indptr,
-            indices,
-            votes.data,
-            labels.gold_codes,
-            known,
-            current,
-            *parameters,
-            labels.n_classes,
-            labels.n_labelers,
-            warmup,
-            out.truth_draws[kept] - first_draw,
-            rng,
-            out.prior[draws],
-            out.accuracy[draws],
-            out.rater_counts[draws],
-            out.rater_confusion[draws],
-            out.drawn,
-            out.truths[kept],
-            out.log_likelihood[draws],
-            done,
+        def watch() -> None:
+            while not finished.wait(0.2):
+                report(float(done[0] / total))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            if item_prior is None:
+                sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
+            else:
+                state = item_prior.start()
+                for first in range(-n_warmup, self.n_draws, _SWEEPS_A_REDRAW):
+                    state = item_prior.redraw(state, start.state_class[states], rng)
+                    last = min(first + _SWEEPS_A_REDRAW, self.n_draws)
+                    draws = slice(max(first, 0), max(last, 0))
+                    kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
+                    known = item_prior.probabilities(state.coefficients)
+                    sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
+        finally:
+            finished.set()
+            watcher.join()
+        report(1.0)
+
+    def _sweep(
+        self,
+        states: npt.NDArray[np.int16],
+        n_warmup: int,
+        rng: np.random.Generator,
+        report: Callable[[float], None],
+        engine: kernels.Engine,
+    ) -> None:
+        """All sweeps with one call of the kernel each; the reference for the compiled chain."""
+        labels, votes, item_prior, sampler = (
+            self.problem.labels,
+            self.problem.votes,
+            self.problem.item_prior,
+            self.sampler,
         )
+        counts, state_counts = kernels.count_states(votes, states, sampler.n_states)
+        total = n_warmup + self.n_draws
+        coefficients = None if item_prior is None else item_prior.start()
+        known: Floats | None = None
+        for sweep in range(total):
+            sampler.draw(counts, state_counts, _gold_counts(labels, states, sampler.n_states), rng)
+            if item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
+                coefficients = item_prior.redraw(coefficients, sampler.state_class[states], rng)
+                known = item_prior.probabilities(coefficients.coefficients)
+            step = kernels.gibbs_step(
+                votes,
+                sampler.table,
+                sampler.weights,
+                rng.random(labels.n_items),
+                gold=labels.gold_codes,
+                state_class=sampler.state_class,
+                engine=engine,
+                item_prior=known,
+            )
+            counts, state_counts, states = step.counts, step.state_counts, step.states
+            if sweep >= n_warmup:
+                self._record(sweep - n_warmup, step)
+            if sweep % 50 == 49 or sweep == total - 1:
+                report((sweep + 1) / total)
 
-    def watch() -> None:
-        while not finished.wait(0.2):
-            report(float(done[0] / total))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        if problem.item_prior is None:
-            sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
-        else:
-            state = problem.item_prior.start()
-            for first in range(-n_warmup, len(out.prior), _SWEEPS_A_REDRAW):
-                state = problem.item_prior.redraw(state, parameters.state_class[current], rng)
-                last = min(first + _SWEEPS_A_REDRAW, len(out.prior))
-                draws = slice(max(first, 0), max(last, 0))
-                kept = slice(*np.searchsorted(out.truth_draws, (draws.start, draws.stop)))
-                known = problem.item_prior.probabilities(state.coefficients)
-                sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
-    finally:
-        finished.set()
-        watcher.join()
-    report(1.0)
-
-
-def _sweep(
-    problem: SamplingProblem,
-    sampler: Sampler,
-    states: npt.NDArray[np.int16],
-    n_warmup: int,
-    rng: np.random.Generator,
-    report: Callable[[float], None],
-    out: Chain,
-    engine: kernels.Engine,
-) -> None:
-    """All sweeps with one call of the kernel each; the reference for the compiled chain."""
-    labels, votes, n_items = problem.labels, problem.votes, problem.labels.n_items
-    chosen = sparse.csr_array(
-        (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, sampler.n_states)
-    )
-    counts = np.asarray((votes.T @ chosen).toarray())
-    state_counts = np.bincount(states, minlength=sampler.n_states).astype(float)
-    gold = _gold_counts(labels, states, sampler.n_states)
-    raters = np.arange(labels.n_labelers, problem.n_all)
-    everyone = np.arange(labels.n_labelers)
-    rows = np.arange(n_items)
-    volume = labels.votes_per_labeler
-    total = n_warmup + len(out.prior)
-    coefficients = None if problem.item_prior is None else problem.item_prior.start()
-    known: Floats | None = None
-    current = states
-    for sweep in range(total):
-        sampler.draw(counts, state_counts, gold, rng)
-        if problem.item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
-            coefficients = problem.item_prior.redraw(coefficients, sampler.state_class[current], rng)
-            known = problem.item_prior.probabilities(coefficients.coefficients)
-        step = kernels.gibbs_step(
-            votes,
-            sampler.table,
-            sampler.weights,
-            rng.random(n_items),
-            gold=labels.gold_codes,
-            state_class=sampler.state_class,
-            engine=engine,
-            item_prior=known,
-        )
-        counts, state_counts, current = step.counts, step.state_counts, step.states
-        gold = _gold_counts(labels, step.states, sampler.n_states)
-        k = sweep - n_warmup
-        if k >= 0:
-            truth = sampler.state_class[step.states]
-            out.drawn[rows, truth] += 1
-            out.prior[k] = sampler.class_prior()
-            by_class = sampler.class_counts(counts, everyone)
-            right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
-            out.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1), np.nan)
-            out.rater_counts[k] = sampler.class_counts(counts, raters)
-            out.rater_confusion[k] = sampler.confusion(raters)
-            out.log_likelihood[k] = step.log_likelihood
-            at = np.searchsorted(out.truth_draws, k)
-            if at < len(out.truth_draws) and out.truth_draws[at] == k:
-                out.truths[at] = truth
-        if sweep % 50 == 49 or sweep == total - 1:
-            report((sweep + 1) / total)
+    def _record(self, k: int, step: kernels.Sweep) -> None:
+        """Keep what a sweep drew as draw `k`."""
+        labels, sampler = self.problem.labels, self.sampler
+        truth = sampler.state_class[step.states]
+        self.drawn[np.arange(labels.n_items), truth] += 1
+        self.prior[k] = sampler.class_prior()
+        by_class = sampler.class_counts(step.counts, np.arange(labels.n_labelers))
+        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
+        volume = labels.votes_per_labeler
+        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1), np.nan)
+        raters = np.arange(labels.n_labelers, self.problem.n_all)
+        self.rater_counts[k] = sampler.class_counts(step.counts, raters)
+        self.rater_confusion[k] = sampler.confusion(raters)
+        self.log_likelihood[k] = step.log_likelihood
+        self.truths[self.truth_draws == k] = truth
 
 
 def _gold_counts(labels: Labels, states: npt.NDArray[np.int16], n_states: int) -> Floats:

@@ -27,6 +27,7 @@ __all__ = [
     "Expectation",
     "PreparedVotes",
     "Sweep",
+    "count_states",
     "em_step",
     "engine_for",
     "gibbs_step",
@@ -206,15 +207,7 @@ def gibbs_step(
         # The last state with any probability serves when rounding leaves a remainder.
         last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
         states[:] = np.minimum((np.cumsum(p, axis=1) <= uniforms[:, None]).sum(axis=1), last)
-        chosen = sparse.csr_array(
-            (np.ones(len(states)), states.astype(np.int32), np.arange(len(states) + 1)), shape=p.shape
-        )
-        return Sweep(
-            states,
-            np.asarray((matrix.T @ chosen).toarray()),
-            np.bincount(states, minlength=len(weights)).astype(float),
-            float(per_item.sum()),
-        )
+        return Sweep(states, *count_states(matrix, states, len(weights)), float(per_item.sum()))
     from trueup.noise.kernels import compiled
 
     ready = prepare(votes)
@@ -238,6 +231,15 @@ def gibbs_step(
         width,
     )
     return Sweep(states, counts, state_counts, total)
+
+
+def count_states(votes: sparse.csr_array, states: npt.NDArray[np.int16], n_states: int) -> tuple[Floats, Floats]:
+    """The votes (labelers·answers, states) and the items (states,) that are in each state."""
+    n_items = len(states)
+    chosen = sparse.csr_array(
+        (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, n_states)
+    )
+    return np.asarray((votes.T @ chosen).toarray()), np.bincount(states, minlength=n_states).astype(float)
 
 
 def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width: int) -> tuple[Floats, Floats]:
