@@ -43,6 +43,32 @@ def known(binary):
 # ---------------------------------------------------------------------- what goes in
 
 
+MODELS = {
+    "subtypes": (noise.Subtypes(n_subtypes=2), noise.Subtypes(n_subtypes=4)),
+    "pooling": (noise.DawidSkene(), noise.DawidSkene(pooling=50.0)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_parameters_of_a_model_that_is_passed_count(binary, name):
+    few = binary.labels.select(items=binary.labels.items[:60])
+    plain, other = (
+        tu.evaluate(binary.predictions[:60], few, noise=model, random_state=0, **FAST) for model in MODELS[name]
+    )
+    assert plain["accuracy"].mean != other["accuracy"].mean
+    assert other.noise == repr(MODELS[name][1])
+
+
+@pytest.mark.parametrize("method", ["bayes", "mmse"])
+def test_a_model_that_is_passed_stays_as_it_was(binary, method):
+    model = noise.GLAD().fit(binary.labels)
+    ability = model.ability_.copy()
+    few = binary.labels.select(items=binary.labels.items[:60])
+    tu.evaluate(binary.predictions[:60], few, noise=model, method=method, random_state=0, check_dependence=False)
+    np.testing.assert_array_equal(model.ability_, ability)
+    assert len(model.easiness_) == 300
+
+
 def test_an_evaluation_is_a_mapping_of_estimates(binary):
     ev = tu.evaluate(binary.predictions, binary.labels, **FAST)
     assert isinstance(ev, tu.Evaluation)

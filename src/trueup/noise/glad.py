@@ -123,7 +123,8 @@ def _newton(
         """Slope and negative curvature in a parameter of each group; `factor` is the derivative of x = αβ in it."""
         p = expit(x)
         weighted = votes.times * factor
-        return np.bincount(group, (right - p) * weighted, n), np.bincount(group, p * (1 - p) * factor * weighted, n)
+        slope = np.bincount(group, (right - p) * weighted, n).astype(np.float64, copy=False)
+        return slope, np.bincount(group, p * (1 - p) * factor * weighted, n).astype(np.float64, copy=False)
 
     for _ in range(steps):
         beta = np.exp(log_easiness)[votes.item]
