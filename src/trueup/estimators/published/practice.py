@@ -148,7 +148,7 @@ def geometric_median(points: Floats) -> Floats:
     # Towards a median that is itself one of the points the iteration only creeps; a step from that point tells.
     nearest = points[np.argmin(np.linalg.norm(points - center, axis=1))]
     stays = np.array_equal(_vardi_zhang_step(points, nearest, 1e-14 * scale), nearest)
-    return nearest.copy() if stays else center
+    return np.array(nearest if stays else center)
 
 
 def _vardi_zhang_step(points: Floats, center: Floats, same: float) -> Floats:
@@ -264,7 +264,7 @@ def taken_for_true(shares: Floats, predictions: npt.ArrayLike, *, random_state: 
     n = round(float(counts.sum()))  # an item that is shared adds up to one
     draws = as_generator(random_state).multinomial(n, counts.ravel() / counts.sum(), size=_BOOTSTRAP)
     return Solution(
-        MajorityCounts(counts, draws.reshape(-1, *counts.shape)),
+        MajorityCounts(counts, draws.reshape(-1, *counts.shape).astype(float)),
         notes=("the labels are taken for true: the interval covers badly",),
     )
 
