@@ -20,7 +20,9 @@ __all__ = [
     "check_integer",
     "check_level",
     "check_number",
+    "check_numbers",
     "check_options",
+    "check_prior",
     "did_you_mean",
     "kind_hint",
     "kind_of",
@@ -126,6 +128,36 @@ def check_distribution(
         worst = float(np.asarray(total).ravel()[np.argmax(np.abs(np.asarray(total).ravel() - 1))])
         raise InvalidParameter(f"{name} must sum to 1, got a sum of {worst:.6g}; divide by the sum if that is meant")
     return np.asarray(array / total[..., None])
+
+
+def check_numbers(values: Any, *, name: str) -> npt.NDArray[np.float64]:
+    """Finite numbers as an array of their own."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"{_marked(name)} must hold numbers in rows of one length, got {values!r:.60}", parameter=name
+        ) from None
+    if not np.isfinite(array).all():
+        raise InvalidParameter(
+            f"{_marked(name)} must hold finite numbers, got {preview(array[~np.isfinite(array)])}", parameter=name
+        )
+    return array
+
+
+def check_prior(
+    prior: npt.ArrayLike | None, *, n_classes: int | None = None, positive: bool = False
+) -> npt.NDArray[np.float64]:
+    """P(class) of at least two classes; even by default, over two classes if their number is not known."""
+    if prior is None:
+        return np.full(n_classes or 2, 1 / (n_classes or 2))
+    array = check_numbers(prior, name="prior")
+    if array.ndim != 1 or len(array) < 2:
+        raise InvalidParameter(
+            f"⟨prior⟩ must be a probability for each of at least two classes, got {prior!r:.60}; pass e.g. [0.6, 0.4]",
+            parameter="prior",
+        )
+    return check_distribution(array, name="prior", n=n_classes, positive=positive)
 
 
 def preview(values: Sequence[Any] | npt.NDArray[Any], *, most: int = 3) -> str:

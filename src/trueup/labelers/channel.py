@@ -17,7 +17,15 @@ import numpy.typing as npt
 from scipy.special import entr, expit, gammaln, xlogy
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, as_generator, check_distribution, check_integer, did_you_mean, preview
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_distribution,
+    check_integer,
+    check_prior,
+    did_you_mean,
+    preview,
+)
 from trueup.estimators.published.tars2018 import compositions
 from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.noise.base import NoiseModel, TableModel
@@ -33,7 +41,6 @@ __all__ = [
     "Outcomes",
     "channel_of",
     "channel_of_levels",
-    "check_prior",
     "entropy",
     "list_outcomes",
     "symmetric_matrix",
@@ -119,19 +126,6 @@ def symmetric_matrix(error: float | npt.ArrayLike, n_classes: int) -> Floats:
     return np.asarray(same * (1 - rate) + (1 - same) * rate / (n_classes - 1))
 
 
-def check_prior(prior: npt.ArrayLike | None, n_classes: int | None = None) -> Floats:
-    """P(class), at least two of them; uniform by default."""
-    if prior is None:
-        return np.full(n_classes or 2, 1 / (n_classes or 2))
-    checked = check_distribution(prior, name="prior", n=n_classes)
-    if checked.ndim != 1 or len(checked) < 2:
-        raise InvalidParameter(
-            f"prior must hold the probabilities of at least two classes, got {np.asarray(prior).tolist()}; "
-            "pass e.g. [0.6, 0.4]"
-        )
-    return checked
-
-
 def channel_of(
     noise: Noise | Channel | None = None,
     *,
@@ -204,7 +198,7 @@ def _of_matrices(matrices: npt.ArrayLike, prior: npt.ArrayLike | None) -> Channe
             f"{type(matrices).__name__} of shape {np.shape(array)}; rows are the truth"
         )
     array = check_distribution(array if array.ndim == 3 else array[None], name="each row of the confusion matrices")
-    return _with_classes(array, check_prior(prior, array.shape[1]), range(len(array)))
+    return _with_classes(array, check_prior(prior, n_classes=array.shape[1]), range(len(array)))
 
 
 def _with_classes(

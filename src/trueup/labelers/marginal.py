@@ -12,12 +12,12 @@ from scipy.optimize import brentq
 from scipy.special import log_softmax
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, check_integer, check_number
+from trueup._base.validation import RandomState, check_integer, check_number, check_prior
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labelers.channel import Channel, Noise, channel_of, check_prior, entropy, list_outcomes
+from trueup.labelers.channel import Channel, Noise, channel_of, entropy, list_outcomes
 from trueup.labelers.information import Information, information_of, mutual_information
 from trueup.noise.base import NoiseModel
 from trueup.noise.subtypes import StateModel

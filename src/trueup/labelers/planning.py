@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 from trueup._base.types import Floats
-from trueup._base.validation import check_choice, check_distribution, check_integer, check_level, check_number
+from trueup._base.validation import check_choice, check_integer, check_level, check_number, check_prior
 from trueup.data.frames import make_frame
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.labelers.channel import list_outcomes
@@ -254,7 +254,7 @@ def plan(
         item_price=check_number(item_price, name="item_price", low=0.0),
         labeler_error=_labeler_error(labeler_accuracy, n_classes),
         error=check_model_error(error, check_integer(n_classes, name="n_classes", low=2)),
-        prior=_prior(prior, n_classes),
+        prior=check_prior(prior, n_classes=n_classes, positive=True),
         correlation=_correlation(correlation),
         noise_known=bool(noise_known),
         max_items=np.inf if max_items is None else check_integer(max_items, name="max_items", low=1),
@@ -317,12 +317,6 @@ def _correlation(value: float) -> float:
     if checked == 1:
         raise InvalidParameter("correlation must be below 1, got 1; labelers who always agree are one labeler")
     return checked
-
-
-def _prior(prior: npt.ArrayLike | None, n_classes: int) -> Floats:
-    if prior is None:
-        return np.full(n_classes, 1 / n_classes)
-    return check_distribution(prior, name="prior", n=n_classes, positive=True)
 
 
 def _labeler_error(accuracy: float | Sequence[float], n_classes: int) -> float:

@@ -8,20 +8,26 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_number
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_choice,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_prior,
+)
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
     Simulation,
     Values,
     check_confusion,
-    check_prior,
     classifier_matrix,
     diagonal_confusion,
     draw_categories,
     draw_classes,
     draw_values,
     draw_votes,
-    numbers,
 )
 
 __all__ = ["baseline", "dawid_skene"]
@@ -125,7 +131,7 @@ def _draw_diagonal(accuracy: Values, by: str, shape: tuple[int, int], rng: np.ra
     n_labelers, n_classes = shape
     if isinstance(accuracy, tuple) and by == "class":
         return draw_values(accuracy, n_labelers * n_classes, name="accuracy", rng=rng).reshape(shape)
-    table = numbers(accuracy, name="accuracy")
+    table = check_numbers(accuracy, name="accuracy")
     if table.ndim == 2:
         if table.shape != shape:
             raise InvalidParameter(f"⟨accuracy⟩ must have the shape {shape}, labelers × classes, got {table.shape}")

@@ -8,20 +8,26 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats, Positions
-from trueup._base.validation import RandomState, as_generator, check_distribution, check_integer, check_number
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_distribution,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_prior,
+)
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
     Simulation,
     build_labels,
     check_confusion,
-    check_prior,
     classifier_matrix,
     diagonal_confusion,
     draw_categories,
     draw_classes,
     draw_pairs,
     draw_values,
-    numbers,
 )
 
 __all__ = ["dependent"]
@@ -172,7 +178,7 @@ def _subtypes(
     weights: npt.ArrayLike, accuracy: npt.ArrayLike, confusion: npt.ArrayLike | None, n_classes: int
 ) -> tuple[Floats, Floats]:
     """Shares (classes × subtypes) and pooled answer probabilities (classes × subtypes × classes)."""
-    shares = check_distribution(numbers(weights, name="subtype_weights"), name="subtype_weights")
+    shares = check_distribution(check_numbers(weights, name="subtype_weights"), name="subtype_weights")
     if shares.ndim > 2 or (shares.ndim == 2 and len(shares) != n_classes):
         raise InvalidParameter(
             f"subtype_weights must have one row, or one for each of {n_classes} classes, got the shape {shares.shape}"
@@ -180,14 +186,14 @@ def _subtypes(
     shape = (n_classes, shares.shape[-1])
     shares = np.broadcast_to(shares, shape).copy()
     if confusion is not None:
-        pooled = numbers(confusion, name="subtype_confusion")
+        pooled = check_numbers(confusion, name="subtype_confusion")
         if pooled.shape != (*shape, n_classes):
             raise InvalidParameter(
                 f"subtype_confusion must have the shape {(*shape, n_classes)}, classes × subtypes × answers, "
                 f"got {pooled.shape}"
             )
         return shares, check_confusion(pooled, (*shape, n_classes), name="subtype_confusion")
-    right = numbers(accuracy, name="subtype_accuracy")
+    right = check_numbers(accuracy, name="subtype_accuracy")
     if right.shape not in (shape, shape[1:]) or ((right < 0) | (right > 1)).any():
         raise InvalidParameter(
             f"subtype_accuracy must be in [0, 1] and have one value for each of {shape[1]} subtypes "

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from trueup._base.types import Floats, Positions
-from trueup._base.validation import check_distribution, check_integer, check_number, preview
+from trueup._base.validation import check_distribution, check_integer, check_number, check_numbers, preview
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
@@ -20,7 +20,6 @@ __all__ = [
     "Values",
     "build_labels",
     "check_confusion",
-    "check_prior",
     "classifier_matrix",
     "diagonal_confusion",
     "draw_categories",
@@ -28,7 +27,6 @@ __all__ = [
     "draw_pairs",
     "draw_values",
     "draw_votes",
-    "numbers",
 ]
 
 
@@ -86,20 +84,9 @@ Values = float | tuple[float, float] | Sequence[float] | npt.NDArray[Any]
 # ---------------------------------------------------------------------- parameters
 
 
-def numbers(values: Any, *, name: str) -> Floats:
-    """Finite numbers as an array."""
-    try:
-        array = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidParameter(f"{name} must hold numbers in rows of one length, got {values!r:.60}") from None
-    if not np.isfinite(array).all():
-        raise InvalidParameter(f"{name} must hold finite numbers, got {preview(array[~np.isfinite(array)])}")
-    return array
-
-
 def draw_values(values: Values, n: int, *, name: str, rng: np.random.Generator) -> Floats:
     """`n` values in [0, 1] from a number, a (low, high) tuple or an array of `n` values."""
-    array = numbers(values, name=name)
+    array = check_numbers(values, name=name)
     if ((array < 0) | (array > 1)).any():
         raise InvalidParameter(f"{name} must lie in [0, 1], got {preview(array.ravel())}")
     if array.ndim == 0:
@@ -117,21 +104,9 @@ def draw_values(values: Values, n: int, *, name: str, rng: np.random.Generator) 
     return array
 
 
-def check_prior(prior: npt.ArrayLike | None, *, n_classes: int | None = None) -> Floats:
-    """Class probabilities, uniform by default."""
-    if prior is None:
-        if n_classes is None:
-            raise InvalidParameter("prior must be a probability for each class, got None; pass e.g. (0.5, 0.5)")
-        return np.full(n_classes, 1 / n_classes)
-    array = numbers(prior, name="prior")
-    if array.ndim != 1 or len(array) < 2:
-        raise InvalidParameter(f"prior must be a probability for each of at least two classes, got {prior!r:.60}")
-    return check_distribution(array, name="prior", n=n_classes)
-
-
 def check_confusion(matrix: npt.ArrayLike, shape: tuple[int, ...], *, name: str) -> Floats:
     """Rows of probabilities in an array of the given shape; missing leading axes are filled by repetition."""
-    array = numbers(matrix, name=name)
+    array = check_numbers(matrix, name=name)
     if array.ndim > len(shape) or array.ndim < 2 or array.shape != shape[len(shape) - array.ndim :]:
         raise InvalidParameter(f"{name} must have the shape {shape}, rows for the truth, got {array.shape}")
     rows = check_distribution(array, name=f"each row of {name}")

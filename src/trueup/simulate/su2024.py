@@ -9,18 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_numbers, check_prior
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
     Simulation,
     Values,
     build_labels,
     check_confusion,
-    check_prior,
     draw_categories,
     draw_classes,
     draw_values,
-    numbers,
 )
 
 __all__ = ["su"]
@@ -132,7 +130,7 @@ def _classifier(operating_point: tuple[float, float], confusion: npt.ArrayLike |
         raise InvalidParameter(
             f"an operating point describes two classes, got a prior of {n_classes}; pass ⟨classifier_confusion=…⟩"
         )
-    point = numbers(operating_point, name="operating_point")
+    point = check_numbers(operating_point, name="operating_point")
     if point.shape != (2,) or ((point < 0) | (point > 1)).any():
         raise InvalidParameter(f"operating_point must be (p_d, p_fa) with both in [0, 1], got {operating_point!r:.60}")
     detection, false_alarm = point
@@ -146,7 +144,7 @@ def _draw_difficulty(difficulty: Difficulty, n: int, rng: np.random.Generator) -
     if callable(difficulty):
         return draw_values(np.asarray(difficulty(rng, n)), n, name="what difficulty() returns", rng=rng)
     if isinstance(difficulty, tuple):
-        shape = numbers(difficulty, name="difficulty")
+        shape = check_numbers(difficulty, name="difficulty")
         if shape.shape != (2,) or (shape <= 0).any():
             raise InvalidParameter(
                 f"difficulty as a tuple must be two positive parameters of a Beta distribution, got {difficulty!r:.60}"

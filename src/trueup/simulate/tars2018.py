@@ -7,16 +7,14 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from trueup._base.types import Floats
-from trueup._base.validation import RandomState, as_generator, check_integer
+from trueup._base.validation import RandomState, as_generator, check_integer, check_numbers, check_prior
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import (
     Simulation,
     check_confusion,
-    check_prior,
     diagonal_confusion,
     draw_classes,
     draw_votes,
-    numbers,
 )
 
 __all__ = ["tars"]
@@ -107,7 +105,7 @@ def tars(
 
 
 def _gaussians(means: npt.ArrayLike, scale: npt.ArrayLike, n_classes: int) -> tuple[Floats, Floats]:
-    mu, sigma = numbers(means, name="means"), numbers(scale, name="scale")
+    mu, sigma = check_numbers(means, name="means"), check_numbers(scale, name="scale")
     if mu.ndim != 2 or len(mu) != n_classes:
         raise InvalidParameter(
             f"means must have the shape ({n_classes}, n_features), one row for each class of the prior, got {mu.shape}"
@@ -122,7 +120,7 @@ def _gaussians(means: npt.ArrayLike, scale: npt.ArrayLike, n_classes: int) -> tu
 
 
 def _from_rates(rates: npt.ArrayLike, n_labelers: int, n_classes: int) -> Floats:
-    wrong = numbers(rates, name="noise_rates")
+    wrong = check_numbers(rates, name="noise_rates")
     if wrong.shape not in ((), (n_classes,)) or ((wrong < 0) | (wrong > 1)).any():
         raise InvalidParameter(
             f"noise_rates must be one number in [0, 1] or one for each of {n_classes} classes, got {rates!r:.60}"

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats, Positions
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_number
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_number, check_numbers
 from trueup.exceptions import InvalidParameter
-from trueup.simulate.simulation import Simulation, build_labels, numbers
+from trueup.simulate.simulation import Simulation, build_labels
 
 __all__ = ["URKULLU_CASES", "urkullu", "urkullu_scores"]
 
@@ -144,7 +144,7 @@ def urkullu_scores(
     -------
     array of shape (n_classifiers, n_items)
     """
-    p = numbers(probability, name="probability")
+    p = check_numbers(probability, name="probability")
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
         raise InvalidParameter(f"probability must be one number in [0, 1] for each item, got shape {p.shape}")
     g = _disturbance(n_classifiers, max_disturbance)
@@ -164,7 +164,7 @@ def _disturbance(n_classifiers: int, max_disturbance: float) -> Floats:
 def _rates(case: str | tuple[float, float]) -> tuple[float, float]:
     if isinstance(case, str):
         return URKULLU_CASES[check_choice(case, tuple(URKULLU_CASES), name="case")]
-    means = numbers(case, name="case")
+    means = check_numbers(case, name="case")
     if means.shape != (2,):
         raise InvalidParameter(f"case must be a name or (mean_tpr, mean_fpr), got {case!r:.60}")
     return (
