@@ -10,7 +10,6 @@ from scipy.special import roots_legendre
 
 from trueup.active.expected import (
     RankedList,
-    average_precision_slopes,
     expected_average_precision,
     expected_change,
     expected_precision_at_k,
@@ -18,8 +17,13 @@ from trueup.active.expected import (
     precision_at_k_slopes,
     precision_sum,
 )
+from trueup.active.score_slopes import positive_slopes
 from trueup.exceptions import InvalidParameter, InvalidPredictions
-from trueup.metrics import average_precision, precision_at_k
+from trueup.metrics import average_precision, get_metric, precision_at_k
+
+
+def average_precision_slopes(p, scores, n_positives=None):
+    return positive_slopes(get_metric("average_precision", [0, 1]), p, scores, n_positives=n_positives)[1]
 
 
 def some_list(seed, *, n=8, tied=False, n_vetted=3):

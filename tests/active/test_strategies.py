@@ -9,9 +9,10 @@ import pytest
 from sklearn.metrics import f1_score
 
 import trueup as tu
-from trueup.active.expected import average_precision_slopes, expected_change, paper_change
+from trueup.active.expected import expected_change, paper_change
 from trueup.active.influence import expected_counts, influence
 from trueup.active.pool import Pool, State
+from trueup.active.score_slopes import positive_slopes
 from trueup.active.strategies import STRATEGIES, Propensity, get_strategy
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, get_metric
@@ -323,10 +324,15 @@ def test_stratified_draws_categories_evenly():
 
 def test_meec_is_the_formula_of_each_metric():
     p = some_state("accuracy", seed=11).probabilities[:, 1]
+
+    def expected_of_average_precision(scores):
+        slopes = positive_slopes(metric_of("average_precision"), p, scores, n_positives=9)[1]
+        return expected_change(p, slopes)
+
     for name, expected in (
         ("accuracy", lambda scores: 2 / N * p * (1 - p)),
         ("precision@5", lambda scores: 2 / 5 * p * (1 - p) * (scores >= np.sort(scores)[-5])),
-        ("average_precision", lambda scores: expected_change(p, average_precision_slopes(p, scores, n_positives=9))),
+        ("average_precision", expected_of_average_precision),
     ):
         state = some_state(name, seed=11)
         everything = replace(state, available=np.ones(N, dtype=bool))

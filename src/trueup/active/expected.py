@@ -34,7 +34,6 @@ from trueup.metrics.ranking import check_k
 
 __all__ = [
     "RankedList",
-    "average_precision_slopes",
     "expected_average_precision",
     "expected_change",
     "expected_precision_at_k",
@@ -202,40 +201,6 @@ def precision_sum_slopes(p: Floats, ranked: RankedList) -> Floats:
     return np.asarray(ranked.spread(own + below) - 2 * p * ranked.spread(1 / taken))
 
 
-def average_precision_slopes(
-    probabilities: npt.ArrayLike, scores: npt.ArrayLike, *, n_positives: float | None = None
-) -> Floats:
-    r"""The slope of the expected average precision in each item's probability.
-
-    With a known number of positives this is :math:`s_j` at the top of the module, exactly. Without, it is the
-    derivative of the ratio of expectations, :math:`(N_p s_j - E[A]/E[B]) / E[B]`: one more positive low in the list
-    makes AP smaller.
-
-    Parameters
-    ----------
-    probabilities, scores, n_positives
-        As for `expected_average_precision`.
-
-    Returns
-    -------
-    array of shape (n_items,)
-
-    Examples
-    --------
-    >>> average_precision_slopes([1.0, 0.5, 0.5], [3, 2, 1], n_positives=2).round(3).tolist()
-    [0.708, 0.583, 0.417]
-    """
-    p, s = _inputs(probabilities, scores)
-    ranked = RankedList.of(s)
-    slopes = precision_sum_slopes(p, ranked)
-    if n_positives is not None:
-        return slopes / _positives(n_positives)
-    total = p.sum()
-    if not total:
-        return np.zeros(len(p))
-    return np.asarray((slopes - precision_sum(p, ranked) / total) / total)
-
-
 def expected_change(probabilities: npt.ArrayLike, slopes: npt.ArrayLike) -> Floats:
     r"""How far vetting an item is expected to move the expectation of a metric, either way.
 
@@ -248,7 +213,7 @@ def expected_change(probabilities: npt.ArrayLike, slopes: npt.ArrayLike) -> Floa
     probabilities : array of shape (n_items,)
         P(positive).
     slopes : array of shape (n_items,)
-        From `precision_at_k_slopes` or `average_precision_slopes`.
+        From `precision_at_k_slopes` or `trueup.active.score_slopes.positive_slopes`.
 
     Returns
     -------
@@ -270,7 +235,7 @@ def paper_change(
 
     .. math:: \frac{1}{N_p} r_j p_j (1 - p_j), \qquad r_j = \frac1j \, |\{ i < j : i \text{ not vetted} \}|
 
-    It is not what it is called: see `average_precision_slopes` and `expected_change` for the expected change. Ties
+    It is not what it is called: see `expected_change` for the expected change. Ties
     count by half. A vetted item scores nothing.
 
     Parameters

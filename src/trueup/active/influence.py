@@ -84,7 +84,7 @@ def influence(
     system : int
         The position of the system.
     n_positives : float or one for each category, optional
-        The number of positives if it is known; see `trueup.active.expected.average_precision_slopes`.
+        The number of positives if it is known; see `trueup.active.score_slopes.positive_slopes`.
 
     Returns
     -------

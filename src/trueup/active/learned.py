@@ -1,4 +1,4 @@
-"""P(positive) of items that no expert looked at, learned from those she did (Nguyen et al. 2018, equation 13)."""
+"""P(positive) of items that no expert looked at, learned from those they did (Nguyen et al. 2018, equation 13)."""
 
 from __future__ import annotations
 

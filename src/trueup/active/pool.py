@@ -145,7 +145,7 @@ def make_pool(
 
 
 def _check_length(metric: Metric, labels: Labels, categories: npt.NDArray[np.int64] | None) -> None:
-    """A list that is shorter than k is found out before anyone is paid to look at it."""
+    """A list that is shorter than k is refused before anyone is paid to look at it."""
     if "@" in metric.name and metric.needs == "scores" and not metric.name.startswith("partial"):
         k = int(float(metric.name.rpartition("@")[2]))
         shortest = labels.n_items if categories is None else int(np.bincount(categories).min())

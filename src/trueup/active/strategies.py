@@ -70,8 +70,8 @@ class ExpectedChange(Strategy):
         return np.where(state.available, self._changes(state), 0.0)
 
     def _changes(self, state: State) -> Floats:
-        found = _influences(state, self.n_positives)
-        return np.asarray(sum(one.expected_change(state.probabilities) for one in found) / len(found))
+        effects = _influences(state, self.n_positives)
+        return np.asarray(sum(one.expected_change(state.probabilities) for one in effects) / len(effects))
 
     def _reasons(self, state: State, positions: list[int]) -> list[str]:
         changes = self._changes(state)
@@ -106,10 +106,10 @@ class PaperExpectedChange(ExpectedChange):
                 of_list = p[positions]
                 if at_k:
                     k = int(metric.name.partition("@")[2])
-                    found = expected_change(of_list, precision_at_k_slopes(scores, k=k))
+                    change = expected_change(of_list, precision_at_k_slopes(scores, k=k))
                 else:
-                    found = paper_change(of_list, scores, state.vetted[positions], n_positives=positives)
-                changes[positions] += found
+                    change = paper_change(of_list, scores, state.vetted[positions], n_positives=positives)
+                changes[positions] += change
         return changes / (pool.n_systems * pool.n_categories)
 
 
@@ -121,7 +121,7 @@ class Propensity(RandomStrategy):
         \qquad \sigma_j^2 = \sum_c p_{jc} \Delta_{jc}^2, \quad r_j = \max_c \Delta_{jc} - \min_c \Delta_{jc}
 
     over the n available items. The floor does not ask what is believed of an item, only how far its answer can move
-    the metric: for accuracy all alike, for precision only what the system found. With several systems
+    the metric: for accuracy all alike, for precision only what the system calls positive. With several systems
     :math:`\sigma_j^2` and :math:`r_j^2` are means over them, which minimises the mean of their variances.
 
     Parameters
@@ -148,13 +148,13 @@ class Propensity(RandomStrategy):
 
     def propensities(self, state: State) -> Floats:
         """The chance of each item to be drawn next, shape (n_items,)."""
-        found = self._effects(state)
+        effects = self._effects(state)
         # What is believed of an item may be wrong, so half the draws or so do not ask for it; but an item that cannot
         # move the metric, such as one that a system does not find when precision is asked, is hardly worth an answer.
-        reach = root_mean_square([one.reach() for one in found])
+        reach = root_mean_square([one.reach() for one in effects])
         even = share_out(reach, state.available, floor=_EVEN_OF_FLOOR)
-        wanted = share_out(_deviations(found, state), state.available)
-        return (1 - self.floor) * wanted + self.floor * even
+        by_belief = share_out(_deviations(effects, state), state.available)
+        return (1 - self.floor) * by_belief + self.floor * even
 
     def _effects(self, state: State) -> list[Influence]:
         return _influences(state, self.n_positives)
@@ -191,25 +191,25 @@ class Separate(Propensity):
         if pool.n_systems < 2:
             raise InvalidParameter("strategy 'separate' needs two systems or more, got 1; use 'propensity'")
         if self.systems is None:
-            found = _influences(state, self.n_positives)
-            values = np.array([one.value for one in found])
+            effects = _influences(state, self.n_positives)
+            values = np.array([one.value for one in effects])
             sign = -1 if pool.metric.higher_is_better is False else 1
             first, second = np.argsort(-np.where(np.isnan(values), -np.inf, sign * values), kind="stable")[:2]
-            return (repr(names[first]), repr(names[second])), found[first].minus(found[second])
+            return (repr(names[first]), repr(names[second])), effects[first].minus(effects[second])
         if len(self.systems) != 2 or len(set(self.systems)) != 2 or not set(self.systems) <= set(names):
             raise InvalidParameter(
                 f"systems must be the names of two systems, got {self.systems!r}; there are {preview(names, most=10)}"
             )
-        found = _influences(state, self.n_positives)
-        one, other = (found[names.index(name)] for name in self.systems)
+        effects = _influences(state, self.n_positives)
+        one, other = (effects[names.index(name)] for name in self.systems)
         return (repr(self.systems[0]), repr(self.systems[1])), one.minus(other)
 
     def _effects(self, state: State) -> list[Influence]:
         return [self._pair(state)[1]]
 
     def _reasons(self, state: State, positions: list[int]) -> list[str]:
-        (one, other), found = self._pair(state)
-        deviations = _deviations([found], state)
+        (one, other), effect = self._pair(state)
+        deviations = _deviations([effect], state)
         return [
             f"Drawn at random, items that tell {one} from {other} more often: it is taken for "
             f"{class_words(state, at)}, and the answer moves the difference in {state.pool.metric.name} by about "
@@ -218,9 +218,9 @@ class Separate(Propensity):
         ]
 
 
-def _deviations(found: list[Influence], state: State) -> Floats:
+def _deviations(effects: list[Influence], state: State) -> Floats:
     """The standard deviation of what each answer does; of several systems the root of the mean square."""
-    return root_mean_square([np.sqrt(one.variance(state.probabilities)) for one in found])
+    return root_mean_square([np.sqrt(one.variance(state.probabilities)) for one in effects])
 
 
 def _influences(state: State, n_positives: NumberOfPositives) -> list[Influence]:
@@ -231,8 +231,8 @@ def _influences(state: State, n_positives: NumberOfPositives) -> list[Influence]
             influence(state.pool, state.probabilities, system=system, n_positives=n_positives)
             for system in range(state.pool.n_systems)
         ]
-    found: list[Influence] = state.memo[key]
-    return found
+    effects: list[Influence] = state.memo[key]
+    return effects
 
 
 @dataclass(frozen=True)
@@ -323,16 +323,16 @@ class MostConfidentMistake(Strategy):
         return (said != likeliest) & (said >= 0), _rank_share(sure)
 
     def _reasons(self, state: State, positions: list[int]) -> list[str]:
-        judged = [self._judge(state, system) for system in range(state.pool.n_systems)]
+        verdicts = [self._judge(state, system) for system in range(state.pool.n_systems)]
         sentences = []
         for at in positions:
-            wrong = sum(bool(mistake[at]) for mistake, _ in judged)
-            sure = 100 * float(np.mean([confidence[at] for _, confidence in judged]))
+            wrong = sum(bool(mistake[at]) for mistake, _ in verdicts)
+            sure = 100 * float(np.mean([confidence[at] for _, confidence in verdicts]))
             taken = f"it is taken for {class_words(state, at)}"
             if not wrong:
                 sentences.append(f"No likely mistake comes before it: {taken}, and no system says otherwise.")
                 continue
-            whose = "" if len(judged) == 1 else f" of {wrong} of {len(judged)} systems"
+            whose = "" if len(verdicts) == 1 else f" of {wrong} of {len(verdicts)} systems"
             sentences.append(
                 f"It looks like a mistake{whose}: {taken}, and the confidence in it ranks above {sure:.0f}% of items."
             )

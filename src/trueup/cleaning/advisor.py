@@ -276,13 +276,13 @@ class CleaningAdvisor(Session):
     @property
     def value(self) -> Estimate:
         """What the next label is expected to improve the metric by; labels are drawn together towards their mean."""
-        found = self._improvement.improvement(self.state)
+        expected = self._improvement.improvement(self.state)
         best = None
-        if self.strategy == ExpectedImprovement.name and len(found.items):
-            scores = self._scores(self.state)[found.items]
-            best = int(np.lexsort((-found.uncertainty, -scores))[0])
+        if self.strategy == ExpectedImprovement.name and len(expected.items):
+            scores = self._scores(self.state)[expected.items]
+            best = int(np.lexsort((-expected.uncertainty, -scores))[0])
         name = f"improvement of {self.problem.metric.name}"
-        return value_of_cleaning(found.improvement, found.standard_error, best=best, name=name)
+        return value_of_cleaning(expected.improvement, expected.standard_error, best=best, name=name)
 
     @property
     def finished(self) -> str | None:
@@ -314,9 +314,9 @@ class CleaningAdvisor(Session):
 
     def forecast(self) -> BudgetCurve:
         """What a budget is expected to buy from here on; `order` has positions in ``labels.items``."""
-        found = self._improvement.improvement(self.state)
-        items = self.state.train[found.items]
-        curve = budget_curve(found.improvement, found.standard_error, self.problem.costs[items])
+        expected = self._improvement.improvement(self.state)
+        items = self.state.train[expected.items]
+        curve = budget_curve(expected.improvement, expected.standard_error, self.problem.costs[items])
         return BudgetCurve(items[curve.order], curve.cost, curve.improvement, curve.standard_error)
 
     def clean_or_vote(

@@ -301,7 +301,7 @@ class _Worth:
         return np.bincount(self.place, self.chance, len(self.items)).astype(float)
 
     def result(self, how: str, above: Codes | None = None) -> EMI:
-        """What was found; items in `above` rank before all others."""
+        """The result; items in `above` rank before all others."""
         score = self.score()
         if above is not None and len(above) < len(self.items):
             behind = ~np.isin(self.items, above)

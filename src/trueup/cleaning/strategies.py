@@ -134,37 +134,37 @@ class ExpectedImprovement(CleaningStrategy):
 
     def scores(self, state: CleaningState) -> Floats:
         """How much each label is wanted; shape (n_train,)."""
-        found, flips = _improvement(self, state)
-        score = found.score
+        expected, flips = _improvement(self, state)
+        score = expected.score
         if self.weigh:
             # Behind a shortlist improvements are those of a surrogate, and rank below.
-            behind = np.array([]) if found.how != "shortlist" else found.items[~found.exact]
-            score = found.uncertainty * special.expit(self.scale * found.improvement)
+            behind = np.array([]) if expected.how != "shortlist" else expected.items[~expected.exact]
+            score = expected.uncertainty * special.expit(self.scale * expected.improvement)
             if self.belief == "features":
                 score = score * flips
-            last = np.isin(found.items, behind)
+            last = np.isin(expected.items, behind)
             if last.any() and not last.all():
                 score[last] = np.minimum(score[last], np.nextafter(score[~last].min(), -np.inf))
         values = np.full(len(state.train), -np.inf)
-        values[found.items] = score
+        values[expected.items] = score
         return values
 
     def ties(self, state: CleaningState) -> Floats:
         """The model's uncertainty."""
-        found = self.improvement(state)
+        expected = self.improvement(state)
         values = np.zeros(len(state.train))
-        values[found.items] = found.uncertainty
+        values[expected.items] = expected.uncertainty
         return values
 
     def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
         """How likely the label is wrong, how unsure the model is, and what cleaning is worth."""
-        found, flips = _improvement(self, state)
-        place = {int(item): k for k, item in enumerate(found.items)}
+        expected, flips = _improvement(self, state)
+        place = {int(item): k for k, item in enumerate(expected.items)}
         metric = state.scorer.metric.name
         return [
             f"Its label is wrong with probability {flips[k]:.2f}, the model gives its likeliest class "
-            f"{1 - found.uncertainty[k]:.2f}, and cleaning it is expected to change the {metric} by "
-            f"{state.scorer.sign * found.improvement[k]:+.5f} ± {found.standard_error[k]:.5f}."
+            f"{1 - expected.uncertainty[k]:.2f}, and cleaning it is expected to change the {metric} by "
+            f"{state.scorer.sign * expected.improvement[k]:+.5f} ± {expected.standard_error[k]:.5f}."
             for k in (place[int(at)] for at in positions)
         ]
 
@@ -173,8 +173,8 @@ def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[E
     """The improvement by each open label, and the probability that it is wrong; worked out once for a state."""
     if strategy not in state.memo:
         state.memo[strategy] = _work_out(strategy, state)
-    found: tuple[EMI, Floats] = state.memo[strategy]
-    return found
+    expected: tuple[EMI, Floats] = state.memo[strategy]
+    return expected
 
 
 def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Floats]:
@@ -197,13 +197,13 @@ def _work_out(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI,
     return expected, flips[expected.items]
 
 
-def _among(items: Codes, found: EMI, unsure: Floats) -> EMI:
+def _among(items: Codes, trained: EMI, unsure: Floats) -> EMI:
     """The improvements of some items, and none for the others."""
-    at = np.searchsorted(items, found.items)
+    at = np.searchsorted(items, trained.items)
     improvement, error, exact = np.zeros(len(items)), np.zeros(len(items)), np.zeros(len(items), dtype=bool)
-    improvement[at], error[at], exact[at] = found.improvement, found.standard_error, True
+    improvement[at], error[at], exact[at] = trained.improvement, trained.standard_error, True
     score = unsure[items] * special.expit(improvement)
-    return EMI(items, improvement, error, unsure[items], score, exact, found.base, "shortlist")
+    return EMI(items, improvement, error, unsure[items], score, exact, trained.base, "shortlist")
 
 
 STRATEGIES: Registry[type[CleaningStrategy]] = Registry(

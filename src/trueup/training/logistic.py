@@ -153,7 +153,7 @@ class NoisyLogisticRegression(VoteClassifier):
         features, votes, items = self._read(X, y)
         self._shares = self._checked_shares(len(votes.classes))
         if self.joint and not votes.perfect:
-            found, beliefs = self._fit_jointly(features, votes, items)
+            solution, beliefs = self._fit_jointly(features, votes, items)
         else:
             posterior = self.noise_.posterior(votes.labels)[items]
             loss = (
@@ -162,14 +162,14 @@ class NoisyLogisticRegression(VoteClassifier):
                 else NoisyLikelihood(votes.log_likelihood(self.noise_)[items])
             )
             objective = self._objective(features, loss, len(votes.classes))
-            found = self._search(objective, self._start(objective))
-            beliefs = loss.beliefs(objective.scores(found.theta)) if isinstance(loss, NoisyLikelihood) else posterior
-        self.posterior_, self.loss_, self.n_iter_ = beliefs, found.value, found.n_iter
+            solution = self._search(objective, self._start(objective))
+            beliefs = loss.beliefs(objective.scores(solution.theta)) if isinstance(loss, NoisyLikelihood) else posterior
+        self.posterior_, self.loss_, self.n_iter_ = beliefs, solution.value, solution.n_iter
         objective = self._objective(features, SoftTargets(beliefs), len(votes.classes))
-        self.coef_, self.intercept_ = (np.array(part) for part in objective.parts(found.theta))
-        if not found.converged:
+        self.coef_, self.intercept_ = (np.array(part) for part in objective.parts(solution.theta))
+        if not solution.converged:
             warnings.warn(
-                f"NoisyLogisticRegression did not settle in {found.n_iter} iterations; raise max_iter or scale X",
+                f"NoisyLogisticRegression did not settle in {solution.n_iter} iterations; raise max_iter or scale X",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -171,7 +171,7 @@ def minimise(objective: LogisticObjective, start: Floats, *, solver: str, tol: f
     if solver == "lbfgs":
         options |= {"ftol": 64 * np.finfo(float).eps, "maxfun": 20 * max_iter}
     search: Any = optimize.minimize  # its stubs know no choice of methods
-    found = search(
+    result = search(
         scaled,
         start,
         jac=True,
@@ -179,7 +179,7 @@ def minimise(objective: LogisticObjective, start: Floats, *, solver: str, tol: f
         method="L-BFGS-B" if solver == "lbfgs" else "trust-ncg",
         options=options,
     )
-    return Solution(found.x, float(found.fun) * n, int(found.nit), bool(found.success))
+    return Solution(result.x, float(result.fun) * n, int(result.nit), bool(result.success))
 
 
 def soft_logistic(

@@ -160,8 +160,8 @@ def scorer(
     >>> sim = tu.simulate.tars(n_items=400, n_labelers=5, noise_rates=0.2, means=[[0, 0], [3, 0]], random_state=0)
     >>> model = NoisyLabelClassifier(LogisticRegression(), labels=sim.labels)
     >>> y = np.arange(sim.labels.n_items)
-    >>> found = cross_val_score(model, sim.features, y, scoring=scorer("auc", sim.labels), cv=KFold(3))
-    >>> bool(abs(found.mean() - 0.98) < 0.03)
+    >>> scores = cross_val_score(model, sim.features, y, scoring=scorer("auc", sim.labels), cv=KFold(3))
+    >>> bool(abs(scores.mean() - 0.98) < 0.03)
     True
     """
     if not isinstance(labels, Labels):
@@ -171,10 +171,10 @@ def scorer(
     if positive is not None and positive not in names:
         raise InvalidParameter(f"positive must be a class, got {positive!r}; the classes are {names}")
     code = labels.n_classes - 1 if positive is None else names.index(positive)
-    found = as_metric(metric, names, positive=names[code])
+    measured = as_metric(metric, names, positive=names[code])
     if isinstance(random_state, np.random.Generator):  # every candidate must meet the same draws
         random_state = int(random_state.integers(2**31))
     as_generator(random_state)
     seed = 0 if random_state is None else random_state
     model = copy.deepcopy(noise) if isinstance(noise, NoiseModel) else noise
-    return VoteScorer(found, labels, fit_noise(labels, model), code, n_draws, seed)
+    return VoteScorer(measured, labels, fit_noise(labels, model), code, n_draws, seed)

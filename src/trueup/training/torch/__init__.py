@@ -4,11 +4,10 @@ from trueup._base.optional import require
 
 require("torch", purpose="trueup.training.torch")
 
-from trueup.training.torch.data import VoteDataset  # noqa: E402
 from trueup.training.torch.inverse_losses import PartialLabelLoss, ProxyLoss  # noqa: E402
 from trueup.training.torch.layers import CrowdLayer, NoiseLayer  # noqa: E402
 from trueup.training.torch.losses import MMSELoss, NoisyLikelihoodLoss  # noqa: E402
-from trueup.training.torch.votes import Votes  # noqa: E402
+from trueup.training.torch.votes import VoteDataset, Votes  # noqa: E402
 
 __all__ = [
     "CrowdLayer",

@@ -25,7 +25,7 @@ from trueup.training.torch.votes import (
     check_votes,
     is_integer,
     matrices_of,
-    told,
+    shown,
     vote_table,
 )
 
@@ -313,16 +313,16 @@ class PartialLabelLoss(nn.Module):  # type: ignore[misc]
         if self.virtual is not None:
             if not is_integer(target) or target.ndim != 1:
                 raise InvalidLabels(
-                    f"weak labels must be an integer tensor of shape (batch,), got {told(target)}; candidate sets need "
-                    "PartialLabelLoss.from_sets"
+                    f"weak labels must be an integer tensor of shape (batch,), got {shown(target)}; candidate sets "
+                    "need PartialLabelLoss.from_sets"
                 )
             check_range(target, self.virtual.shape[0] - 1, "weak labels")
             return self.virtual[target.long()]
         shaped = isinstance(target, torch.Tensor) and target.ndim == 2 and target.shape[1] == self.n_classes
         if not shaped or target.dtype != torch.bool:
             raise InvalidLabels(
-                f"candidate sets must be a boolean tensor of shape (batch, {self.n_classes}), got {told(target)}; True "
-                "is a class that the item may have"
+                f"candidate sets must be a boolean tensor of shape (batch, {self.n_classes}), got {shown(target)}; "
+                "True is a class that the item may have"
             )
         virtual = torch.addcmul(self.shift, self.scale, target)
         return virtual + (1 - virtual.sum(dim=1, keepdim=True)) / self.n_classes

@@ -171,7 +171,7 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
     .. math:: \lambda \, \frac1R \sum_r \mathrm{tr} A_r
 
     which is made small: of all matrices that explain the votes these trust the labelers least. Without it a network
-    that has learned a labeler's errors by heart makes him look perfect. And both subtract
+    that has learned a labeler's errors by heart makes them look perfect. And both subtract
 
     .. math:: \nu \, \log\det (\tfrac1n P^\top P + 0.01 I)
 
@@ -306,23 +306,23 @@ class CrowdLayer(nn.Module):  # type: ignore[misc]
         )  # (batch, width, n_classes)
         log_p = functional.log_softmax(scores, dim=1)
         if joint:
-            found = minus_log_sum_exp(log_p + said.sum(dim=1), how)
+            loss = minus_log_sum_exp(log_p + said.sum(dim=1), how)
         else:
             # Where there is no vote this is the sum of p(y|x), whose logarithm is 0.
             each = (log_p[:, None] + said).reshape(-1, self.n_classes)
-            found = minus_log_sum_exp(each, "none" if how == "none" else "sum")
+            loss = minus_log_sum_exp(each, "none" if how == "none" else "sum")
             if how == "none":
-                found = found.view(said.shape[:2]).sum(dim=1)
+                loss = loss.view(said.shape[:2]).sum(dim=1)
             elif how == "mean":
-                found = found / max(scores.shape[0], 1)
+                loss = loss / max(scores.shape[0], 1)
         if how == "none":
-            return found
+            return loss
         times = min(scores.shape[0], 1) if how == "mean" else scores.shape[0]  # of no items nothing is to be learned
         if self.trace_weight:
-            found = found + self._penalty(logs) * times
+            loss = loss + self._penalty(logs) * times
         if self.volume_weight:
-            found = found - log_volume(log_p) * (self.volume_weight * times)
-        return found
+            loss = loss - log_volume(log_p) * (self.volume_weight * times)
+        return loss
 
     def extra_repr(self) -> str:
         """Sizes and regulariser."""

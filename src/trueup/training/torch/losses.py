@@ -23,7 +23,7 @@ from trueup.training.torch.votes import (
     check_votes,
     log_table,
     matrices_of,
-    told,
+    shown,
 )
 
 __all__ = [
@@ -45,7 +45,7 @@ def class_scores(logits: torch.Tensor, n_classes: int | None) -> torch.Tensor:
     """The logits in single precision at least, after a look at their shape."""
     if not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
         raise InvalidParameter(
-            f"logits must be a floating tensor, got {told(logits)}; pass what the network gives, without a softmax"
+            f"logits must be a floating tensor, got {shown(logits)}; pass what the network gives, without a softmax"
         )
     if logits.ndim != 2 or (n_classes is not None and logits.shape[1] != n_classes):
         raise InvalidParameter(
@@ -97,7 +97,7 @@ class EvidenceLoss(nn.Module):  # type: ignore[misc]
             return (given - best).to(scores.dtype), best.to(scores.dtype)
         if not isinstance(target, Votes | torch.Tensor):
             raise InvalidLabels(
-                f"the target must be Votes or a tensor, got {told(target)}; make it with VoteDataset, "
+                f"the target must be Votes or a tensor, got {shown(target)}; make it with VoteDataset, "
                 "Votes.from_matrix or torch.as_tensor"
             )
         if self.table is None:
@@ -280,12 +280,12 @@ class NoisyLikelihoodLoss(EvidenceLoss):
         """The loss of a batch."""
         scores = class_scores(logits, self.n_classes)
         evidence, best = self.evidence(scores, target)
-        found = minus_log_sum_exp(functional.log_softmax(scores, dim=1) + evidence, self.reduction)
+        loss = minus_log_sum_exp(functional.log_softmax(scores, dim=1) + evidence, self.reduction)
         if best is None:
-            return found
+            return loss
         if self.reduction == "none":
-            return found - best[:, 0]
-        return found - best.sum() / (max(scores.shape[0], 1) if self.reduction == "mean" else 1)
+            return loss - best[:, 0]
+        return loss - best.sum() / (max(scores.shape[0], 1) if self.reduction == "mean" else 1)
 
 
 def minus_log_sum_exp(joint: torch.Tensor, reduction: str) -> torch.Tensor:
