@@ -31,10 +31,11 @@ frame.write_parquet(path)
 
 _READ = """
 import resource, sys, time
-import polars, trueup
+import polars
+from trueup.data.reading import read_labels
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before, start = peak(), time.perf_counter()
-labels = trueup.read_labels(sys.argv[1])
+labels = read_labels(sys.argv[1])
 print(peak() - before, time.perf_counter() - start, labels.n_votes)
 """
 

@@ -81,20 +81,14 @@ def notes(labels: Votes) -> list[str]:
     """One sentence for each thing in the votes that a reader of results should know."""
     counts, sentences = summary(labels), []
     if counts["items_without_votes"]:
-        sentences.append(
-            f"{counts['items_without_votes']} of {some(labels.n_items, 'item')} have no votes; they are kept, and only "
-            "the prior speaks of them."
-        )
+        sentences.append(_about_silent_items(labels))
     if counts["labelers_with_one_vote"]:
         sentences.append(
             f"{counts['labelers_with_one_vote']} of {some(labels.n_labelers, 'labeler')} gave one vote only, which "
             "says next to nothing of their quality; they are kept unless left out (⟨labels.without_labeler⟩)."
         )
     if counts["repeated_votes"]:
-        sentences.append(
-            f"{counts['repeated_votes']} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
-            'count as repeated votes, and ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩ keeps one.'
-        )
+        sentences.append(_about_repeated_votes(labels))
     if counts["missing"]:
         sentences.append(
             f"{some(counts['missing'], 'row')} declared missing; they are left out of every count of votes."
@@ -192,20 +186,23 @@ def _edit_distance(a: str, b: str) -> int:
     return above[-1]
 
 
-def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
-    """Warn of what was found on the way in: votes that are repeated, if asked for, and items without votes."""
-    if repeated and labels.n_votes > labels.n_pairs:
-        warnings.warn(
-            f"{labels.n_votes - labels.n_pairs} of {labels.n_votes} votes repeat a labeler's vote on an item and are "
-            'kept as repeated votes; choose ⟨duplicates="first"⟩, ⟨duplicates="last"⟩ or ⟨duplicates="error"⟩ to treat '
-            "them otherwise",
-            DataWarning,
-            stacklevel=stacklevel,
-        )
+def _about_silent_items(labels: Votes) -> str:
     silent = int((labels.votes_per_item == 0).sum())
-    if silent:
-        warnings.warn(
-            f"{silent} of {labels.n_items} items have no votes; they are kept, and only the prior speaks of them",
-            DataWarning,
-            stacklevel=stacklevel,
-        )
+    return (
+        f"{silent} of {some(labels.n_items, 'item')} have no votes; they are kept, and only the prior speaks of them."
+    )
+
+
+def _about_repeated_votes(labels: Votes) -> str:
+    return (
+        f"{labels.n_votes - labels.n_pairs} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
+        'count as repeated votes, and ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩ keeps one.'
+    )
+
+
+def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
+    """Warn of what a reader of votes should know at once: repeated votes, if asked for, and items without votes."""
+    if repeated and labels.n_votes > labels.n_pairs:
+        warnings.warn(_about_repeated_votes(labels), DataWarning, stacklevel=stacklevel)
+    if (labels.votes_per_item == 0).any():
+        warnings.warn(_about_silent_items(labels), DataWarning, stacklevel=stacklevel)
