@@ -9,7 +9,9 @@ as in "add gold (⟨labels.with_gold⟩)", or a row, as in "⟨row 0⟩", which 
 """
 
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "TrueupError",
     "TrueupWarning",
     "UndefinedMetricWarning",
+    "silenced_warnings",
 ]
 
 
@@ -145,3 +148,11 @@ class InvalidFile(TrueupError, ValueError):
 
 class MissingFile(TrueupError, FileNotFoundError):
     """A file does not exist."""
+
+
+@contextmanager
+def silenced_warnings() -> Iterator[None]:
+    """No warnings of trueup within the block, for callers that say the same in their own answer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)
+        yield

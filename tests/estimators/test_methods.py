@@ -7,7 +7,6 @@ import pytest
 
 from trueup import Labels, noise, simulate
 from trueup.estimators import (
-    LABELER_METHODS,
     METHODS,
     DrawnCounts,
     NormalCounts,
@@ -31,6 +30,8 @@ from trueup.posteriors import PointEstimate, wilson
 
 NAMES = ("accuracy", "precision", "recall", "false_alarm_rate", "f1")
 METRICS = [get_metric(name, [0, 1]) for name in NAMES]
+
+OF_PROBLEMS = {"bayes": bayes, **{name: METHODS[name].solve for name in METHODS if METHODS[name].sees == "problem"}}
 
 
 def su_problem(n=1000, *, point=(0.8, 0.3), seed=0, **options):
@@ -169,7 +170,7 @@ def test_known_truths_enter_every_method(main_example):
     problem, data = main_example
     known = Problem(problem.predictions, problem.log_likelihood, problem.prior, data.truth)
     want = ideal(problem, truth=data.truth).counts.mean_counts
-    for name, method in METHODS.items():
+    for name, method in OF_PROBLEMS.items():
         options = {"truth": data.truth} if name == "ideal" else {}
         np.testing.assert_allclose(
             method(known, random_state=0, **options).counts.mean_counts, want, atol=1e-6, err_msg=name
@@ -182,7 +183,7 @@ def test_items_without_prediction_do_not_count(main_example):
     predictions[500:] = -1
     part = Problem(predictions, problem.log_likelihood, problem.prior)
     first = Problem(predictions[:500], problem.log_likelihood[:500], problem.prior)
-    for name, method in METHODS.items():
+    for name, method in OF_PROBLEMS.items():
         one = {"truth": data.truth} if name == "ideal" else {}
         two = {"truth": data.truth[:500]} if name == "ideal" else {}
         a, b = method(part, random_state=0, **one).counts, method(first, random_state=0, **two).counts
@@ -249,8 +250,10 @@ def test_majority_covers_badly():
 
 
 def test_registry():
-    assert set(METHODS) == {"bayes", "mmse", "estimated-labels", "no-predictions", "prior-average", "ideal"}
-    assert set(LABELER_METHODS) == {"labeler-mean", "labeler-median", "majority"}
+    by_kind = {kind: {name for name in METHODS if METHODS[name].sees == kind} for kind in ("problem", "votes", "noise")}
+    assert by_kind["problem"] == {"mmse", "estimated-labels", "no-predictions", "prior-average", "ideal"}
+    assert by_kind["votes"] == {"labeler-mean", "labeler-median", "majority"}
+    assert by_kind["noise"] == {"bayes", "unbiased", "dirty", "noise-removal"}
 
 
 @pytest.mark.parametrize(
@@ -306,7 +309,7 @@ def coverage(n, runs, methods, seed0):
         want = ideal(problem, truth=data.truth).counts
         truth = np.array([want.estimate(m).mean for m in METRICS])
         for name in methods:
-            counts = METHODS[name](problem).counts
+            counts = OF_PROBLEMS[name](problem).counts
             ends = np.array([counts.estimate(m).interval() for m in METRICS])
             inside = (ends[:, 0] - 1e-9 <= truth) & (truth <= ends[:, 1] + 1e-9)
             hits[name].append(np.where(np.isnan(truth), np.nan, inside))

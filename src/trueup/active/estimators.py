@@ -24,13 +24,11 @@ from trueup.active.rectified import (
     weighted_answers,
 )
 from trueup.active.strategy import effective_number
-from trueup.answers.setup import choose_noise
 from trueup.data.predictions import AlignedPredictions
-from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_counts, system_values
-from trueup.estimators.truth import draw_truths
-from trueup.exceptions import InvalidParameter, TrueupWarning
-from trueup.noise import NoiseModel
+from trueup.estimators.truth import settle_noise, truths_given_outputs
+from trueup.exceptions import InvalidParameter, silenced_warnings
+from trueup.noise import NoiseModel, resolve
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.log import Progress
 
@@ -137,12 +135,12 @@ class Bayes(MetricEstimator):
         if len(vetted):
             classes = labels.classes[request.progress.truth[vetted]].tolist()
             labels = labels.with_gold(dict(zip(labels.items[vetted].tolist(), classes, strict=True)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TrueupWarning)
-            draws = draw_truths(
+        with silenced_warnings():
+            draws = truths_given_outputs(
                 labels,
-                choose_noise(request.noise, labels).model,
-                item_prior=system_prior(pool.aligned, pool.n_classes, used=pool.used),
+                settle_noise(resolve(request.noise), labels, draw=True),
+                pool.aligned,
+                used=pool.used,
                 n_draws=request.n_draws,
                 random_state=request.rng,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,12 +12,14 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import preview
-from trueup.answers.setup import check_outputs, choose_noise, given, positive_code, prepared, used_by
+from trueup.answers.settings import Settings
+from trueup.answers.setup import prepare
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions, as_predictions
+from trueup.data.predictions import AlignedPredictions
 from trueup.estimators.system_features import Used
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, TrueupWarning
-from trueup.metrics import Metric, as_metric
+from trueup.estimators.truth import settle_noise
+from trueup.exceptions import InvalidParameter, silenced_warnings
+from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 
 __all__ = ["Pool", "State", "make_pool"]
@@ -112,36 +113,23 @@ class State:
 def make_pool(
     predictions: Any, labels: Labels, metric: Any, noise: str | NoiseModel, categories: Any, positive: Hashable | None
 ) -> Pool:
-    """Align, check, and see what the votes say.
+    """Align, check, and see what the votes say before anyone is asked.
 
     Parameters
     ----------
     predictions, labels, metric, noise, categories, positive
         As in `ActiveTest`.
     """
-    if not isinstance(labels, Labels):
-        raise InvalidLabels(
-            f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix"
-        )
-    measured = as_metric(metric, labels.classes.tolist(), positive=positive)
-    aligned = as_predictions(predictions, labels, of_scores=measured.looks_at != "classes").align(labels)
-    code = positive_code(positive, labels, aligned)
-    aligned = prepared(aligned, measured, labels.n_classes, code)
-    used = used_by(measured, aligned)
-    if not given(aligned, used).all():
-        raise InvalidPredictions(
-            "every item of the pool needs a prediction, got none for some; predict them, or leave these items out of "
-            "the labels"
-        )
-    check_outputs(aligned, measured)
+    call = Settings("ActiveTest", {"metric": metric, "noise": noise, "positive": positive}, {})
+    task = prepare(predictions, labels, settings=call, metrics=metric, noise=noise, positive=positive)
     groups, group_names = _categories(categories, labels)
-    _check_length(measured, labels, groups)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
-        model = choose_noise(noise, labels, drawn=False).model
-    assert isinstance(model, NoiseModel)
+    _check_length(task.metric, labels, groups)
+    assert task.noise is not None
+    with silenced_warnings():
+        model = settle_noise(task.noise, labels, draw=False)
     prior = model.posterior(labels)
-    return Pool(labels, aligned, measured, code, prior, prior.argmax(axis=1), groups, group_names)
+    outputs = task.outputs_for(task.metric)
+    return Pool(labels, outputs, task.metric, task.positive, prior, prior.argmax(axis=1), groups, group_names)
 
 
 def _check_length(metric: Metric, labels: Labels, categories: npt.NDArray[np.int64] | None) -> None:

@@ -25,7 +25,7 @@ from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
-from trueup.noise import NoiseModel
+from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
 from trueup.sessions.batch import Batch, draw_in_turn
 from trueup.sessions.session import Session
@@ -94,7 +94,7 @@ class ActiveTest(Session):
         metric: Any = "accuracy",
         strategy: str | Strategy = "propensity",
         estimator: str | MetricEstimator = "rectified",
-        noise: str | NoiseModel = "soft-truth",
+        noise: str | NoiseModel = DEFAULT_NOISE,
         categories: Any = None,
         budget: int | None = None,
         half_width: float | None = None,

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueup._base.validation import RandomState, as_generator, check_choice
-from trueup.answers.compare import judge
-from trueup.answers.setup import check_outputs, positive_code, prepared, used_by
+from trueup._base.types import Target
+from trueup._base.validation import RandomState, check_choice
+from trueup.answers.compare import measure
+from trueup.answers.settings import Settings
+from trueup.answers.setup import DEFAULT_TARGET, prepare
 from trueup.data.labels import Labels
-from trueup.data.predictions import as_predictions
 from trueup.estimators.published.urkullu2019 import (
     ViewResult,
     bootstrap_view,
@@ -20,9 +21,8 @@ from trueup.estimators.published.urkullu2019 import (
     probabilistic,
     subjectivist,
 )
-from trueup.exceptions import InvalidLabels, InvalidPredictions, TrueupWarning
-from trueup.metrics import get_metric
-from trueup.noise import NoiseModel
+from trueup.exceptions import InvalidLabels, TrueupWarning
+from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
 __all__ = ["auc"]
@@ -40,8 +40,8 @@ def auc(
     labels: Labels,
     *,
     view: View = "bayes",
-    noise: str | NoiseModel = "clusters",
-    target: Literal["sample", "population"] = "sample",
+    noise: str | NoiseModel | None = None,
+    target: Target = DEFAULT_TARGET,
     positive: Hashable | None = None,
     n_draws: int = 2000,
     random_state: RandomState = 0,
@@ -81,59 +81,44 @@ def auc(
     >>> round(tu.auc(sim.scores[0], sim.labels, view="probabilistic").mean, 2)
     0.82
     """
+    settings = Settings.of_call(auc, locals())
     check_choice(view, ("bayes", *_VALUE_OF), name="view")
+    task = prepare(
+        scores,
+        labels,
+        settings=settings,
+        metrics=["auc"],
+        noise=noise or DEFAULT_NOISE,
+        target=target,
+        positive=positive,
+        level=0.95,
+        random_state=random_state,
+        most_systems=1,
+    )
     if view == "bayes":
-        judged = judge(
-            scores,
-            labels,
-            metric="auc",
-            noise=noise,
-            target=target,
-            positive=positive,
-            items="own",
-            unknown="error",
-            unknown_class="error",
-            n_draws=n_draws,
-            check_dependence=False,
-            random_state=random_state,
-            progress=progress,
-            least_systems=1,
-            missing="error",
-            **sampling,
-        )
-        _one(judged.aligned.n_systems)
-        for sentence in judged.warnings:
+        comparison = measure(task, n_draws=n_draws, check_dependence=False, progress=progress, sampling=sampling)
+        for sentence in comparison.warnings:
             warnings.warn(sentence, TrueupWarning, stacklevel=2)
-        return DrawnEstimate(judged.values[:, 0], bounds=(0.0, 1.0), name="auc")
+        return DrawnEstimate(comparison.draws[:, 0], bounds=(0.0, 1.0), name="auc")
     if labels.n_classes != 2:
         raise InvalidLabels(
             f'the view {view!r} is for two classes, got {labels.n_classes}; use ⟨view="bayes"⟩, which averages over '
             "classes"
         )
-    aligned = as_predictions(scores, labels, of_scores=True, positive=positive).align(labels)
-    _one(aligned.n_systems)
-    code = positive_code(positive, labels, aligned)
-    metric = get_metric("auc", labels.classes.tolist())
-    aligned = prepared(aligned, metric, 2, code)
-    used_by(metric, aligned)
-    for sentence in check_outputs(aligned, metric):
+    for sentence in task.findings:
         warnings.warn(sentence, TrueupWarning, stacklevel=2)
-    values = aligned.scores
-    assert values is not None
-    rng = as_generator(random_state)
+    values = task.outputs_for(task.metric).outputs("scores")
+    rng = np.random.default_rng(task.seed)
     # Only the majority needs chance, for its ties.
     chance = {"random_state": rng} if view == "deterministic" else {}
-    value = _VALUE_OF[view](labels, values, positive=code, **chance).values[0]
+    value = _VALUE_OF[view](labels, values, positive=task.positive, **chance).values[0]
     if np.isnan(value):
         raise InvalidLabels(
             f"the view {view!r} of the truth knows one class only, got no two items that differ in it; add items or "
             "votes of the other class"
         )
-    draws = bootstrap_view(labels, values, view=view, positive=code, n_draws=min(n_draws, 400), random_state=rng)[0]
+    draws = bootstrap_view(
+        labels, values, view=view, positive=task.positive, n_draws=min(n_draws, 400), random_state=rng
+    )[0]
     # The draws tell the spread; the middle is the value that the view defines.
     return DrawnEstimate(np.clip(draws + value - np.nanmean(draws), 0.0, 1.0), bounds=(0.0, 1.0), name="auc")
-
-
-def _one(n_systems: int) -> None:
-    if n_systems != 1:
-        raise InvalidPredictions(f"auc takes one system, got {n_systems}; use compare for several")

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from trueup._base.types import Codes, Target
-from trueup._base.validation import RandomState, as_generator, check_choice, check_level
-from trueup.answers import findings as _findings
+from trueup._base.types import Floats, Target
+from trueup._base.validation import RandomState, check_choice
 from trueup.answers.comparison import Comparison
-from trueup.answers.setup import (
-    NoiseChoice,
-    check_outputs,
-    choose_noise,
-    given,
-    positive_code,
-    prepared,
-    used_by,
-)
+from trueup.answers.findings import findings_of
+from trueup.answers.settings import Settings
+from trueup.answers.setup import DEFAULT_TARGET, FUNCTION_DRAWS, Task, prepare
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions, are_in_votes, as_predictions
-from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import TruthDraws, draw_truths
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence, TrueupWarning
-from trueup.metrics import Metric, MetricLike, as_metric
-from trueup.noise import NoiseModel
+from trueup.estimators.truth import TruthDraws, settle_noise, truths_given_outputs
+from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, silenced_warnings
+from trueup.metrics import Metric, MetricLike
+from trueup.noise import DEFAULT_NOISE, NoiseModel
 
-__all__ = ["JudgedSystems", "compare", "judge"]
+__all__ = ["compare", "measure"]
 
-_FUNCTION_DRAWS = 400
 _SAMPLING = ("n_chains", "n_warmup")
 
 
@@ -42,9 +29,9 @@ def compare(
     systems: Any,
     labels: Labels,
     *,
-    metric: MetricLike = "accuracy",
-    noise: str | NoiseModel = "clusters",
-    target: Target = "population",
+    metric: MetricLike | Mapping[str, MetricLike] = "accuracy",
+    noise: str | NoiseModel | None = None,
+    target: Target = DEFAULT_TARGET,
     level: float = 0.95,
     positive: Hashable | None = None,
     items: Literal["common", "own"] | None = None,
@@ -70,13 +57,13 @@ def compare(
         themselves; a labeler whose votes are in `labels` is judged with them, any other as a system.
     labels : Labels
         The votes; gold items have their known truth in every draw.
-    metric : str, Metric or callable
+    metric : str, callable or mapping
         A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
-        better, which a pair or a mapping gives a name: ``{"cost": cost}``.
-    noise : str or NoiseModel
+        better; ``{"cost": f}`` gives it a name.
+    noise : str or NoiseModel, optional
         As in `evaluate`.
-    target : {"population", "sample"}
-        Which system is better on the distribution the items came from, or on exactly these items.
+    target : {"sample", "population"}
+        Which system is better on exactly these items, or on the distribution they came from.
     level : float
         Of the intervals and groups that are shown.
     positive : class, optional
@@ -105,178 +92,85 @@ def compare(
     >>> cmp.ranking, cmp.prob_best["a"] > 0.99, bool(cmp.difference("a", "b").interval(0.95)[0] > 0)
     (['a', 'b'], True, True)
     """
-    check_level(level)
-    judged = judge(
+    settings = Settings.of_call(compare, locals())
+    task = prepare(
         systems,
         labels,
-        metric=metric,
-        noise=noise,
+        settings=settings,
+        metrics=metric if isinstance(metric, Mapping) else [metric],
+        noise=noise or DEFAULT_NOISE,
         target=target,
         positive=positive,
-        items=items,
+        level=level,
+        random_state=random_state,
+        least_systems=2,
+        missing="ignore",
         unknown=unknown,
         unknown_class=unknown_class,
-        n_draws=n_draws,
-        check_dependence=check_dependence,
-        random_state=random_state,
-        progress=progress,
-        least_systems=2,
-        **sampling,
+        items=items,
     )
-    return Comparison(
-        systems=judged.aligned.systems,
-        metric=judged.metric.name,
-        higher_is_better=judged.metric.higher_is_better is not False,
-        bounds=judged.metric.bounds,
-        draws=judged.values,
-        target=target,
-        noise=judged.noise.words,
-        level=level,
-        n_items=judged.n_items,
-        warnings=judged.warnings,
-        truth=judged.truth,
-        codes=judged.aligned.codes,
-        labels=labels,
-    )
+    return measure(task, n_draws=n_draws, check_dependence=check_dependence, progress=progress, sampling=sampling)
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedSystems:
-    """What `judge` returns: the metric of every system on every draw, shape (n_draws, n_systems), and how."""
-
-    aligned: AlignedPredictions
-    metric: Metric
-    noise: NoiseChoice
-    values: npt.NDArray[np.float64]
-    truth: TruthDraws
-    n_items: int
-    warnings: tuple[str, ...]
-
-
-def judge(
-    systems: Any,
-    labels: Labels,
+def measure(
+    task: Task,
     *,
-    metric: MetricLike,
-    noise: str | NoiseModel,
-    target: Target,
-    positive: Hashable | None,
-    items: Literal["common", "own"] | None,
-    unknown: Literal["error", "ignore"],
-    unknown_class: Literal["error", "ignore"],
     n_draws: int,
     check_dependence: bool,
-    random_state: RandomState,
     progress: Callable[[float], None] | None,
-    least_systems: int,
-    missing: Literal["error", "ignore"] = "ignore",
-    **sampling: Any,
-) -> JudgedSystems:
-    """Align, draw the truth, measure; what `compare` and `auc` share."""
-    check_choice(target, ("sample", "population"), name="target")
+    sampling: Mapping[str, Any],
+) -> Comparison:
+    """Draw the truth, and measure every system on every draw; what `compare` and `auc` share."""
+    metric = task.metric
+    if metric.higher_is_better is None:
+        raise InvalidParameter(
+            f"systems cannot be ranked by {metric.name!r}, which is neither good nor bad; name another",
+            parameter="metric",
+        )
     for option in sampling:
         check_choice(option, _SAMPLING, name="an option of sampling")
-    if not isinstance(labels, Labels):
-        raise InvalidLabels(
-            f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, and "
-            "pass the systems first"
+    assert task.noise is not None
+    outputs = task.outputs_for(metric)
+    rng = np.random.default_rng(task.seed)
+    with silenced_warnings():  # what fits would say is in the findings, in one place
+        model = settle_noise(task.noise, task.labels, draw=True)
+        truth = truths_given_outputs(
+            task.labels,
+            model,
+            outputs,
+            used=metric.looks_at,
+            in_votes=task.in_votes,
+            n_draws=n_draws,
+            random_state=rng,
+            progress=progress,
+            **sampling,
         )
-    rng = as_generator(random_state)
-    measured = _metric(metric, labels, positive)
-    predictions = as_predictions(
-        systems, labels, of_scores=measured.looks_at != "classes", positive=positive, least=least_systems
-    )
-    aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
-    code = positive_code(positive, labels, aligned)
-    if measured.needs == "counts":
-        measured = _metric(metric, labels, labels.classes.tolist()[code])
-    aligned = prepared(aligned, measured, labels.n_classes, code)
-    used = used_by(measured, aligned)
-    own = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
-    found = check_outputs(aligned, measured)
-    judged, some = _restricted(aligned, used, common=own == "common")
-    found += some
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)  # what fits would say is in the findings, in one place
-        choice = choose_noise(noise, labels)
-        # Labelers as systems are in the votes already, unless these are the votes of others.
-        outside = ~are_in_votes(aligned, labels)
-        prior = system_prior(judged.of_systems(outside), labels.n_classes, used=used) if outside.any() else None
-        truth = draw_truths(
-            labels, choice.model, item_prior=prior, n_draws=n_draws, random_state=rng, progress=progress, **sampling
+        values = system_values(
+            _fewer(truth, metric),
+            outputs,
+            metric,
+            classes=task.labels.classes,
+            positive=task.positive,
+            target=task.target,
+            random_state=rng,
         )
-    values = system_values(
-        _fewer(truth, measured),
-        judged,
-        measured,
-        classes=labels.classes,
-        positive=code,
-        target=target,
-        random_state=rng,
-    )
-    votes, _ = _findings.about_votes(
-        labels, learned=choice.is_learned, drawn=choice.is_drawn, check_dependence=check_dependence
-    )
-    if choice.caveat:
-        found.append(choice.caveat)
-    found += [*votes, *truth.notes, *_undefined(values, aligned, measured)]
-    if judged.codes is not None and judged.n_systems <= 50:
-        for k in np.flatnonzero(outside):
-            found += _findings.copies(labels, judged.codes[k], name=f"System {judged.systems.tolist()[k]!r}")
-    return JudgedSystems(
-        judged, measured, choice, values, truth, int(given(judged, used).any(axis=0).sum()), tuple(map(Sentence, found))
-    )
+        findings, _ = findings_of(
+            task, model, check_dependence=check_dependence, notes=(*truth.notes, *_undefined(values, task, metric))
+        )
+    return Comparison(task, model, metric, values, truth, findings)
 
 
-def _fewer(truth: TruthDraws, metric: Metric) -> Codes:
+def _fewer(truth: TruthDraws, metric: Metric) -> Any:
     """The draws a metric is computed on: a function of labels takes its time, so it sees some of them."""
     if metric.needs != "labels":
         return truth.truths
-    return truth.truths[:: max(1, truth.n_draws // _FUNCTION_DRAWS)]
+    return truth.truths[:: max(1, truth.n_draws // FUNCTION_DRAWS)]
 
 
-def _metric(metric: MetricLike, labels: Labels, positive: Hashable | None) -> Metric:
-    named = as_metric(metric, labels.classes.tolist(), positive=positive)
-    if named.higher_is_better is None:
-        raise InvalidParameter(
-            f"systems cannot be ranked by {named.name!r}, which is neither good nor bad; name another"
-        )
-    return named
-
-
-def _restricted(aligned: AlignedPredictions, used: Used, *, common: bool) -> tuple[AlignedPredictions, list[str]]:
-    """The outputs on the items that all systems have, or as they are; and what was left out, in words."""
-    found = []
-    if aligned.unknown_items.any():
-        worst = int(aligned.unknown_items.argmax())
-        found.append(
-            f"Predictions for items without labels were left out: {aligned.unknown_items[worst]:,} of system "
-            f"{aligned.systems.tolist()[worst]!r}, {aligned.unknown_items.sum():,} in all."
-        )
-    if aligned.unknown_classes.any():
-        found.append(f"{aligned.unknown_classes.sum():,} predictions of classes the labels do not have were left out.")
-    there = given(aligned, used)
-    shared = np.asarray(there.all(axis=0))
-    if shared.all():
-        return aligned, found
-    if not common:
-        return aligned, [*found, "The systems are judged on different items, each on its own: ranks may reflect that."]
-    if not shared.any():
-        raise InvalidPredictions(
-            "the systems have no item in common, got predictions for different items; predict the same items, or pass "
-            '⟨items="own"⟩'
-        )
-    lost = there.any(axis=0) & ~shared
-    found.append(
-        f"{int(lost.sum()):,} items lack the prediction of some system and were left out; {int(shared.sum()):,} are "
-        'judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
-    )
-    return aligned.on_items(shared), found
-
-
-def _undefined(values: npt.NDArray[np.float64], aligned: AlignedPredictions, metric: Metric) -> list[str]:
+def _undefined(values: Floats, task: Task, metric: Metric) -> list[Sentence]:
+    """What to say of draws on which the metric has no value; an error where it never has one."""
     shares = np.isnan(values).mean(axis=0)
-    names = aligned.systems.tolist()
+    names = task.outputs.systems.tolist()
     never = np.flatnonzero(shares == 1)
     why = "only one class occurs in the truth or in its predictions"
     if len(never) == len(names):
@@ -284,14 +178,16 @@ def _undefined(values: npt.NDArray[np.float64], aligned: AlignedPredictions, met
             f"{metric.name} is undefined for system {names[0]!r} on every drawn truth, and so for all; most likely "
             f"{why}: add items or votes of another class"
         )
-    found = []
+    findings = []
     if len(never):
         some = f"system {names[never[0]]!r}" + (f" and {len(never) - 1:,} more" if len(never) > 1 else "")
-        found.append(f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}.")
+        findings.append(
+            f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}."
+        )
     most = int(np.where(shares < 1, shares, -1).argmax())
     if 0 < shares[most] < 1:
-        found.append(
+        findings.append(
             f"{metric.name} is undefined for system {names[most]!r} on {shares[most]:.1%} of the drawn truths (one "
             "class only); mean and interval are of the others, and in probabilities these count as its worst."
         )
-    return found
+    return [Sentence(sentence) for sentence in findings]

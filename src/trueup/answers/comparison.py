@@ -13,13 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
+from trueup.answers.findings import noise_in_words
+from trueup.answers.settings import Settings
+from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.estimators.truth import TruthDraws
 from trueup.exceptions import InvalidParameter
+from trueup.metrics import Metric
+from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
 __all__ = ["Comparison", "Disagreement"]
@@ -65,35 +70,91 @@ class Comparison(Mapping[Any, Estimate]):
 
     Attributes
     ----------
-    systems : array of shape (n_systems,)
-    metric : str
-    higher_is_better : bool
+    task : Task
+        What was asked: labels, outputs, metric, positive class, target, level, seed.
+    model : NoiseModel
+        The noise model behind it: known, fitted, or drawn together with the truth.
+    measure : Metric
     draws : array of shape (n_draws, n_systems)
         The metric of each system; a row is of one truth.
-    target, noise, level
-        As in the call; `noise` in words.
-    n_items : int
-        Items the systems are judged on (any of them).
+    truth : TruthDraws
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
-    truth : TruthDraws
-    labels : Labels
-        The votes it rests on.
     """
 
-    systems: Vocabulary
-    metric: str
-    higher_is_better: bool
-    bounds: tuple[float, float]
+    task: Task = field(repr=False)
+    model: NoiseModel = field(repr=False)
+    measure: Metric
     draws: Floats = field(repr=False)
-    target: str
-    noise: str
-    level: float
-    n_items: int
-    warnings: tuple[str, ...]
     truth: TruthDraws = field(repr=False)
-    codes: Codes | None = field(repr=False)
-    labels: Labels = field(repr=False)
+    warnings: tuple[str, ...]
+
+    # ------------------------------------------------------------------ what was asked
+
+    @property
+    def settings(self) -> Settings:
+        """The call: every argument, as data."""
+        return self.task.settings
+
+    @property
+    def labels(self) -> Labels:
+        """The votes it rests on."""
+        return self.task.labels
+
+    @property
+    def systems(self) -> Vocabulary:
+        """The names of the systems, in the order of the columns of `draws`."""
+        return self.task.outputs.systems
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.measure.name
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of the metric is better."""
+        return self.measure.higher_is_better is not False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of the metric."""
+        return self.measure.bounds
+
+    @property
+    def target(self) -> Target:
+        """What the numbers are about: these items, or the population they came from."""
+        return self.task.target
+
+    @property
+    def noise(self) -> str:
+        """The noise model in words."""
+        return noise_in_words(self.task.noise, self.model)
+
+    @property
+    def level(self) -> float:
+        """Of the intervals and groups that are shown."""
+        return self.task.level
+
+    @property
+    def positive(self) -> int:
+        """The code of the positive class."""
+        return self.task.positive
+
+    @property
+    def seed(self) -> int:
+        """What gives the same numbers again as `random_state`."""
+        return self.task.seed
+
+    @property
+    def codes(self) -> Codes | None:
+        """The predicted classes of all systems, -1 for none; None where some give scores only."""
+        return self.task.outputs.codes
+
+    @cached_property
+    def n_items(self) -> int:
+        """Items the systems are judged on (any of them)."""
+        return int(self.task.outputs_for(self.measure).has_output(self.measure.looks_at).any(axis=0).sum())
 
     # ------------------------------------------------------------------ one system
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -13,20 +13,34 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.validation import RandomState, as_generator, check_choice, check_level
+from trueup._base.types import Codes, Floats, Target
+from trueup._base.validation import check_choice, check_level
+from trueup.answers.findings import noise_in_words
+from trueup.answers.settings import Settings
+from trueup.answers.setup import FUNCTION_DRAWS, Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.estimators import CountsPosterior, JointPoint, Problem, Solution
-from trueup.estimators.curves import Curve, CurveKind, Sensitivity, error_sensitivity, performance_curve
+from trueup.estimators import METHODS, CountsPosterior, JointPoint, Problem, Solution
+from trueup.estimators.curves import (
+    Curve,
+    CurveKind,
+    Sensitivity,
+    curve_of_truths,
+    error_sensitivity,
+    performance_curve,
+)
+from trueup.estimators.problem import TINY
+from trueup.estimators.system_features import Used
+from trueup.estimators.system_values import system_values
+from trueup.estimators.truth import TruthDraws, is_drawn, truths_given_outputs
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import Metric, get_metric
-from trueup.noise.diagnostics import IndependenceCheck
+from trueup.metrics import Metric
+from trueup.noise import IndependenceCheck, NoiseModel
+from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
 __all__ = ["ConfusionEstimate", "Evaluation"]
-
-_FUNCTION_DRAWS = 400
 
 
 @dataclass(frozen=True)
@@ -128,39 +142,86 @@ class Evaluation(Mapping[str, Estimate]):
 
     Attributes
     ----------
-    metrics : tuple of str
-        The metrics asked for; what iteration and `to_frame` show.
-    method, target, noise, level
-        As in the call; `noise` in words.
-    classes : array
-    n_items : int
-        Items with a prediction.
+    task : Task
+        What was asked: labels, outputs, metrics, positive class, target, level, seed.
+    solution : Solution
+        The method's own answer, with traces and diagnostics.
+    model : NoiseModel or None
+        The noise model behind it: known, fitted, or drawn together with the truth.
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
     independence : IndependenceCheck or None
-    solution : Solution
-        The method's own answer, with traces and diagnostics.
-    labels : Labels
-        The votes it rests on.
     """
 
-    metrics: tuple[str, ...]
-    method: str
-    target: str
-    noise: str
-    level: float
-    classes: Vocabulary
-    n_items: int
+    task: Task = field(repr=False)
+    solution: Solution = field(repr=False)
+    model: NoiseModel | None = field(repr=False)
     warnings: tuple[str, ...]
     independence: IndependenceCheck | None
-    solution: Solution = field(repr=False)
-    problem: Problem = field(repr=False)
-    labels: Labels = field(repr=False)
-    scores: npt.NDArray[np.float64] | None = field(repr=False)
-    positive: int = field(repr=False)
-    measures: Mapping[str, Metric] = field(repr=False)
-    ranked: Callable[[Metric], Estimate] = field(repr=False)
-    seed: RandomState = field(repr=False)
+
+    # ------------------------------------------------------------------ what was asked
+
+    @property
+    def settings(self) -> Settings:
+        """The call: every argument, as data."""
+        return self.task.settings
+
+    @property
+    def labels(self) -> Labels:
+        """The votes it rests on."""
+        return self.task.labels
+
+    @property
+    def classes(self) -> Vocabulary:
+        """The names of the classes."""
+        return self.task.labels.classes
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics asked for; what iteration and `to_frame` show."""
+        return tuple(self.task.metrics)
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return METHODS.resolve(self.settings.arguments["method"])
+
+    @property
+    def target(self) -> Target:
+        """What the numbers are about: these items, or the population they came from."""
+        return self.task.target
+
+    @property
+    def noise(self) -> str:
+        """The noise model in words."""
+        return noise_in_words(self.task.noise, self.model)
+
+    @property
+    def level(self) -> float:
+        """Of the intervals that are shown."""
+        return self.task.level
+
+    @property
+    def positive(self) -> int:
+        """The code of the positive class."""
+        return self.task.positive
+
+    @property
+    def seed(self) -> int:
+        """What gives the same numbers again as `random_state`."""
+        return self.task.seed
+
+    @property
+    def predictions(self) -> Codes:
+        """The predicted class of each item as a code, -1 for none."""
+        return self.task.codes
+
+    @property
+    def n_items(self) -> int:
+        """Items with a prediction."""
+        return int((self.predictions >= 0).sum())
+
+    # ------------------------------------------------------------------ the answers
 
     @cached_property
     def _cache(self) -> dict[str, Estimate]:
@@ -168,7 +229,7 @@ class Evaluation(Mapping[str, Estimate]):
 
     def __getitem__(self, name: str) -> Estimate:
         if name not in self._cache:
-            self._cache[name] = self._estimate(name)
+            self._cache[name] = self._estimate(self.metric(name)).named(name)
         return self._cache[name]
 
     def __contains__(self, name: object) -> bool:
@@ -187,18 +248,61 @@ class Evaluation(Mapping[str, Estimate]):
     def __len__(self) -> int:
         return len(self.metrics)
 
-    def _metric(self, name: str) -> Metric:
-        return self.measures.get(name) or get_metric(name, self.classes.tolist(), self.classes[self.positive])
+    def metric(self, name: str) -> Metric:
+        """The metric behind a name: one of the call, or any other that is known."""
+        return self.task.metric_named(name)
 
-    def _estimate(self, name: str) -> Estimate:
-        metric = self._metric(name)
+    def _estimate(self, metric: Metric) -> Estimate:
+        if metric.needs == "counts":
+            return self.solution.counts.estimate(metric)
+        rng = np.random.default_rng(self.seed)
         if metric.needs == "labels":
-            truths = self.solution.counts.draw_truths(_FUNCTION_DRAWS, as_generator(self.seed))
-            predicted = self.problem.predictions >= 0
-            values = metric.of_labels(truths[:, predicted], self.problem.predictions[predicted], classes=self.classes)
-            return DrawnEstimate(values, bounds=metric.bounds, name=name)
-        estimate = self.ranked(metric) if metric.needs != "counts" else self.solution.counts.estimate(metric)
-        return estimate.named(name)
+            truths = self.solution.counts.draw_truths(FUNCTION_DRAWS, rng)
+            seen = self.predictions >= 0
+            values = metric.of_labels(truths[:, seen], self.predictions[seen], classes=self.classes)
+            return DrawnEstimate(values, bounds=metric.bounds, name=metric.name)
+        outputs = self.task.outputs_for(metric)
+        values = system_values(
+            self._truths(metric.looks_at).truths,
+            outputs,
+            metric,
+            classes=self.classes,
+            positive=self.positive,
+            target=self.target,
+            random_state=rng,
+        )
+        return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
+
+    def _truths(self, used: Used) -> TruthDraws:
+        """Truths drawn with the scores or probabilities as evidence; the same for all metrics that look at these."""
+        if used not in self._drawn_truths:
+            if self.model is None or self.method != "bayes":
+                raise InvalidParameter('metrics of scores need ⟨method="bayes"⟩; or use trueup.auc', parameter="method")
+            sampling = {k: v for k, v in self.settings.arguments.items() if k in ("n_chains", "n_warmup")}
+            self._drawn_truths[used] = truths_given_outputs(
+                self.labels,
+                self.model,
+                self.task.outputs_with(used, needed_by="the metric"),
+                used=used,
+                random_state=np.random.default_rng(self.seed),
+                **sampling,
+            )
+        return self._drawn_truths[used]
+
+    @cached_property
+    def _drawn_truths(self) -> dict[Used, TruthDraws]:
+        return {}
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Predictions and what is known of each item, as arrays: of the votes, or of all that was drawn together."""
+        if self.model is None or is_drawn(self.model):
+            truth = self.solution.truth if self.solution.truth is not None else vote_shares(self.labels)
+            flat = np.full(len(self.classes), 1 / len(self.classes))
+            return Problem(self.predictions, np.log(np.maximum(truth, TINY)), flat, self.labels.gold_codes)
+        return Problem(
+            self.predictions, self.model.log_likelihood(self.labels), self.model.prior_, self.labels.gold_codes
+        )
 
     @property
     def confusion(self) -> ConfusionEstimate:
@@ -206,24 +310,33 @@ class Evaluation(Mapping[str, Estimate]):
         return ConfusionEstimate(self.classes, self.solution.counts, self.level)
 
     def joint(self, a: str, b: str) -> JointEstimate | JointPoint:
-        """The joint distribution of two metrics, with highest-density regions."""
-        first, second = self._metric(a), self._metric(b)
-        for metric in (first, second):
+        """The joint distribution of two metrics of the counts, with highest-density regions."""
+        pair = [self.metric(name) for name in (a, b)]
+        for metric in pair:
             if metric.needs != "counts":
                 raise InvalidParameter(
-                    f"joint distributions are for metrics of counts, got {metric.name!r}, which needs {metric.needs}; "
-                    "name e.g. 'precision' and 'recall'"
+                    f"joint distributions are for metrics of the confusion counts, got {metric.name!r}"
                 )
-        return self.solution.counts.joint(first, second)
+        return self.solution.counts.joint(*pair)
 
     def curve(self, kind: CurveKind = "roc", *, n_thresholds: int = 41) -> Curve:
         """ROC or precision–recall curve with its uncertainty, from scores (two classes)."""
         check_choice(kind, ("roc", "pr"), name="kind")
-        if self.scores is None:
-            raise InvalidParameter("a curve needs scores, got classes only; give scores (⟨Predictions.from_scores⟩)")
-        return performance_curve(
-            self.problem, self.scores, kind=kind, n_thresholds=n_thresholds, positive=self.positive, level=self.level
-        )
+        scores = self.scores
+        if scores is None:
+            raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
+        how: dict[str, Any] = {"n_thresholds": n_thresholds, "positive": self.positive, "level": self.level}
+        if self.method == "bayes" and self.model is not None and is_drawn(self.model):
+            return curve_of_truths(self._truths("scores").truths, scores, kind=kind, **how)
+        return performance_curve(self.problem, scores, kind=kind, **how)
+
+    @property
+    def scores(self) -> Floats | None:
+        """The scores of the positive class of two, NaN for none; None without scores."""
+        if len(self.classes) != 2:
+            return None
+        scores = self.task.outputs.prepared_for("scores", positive=self.positive).scores
+        return None if scores is None else scores[0]
 
     def sensitivity(self, *, n_points: int = 21) -> Sensitivity:
         """How the accuracy moves as the classifier's errors depend more and more on the labelers'."""

@@ -1,76 +1,128 @@
-"""What a user must hear before trusting an evaluation."""
+"""What a user must hear before trusting an answer."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
-from trueup._base.types import Codes
+from trueup._base.types import Codes, Floats
+from trueup.answers.setup import Task
 from trueup.data.labels import Labels
-from trueup.estimators import Solution
-from trueup.exceptions import Sentence, TrueupWarning
-from trueup.noise import DawidSkene, IndependenceCheck, check_independence, identifiability_problem
+from trueup.estimators.truth import is_drawn
+from trueup.exceptions import Sentence
+from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
-__all__ = ["about_votes", "collect", "copies"]
+__all__ = ["about_votes", "dependence_of", "findings_of", "noise_in_words"]
 
 _CHECKED_VOTES = 300_000  # the check of independence looks at this many votes at most
+_MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
 
-def collect(
-    labels: Labels,
-    codes: Codes,
-    solution: Solution,
+def findings_of(
+    task: Task,
+    model: NoiseModel | None,
     *,
-    learned: bool,
-    drawn: bool,
     check_dependence: bool,
-) -> tuple[tuple[str, ...], IndependenceCheck | None]:
-    """Sentences, the gravest first, and the independence check if it was made."""
-    found, independence = about_votes(labels, learned=learned, drawn=drawn, check_dependence=check_dependence)
-    at = len(found) - (independence is not None and independence.dependent)
-    found[at:at] = solution.notes
-    found += copies(labels, codes)
-    found += _degenerate(labels, solution)
-    return tuple(map(Sentence, found)), independence
+    notes: Sequence[str] = (),
+    counts: Floats | None = None,
+) -> tuple[tuple[Sentence, ...], IndependenceCheck | None]:
+    """Sentences, the gravest first, and the independence check if it was made.
 
-
-def about_votes(
-    labels: Labels, *, learned: bool, drawn: bool, check_dependence: bool
-) -> tuple[list[str], IndependenceCheck | None]:
-    """What the votes alone give reason to say, and the independence check if it was made."""
-    found: list[str] = []
+    Parameters
+    ----------
+    task : Task
+    model : NoiseModel or None
+        The noise model behind the answer.
+    check_dependence : bool
+    notes : sequence of str
+        What the method has to say.
+    counts : array of shape (n_classes, n_classes), optional
+        The expected confusion counts.
+    """
+    findings = list(task.findings)
     independence = None
-    if learned:
+    if model is not None and not model.is_known:
+        if not is_drawn(model):
+            findings.append(_taken_as_known(model))
         # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
-        problem = identifiability_problem(labels, extra_raters=1 if drawn else 0)
-        if problem:
-            found.append(problem.marked[0].upper() + problem.marked[1:] + ".")
-        elif labels.n_votes < 2 * labels.n_items:
-            found.append(
+        findings += _thin_votes(task.labels, extra_raters=1 if is_drawn(model) else 0)
+        independence = dependence_of(task.labels) if check_dependence else None
+    findings += map(Sentence, notes)
+    if independence is not None and independence.dependent and model is not None:
+        findings.append(Sentence(f"{independence.sentence.marked} {independence.advice(model).marked}"))
+    findings += _copies(task)
+    if counts is not None:
+        findings += _rare_classes(task.labels, counts)
+    return tuple(findings), independence
+
+
+def about_votes(labels: Labels) -> tuple[list[Sentence], IndependenceCheck | None]:
+    """What the votes alone give reason to say, and the independence check; None where no item has two votes."""
+    independence = dependence_of(labels)
+    said = [independence.sentence] if independence is not None and independence.dependent else []
+    return [*_thin_votes(labels, extra_raters=0), *said], independence
+
+
+def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
+    """The noise model of an answer: its name or settings, and how it was come by."""
+    if asked is None or model is None:
+        return "not used"
+    if asked.is_known:
+        return repr(asked)
+    name = asked.alias if repr(asked) == f"{type(asked).__name__}()" else repr(asked)
+    if not is_drawn(model):
+        return f"{name} (fitted)"
+    return name if asked.alias == model.alias else f"{name} ({model.alias})"
+
+
+def _taken_as_known(model: NoiseModel) -> Sentence:
+    return Sentence(
+        f"The noise model {type(model).__name__} was fitted and is taken as known: its uncertainty is not in the "
+        'intervals; use ⟨noise="dawid-skene"⟩ or another that is drawn to have it there.'
+    )
+
+
+def _thin_votes(labels: Labels, *, extra_raters: int) -> list[Sentence]:
+    problem = identifiability_problem(labels, extra_raters=extra_raters)
+    if problem:
+        return [Sentence(problem[0].upper() + problem[1:] + ".")]
+    if labels.n_votes < 2 * labels.n_items:
+        return [
+            Sentence(
                 f"There are {labels.n_votes / labels.n_items:.1f} votes an item on average: error rates are learned "
                 "from few overlaps, and intervals are wide for a reason."
             )
-    if check_dependence and learned and (labels.votes_per_item > 1).any():
-        independence = _dependence(labels)
-        if independence.dependent:
-            found.append(independence.sentence)
-    return list(map(Sentence, found)), independence
+        ]
+    return []
 
 
-def _dependence(labels: Labels) -> IndependenceCheck:
+def dependence_of(labels: Labels) -> IndependenceCheck | None:
+    """Whether labelers err together, against independent errors; None where no item has two votes."""
+    if not (labels.votes_per_item > 1).any():
+        return None
     if labels.n_votes > _CHECKED_VOTES:
         share = _CHECKED_VOTES / labels.n_votes
         chosen = np.random.default_rng(0).random(labels.n_items) < share
         labels = labels.select(items=labels.items[chosen])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)  # said elsewhere in the findings
-        model = DawidSkene().fit(labels)
-    return check_independence(labels, model, n_replicates=100)
+    return check_independence(labels, DawidSkene().fit(labels), n_replicates=100)
 
 
-def copies(labels: Labels, codes: Codes, *, name: str = "The classifier") -> list[str]:
-    """Labelers whose votes equal the predictions almost always, on enough items to be no accident."""
+def _copies(task: Task) -> list[Sentence]:
+    """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
+    codes = task.outputs.codes
+    if codes is None or len(codes) > _MOST_SYSTEMS:
+        return []
+    names = ["The classifier"] if len(codes) == 1 else [f"System {name!r}" for name in task.outputs.systems.tolist()]
+    return [
+        sentence
+        for one, name, in_votes in zip(codes, names, task.in_votes, strict=True)
+        if not in_votes
+        for sentence in _copied_labelers(task.labels, one, name)
+    ]
+
+
+def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[Sentence]:
     item, labeler, answer, _ = labels.vote_table()
     seen = codes[item] >= 0
     voted = np.bincount(labeler[seen], minlength=labels.n_labelers)
@@ -81,19 +133,21 @@ def copies(labels: Labels, codes: Codes, *, name: str = "The classifier") -> lis
     suspects = np.flatnonzero((voted >= 50) & (agreement > 0.985) & (1 - agreement < (1 - usual) / 3))
     if labels.n_labelers < 2 or not len(suspects):
         return []
-    names = ", ".join(repr(name) for name in labels.labelers[suspects[:3]].tolist())
-    copied = (
-        f"{name} looks like a copy of labeler {names}: they agree on {agreement[suspects[0]]:.1%} of the items "
-        "both judged; leave that labeler out (⟨labels.without_labeler⟩), or the classifier grades itself."
-    )
-    return [Sentence(copied)]
+    labelers = ", ".join(repr(one) for one in labels.labelers[suspects[:3]].tolist())
+    return [
+        Sentence(
+            f"{name} looks like a copy of labeler {labelers}: they agree on {agreement[suspects[0]]:.1%} of the items "
+            "both judged; leave that labeler out with labels.without_labeler, or the classifier grades itself."
+        )
+    ]
 
 
-def _degenerate(labels: Labels, solution: Solution) -> list[str]:
-    expected = solution.counts.mean_counts.sum(axis=1)
+def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
+    expected = counts.sum(axis=1)
     share = expected / max(float(expected.sum()), 1e-12)
     rare = np.flatnonzero(share < min(0.01, 5 / max(labels.n_items, 1)))
     if not len(rare):
         return []
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
-    return [f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."]
+    sentence = f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."
+    return [Sentence(sentence)]

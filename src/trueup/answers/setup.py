@@ -1,154 +1,214 @@
-"""What the front doors share: which noise model is meant, which class is positive, which metric."""
+"""The front hall: what a user passed to a door, checked, aligned and decided, once for all doors."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from trueup._base.types import Booleans
-from trueup.data.aligned import AlignedPredictions, OutputKind
+from trueup._base.types import Booleans, Codes, Target
+from trueup._base.validation import RandomState, check_choice, check_level, seed_of
+from trueup.answers.settings import Settings
+from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
-from trueup.estimators.system_features import system_prior
-from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import TruthDraws, draw_truths
-from trueup.exceptions import InvalidParameter, Sentence
-from trueup.metrics import Metric
-from trueup.noise import NoiseModel, Stack, resolve
-from trueup.noise import fit as fit_noise
-from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.data.predictions import Predictions, are_in_votes, as_predictions
+from trueup.exceptions import InvalidLabels, InvalidPredictions, Sentence
+from trueup.metrics import Metric, MetricLike, as_metrics
+from trueup.noise import NoiseModel, resolve
 
-__all__ = [
-    "NoiseChoice",
-    "ScoreEstimates",
-    "check_outputs",
-    "choose_noise",
-    "given",
-    "positive_code",
-    "prepared",
-    "used_by",
-]
+__all__ = ["DEFAULT_TARGET", "FUNCTION_DRAWS", "Task", "prepare"]
 
-
-@dataclass(frozen=True)
-class NoiseChoice:
-    """The noise model of a call.
-
-    Attributes
-    ----------
-    model : NoiseModel
-        One that is drawn with everything else, or a known or fitted one.
-    words : str
-        For people.
-    is_drawn : bool
-        Whether its parameters are drawn together with the truth.
-    """
-
-    model: NoiseModel
-    words: str
-    is_drawn: bool
-
-    @property
-    def is_learned(self) -> bool:
-        """Whether it comes from the same votes."""
-        return self.is_drawn or not self.model.is_known
-
-    @property
-    def caveat(self) -> str | None:
-        """What to say where a fitted model is taken as known."""
-        if not self.is_learned or self.is_drawn:
-            return None
-        return Sentence(
-            f"The noise model {type(self.model).__name__} was fitted and is taken as known: its uncertainty is not in "
-            'the intervals; use ⟨noise="clusters"⟩ or ⟨noise="dawid-skene"⟩ to draw it too.'
-        )
-
-
-def choose_noise(noise: str | NoiseModel, labels: Labels, *, drawn: bool = True) -> NoiseChoice:
-    """The model behind what a user passed; with `drawn` one that can be drawn with the truth is left to that."""
-    model = resolve(noise)
-    words = str(noise).lower().replace("_", "-") if isinstance(noise, str) else repr(noise)
-    # A fitted model that can be drawn is drawn: its matrices are no more known than those of a name.
-    if drawn and model.can_be_drawn:
-        return NoiseChoice(model.clone(), words, True)
-    fitted = fit_noise(labels, model)
-    if drawn and isinstance(fitted, Stack) and fitted.best_.can_be_drawn:
-        return NoiseChoice(fitted.best_.clone(), f"auto ({fitted.best_.alias})", True)
-    return NoiseChoice(fitted, f"{words} (fitted)" if isinstance(noise, str) else words, False)
-
-
-def positive_code(positive: Hashable | None, labels: Labels, aligned: AlignedPredictions) -> int:
-    """The position of the positive class: the one named, that of the scores, or the last."""
-    if positive is None:
-        return labels.n_classes - 1 if aligned.positive is None else int(aligned.positive)
-    return labels.class_code(positive)
-
-
-def prepared(aligned: AlignedPredictions, metric: Metric, n_classes: int, positive: int) -> AlignedPredictions:
-    """The outputs as a metric wants them; see `AlignedPredictions.prepared_for`."""
-    return aligned.prepared_for(metric.looks_at, positive=positive)
-
-
-def used_by(metric: Metric, aligned: AlignedPredictions) -> OutputKind:
-    """What of the systems' outputs the metric looks at; an error where a system does not give it."""
-    aligned.outputs(metric.looks_at, needed_by=metric.name)
-    return metric.looks_at
-
-
-def check_outputs(aligned: AlignedPredictions, metric: Metric) -> list[str]:
-    """Which systems give the same score to every item, in words."""
-    return aligned.notes_on_scores() if metric.looks_at == "scores" else []
-
-
-def given(aligned: AlignedPredictions, used: OutputKind) -> Booleans:
-    """Which system has an output for which item, shape (n_systems, n_items)."""
-    return aligned.has_output(used)
+DEFAULT_TARGET: Target = "sample"
+FUNCTION_DRAWS = 400  # drawn truths that a function of labels, which takes its time, is evaluated on
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreEstimates:
-    """Estimates of metrics of the scores or probabilities of one system, drawn when one is asked for."""
+class Task:
+    """What every door starts from.
 
-    labels: Labels
-    aligned: AlignedPredictions
-    noise: NoiseChoice | None  # None: the method of the evaluation draws no truths
-    target: Literal["sample", "population"]
+    Attributes
+    ----------
+    labels : Labels
+    outputs : AlignedPredictions
+        What the systems say of the items, in the order of the labels.
+    metrics : mapping from str to Metric
+        By the name under which they are shown.
+    positive : int
+        Code of the positive class.
+    noise : NoiseModel or None
+        Not fitted, unless it is known; None for a method that uses none.
+    target : {"sample", "population"}
+    level : float
+    seed : int
+        Gives the same numbers again.
+    settings : Settings
+        The call itself.
+    findings : tuple of Sentence
+        What was left out on the way.
+    """
+
+    labels: Labels = field(repr=False)
+    outputs: AlignedPredictions = field(repr=False)
+    metrics: Mapping[str, Metric]
     positive: int
-    seed: int | np.random.SeedSequence | None
-    sampling: dict[str, Any]
-    _truths: dict[OutputKind, TruthDraws] = field(default_factory=dict)
+    noise: NoiseModel | None
+    target: Target
+    level: float
+    seed: int
+    settings: Settings
+    findings: tuple[Sentence, ...] = ()
 
-    def outputs(self, metric: Metric) -> AlignedPredictions:
-        """What the metric looks at; an error where it cannot be had."""
-        if self.noise is None:
-            raise InvalidParameter(
-                f'{metric.name!r} is a metric of scores and needs ⟨method="bayes"⟩, got another; use that'
-            )
-        aligned = prepared(self.aligned, metric, self.labels.n_classes, self.positive)
-        used_by(metric, aligned)
-        check_outputs(aligned, metric)
-        return aligned
+    @cached_property
+    def in_votes(self) -> Booleans:
+        """Which systems are labelers whose very votes are in the labels, shape (n_systems,)."""
+        return are_in_votes(self.outputs, self.labels)
 
-    def __call__(self, metric: Metric) -> Estimate:
-        """The estimate of a metric of scores or probabilities."""
-        aligned = self.outputs(metric)
-        assert self.noise is not None
-        used = metric.looks_at
-        rng = np.random.default_rng(self.seed)
-        if used not in self._truths:
-            prior = system_prior(aligned, self.labels.n_classes, used=used)
-            self._truths[used] = draw_truths(
-                self.labels, self.noise.model, item_prior=prior, random_state=rng, **self.sampling
-            )
-        values = system_values(
-            self._truths[used].truths,
-            aligned,
-            metric,
-            classes=self.labels.classes,
-            positive=self.positive,
-            target=self.target,
-            random_state=rng,
+    @property
+    def metric(self) -> Metric:
+        """The first or only metric."""
+        return next(iter(self.metrics.values()))
+
+    @property
+    def codes(self) -> Codes:
+        """The predicted class of each item of the first or only system, -1 for none."""
+        return np.asarray(self.outputs.outputs("classes")[0])
+
+    def metric_named(self, name: str) -> Metric:
+        """A metric of the call, or any other by its name."""
+        if name in self.metrics:
+            return self.metrics[name]
+        return as_metrics([name], self.labels.classes.tolist(), self.labels.classes.tolist()[self.positive])[name]
+
+    def outputs_for(self, metric: Metric) -> AlignedPredictions:
+        """The outputs as a metric wants them; an error where a system does not give them."""
+        return self.outputs_with(metric.looks_at, needed_by=metric.name)
+
+    def outputs_with(self, kind: OutputKind, *, needed_by: str) -> AlignedPredictions:
+        """The outputs with scores of the positive class, or with probabilities; an error where there are none."""
+        prepared = self.outputs.prepared_for(kind, positive=self.positive)
+        prepared.outputs(kind, needed_by=needed_by)
+        return prepared
+
+
+def prepare(
+    outputs: Any,
+    labels: Labels,
+    *,
+    settings: Settings,
+    metrics: MetricLike | Sequence[MetricLike] | Mapping[str, MetricLike],
+    noise: str | NoiseModel | None,
+    target: Target = DEFAULT_TARGET,
+    positive: Hashable | None = None,
+    level: float = 0.95,
+    random_state: RandomState = 0,
+    least_systems: int = 1,
+    most_systems: int | None = None,
+    needs_classes: bool = False,
+    missing: Policy = "error",
+    unknown: Policy = "error",
+    unknown_class: Policy = "error",
+    items: Literal["common", "own"] | None = "own",
+) -> Task:
+    """Check what was passed, bring it into the order of the labels, and decide what was left open.
+
+    Parameters
+    ----------
+    outputs, labels, metrics, noise, target, positive, level, random_state, missing, unknown, unknown_class
+        As in `trueup.evaluate`.
+    settings : Settings
+        The call.
+    least_systems, most_systems : int
+        How many systems the door takes.
+    needs_classes : bool
+        Whether hard classes are needed whatever the metrics look at.
+    items : {"common", "own"}, optional
+        Judge all systems on the items that all have, or each on its own; None decides by whether they are labelers.
+    """
+    if not isinstance(labels, Labels):
+        raise InvalidLabels(
+            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
+            "and pass the predictions first",
+            parameter="labels",
         )
-        return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
+    check_choice(target, ("sample", "population"), name="target")
+    check_level(level)
+    seed = seed_of(random_state)
+    model = None if noise is None else resolve(noise)
+    spoken_for = positive if positive is not None else _class_of_scores(outputs)
+    positive_code = labels.n_classes - 1 if spoken_for is None else labels.class_code(spoken_for)
+    chosen = as_metrics(metrics, labels.classes.tolist(), labels.classes.tolist()[positive_code])
+    kinds: set[OutputKind] = {metric.looks_at for metric in chosen.values()}
+    kinds |= {"classes"} if needs_classes else set()
+    predictions = as_predictions(
+        outputs, labels, of_scores="classes" not in kinds, positive=positive, least=least_systems
+    )
+    aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
+    if most_systems is not None and aligned.n_systems > most_systems:
+        raise InvalidPredictions(
+            f"{settings.door} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or use "
+            "compare"
+        )
+    rule = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
+    findings = [*(aligned.notes_on_scores() if "scores" in kinds else []), *_notes_on_strangers(aligned)]
+    task = Task(
+        labels,
+        aligned,
+        chosen,
+        positive_code,
+        model,
+        target,
+        level,
+        seed,
+        settings.with_seed(seed),
+        tuple(map(Sentence, findings)),
+    )
+    if needs_classes:
+        task.outputs_with("classes", needed_by=settings.door)
+    for metric in chosen.values():
+        task.outputs_for(metric)
+    return task if least_systems == 1 else _on_common_items(task, rule)
+
+
+def _class_of_scores(outputs: Any) -> Hashable | None:
+    """The class that scores were made for, where the caller has said so."""
+    systems = outputs.values() if isinstance(outputs, Mapping) else [outputs]
+    named = {part.positive for one in systems if isinstance(one, Predictions) for part in one.parts} - {None}
+    return named.pop() if len(named) == 1 else None
+
+
+def _notes_on_strangers(outputs: AlignedPredictions) -> list[str]:
+    """What was left out because the labels do not have it."""
+    notes = []
+    if outputs.unknown_items.any():
+        worst = int(outputs.unknown_items.argmax())
+        notes.append(
+            f"Predictions for items without labels were left out: {outputs.unknown_items[worst]:,} of system "
+            f"{outputs.systems.tolist()[worst]!r}, {outputs.unknown_items.sum():,} in all."
+        )
+    if outputs.unknown_classes.any():
+        notes.append(f"{outputs.unknown_classes.sum():,} predictions of classes the labels do not have were left out.")
+    return notes
+
+
+def _on_common_items(task: Task, rule: str) -> Task:
+    """All systems judged on the items that all have, or each on its own; and what was left out, in words."""
+    there = task.outputs_for(task.metric).has_output(task.metric.looks_at)
+    shared = np.asarray(there.all(axis=0))
+    if shared.all():
+        return task
+    if rule == "own":
+        finding = "The systems are judged on different items, each on its own: ranks may reflect that."
+        return replace(task, findings=(*task.findings, Sentence(finding)))
+    if not shared.any():
+        raise InvalidPredictions(
+            "the systems have no item in common, got predictions for different items; predict the same items, or pass "
+            '⟨items="own"⟩'
+        )
+    finding = (
+        f"{int((there.any(axis=0) & ~shared).sum()):,} items lack the prediction of some system and were left out; "
+        f'{int(shared.sum()):,} are judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
+    )
+    return replace(task, outputs=task.outputs.on_items(shared), findings=(*task.findings, Sentence(finding)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,15 +11,15 @@ import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_number, preview
-from trueup.answers.setup import choose_noise
 from trueup.cleaning.emi import EMI, expected_improvement
 from trueup.cleaning.flips import fitted, true_class_probabilities
 from trueup.cleaning.validation import UnbiasedScorer, count_metric
 from trueup.data.labels import Labels
 from trueup.estimators.published.tars2018 import consolidate, labeler_matrices
-from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
+from trueup.estimators.truth import settle_noise
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.metrics import Metric
-from trueup.noise import NoiseModel
+from trueup.noise import NoiseModel, resolve
 from trueup.training.copies import aligned_columns, take
 
 __all__ = ["CleaningProblem", "CleaningState", "Resources", "make_problem"]
@@ -243,10 +242,8 @@ def make_problem(
             f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix"
         )
     rows = _rows(X, labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)
-        model = choose_noise(noise, labels, drawn=False).model
-    assert isinstance(model, NoiseModel)
+    with silenced_warnings():
+        model = settle_noise(resolve(noise), labels, draw=False)
     _, prior = labeler_matrices(labels, model)
     consolidated = consolidate(labels, model, random_state=seed)
     codes = np.asarray(consolidated.codes, dtype=np.int64)

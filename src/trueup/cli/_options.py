@@ -62,9 +62,9 @@ def _noise_models() -> list[str]:
 
 
 def _methods() -> list[str]:
-    from trueup.estimators import LABELER_METHODS, METHODS, VOTE_METHODS
+    from trueup.estimators import METHODS
 
-    return [*METHODS, *LABELER_METHODS, *VOTE_METHODS]
+    return METHODS.names()
 
 
 def _metric_names() -> list[str]:

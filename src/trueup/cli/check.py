@@ -188,14 +188,14 @@ def about_dependence(labels: Labels) -> dict[str, Any]:
     """Whether labelers err together, and how many independent ones the votes are worth."""
     import numpy as np
 
-    from trueup.answers.findings import about_votes
+    from trueup.answers.findings import dependence_of
     from trueup.noise import effective_labelers
 
     if labels.n_votes > _MOST_VOTES:
         chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
         labels = labels.select(items=labels.items[chosen])
     with silenced():
-        _, independence = about_votes(labels, learned=True, drawn=True, check_dependence=True)
+        independence = dependence_of(labels)
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)
     return {

@@ -248,9 +248,9 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
 
 def dependence(labels: Labels) -> IndependenceCheck | None:
     """Whether labelers err together, where nothing that was computed has looked; None where nothing can be said."""
-    from trueup.answers.findings import about_votes
+    from trueup.answers.findings import dependence_of
 
-    return about_votes(labels, learned=True, drawn=True, check_dependence=True)[1]
+    return dependence_of(labels)
 
 
 def show_evaluation(

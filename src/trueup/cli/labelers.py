@@ -88,7 +88,7 @@ def labelers(
         )
         if hear is not None:
             hear(0.7)  # about; the sampler takes most of the time
-        warnings, independence = about_votes(labels, learned=True, drawn=False, check_dependence=True)
+        warnings, independence = about_votes(labels)
         effective = None
         if (labels.votes_per_item > 1).any():
             with silenced():  # what it would warn of is among the warnings

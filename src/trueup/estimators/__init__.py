@@ -1,16 +1,14 @@
 """How it is estimated: from predictions and what votes say of the truth to the posterior of the confusion counts.
 
-`METHODS` see arrays (a `Problem`); `LABELER_METHODS` see the votes and the codes of the predictions; `VOTE_METHODS` see
-the votes, the codes and a noise model, and are about the population. All return a `Solution`.
+`METHODS` holds them by name. All return a `Solution`.
 """
-
-from collections.abc import Callable
 
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, JointPoint, PointCounts
 from trueup.estimators.curves import Curve, Sensitivity, error_sensitivity, performance_curve
 from trueup.estimators.exact_binary import bayes, exact_counts
 from trueup.estimators.exact_multiclass import bayes_multiclass
+from trueup.estimators.methods import METHODS, Method
 from trueup.estimators.normal import LatticeCounts, NormalCounts
 from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.estimators.published.practice import (
@@ -47,10 +45,8 @@ from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, bayes_learned, draw_truths
 
 __all__ = [
-    "LABELER_METHODS",
     "METHODS",
     "VIEWS",
-    "VOTE_METHODS",
     "BootstrapEstimate",
     "ConsolidatedConfusion",
     "Consolidation",
@@ -62,6 +58,7 @@ __all__ = [
     "LabelerCounts",
     "LatticeCounts",
     "MajorityCounts",
+    "Method",
     "NormalCounts",
     "PointCounts",
     "Problem",
@@ -102,22 +99,3 @@ __all__ = [
     "system_values",
     "unbiased",
 ]
-
-METHODS: dict[str, Callable[..., Solution]] = {
-    "bayes": bayes,
-    "mmse": mmse,
-    "estimated-labels": estimated_labels,
-    "no-predictions": no_predictions,
-    "prior-average": prior_average,
-    "ideal": ideal,
-}
-LABELER_METHODS: dict[str, Callable[..., Solution]] = {
-    "labeler-mean": labeler_mean,
-    "labeler-median": labeler_median,
-    "majority": majority,
-}
-VOTE_METHODS: dict[str, Callable[..., Solution]] = {
-    "unbiased": unbiased,
-    "dirty": dirty,
-    "noise-removal": noise_removal,
-}

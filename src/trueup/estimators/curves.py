@@ -6,19 +6,21 @@ function of how much the errors of classifier and labels depend on each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.integrate import trapezoid
 
-from trueup._base.types import Floats
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_level
 from trueup.estimators.exact_binary import bayes
 from trueup.estimators.problem import Problem, class_posterior
+from trueup.estimators.system_values import system_counts
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
-from trueup.posteriors import Estimate
+from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
 __all__ = ["Curve", "CurveKind", "Sensitivity", "error_sensitivity", "performance_curve"]
@@ -93,6 +95,51 @@ class Curve:
         return ax
 
 
+def curve_thresholds(scores: Floats, n_thresholds: int = 41) -> Floats:
+    """Quantiles of the scores, each once."""
+    has_score = np.isfinite(scores)
+    if not has_score.any():
+        raise InvalidParameter("curves need scores, got none")
+    shares = np.linspace(0, 1, check_integer(n_thresholds, name="n_thresholds", low=2))
+    return np.unique(np.quantile(scores[has_score], shares, method="nearest"))
+
+
+def curve_of_truths(
+    truths: Codes,
+    scores: Floats,
+    *,
+    kind: CurveKind = "roc",
+    n_thresholds: int = 41,
+    positive: int = 1,
+    level: float = 0.95,
+) -> Curve:
+    """The curve from drawn truths: each threshold makes a classifier, which is measured on every draw.
+
+    Parameters
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+        Drawn given votes and scores, two classes.
+    scores : array of shape (n_items,)
+        NaN for none.
+    """
+    thresholds = curve_thresholds(scores, n_thresholds)
+    codes = np.stack([_codes_at(scores, threshold, positive) for threshold in thresholds])
+    counts = system_counts(truths, codes, 2)
+    x, y = (get_metric(name, [0, 1], positive)(counts) for name in _axes(kind))
+    x_estimates, y_estimates = ([DrawnEstimate(row, bounds=(0.0, 1.0)) for row in each.T] for each in (x, y))
+    return _curve(kind, thresholds, x_estimates, y_estimates, np.stack([x.T, y.T], axis=2), level)
+
+
+def _codes_at(scores: Floats, threshold: float, positive: int) -> Codes:
+    """The classes predicted by a threshold, -1 without a score."""
+    codes = np.where(scores >= threshold, positive, 1 - positive)
+    return np.where(np.isfinite(scores), codes, -1)
+
+
+def _axes(kind: str) -> tuple[str, str]:
+    return _AXES[check_choice(kind, tuple(_AXES), name="kind")]
+
+
 def performance_curve(
     problem: Problem,
     scores: Floats,
@@ -108,22 +155,14 @@ def performance_curve(
     Thresholds are quantiles of the scores. Each threshold makes a classifier of its own, whose operating point is
     weighted by its posterior given the votes and its predictions.
     """
-    check_choice(kind, tuple(_AXES), name="kind")
-    check_level(level)
     if problem.n_classes != 2:
         raise InvalidParameter(f"curves are for two classes, got {problem.n_classes}")
-    has_score = np.isfinite(scores)
-    if not has_score.any():
-        raise InvalidParameter("curves need scores, got none")
-    shares = np.linspace(0, 1, check_integer(n_thresholds, name="n_thresholds", low=2))
-    thresholds = np.unique(np.quantile(scores[has_score], shares, method="nearest"))
-    classes = [0, 1]
-    x_metric, y_metric = (get_metric(name, classes, positive) for name in _AXES[kind])
+    thresholds = curve_thresholds(scores, n_thresholds)
+    x_metric, y_metric = (get_metric(name, [0, 1], positive) for name in _axes(kind))
     rng = np.random.default_rng(0)
     x, y, draws = [], [], []
     for threshold in thresholds:
-        codes = np.where(scores >= threshold, positive, 1 - positive)
-        codes[~has_score] = -1
+        codes = _codes_at(scores, threshold, positive)
         counts = bayes(
             Problem(codes, problem.log_likelihood, problem.prior, problem.gold), n_draws=n_draws, random_state=rng
         ).counts
@@ -131,19 +170,18 @@ def performance_curve(
         y.append(counts.estimate(y_metric))
         drawn = counts.draw_counts(n_draws, rng)
         draws.append(np.column_stack([x_metric(drawn), y_metric(drawn)]))
-    return Curve(
-        kind,
-        thresholds,
-        np.array([e.mean for e in x]),
-        np.array([e.mean for e in y]),
-        _intervals(x, level),
-        _intervals(y, level),
-        np.array(draws),
-        level,
-    )
+    return _curve(kind, thresholds, x, y, np.array(draws), level)
 
 
-def _intervals(estimates: list[Estimate], level: float) -> Floats:
+def _curve(
+    kind: CurveKind, thresholds: Floats, x: Sequence[Estimate], y: Sequence[Estimate], draws: Floats, level: float
+) -> Curve:
+    check_level(level)
+    x_mean, y_mean = (np.array([estimate.mean for estimate in each]) for each in (x, y))
+    return Curve(kind, thresholds, x_mean, y_mean, _intervals(x, level), _intervals(y, level), draws, level)
+
+
+def _intervals(estimates: Sequence[Estimate], level: float) -> Floats:
     return np.array([e.interval(level, kind="equal") for e in estimates])
 
 

@@ -1,29 +1,45 @@
-"""Draws of the truth of all items, given the votes and what the systems under test say.
+"""p(truth | votes, systems, gold): the one place that sees votes, systems and gold together.
 
-All systems are then judged on the same draws, so what they share cancels in their differences.
+Every door ends here: `solve_bayes` for the confusion counts of one system, `truths_given_outputs` for any metric of
+any number of systems. All systems are judged on the same draws, so what they share cancels in their differences.
+
+Two engines stand behind these doors. A system may be one more rater of the sampler, whose matrix is drawn with those of
+the labelers (`bayes_learned`); or what the systems say may be features of a log-linear prior of each item's class
+(`draw_truths` with an item prior), which leaves open how they depend on each other. Where the noise is known and one
+system is judged by its classes, the posterior is exact (`estimators.exact_binary`, `exact_multiclass`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from trueup._base.types import Codes, Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
+from trueup._base.types import Booleans, Codes, Floats, Target
+from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_options
+from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
-from trueup.estimators.problem import Solution
-from trueup.exceptions import Sentence
-from trueup.noise import NoiseModel, SoftTruth
+from trueup.estimators.exact_binary import bayes
+from trueup.estimators.problem import Problem, Solution
+from trueup.estimators.system_features import Used, system_prior
+from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
 
-__all__ = ["TruthDraws", "bayes_learned", "draw_truths", "not_mixed"]
+__all__ = [
+    "TruthDraws",
+    "bayes_learned",
+    "draw_truths",
+    "is_drawn",
+    "settle_noise",
+    "solve_bayes",
+    "truths_given_outputs",
+]
 
 
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
@@ -88,7 +104,8 @@ def draw_truths(
     """
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
-    if isinstance(noise, NoiseModel) and noise.is_fitted:
+    noise = resolve(noise)
+    if not is_drawn(noise):
         return _known(labels, noise, item_prior, n_draws, rng, progress)
     n_chains = int(sampling.pop("n_chains", 4))
     draws = sample(
@@ -114,9 +131,9 @@ def draw_truths(
 
 def not_mixed(draws: PosteriorDraws) -> str:
     """What to say of chains that disagree."""
-    return Sentence(
-        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise ⟨n_draws⟩, or "
-        "take it that the votes admit several readings of the truth and vet some items."
+    return (
+        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise n_draws, or take "
+        "it that the votes admit several readings of the truth and vet some items."
     )
 
 
@@ -189,12 +206,119 @@ def _small(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
     return truths.astype(np.int8) if n_classes <= 127 else truths
 
 
+def settle_noise(noise: NoiseModel, labels: Labels, *, draw: bool) -> NoiseModel:
+    """The model as an engine takes it; what was passed is never changed.
+
+    Parameters
+    ----------
+    noise : NoiseModel
+        As a user named or made it.
+    labels : Labels
+    draw : bool
+        Whether the engine draws the parameters of a model together with the truth, where the model can be drawn.
+
+    Returns
+    -------
+    NoiseModel
+        A known model as it is; one that will be drawn not fitted, even if it came fitted, since its matrices are no
+        more known than those of a name; any other fitted to the votes.
+    """
+    if draw and noise.can_be_drawn:
+        return noise.clone()
+    model = noise.clone().fit(labels)
+    if draw and isinstance(model, Stack) and model.best_.can_be_drawn:
+        return model.best_.clone()
+    return model
+
+
+def is_drawn(model: NoiseModel) -> bool:
+    """Whether a settled model is drawn together with the truth."""
+    return model.can_be_drawn and not model.is_fitted
+
+
+def truths_given_outputs(
+    labels: Labels,
+    noise: NoiseModel,
+    outputs: AlignedPredictions,
+    *,
+    used: Used,
+    in_votes: Booleans | None = None,
+    n_draws: int = 2000,
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> TruthDraws:
+    """Draw the truth of all items from p(truth | votes, what the systems say).
+
+    Parameters
+    ----------
+    labels : Labels
+    noise : NoiseModel
+        As `settle_noise` gives it.
+    outputs : AlignedPredictions
+    used : {"classes", "scores", "probabilities"}
+        Which of the outputs the metric looks at.
+    in_votes : boolean array of shape (n_systems,), optional
+        Systems that are labelers whose very votes are in the labels: these are in the evidence already.
+    n_draws, random_state, progress, **sampling
+        As for `draw_truths`.
+    """
+    prior = None
+    if in_votes is None or not in_votes.all():
+        others = outputs if in_votes is None else outputs.of_systems(~in_votes)
+        prior = system_prior(others, labels.n_classes, used=used)
+    return draw_truths(
+        labels, noise, item_prior=prior, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
+    )
+
+
+def solve_bayes(
+    labels: Labels,
+    predictions: npt.ArrayLike,
+    *,
+    noise: NoiseModel,
+    target: Target = "sample",
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> Solution:
+    """The posterior of the confusion counts of one system: by draws where the noise is drawn too, else exact.
+
+    Parameters
+    ----------
+    labels : Labels
+    predictions : integer array of shape (n_items,)
+        Codes of the predicted classes, -1 for none.
+    noise : NoiseModel
+        As `settle_noise` gives it.
+    target : {"sample", "population"}
+    **options
+        Those of `trueup.noise.sample`, or of `trueup.estimators.bayes` where the noise is known or taken as known.
+    """
+    drawn = is_drawn(noise)
+    kind = "learned noise" if drawn else "noise that is given or fitted"
+    taken = ("random_state", "target", "progress", "raters", "item_prior", "warn")
+    check_options(options, sample if drawn else bayes, name=f"method='bayes' with {kind}", taken=taken)
+    if drawn:
+        return bayes_learned(
+            labels,
+            predictions,
+            model=noise,
+            target=target,
+            random_state=random_state,
+            progress=progress,
+            **options,
+        )
+    problem = Problem(predictions, noise.log_likelihood(labels), noise.prior_, labels.gold_codes)
+    return bayes(problem, target=target, random_state=random_state, **options)
+
+
 def bayes_learned(
     labels: Labels,
     predictions: npt.ArrayLike,
     *,
-    model: str | NoiseModel = "clusters",
-    target: Literal["sample", "population"] = "sample",
+    model: str | NoiseModel = DEFAULT_NOISE,
+    target: Target = "sample",
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
     **sampling: Any,

@@ -11,12 +11,13 @@ from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
-from trueup.noise.registry import fit, get_model, list_models, register_model, resolve
+from trueup.noise.registry import DEFAULT_NOISE, fit, get_model, list_models, register_model, resolve
 from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 
 __all__ = [
+    "DEFAULT_NOISE",
     "GLAD",
     "Clusters",
     "Confusion",

@@ -149,6 +149,7 @@ class NoiseModel(ABC):
     """Base of all noise models; the module's docstring is the contract."""
 
     alias: ClassVar[str]
+    allows_dependence: ClassVar[bool] = False  # whether labelers may err together given the class
 
     classes_: Vocabulary
     labelers_: Vocabulary

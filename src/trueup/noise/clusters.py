@@ -46,6 +46,7 @@ class Clusters(StateModel):
     """
 
     alias = "clusters"
+    allows_dependence = True
 
     def __init__(
         self,

@@ -49,6 +49,19 @@ class IndependenceCheck:
         """Whether independence is out of the question: the ratio is above 1.05 and p is below 0.01."""
         return self.p_value < 0.01 and self.ratio > 1.05
 
+    def advice(self, model: NoiseModel) -> Sentence:
+        """What dependence means for an answer that rests on a noise model, and what to do; empty without any."""
+        if not self.dependent:
+            return Sentence("")
+        if model.allows_dependence:
+            return Sentence(
+                "The noise model in use allows for that, as far as votes can tell: vet some items to be sure."
+            )
+        return Sentence(
+            'Intervals that assume independence are too narrow: use ⟨noise="clusters"⟩, which does not, and vet some '
+            "items."
+        )
+
 
 @dataclass(frozen=True)
 class EffectiveLabelers:
@@ -111,14 +124,10 @@ def _sentence(ratio: float, p_value: float, has_subtypes: bool) -> Sentence:
             f"No sign that labelers err together{given}: joint errors are {ratio:.2f} times the expected "
             f"(p = {p_value:.3g})."
         )
-    remedy = (
-        "even the subtypes do not account for it: vet some items"
-        if has_subtypes
-        else 'intervals that assume independence are too narrow: use ⟨noise="clusters"⟩ and vet some items'
-    )
+    rest = ", and the subtypes do not account for it" if has_subtypes else ""
     return Sentence(
         f"Labelers err together: two votes on an item are both wrong {ratio:.2f} times as often as independent "
-        f"labelers would be (p = {p_value:.3g}); {remedy}."
+        f"labelers would be (p = {p_value:.3g}){rest}."
     )
 
 

@@ -43,6 +43,7 @@ class Difficulty(NoiseModel):
     """
 
     alias = "difficulty"
+    allows_dependence = True
 
     def __init__(
         self,

@@ -48,6 +48,7 @@ class GLAD(NoiseModel):
     """
 
     alias = "glad"
+    allows_dependence = True
 
     def __init__(
         self,

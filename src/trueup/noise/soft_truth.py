@@ -94,6 +94,7 @@ class SoftTruth(NoiseModel):
     """
 
     alias = "soft-truth"
+    allows_dependence = True
 
     lattice_: Floats
     state_prior_: Floats

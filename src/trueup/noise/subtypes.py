@@ -220,6 +220,7 @@ class Subtypes(StateModel):
     """
 
     alias = "subtypes"
+    allows_dependence = True
 
     def __init__(
         self,

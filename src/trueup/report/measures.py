@@ -190,7 +190,7 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
 
 def metric_of(evaluation: Evaluation, name: str) -> Metric:
     """The metric behind a name of an evaluation."""
-    return evaluation.measures[name]
+    return evaluation.metric(name)
 
 
 def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> float | None:
@@ -212,10 +212,6 @@ def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> flo
 
 
 def _outputs(evaluation: Evaluation, metric: Metric) -> npt.NDArray[np.float64] | None:
-    aligned = getattr(evaluation.ranked, "aligned", None)
-    probabilities = None if aligned is None or aligned.probabilities is None else np.asarray(aligned.probabilities[0])
-    if metric.needs == "probabilities":
-        return probabilities
-    if evaluation.scores is not None:
-        return evaluation.scores
-    return None if probabilities is None else np.asarray(probabilities[:, evaluation.positive])
+    outputs = evaluation.task.outputs.prepared_for(metric.looks_at, positive=evaluation.positive)
+    table = outputs.scores if metric.needs == "scores" else outputs.probabilities
+    return None if table is None else np.asarray(table[0])

@@ -176,7 +176,7 @@ def _has_the_same(evaluations: Mapping[str, Evaluation], comparison: Comparison 
 
 def _evaluate(evaluation: Evaluation, seed: RandomState) -> list[str]:
     """The arguments of evaluate, a line each."""
-    functions = {name for name, metric in evaluation.measures.items() if metric.needs == "labels"}
+    functions = {name for name, metric in evaluation.task.metrics.items() if metric.needs == "labels"}
     metrics = [_function(name) if name in functions else repr(text(name)) for name in evaluation.metrics]
     own = [plain(name) for name in evaluation.metrics if name in functions]
     remark = f"  # your function{'s' if len(own) > 1 else ''} {', '.join(own)}" if own else ""
