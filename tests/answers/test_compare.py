@@ -275,7 +275,7 @@ def test_known_noise_and_fitted_models():
     fitted = tu.compare(systems, sim.labels, noise="glad", **FAST)
     assert any("taken as known" in sentence for sentence in fitted.warnings)
     drawn = tu.compare(systems, sim.labels, noise=tu.noise.DawidSkene(), **FAST)
-    assert drawn.noise == "DawidSkene()"
+    assert drawn.noise == "dawid-skene"
 
 
 def test_many_systems_at_once():

@@ -152,7 +152,7 @@ CASES = {
     "target and method": (
         lambda d: {"target": "population", "method": "mmse"},
         InvalidParameter,
-        'target="population" needs method="bayes"',
+        "target of method 'mmse' must be 'sample', got 'population'",
     ),
     "truth without ideal": (lambda d: {"truth": d.truth}, InvalidParameter, 'truth goes with method="ideal"'),
     "ideal without truth": (lambda d: {"method": "ideal"}, InvalidParameter, 'truth goes with method="ideal"'),
