@@ -368,7 +368,9 @@ def test_names_do_not_matter(world):
     items = np.array([f"item {k:02d}" for k in range(N)])
     words = np.array(["no", "yes"])
     named = tu.Labels.from_matrix(words[world.votes], missing="", items=items.tolist())
-    test = tu.ActiveTest(dict(zip(items, words[world.classes["s0"]], strict=True)), named, random_state=0)
+    test = tu.ActiveTest(
+        dict(zip(items, words[world.classes["s0"]], strict=True)), named, noise="soft-truth", random_state=0
+    )
     asked = test.ask(15)
     test.tell({item: str(words[world.truth[int(item[-2:])]]) for item in asked})
     plain = world.test(noise="soft-truth", random_state=0)

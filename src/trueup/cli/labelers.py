@@ -22,6 +22,8 @@ from trueup.cli._console import (
 from trueup.cli._files import Plot, about_files, check_picture, read_votes, save_plot
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trueup.labelers import LabelerRanking, RankedLabeler
     from trueup.noise import EffectiveLabelers, IndependenceCheck
 
@@ -134,7 +136,7 @@ def _print(
     rows: list[RankedLabeler],
     effective: EffectiveLabelers | None,
     independence: IndependenceCheck | None,
-    warnings: list[str],
+    warnings: Sequence[str],
     *,
     level: float,
 ) -> None:
