@@ -372,7 +372,7 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     classes : sequence
         The classes, in the order of the rows and columns of the counts.
     positive : optional
-        Which of two classes is the positive one; by default the second of the sorted classes.
+        Which of two classes is the positive one; by default the second of `classes`.
 
     Examples
     --------
@@ -483,10 +483,7 @@ def _class_index(class_text: str, labels: list[Any], name: str) -> int:
 def _positive_index(labels: list[Any], positive: Any) -> int:
     texts = [str(c) for c in labels]
     if positive is None:
-        try:
-            return labels.index(sorted(labels)[1])
-        except TypeError:  # classes of different types have no order of their own
-            return texts.index(sorted(texts)[1])
+        return len(labels) - 1
     if str(positive) not in texts:
         raise InvalidParameter(
             f"⟨positive⟩ must be one of the classes {preview(texts)}, got {positive!r}", parameter="positive"
