@@ -44,7 +44,7 @@ class Lowest(Strategy):
     def scores(self, state):
         return np.where(state.available, 1 - state.probabilities.max(axis=1), 0.0)
 
-    def _reasons(self, state, positions):
+    def sentences(self, state, positions):
         return ["It is not sure."] * len(positions)
 
 
@@ -61,7 +61,7 @@ class Changeable(Strategy):
     def scores(self, state):
         return np.where(state.available, 1.0, 0.0)
 
-    def _reasons(self, state, positions):
+    def sentences(self, state, positions):
         return ["Any will do."] * len(positions)
 
 
@@ -80,7 +80,7 @@ class ByPlace(Lowest):
 
 @dataclass(frozen=True)
 class Terse(Lowest):
-    def _reasons(self, state, positions):
+    def sentences(self, state, positions):
         return ["unsure"] * len(positions)
 
 

@@ -73,7 +73,8 @@ class ExpectedChange(Strategy):
         effects = _influences(state, self.n_positives)
         return np.asarray(sum(one.expected_change(state.probabilities) for one in effects) / len(effects))
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         changes = self._changes(state)
         return [
             f"It is taken for {class_words(state, at)}, and the answer is expected to move "
@@ -159,7 +160,8 @@ class Propensity(RandomStrategy):
     def _effects(self, state: State) -> list[Influence]:
         return _influences(state, self.n_positives)
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         deviations = _deviations(self._effects(state), state)
         return [
             f"Drawn at random, items that matter more often: it is taken for {class_words(state, at)}, and the answer "
@@ -207,7 +209,8 @@ class Separate(Propensity):
     def _effects(self, state: State) -> list[Influence]:
         return [self._pair(state)[1]]
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         (one, other), effect = self._pair(state)
         deviations = _deviations([effect], state)
         return [
@@ -245,7 +248,8 @@ class Random(RandomStrategy):
         """The chance of each item to be drawn next, shape (n_items,)."""
         return share_out(np.ones(state.pool.n_items), state.available)
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         n_open = int(state.available.sum())
         return [f"Drawn at random: each of the {n_open} open items is as likely as the other."] * len(positions)
 
@@ -273,7 +277,8 @@ class Stratified(RandomStrategy):
         of_categories = np.bincount(categories, weights=state.available, minlength=state.pool.n_categories)
         return np.asarray(of_categories[categories], dtype=float)
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         return [
             "Drawn at random: each category with open items is as likely as the other, and so is each of the "
             f"{int(n_open)} open items of this one."
@@ -322,7 +327,8 @@ class MostConfidentMistake(Strategy):
             sure = 1 - state.probabilities[at]
         return (said != likeliest) & (said >= 0), _rank_share(sure)
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         verdicts = [self._judge(state, system) for system in range(state.pool.n_systems)]
         sentences = []
         for at in positions:
@@ -349,7 +355,8 @@ class Uncertainty(Strategy):
         """The entropy of the probabilities."""
         return np.where(state.available, np.maximum(entr(state.probabilities).sum(axis=1), 0.0), 0.0)
 
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items."""
         return [f"Its class is among the least certain: it is taken for {class_words(state, at)}." for at in positions]
 
 

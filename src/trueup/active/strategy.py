@@ -54,11 +54,11 @@ class Strategy(ABC):
         at = [check_integer(position, name="position", low=0) for position in positions]
         if at and max(at) >= state.pool.n_items:
             raise InvalidParameter(f"position must be that of one of {state.pool.n_items} items, got {max(at)}")
-        return self._reasons(state, at) if at else []
+        return self.sentences(state, at) if at else []
 
     @abstractmethod
-    def _reasons(self, state: State, positions: list[int]) -> list[str]:
-        """The sentences for items that exist."""
+    def sentences(self, state: State, positions: list[int]) -> list[str]:
+        """Why these items, one sentence each; `reasons` calls it with positions that exist."""
 
 
 class RandomStrategy(Strategy):

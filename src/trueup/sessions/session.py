@@ -58,6 +58,10 @@ class Session(ABC):
 
     # ------------------------------------------------------------------ questions and answers
 
+    @abstractmethod
+    def ask(self, n: int = 1) -> Batch:
+        """The next items. They wait for an answer, and are not asked again before it."""
+
     def _ask_for(
         self,
         positions: Sequence[int],

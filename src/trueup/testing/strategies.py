@@ -70,10 +70,11 @@ def _assert_stateless(strategy: Any, scores: Callable[[], Floats]) -> None:
     """A frozen dataclass of its options, that can be compared and hashed, and says the same again."""
     assert strategy.name == str(strategy.name), "a strategy has a name"
     assert is_dataclass(strategy), "a strategy is a dataclass of its options"
-    assert type(strategy).__dataclass_params__.frozen, "a strategy cannot be changed: make the dataclass frozen"
+    kind: Any = type(strategy)
+    assert kind.__dataclass_params__.frozen, "a strategy cannot be changed: make the dataclass frozen"
     assert isinstance(hash(strategy), int), "what is worked out for a strategy is kept by it"
     options = {option.name: getattr(strategy, option.name) for option in fields(strategy)}
-    assert type(strategy)(**options) == strategy, "the options are all there is"
+    assert kind(**options) == strategy, "the options are all there is"
     before = dict(vars(strategy))
     first = scores()
     assert np.array_equal(first, scores()), "the same state gives the same scores"
@@ -82,12 +83,12 @@ def _assert_stateless(strategy: Any, scores: Callable[[], Floats]) -> None:
 
 def _assert_replayed(session: Session, truth: dict[Any, int]) -> None:
     """The state is a function of the log: a session that is replayed asks the same again."""
-    asked = list(session.ask(3))  # type: ignore[attr-defined]
+    asked = list(session.ask(3))
     session.tell({item: truth[item] for item in asked[:2]})
     session.skip(asked[2:])
     other = session.replay(session.log)
     written = session.replay(session.to_json())
-    expected = session.ask(3).details  # type: ignore[attr-defined]
+    expected = session.ask(3).details
     assert other.ask(3).details == expected, "a replayed session asks the same"
     assert written.ask(3).details == expected, "a session that was written asks the same"
 

@@ -76,7 +76,7 @@ def unbiased_weights(codes: npt.ArrayLike, matrices: npt.ArrayLike) -> tuple[Flo
         distinct, which = np.unique(table.reshape(len(table), -1), axis=0, return_inverse=True)
         distinct, which = distinct.reshape(-1, c, c), which.ravel()
     inverse = inverse_weights(distinct)
-    usable = ~np.isnan(inverse).any(axis=(1, 2))
+    usable = np.asarray(~np.isnan(inverse).any(axis=(1, 2)))
     return np.nan_to_num(inverse)[which, labels], usable[which]
 
 

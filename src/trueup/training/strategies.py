@@ -292,7 +292,7 @@ def _information(joint: Floats) -> Floats:
     """Mutual information in nats of tables P(truth, answer), shape (n, C, C); answers left out count nothing."""
     truth, answer = joint.sum(axis=2, keepdims=True), joint.sum(axis=1, keepdims=True)
     expected = truth * answer / joint.sum(axis=(1, 2), keepdims=True)
-    return np.maximum(rel_entr(joint, expected).sum(axis=(1, 2)), 0.0)
+    return np.asarray(np.maximum(rel_entr(joint, expected).sum(axis=(1, 2)), 0.0))
 
 
 TRAINING_STRATEGIES: Registry[Callable[[Task], Trained]] = Registry(
