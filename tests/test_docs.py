@@ -161,7 +161,7 @@ def test_every_page_can_be_reached_from_the_index():
 
 def methods() -> list[str]:
     """All that can be chosen by name: evaluation methods, noise models, and how items are vetted."""
-    kinds = (estimators.METHODS, estimators.LABELER_METHODS, estimators.VOTE_METHODS, active.STRATEGIES)
+    kinds = (estimators.METHODS, active.STRATEGIES)
     return sorted({*noise_registry.MODELS, *active.ESTIMATORS, *(name for kind in kinds for name in kind)})
 
 

@@ -50,7 +50,7 @@ def test_systems_with_other_positive_classes_are_named(named_classes):
 @pytest.mark.parametrize("positive", ["ham", "spam"])
 def test_the_items_to_vet_are_about_the_comparisons_positive_class(recalls, target, positive):
     comparison = recalls[target, positive]
-    assert comparison.labels.classes[positive_of(comparison, {})] == positive
+    assert comparison.labels.classes[positive_of(comparison)] == positive
     data = build_report({}, comparison=comparison)
     assert data["about"]["positive"] == [f"Recall is about the positive class, “{positive}”."]
     other = recalls[target, "spam" if positive == "ham" else "ham"]

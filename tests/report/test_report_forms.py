@@ -127,7 +127,7 @@ def test_pages_show_the_numbers_of_the_data(two_systems, render):
             assert interval(metric["low"], metric["high"], places) in page
     for pair in two_systems.data["comparison"]["pairs"]:
         assert interval(pair["low"], pair["high"], decimals(pair["low"], pair["high"])) in page
-    assert "random_state=0" in page
+    assert "n_draws=300" in page
 
 
 @pytest.mark.parametrize("part", ["labelers", "dependence", "vet_next", "comparison"])

@@ -1,5 +1,7 @@
 """How to get the numbers of a report again: the command, or the calls in Python."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -30,36 +32,63 @@ def test_a_command_is_shown_in_place_of_python(two_systems, render):
     assert "import trueup" not in page
 
 
-def test_the_snippet_gives_the_numbers_of_one_evaluation(named_classes):
+FEW = {"noise": "dawid-skene", "n_draws": 60, "n_warmup": 30}
+CALLS = {
+    "defaults but the method": {"method": "mmse"},
+    "a level, a class, a seed": {"method": "mmse", "level": 0.9, "positive": "ham", "random_state": 7},
+    "options of the sampler": {**FEW, "n_chains": 2, "check_dependence": False},
+    "one metric by a name": {**FEW, "metrics": "macro_f1"},
+    "the population": {**FEW, "target": "population", "metrics": ["recall", "f0.5"]},
+    "items without predictions": {"method": "majority", "missing": "ignore"},
+    "options of a method": {"method": "mmse", "algorithm": "sampling", "n_draws": 300, "metrics": ("accuracy",)},
+    "a seed that was drawn": {**FEW, "random_state": None},
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_the_snippet_gives_the_numbers_of_one_evaluation(named_classes, call):
     labels, systems = named_classes
-    evaluation = tu.evaluate(
-        systems["new"], labels, method="mmse", noise="dawid-skene", level=0.9, positive="ham", random_state=7
-    )
-    data = build_report(evaluation, settings={"votes": "votes.csv"})
-    snippet = data["reproduction"]["snippet"]
-    again = run(snippet, labels=labels, predictions=systems["new"])["evaluation"]
-    assert again.metrics == evaluation.metrics
-    assert again.level == 0.9
-    assert all(again[name].mean == evaluation[name].mean for name in again.metrics)
+    some = {item: systems["new"][k] for k, item in enumerate(labels.items.tolist()) if k or "missing" not in call}
+    evaluation = tu.evaluate(some, labels, **call)
+    snippet = build_report(evaluation, settings={"votes": "votes.csv"})["reproduction"]["snippet"]
+    again = run(snippet, labels=labels, predictions=some)["evaluation"]
+    assert again.settings.arguments.keys() == evaluation.settings.arguments.keys()
+    assert {name: again[name].mean for name in again.metrics} == {
+        name: evaluation[name].mean for name in evaluation.metrics
+    }
+    assert again.level == evaluation.level
     assert "read_labels" not in snippet, "how a file was read is not known"
+    assert all(f"    {name}=" in snippet for name in call), snippet
 
 
-def test_the_snippet_gives_the_numbers_of_all_systems_and_the_comparison(named_classes, recalls):
+def test_only_what_differs_from_the_defaults_is_in_the_snippet(named_classes):
+    labels, systems = named_classes
+    evaluation = tu.evaluate(systems["new"], labels, method="mmse", level=0.95, missing="error", random_state=0)
+    snippet = build_report(evaluation)["reproduction"]["snippet"]
+    assert re.findall(r"(\w+)=", snippet) == ["method"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"metric": "recall", "positive": "ham"},
+        {"target": "population", "items": "own", "unknown": "error", "level": 0.8},
+        {"n_chains": 2, "n_warmup": 40, "random_state": 5, "check_dependence": False},
+    ],
+    ids=["metric", "target", "sampler"],
+)
+def test_the_snippet_gives_the_numbers_of_all_systems_and_the_comparison(named_classes, call):
     labels, systems = named_classes
     evaluations = {
-        name: tu.evaluate(system, labels, method="mmse", noise="dawid-skene", metrics=["recall"], positive="ham")
+        name: tu.evaluate(system, labels, method="mmse", metrics=["recall"], positive="ham")
         for name, system in systems.items()
     }
-    data = build_report(evaluations, comparison=recalls["sample", "ham"])
-    # An answer does not keep the number of draws; the page says that it has to be given as before.
-    snippet = data["reproduction"]["snippet"]
-    assert "n_draws" not in snippet
-    before, call, after = snippet.partition("tu.compare(\n    systems,\n    labels,\n")
-    snippet = f"{before}{call}    n_draws=200,\n{after}"
-    found = run(snippet, labels=labels, systems=systems)
+    comparison = tu.compare(systems, labels, noise="dawid-skene", n_draws=200, **call)
+    snippet = build_report(evaluations, comparison=comparison)["reproduction"]["snippet"]
+    again = run(snippet, labels=labels, systems=systems)
     for name, evaluation in evaluations.items():
-        assert found["evaluations"][name]["recall"].mean == evaluation["recall"].mean
-    assert np.array_equal(found["comparison"].draws, recalls["sample", "ham"].draws)
+        assert again["evaluations"][name]["recall"].mean == evaluation["recall"].mean
+    assert np.array_equal(again["comparison"].draws, comparison.draws)
 
 
 def test_systems_with_other_settings_have_their_own_calls(named_classes):
@@ -74,25 +103,30 @@ def test_systems_with_other_settings_have_their_own_calls(named_classes):
     assert found["new"]["accuracy"].mean == evaluations["new"]["accuracy"].mean
 
 
-def test_what_is_not_kept_is_not_made_up(named_classes, recalls):
+def test_objects_have_to_be_handed_over_again(named_classes):
     labels, systems = named_classes
 
     def hits(truth, said):
         return float((truth == said).mean())
 
     model = tu.noise.DawidSkene().fit(labels)
-    evaluation = tu.evaluate(
-        systems["new"], labels, metrics=["accuracy", hits], method="mmse", noise=model, random_state=None
-    )
+    call = {"metrics": {"accuracy": "accuracy", "rate of hits": hits}, "method": "mmse", "noise": model}
+    evaluation = tu.evaluate(systems["new"], labels, **call)
     how = build_report(evaluation)["reproduction"]
-    assert "metrics=['accuracy', hits],  # your function hits" in how["snippet"]
-    assert "noise=noise,  # the model that was handed over" in how["snippet"]
-    assert "random_state=None," in how["snippet"]
-    assert "n_draws" in how["words"]
-    alone = build_report({}, comparison=recalls["sample", "ham"])["reproduction"]
-    assert "random_state=" not in alone["snippet"]
-    assert alone["seed_words"].startswith("as in the call")
-    assert "random_state=5," in build_report({}, comparison=recalls["sample", "ham"], seed=5)["reproduction"]["snippet"]
+    assert "metrics={'accuracy': 'accuracy', 'rate of hits': hits},  # handed over again: hits" in how["snippet"]
+    assert "noise=noise,  # handed over again: noise, DawidSkene" in how["snippet"]
+    assert "has to be handed over again" in how["words"]
+    again = run(how["snippet"], labels=labels, predictions=systems["new"], hits=hits, noise=model)["evaluation"]
+    assert again["rate of hits"].mean == evaluation["rate of hits"].mean
+
+
+def test_the_seed_is_that_of_the_answer(named_classes, recalls):
+    labels, systems = named_classes
+    evaluation = tu.evaluate(systems["new"], labels, method="mmse", random_state=None)
+    how = build_report(evaluation)["reproduction"]
+    assert how["seed"] == evaluation.seed
+    assert f"random_state={evaluation.seed}," in how["snippet"]
+    assert build_report({}, comparison=recalls["sample", "ham"])["reproduction"]["seed"] == 0
 
 
 @FORMS

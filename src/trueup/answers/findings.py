@@ -86,7 +86,7 @@ def _taken_as_known(model: NoiseModel) -> Sentence:
 def _thin_votes(labels: Labels, *, extra_raters: int) -> list[Sentence]:
     problem = identifiability_problem(labels, extra_raters=extra_raters)
     if problem:
-        return [Sentence(problem[0].upper() + problem[1:] + ".")]
+        return [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]
     if labels.n_votes < 2 * labels.n_items:
         return [
             Sentence(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.writing import check_writable, replace_file
 from trueup.cli._app import STANDARD_INPUT, pipes
-from trueup.cli._console import note, speaking
+from trueup.cli._console import as_json, note, speaking
 from trueup.cli._options import PredictionOptions, VoteOptions, key_and_value, option
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
@@ -390,6 +390,6 @@ def write_report(
         settings=dict(settings),
         with_text=with_text,
     )
-    save_report(data, path)
+    save_report(as_json(data), path)  # which spells the options in sentences that are marked
     if tell:
         note(f"report: {path}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from trueup._base.wording import interval, level_words, number
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
-from trueup.cli._console import json_head, print_json, print_table, progress_bar
+from trueup.cli._console import json_head, print_json, print_table, progress_bar, say
 from trueup.cli._files import about_files, check_overlap, class_named, one_system, read_systems, read_votes
 
 __all__ = ["auc"]
@@ -34,6 +34,8 @@ def auc(
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.auc import auc as area
+    from trueup.answers.setup import DEFAULT_TARGET
+    from trueup.noise import DEFAULT_NOISE
 
     known = options.lists["VIEWS"]()
     views = known if "all" in view else [check_choice(v, known, name="view") for v in dict.fromkeys(view)]
@@ -61,8 +63,10 @@ def auc(
             results.append({"system": str(name), "view": one_view, **estimate.to_dict(level)})
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
-        print_json({**json_head(seed=seed, files=files), "results": results})
+        about = {"noise": noise or DEFAULT_NOISE, "target": target or DEFAULT_TARGET}
+        print_json({**json_head(seed=seed, files=files), **about, "results": results})
         return
     rows = [(r["system"], r["view"], number(r["mean"]), interval(r["low"], r["high"])) for r in results]
     columns = ("system", ("view", "left"), "AUC", f"{level_words(level)} interval")
     print_table(columns, rows)
+    say(f"{labels.n_items:,} items; noise {noise or DEFAULT_NOISE}, target {target or DEFAULT_TARGET}.")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._base.validation import RandomState
-from trueup.exceptions import TrueupError, TrueupWarning
+from trueup.exceptions import Sentence, TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
-from trueup.noise import DawidSkene, IndependenceCheck, effective_labelers
+from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
 from trueup.report.measures import finite
 from trueup.report.sentences import text
 
@@ -101,7 +101,9 @@ def _row(row: RankedLabeler, votes: int, level: float) -> dict[str, Any]:
     return {**data, "bias_class": text(row.bias_class), "spam_probability": row.spam_probability}
 
 
-def dependence_data(labels: Labels, check: IndependenceCheck | None, *, noise: str) -> dict[str, Any] | None:
+def dependence_data(
+    labels: Labels, check: IndependenceCheck | None, *, model: NoiseModel | None
+) -> dict[str, Any] | None:
     """Whether labelers err together, what the panel is worth, and what to do."""
     if labels.n_labelers < 2 or not (labels.votes_per_item > 1).any():
         return None
@@ -123,7 +125,7 @@ def dependence_data(labels: Labels, check: IndependenceCheck | None, *, noise: s
         "effective": None if panel is None else finite(panel.effective),
         "correlation": None if panel is None else finite(panel.correlation),
         "panel_sentence": None if panel is None else panel.sentence,
-        "advice": _advice(check, noise),
+        "advice": _advice(check, model),
     }
 
 
@@ -134,22 +136,14 @@ def _quick_model(labels: Labels) -> DawidSkene | None:
     return DawidSkene().fit(labels)
 
 
-def _advice(check: IndependenceCheck | None, noise: str) -> list[str]:
+def _advice(check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
     """What to do about it, the most useful first."""
     if check is None:
-        return ["The check was not made; leave check_dependence on to have it made."]
+        return [Sentence("The check was not made; leave ⟨check_dependence⟩ on to have it made.")]
     if not check.dependent:
         return ["Nothing needs to be done. The check misses weak dependence, so a few vetted items are still worth it."]
-    advice = []
-    if any(name in noise.lower() for name in ("clusters", "subtypes")):
-        advice.append(
-            f"The noise model used here ({noise}) already lets labelers and classifiers err together on hard items; "
-            "it removes much of the harm, not all of it."
-        )
-    else:
-        advice.append('Run it again with noise="clusters", which lets labelers and classifiers err together.')
     return [
-        *advice,
+        *([] if model is None else [check.advice(model)]),
         "Vet some items, first those listed below: an expert's answer is the only evidence that does not share the "
         "labelers' mistakes.",
         "More votes of the same kind of labelers help little; votes of labelers who err differently help more.",

@@ -99,7 +99,7 @@ def build_report(
         judged = judged_words(evaluation.n_items, labels.n_items)
         systems.append({**data, "answer": answer(leading), "remark": dirty_remark(leading), "judged": judged})
     compared = None if comparison is None else comparison_data(comparison)
-    positive = None if comparison is None else positive_of(comparison, named)
+    positive = None if comparison is None else positive_of(comparison)
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
     if comparison is not None:
         known = {sentence for sentences in found.values() for sentence in sentences}
@@ -126,17 +126,14 @@ def build_report(
         "verdict": verdict(compared),
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
-        "labelers": labeler_data(
-            labels, level=main.level, seed=first.seed if seed is None and first is not None else seed
-        ),
-        "dependence": dependence_data(labels, check, noise=text(main.noise)),
+        "labelers": labeler_data(labels, level=main.level, seed=main.seed if seed is None else seed),
+        "dependence": dependence_data(labels, check, model=main.model),
         "vet_next": vet_next_data(main.labels, named, comparison, positive=positive, with_text=with_text),
         "reproduction": reproduction_data(
             named,
             comparison,
             seed=seed,
             settings=settings,
-            positive=positive,
             unnamed=comparison is None and is_unnamed(list(named)),
         ),
     }
