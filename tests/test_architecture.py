@@ -215,7 +215,7 @@ def kernel_problems(name: str, tree: ast.AST) -> list[str]:
 
 
 def habit_problems(name: str, tree: ast.AST) -> list[str]:
-    """Relative imports, prints and global random state."""
+    """Relative imports, prints, global random state, and orders that differ from machine to machine."""
     found = [f"{name}:{item.line}: relative import" for item in imports_of(tree) if item.relative]
     for item in imports_of(tree):
         if item.module == "random":
@@ -223,6 +223,13 @@ def habit_problems(name: str, tree: ast.AST) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             found.append(f"{name}:{node.lineno}: print")
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "argsort"
+            and not any("stable" in ast.unparse(keyword) for keyword in node.keywords)
+        ):
+            found.append(f"{name}:{node.lineno}: argsort orders ties as the processor likes; pass kind='stable'")
         if isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
             found += [f"{name}:{node.lineno}: numpy.random.{a.name}" for a in node.names if a.name not in GENERATORS]
         if (
@@ -317,6 +324,8 @@ def first(problems: list[str]) -> str:
         (habit_problems, "noise/new.py", "import numpy as np\nnp.random.seed(0)", "np.random.seed"),
         (habit_problems, "noise/new.py", "from numpy.random import rand", "numpy.random.rand"),
         (habit_problems, "noise/new.py", "import random", "random module"),
+        (habit_problems, "noise/new.py", "order = np.argsort(-scores)[:5]", "kind='stable'"),
+        (habit_problems, "noise/new.py", "order = scores.argsort(axis=1)", "kind='stable'"),
     ],
 )
 def test_a_fault_is_found(rule, name, source, finding):
@@ -333,6 +342,7 @@ def test_a_fault_is_found(rule, name, source, finding):
         (dependency_problems, "posteriors/new.py", "if TYPE_CHECKING:\n    from matplotlib.axes import Axes"),
         (kernel_problems, "noise/new.py", "def f():\n    from trueup.noise.kernels import compiled"),
         (habit_problems, "noise/new.py", "import numpy as np\nrng = np.random.default_rng(0)"),
+        (habit_problems, "noise/new.py", 'order = np.argsort(-scores, kind="stable")'),
     ],
 )
 def test_what_is_allowed_is_not_found(rule, name, source):

@@ -290,5 +290,5 @@ def predicted_codes(model: Any, X: Any, classes: npt.NDArray[Any]) -> Positions:
     """What a fitted classifier predicts, as codes of the classes."""
     names = np.asarray(classes)
     predicted = np.asarray(model.predict(X))
-    order = np.argsort(names)
+    order = np.argsort(names, kind="stable")
     return order[np.searchsorted(names, predicted, sorter=order)].astype(np.int64)

@@ -159,7 +159,7 @@ def crowd_on_digits(
     skill = rng.uniform(0.75, 0.97, n_labelers)
     n_items = len(truth)
     item = np.repeat(np.arange(n_items), votes_per_item)
-    labeler = np.argsort(rng.random((n_items, n_labelers)), axis=1)[:, :votes_per_item].ravel()
+    labeler = np.argsort(rng.random((n_items, n_labelers)), axis=1, kind="stable")[:, :votes_per_item].ravel()
     chance = skill[labeler] * (1 - 0.5 * hard[item])
     slip = np.where(rng.random(len(item)) < 0.8 * hard[item] + 0.1, lookalike[item], rng.integers(10, size=len(item)))
     vote = np.where(rng.random(len(item)) < chance, truth[item], slip)

@@ -399,7 +399,7 @@ def find_region(both: tuple[Column, Column]) -> Bulk:
     while True:
         points, half = region.grid(_COARSE)
         value = log_likelihood(both, points)
-        order = np.argsort(value)[::-1]
+        order = np.argsort(value, kind="stable")[::-1]
         with_mass = int((value > value[order[0]] - _DROP).sum())
         enough = int(_SHARE * len(points)) + 8
         best = points[order[: max(with_mass, enough)]]

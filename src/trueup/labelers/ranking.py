@@ -212,7 +212,7 @@ def rank(
     rng = as_generator(random_state)
     drawn = draw_labelers(labels, noise, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
     ranked = getattr(drawn, by)
-    places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1) + 1
+    places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
     rows = tuple(_row(labels, drawn, int(t), (int(tails[0, t]), int(tails[1, t]))) for t in order)

@@ -265,7 +265,7 @@ class Chain:
             else:
                 top = shares.max(axis=1)
                 moved = top <= max(0.7, float(np.quantile(top, 0.4)))
-                order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1)
+                order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1, kind="stable")
                 target = truth if kind == 1 else order[:, -2]
             if n_extra >= 2 * n_classes:  # several extra ones of each class
                 target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)

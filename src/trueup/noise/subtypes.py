@@ -268,7 +268,7 @@ def _first_guess(labels: Labels, kinds: Positions, start: int, rng: np.random.Ge
     if most == 1:
         return shares
     agreement = shares.max(axis=1)
-    rank = np.argsort(np.argsort(-agreement, kind="stable")) / max(labels.n_items - 1, 1)
+    rank = np.argsort(np.argsort(-agreement, kind="stable"), kind="stable") / max(labels.n_items - 1, 1)
     split = np.exp(-0.5 * ((rank[:, None] - np.linspace(0, 1, most)) / (0.5 / most)) ** 2)
     noise = rng.dirichlet(np.ones(most), size=(labels.n_items, labels.n_classes))
     weight = 0.2 + 0.2 * start

@@ -149,7 +149,7 @@ class JointEstimate:
         """The smallest region that holds `level` of the mass."""
         level = check_level(level)
         heights = np.sort(self.density, axis=None)[::-1]
-        order = np.argsort(self.density, axis=None)[::-1]
+        order = np.argsort(self.density, axis=None, kind="stable")[::-1]
         mass = np.cumsum((self.density * _areas(self.x, self.y)).ravel()[order])
         enough = min(int(np.searchsorted(mass, level)), len(heights) - 1)
         return HighestDensityRegion(joint=self, level=level, threshold=float(heights[enough]))

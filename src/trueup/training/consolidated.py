@@ -102,7 +102,7 @@ def fit_ridge_logistic(estimator: Any, X: Any, targets: Floats, hard: Positions,
     head, last = split_pipeline(model)
     features = X if head is None else head.transform(X)
     features = features if hasattr(features, "tocsr") else np.asarray(features, dtype=float)
-    order = np.argsort(names)
+    order = np.argsort(names, kind="stable")
     free = last.get_params().get("penalty", "l2") is None or not np.isfinite(last.C)
     last.coef_, last.intercept_ = soft_logistic(
         features, targets[:, order], penalty=0.0 if free else 1 / last.C, fit_intercept=last.fit_intercept

@@ -128,7 +128,7 @@ def quantised_copies(shares: Floats, n_copies: int) -> Copies:
     counts = np.floor(exact + 1e-9).astype(np.int64)
     rest = n_copies - counts.sum(axis=1)
     order = np.argsort(-(exact - counts), axis=1, kind="stable")
-    rank = np.argsort(order, axis=1)
+    rank = np.argsort(order, axis=1, kind="stable")
     counts += rank < rest[:, None]
     counts //= np.gcd.reduce(counts, axis=None)
     item, code = np.nonzero(counts)
