@@ -13,7 +13,7 @@ INSTALL := -m pip install --disable-pip-version-check --no-compile
 WORKERS ?= 2
 MARKERS ?= not slow
 
-.PHONY: help setup demo test lint types browser tests test-slow bench docs figures lock clean
+.PHONY: help setup demo test lint types system tests test-slow bench docs figures lock clean
 
 help:
 	@echo "make demo       run the main job on data the project makes itself"
@@ -58,16 +58,11 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# The browser of the report's tests: installed where that asks nobody anything, else those tests are skipped.
-browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
-	  command -v apt-get >/dev/null || exit 0; \
-	  if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2>/dev/null; then as="sudo -n"; else exit 0; fi; \
-	  export DEBIAN_FRONTEND=noninteractive; install="apt-get install -yqq --no-install-recommends chromium"; \
-	  timeout 90 $$as sh -c "$$install || { apt-get update -qq && $$install; }" >/dev/null 2>&1; \
-	} || true
+# What some tests need of the system, as package=program,program; later lines may be added.
+system:
+	@sh requirements/system.sh chromium=chromium,google-chrome,google-chrome-stable,chromium-browser
 
-tests: $(STAMP) browser
+tests: $(STAMP) system
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKERS)"
 
 test: lint types tests

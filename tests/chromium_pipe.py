@@ -6,13 +6,23 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = (
+    "chromium",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "chromium-browser",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -29,58 +39,101 @@ FLAGS = (
 )
 
 
-def find_chromium() -> str | None:
-    """The browser's path, or None; the variable CHROMIUM names another."""
-    named = os.environ.get("CHROMIUM")
-    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+class NoBrowser(Exception):
+    """There is no browser that starts; the text says what was tried and what to do."""
+
+
+def start_chromium(*, wait: float = 120) -> "Chromium":
+    """The first browser that starts, of those on the path or the one that the variable CHROMIUM names.
+
+    One that is there and does not start, such as the stub of a package that was never fetched, is no browser.
+    """
+    chosen = os.environ.get("CHROMIUM")
+    paths = [path for name in ([chosen] if chosen else NAMES) if (path := shutil.which(name))]
+    failures = []
+    for path in paths:
+        try:
+            return Chromium(path, wait=wait)
+        except OSError as problem:  # also that it does not answer in time, or leaves
+            failures.append(f"{path} does not start ({problem})")
+    tried = "; ".join(failures) or (f"there is no {chosen!r}" if chosen else "there is no chromium")
+    raise NoBrowser(f"{tried}: install one (apt-get install chromium) or name one in CHROMIUM")
+
+
+def start_with_pipes(command: list[str], read_it: int, write_it: int) -> subprocess.Popen[bytes]:
+    """Start a program, in a group of its own, that reads at 3 and writes at 4."""
+
+    def connect() -> None:
+        # Both are moved away first: one may be the other's number.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (read_it, write_it)]
+        os.dup2(ends[0], 3)
+        os.dup2(ends[1], 4)
+
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(
+        command,
+        preexec_fn=connect,
+        pass_fds=(3, 4),
+        start_new_session=True,
+        stdin=silent,
+        stdout=silent,
+        stderr=silent,
+    )
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 class Chromium:
-    """A browser with one page; a context manager."""
+    """A browser with one page; a context manager. The constructor raises OSError if it does not answer in time."""
 
-    def __init__(self, path: str, *, wait: float = 60) -> None:
+    def __init__(self, path: str, *, wait: float = 120) -> None:
         self._wait = wait
-        self._profile = tempfile.TemporaryDirectory(prefix="trueup-chromium-", ignore_cleanup_errors=True)
-        read_it, write_us = os.pipe()  # what the browser reads
-        read_us, write_it = os.pipe()  # what it writes
-
-        def connect() -> None:
-            # The browser reads at 3 and writes at 4. Both are moved away first: one may be the other's number.
-            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (read_it, write_it)]
-            os.dup2(ends[0], 3)
-            os.dup2(ends[1], 4)
-
-        self._process = subprocess.Popen(
-            [path, *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"],
-            preexec_fn=connect,
-            pass_fds=(3, 4),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(read_it)
-        os.close(write_it)
-        self._in, self._out = write_us, read_us
         self._buffer = b""
         self._number = 0
+        self._session: str | None = None
         self.events: list[dict[str, Any]] = []
-        target = next(t for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        attached = self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.send(f"{domain}.enable")
+        with ExitStack() as cleaning:
+            profile = cleaning.enter_context(
+                tempfile.TemporaryDirectory(prefix="trueup-chromium-", ignore_cleanup_errors=True)
+            )
+            read_it, self._in = os.pipe()  # what the browser reads
+            self._out, write_it = os.pipe()  # what it writes
+            cleaning.callback(os.close, self._in)
+            cleaning.callback(os.close, self._out)
+            try:
+                process = start_with_pipes(
+                    [path, *FLAGS, f"--user-data-dir={profile}", "about:blank"], read_it, write_it
+                )
+            finally:
+                os.close(read_it)
+                os.close(write_it)
+            cleaning.callback(end_group, process)
+            attached = self.send("Target.attachToTarget", targetId=self._first_page(), flatten=True)
+            self._session = attached["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.send(f"{domain}.enable")
+            self._cleaning = cleaning.pop_all()
 
-    _session: str | None = None
+    def _first_page(self) -> str:
+        """The page that the browser starts with, which may take a moment to be there."""
+        until = time.monotonic() + self._wait
+        while time.monotonic() < until:
+            for target in self.send("Target.getTargets")["targetInfos"]:
+                if target["type"] == "page":
+                    return target["targetId"]
+            time.sleep(0.05)
+        raise TimeoutError("the browser opens no page")
 
     def __enter__(self) -> "Chromium":
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        os.close(self._in)
-        os.close(self._out)
-        self._profile.cleanup()
+        self._cleaning.close()
 
     def _read(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:

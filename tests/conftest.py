@@ -82,14 +82,11 @@ def data_folder() -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Chromium"]:
     """A browser that runs, for tests marked ``browser``."""
-    from chromium_pipe import Chromium, find_chromium
+    from chromium_pipe import NoBrowser, start_chromium
 
-    path = find_chromium()
-    if path is None:
-        pytest.skip("there is no chromium; install it (apt-get install chromium) or name one in CHROMIUM")
     try:
-        chromium = Chromium(path)
-    except (OSError, TimeoutError, StopIteration) as problem:
-        pytest.skip(f"chromium does not start here: {problem}")
+        chromium = start_chromium()
+    except NoBrowser as problem:
+        pytest.skip(str(problem))
     with chromium:
         yield chromium

@@ -11,7 +11,7 @@ import numpy as np
 PROGRAM = Path(sys.executable).with_name("trueup")
 # Seconds after which a process is taken to hang. No run takes as long, however busy the machine; the limit of a test is
 # higher, so that the test can still say what happened.
-HANGS_AFTER = 240
+HANGS_AFTER = 500
 # The quickest settings that still use the real sampler.
 QUICK = ("--noise", "dawid-skene", "--draws", "100", "--warmup", "50")
 

@@ -230,4 +230,4 @@ if child == 0:
     os._exit(0 if step() == first else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    assert subprocess.run([sys.executable, "-c", script], timeout=240, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], timeout=500, check=False).returncode == 0
