@@ -121,9 +121,9 @@ def make_pool(
         As in `ActiveTest`.
     """
     call = Settings("ActiveTest", {"metric": metric, "noise": noise, "positive": positive}, {})
-    task = prepare(predictions, labels, settings=call, metrics=metric, noise=noise, positive=positive)
     groups, group_names = _categories(categories, labels)
-    _check_length(task.metric, labels, groups)
+    task = prepare(predictions, labels, settings=call, metrics=metric, noise=noise, positive=positive)
+    _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
     assert task.noise is not None
     with silenced_warnings():
         model = settle_noise(task.noise, labels, draw=False)
@@ -132,11 +132,10 @@ def make_pool(
     return Pool(labels, outputs, task.metric, task.positive, prior, prior.argmax(axis=1), groups, group_names)
 
 
-def _check_length(metric: Metric, labels: Labels, categories: npt.NDArray[np.int64] | None) -> None:
-    """A list that is shorter than k is refused before anyone is paid to look at it."""
+def _check_length(metric: Metric, shortest: int) -> None:
+    """A list that is shorter than k is found out before anyone is paid to look at it."""
     if "@" in metric.name and metric.needs == "scores" and not metric.name.startswith("partial"):
         k = int(float(metric.name.rpartition("@")[2]))
-        shortest = labels.n_items if categories is None else int(np.bincount(categories).min())
         if k > shortest:
             raise InvalidParameter(f"{metric.name} needs lists of at least {k} items, got one of {shortest}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from trueup._base.validation import (
 )
 from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request, as_estimate, estimate_metric
 from trueup.active.pool import State, category_code, category_list, make_pool
-from trueup.active.rectified import recalibration_of
+from trueup.active.rectified import Recalibration, recalibration_of
 from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy
 from trueup.data.labels import Labels
@@ -130,7 +131,11 @@ class ActiveTest(Session):
             )
         self.seed = seed_of(random_state)
         self._begin(labels, self._strategy, strategy, options)
-        self._model = recalibration_of(self.pool)
+
+    @cached_property
+    def _model(self) -> Recalibration:
+        """How answers correct what the votes say; worked out once, when it is first needed."""
+        return recalibration_of(self.pool)
 
     def ask(self, n: int = 1) -> Batch:
         """The next items to vet. They wait for an answer, and are not asked again before it."""

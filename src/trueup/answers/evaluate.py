@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueup._base.types import Codes, Target
+from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_options
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, Task, prepare
 from trueup.data.labels import Labels
-from trueup.data.predictions import as_predictions
 from trueup.estimators import METHODS, Method, Problem, Solution
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
@@ -116,11 +115,11 @@ def evaluate(
         unknown=unknown,
         unknown_class=unknown_class,
         needs_classes=True,
+        truth=truth,
     )
     with silenced_warnings():  # what fits would say is in the findings, in one place
         model = None if task.noise is None else settle_noise(task.noise, labels, draw=chosen.draws_noise)
-        known = None if truth is None else _truth_codes(truth, labels)
-        solution = _solve(task, chosen, METHODS.resolve(method), model, known, options, progress)
+        solution = _solve(task, chosen, METHODS.resolve(method), model, options, progress)
         findings, independence = findings_of(
             task, model, check_dependence=check_dependence, notes=solution.notes, counts=solution.counts.mean_counts
         )
@@ -140,19 +139,11 @@ def _target_of(method: Method, name: str, target: Target | None) -> Target:
     return target
 
 
-def _truth_codes(truth: Any, labels: Labels) -> Codes:
-    codes = as_predictions(truth, labels).align(labels, missing="ignore").codes
-    if codes is None:
-        raise InvalidParameter("⟨truth⟩ must be classes, got scores only; pass the true class of each item")
-    return np.asarray(codes[0])
-
-
 def _solve(
     task: Task,
     method: Method,
     name: str,
     model: NoiseModel | None,
-    truth: Codes | None,
     options: Mapping[str, Any],
     progress: Callable[[float], None] | None,
 ) -> Solution:
@@ -162,8 +153,8 @@ def _solve(
         keywords["target"] = task.target
     if method.shows_progress:
         keywords["progress"] = progress
-    if truth is not None:
-        keywords["truth"] = truth
+    if task.truth is not None:
+        keywords["truth"] = task.truth
     if name != "bayes":  # whose options depend on the noise
         check_options(options, method.solve, name=f"⟨method={name!r}⟩", taken=(*keywords, "noise"))
     if method.sees == "votes":

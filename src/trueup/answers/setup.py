@@ -48,6 +48,8 @@ class Task:
         The call itself.
     findings : tuple of Sentence
         What was left out on the way.
+    truth : integer array of shape (n_items,), optional
+        The true classes, where the caller has them.
     """
 
     labels: Labels = field(repr=False)
@@ -60,6 +62,7 @@ class Task:
     seed: int
     settings: Settings
     findings: tuple[Sentence, ...] = ()
+    truth: Codes | None = field(default=None, repr=False)
 
     @cached_property
     def in_votes(self) -> Booleans:
@@ -111,12 +114,13 @@ def prepare(
     unknown: Policy = "error",
     unknown_class: Policy = "error",
     items: Literal["common", "own"] | None = "own",
+    truth: Any = None,
 ) -> Task:
     """Check what was passed, bring it into the order of the labels, and decide what was left open.
 
     Parameters
     ----------
-    outputs, labels, metrics, noise, target, positive, level, random_state, missing, unknown, unknown_class
+    outputs, labels, metrics, noise, target, positive, level, random_state, missing, unknown, unknown_class, truth
         As in `trueup.evaluate`.
     settings : Settings
         The call.
@@ -146,13 +150,14 @@ def prepare(
         outputs, labels, of_scores="classes" not in kinds, positive=positive, least=least_systems
     )
     aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
+    known = None if truth is None else as_predictions(truth, labels).align(labels, missing="ignore")
     if most_systems is not None and aligned.n_systems > most_systems:
         raise InvalidPredictions(
             f"{settings.door} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or use "
             "compare"
         )
     rule = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
-    findings = [*(aligned.notes_on_scores() if "scores" in kinds else []), *_notes_on_strangers(aligned)]
+    findings = [*(aligned.notes_on_scores() if "scores" in kinds else []), *aligned.notes_on_strangers()]
     task = Task(
         labels,
         aligned,
@@ -164,6 +169,7 @@ def prepare(
         seed,
         settings.with_seed(seed),
         tuple(map(Sentence, findings)),
+        None if known is None else np.asarray(known.outputs("classes", needed_by="truth")[0]),
     )
     if needs_classes:
         task.outputs_with("classes", needed_by=settings.door)
@@ -177,20 +183,6 @@ def _class_of_scores(outputs: Any) -> Hashable | None:
     systems = outputs.values() if isinstance(outputs, Mapping) else [outputs]
     named = {part.positive for one in systems if isinstance(one, Predictions) for part in one.parts} - {None}
     return named.pop() if len(named) == 1 else None
-
-
-def _notes_on_strangers(outputs: AlignedPredictions) -> list[str]:
-    """What was left out because the labels do not have it."""
-    notes = []
-    if outputs.unknown_items.any():
-        worst = int(outputs.unknown_items.argmax())
-        notes.append(
-            f"Predictions for items without labels were left out: {outputs.unknown_items[worst]:,} of system "
-            f"{outputs.systems.tolist()[worst]!r}, {outputs.unknown_items.sum():,} in all."
-        )
-    if outputs.unknown_classes.any():
-        notes.append(f"{outputs.unknown_classes.sum():,} predictions of classes the labels do not have were left out.")
-    return notes
 
 
 def _on_common_items(task: Task, rule: str) -> Task:

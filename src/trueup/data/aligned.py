@@ -67,6 +67,11 @@ class AlignedPredictions:
         """Number of systems."""
         return len(self.systems)
 
+    @property
+    def n_items(self) -> int:
+        """Number of items, with an output or without."""
+        return next(table.shape[1] for table in (self.codes, self.scores, self.probabilities) if table is not None)
+
     def outputs(self, kind: OutputKind, *, needed_by: str = "the metric") -> npt.NDArray[Any]:
         """What all systems say: codes, scores or probabilities; an error where a system does not give them."""
         table = {"classes": self.codes, "scores": self.scores, "probabilities": self.probabilities}[kind]
@@ -140,6 +145,19 @@ class AlignedPredictions:
         both = np.stack([1 - self.scores, self.scores], axis=2)
         return replace(self, probabilities=both if self.positive == 1 else both[:, :, ::-1])
 
+    def notes_on_strangers(self) -> list[str]:
+        """What was left out because the labels do not have it."""
+        notes = []
+        if self.unknown_items.any():
+            worst = int(self.unknown_items.argmax())
+            notes.append(
+                f"Predictions for items without labels were left out: {self.unknown_items[worst]:,} of system "
+                f"{self.systems.tolist()[worst]!r}, {self.unknown_items.sum():,} in all."
+            )
+        if self.unknown_classes.any():
+            notes.append(f"{self.unknown_classes.sum():,} predictions of classes the labels do not have were left out.")
+        return notes
+
     def notes_on_scores(self) -> list[str]:
         """A sentence for each system that gives the same score to every item."""
         notes = []
@@ -212,13 +230,8 @@ def _look_up(system: System, labels: Votes, *, unknown: Policy, unknown_class: P
         )
     n_strange = int((where < 0).sum())
     if system.items is not None and n_strange and (unknown == "error" or n_strange == system.n):
-        strangers = system.items[where < 0].tolist()
-        hint = kind_hint(strangers[0], labels.items, what="items")
-        hint = hint or did_you_mean(strangers[0], labels.items[:1000].tolist())
-        raise InvalidPredictions(
-            f"predictions must be for items of the labels, got {n_strange} of {system.n} for others{_of(system)}: "
-            f"{preview(strangers)}" + (hint or '; leave them out or pass ⟨unknown="ignore"⟩')
-        )
+        strangers = system.items[where < 0]
+        raise _refusal(strangers, labels, "items", f"{n_strange} of {system.n}{_of(system)}")
     rows = np.flatnonzero(where >= 0)
     position = {name: k for k, name in enumerate(labels.classes.tolist())}
     classes, columns = (
@@ -230,13 +243,13 @@ def _look_up(system: System, labels: Votes, *, unknown: Policy, unknown_class: P
         strange = (classes[codes] < 0) & (codes >= 0)
         if strange.any() and (unknown_class == "error" or bool((classes[codes] < 0).all())):
             names = system.classes[np.unique(codes[strange])]
-            raise _unknown_class(names, labels, f"{int(strange.sum())} of {len(codes)} predictions{_of(system)}")
+            raise _refusal(names, labels, "classes", f"{int(strange.sum())} of {len(codes)} predictions{_of(system)}")
     if system.probabilities is not None and system.columns is not None:
         strange = (columns[:-1] < 0) & (np.nanmax(system.probabilities, axis=0, initial=0.0) > 0)
         if strange.any():  # leaving mass out would leave rows that do not sum to one
-            raise _unknown_class(system.columns[strange], labels, f"probabilities{_of(system)}")
+            raise _refusal(system.columns[strange], labels, "classes", f"probabilities{_of(system)}")
     if system.positive is not None and system.positive not in position:
-        raise _unknown_class(vocabulary_from([system.positive]), labels, f"positive={system.positive!r}")
+        raise _refusal(vocabulary_from([system.positive]), labels, "classes", f"positive={system.positive!r}")
     second = 1 if labels.n_classes == 2 else None
     positive = second if system.positive is None else position[system.positive]
     return _Places(rows, where[rows], classes, columns[:-1], positive)
@@ -246,13 +259,21 @@ def _of(system: System) -> str:
     return "" if system.name == "model" else f" of system {system.name!r}"
 
 
-def _unknown_class(names: Vocabulary, labels: Votes, who: str) -> InvalidPredictions:
-    hint = kind_hint(names[0], labels.classes, what="classes") or (
-        f"; the classes of the labels are {preview(labels.classes, most=10)}: rename them, read the votes with "
-        '⟨classes=[…]⟩, or pass ⟨unknown_class="ignore"⟩'
+def _refusal(names: Vocabulary, labels: Votes, kind: Literal["items", "classes"], who: str) -> InvalidPredictions:
+    """The error about names that the labels do not have."""
+    known = labels.items[:1000] if kind == "items" else labels.classes
+    hint = kind_hint(names[0], known, what=kind)
+    if kind == "items":
+        rest = hint or did_you_mean(names[0], known.tolist()) or '; leave them out or pass ⟨unknown="ignore"⟩'
+        return InvalidPredictions(
+            f"predictions must be for items of the labels, got {who} for others: {preview(names.tolist())}{rest}"
+        )
+    rest = hint or (
+        f"; the classes of the labels are {preview(known, most=10)}: rename them, read the votes with ⟨classes=[…]⟩, "
+        'or pass ⟨unknown_class="ignore"⟩'
     )
     return InvalidPredictions(
-        f"predictions must be classes of the labels, got {who} for other classes: {preview(names)}{hint}"
+        f"predictions must be classes of the labels, got {who} for other classes: {preview(names)}{rest}"
     )
 
 
