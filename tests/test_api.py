@@ -42,12 +42,9 @@ TOP_LEVEL = [
 
 
 def modules() -> list[str]:
-    """All modules and packages that are public all the way down."""
-    found = ["trueup"]
-    for info in pkgutil.walk_packages(trueup.__path__, "trueup."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
-            found.append(info.name)
-    return found
+    """All packages that are public all the way down and hand names on."""
+    public = [info.name for info in pkgutil.walk_packages(trueup.__path__, "trueup.") if "._" not in info.name]
+    return ["trueup", *(name for name in public if hasattr(importlib.import_module(name), "__all__"))]
 
 
 def test_the_top_level_is_what_is_promised():

@@ -268,8 +268,14 @@ def test_rules_of_imports_and_habits(rule):
 
 
 def test_modules_do_not_import_in_a_circle():
+    # Imports for types and imports inside functions count; the one edge that may climb does not.
     graph = {
-        module: {item.module for item in imports_of(parsed(path)) if not item.for_types} & MODULES.keys() - {module}
+        module: {
+            item.module
+            for item in imports_of(parsed(path))
+            if (own_unit(module), own_unit(item.module)) not in EXTRA_EDGES
+        }
+        & MODULES.keys() - {module}
         for module, path in MODULES.items()
     }
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError and names the circle
@@ -287,14 +293,11 @@ def test_modules_say_what_they_are():
     assert not silent, f"modules without a docstring: {silent}"
 
 
-def test_public_modules_say_what_they_offer():
-    public = [path for path in source_files() if path.stem == "__init__" or not path.stem.startswith("_")]
-    silent = [
-        name_of(path)
-        for path in public
-        if exports_of(parsed(path)) is None and (path.stem != "__init__" or len(parsed(path).body) > 1)
-    ]
-    assert not silent, f"public modules without __all__: {silent}"
+def test_packages_say_what_they_offer():
+    """A package that hands names on lists them; a module's own names are public unless they begin with an underscore."""
+    faces = [path for path in source_files() if path.stem == "__init__" and len(parsed(path).body) > 1]
+    silent = [name_of(path) for path in faces if exports_of(parsed(path)) is None]
+    assert not silent, f"packages without __all__: {silent}"
 
 
 # The checks themselves, on sources with one fault each.

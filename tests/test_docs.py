@@ -180,7 +180,8 @@ def public_modules() -> dict[str, types.ModuleType]:
     names |= {path.parent.name for path in folder.glob("[!_]*/__init__.py")}
     if importlib.util.find_spec("torch"):  # the only package in a package: it needs an extra
         names.add("training.torch")
-    return {"trueup": trueup} | {f"trueup.{n}": importlib.import_module(f"trueup.{n}") for n in sorted(names)}
+    modules = {f"trueup.{name}": importlib.import_module(f"trueup.{name}") for name in sorted(names)}
+    return {"trueup": trueup} | {name: module for name, module in modules.items() if hasattr(module, "__all__")}
 
 
 def documented() -> dict[str, list[str]]:

@@ -9,8 +9,6 @@ from types import ModuleType
 
 from trueup.exceptions import MissingExtra
 
-__all__ = ["is_installed", "require"]
-
 _EXTRA_OF = {
     "numba": "fast",
     "matplotlib": "plot",

@@ -18,8 +18,6 @@ from typing import Any, Generic, TypeVar
 
 from trueup.exceptions import InvalidParameter, TrueupWarning
 
-__all__ = ["Registry"]
-
 Part = TypeVar("Part")
 Made = TypeVar("Made")
 

@@ -5,8 +5,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Booleans", "Codes", "Floats", "Positions", "Target"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer[Any]]  # positions of classes, -1 for none
 Positions = npt.NDArray[np.int64]  # positions of items, labelers or draws

@@ -12,24 +12,6 @@ import numpy.typing as npt
 
 from trueup.exceptions import InvalidParameter
 
-__all__ = [
-    "RandomState",
-    "as_generator",
-    "check_choice",
-    "check_distribution",
-    "check_integer",
-    "check_level",
-    "check_number",
-    "check_numbers",
-    "check_options",
-    "check_prior",
-    "did_you_mean",
-    "kind_hint",
-    "kind_of",
-    "preview",
-    "seed_of",
-]
-
 RandomState = int | np.random.Generator | np.random.SeedSequence | None
 _Name = TypeVar("_Name", bound=str)
 

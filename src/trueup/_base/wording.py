@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["chance", "decimals", "interval", "level_words", "number", "percent", "signed"]
-
 _NONE = "–"  # where there is no number
 _MOST = 7  # decimals ever shown
 _MOST_TO_TELL_APART = 4  # decimals that may be spent on telling two ends apart

@@ -12,8 +12,6 @@ from typing import IO
 
 from trueup.exceptions import InvalidFile, MissingFile, TrueupError
 
-__all__ = ["check_readable", "check_writable", "replace_file", "write_text_safely"]
-
 
 def check_readable(path: str | PathLike[str]) -> Path:
     """Stop where a file to read does not exist or is a folder; it is not opened.

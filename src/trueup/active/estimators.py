@@ -32,8 +32,6 @@ from trueup.noise import NoiseModel, resolve
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.log import Progress
 
-__all__ = ["ESTIMATORS", "Estimated", "MetricEstimator", "Request", "as_estimate", "estimate_metric"]
-
 _FEWEST = 2  # answers that have a spread
 _ENOUGH = 10  # answers from which a correction can be learned
 

@@ -32,17 +32,6 @@ from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import check_scores
 from trueup.metrics.ranking import check_k
 
-__all__ = [
-    "RankedList",
-    "expected_average_precision",
-    "expected_change",
-    "expected_precision_at_k",
-    "paper_change",
-    "precision_at_k_slopes",
-    "precision_sum",
-    "precision_sum_slopes",
-]
-
 Method = Literal["exact", "second-order"]
 _METHODS: tuple[Method, ...] = ("exact", "second-order")
 _NODES = 96

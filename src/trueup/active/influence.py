@@ -25,8 +25,6 @@ from trueup.active.score_slopes import class_slopes, positive_slopes
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 
-__all__ = ["Influence", "count_slopes", "expected_counts", "influence", "lists_of", "root_mean_square"]
-
 _STEP = 1e-6  # of the number of items, for differences
 _BLOCK = 4_000_000  # numbers held at once
 _SMALL = 2000  # items of the list on which a function is tried out

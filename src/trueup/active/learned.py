@@ -12,8 +12,6 @@ from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import check_scores
 
-__all__ = ["flip_rates", "learned_probabilities"]
-
 _PRIOR_RIGHT = 0.75  # before anything is vetted a label is worth something, but is not taken for the truth
 
 

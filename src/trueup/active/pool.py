@@ -22,8 +22,6 @@ from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 
-__all__ = ["Pool", "State", "make_pool"]
-
 
 @dataclass(frozen=True, eq=False)
 class Pool:

@@ -21,19 +21,6 @@ from trueup.active.strategy import effective_number, lure_weights
 from trueup.estimators.system_features import Used, main_features, principal_features
 from trueup.sessions.log import Progress
 
-__all__ = [
-    "Recalibration",
-    "RecalibrationDraws",
-    "Weighted",
-    "draw_rectified",
-    "drawn_items",
-    "known_classes",
-    "recalibrate",
-    "recalibrated_probabilities",
-    "recalibration_of",
-    "weighted_answers",
-]
-
 _LEAST_PROBABILITY = 0.01  # the votes are never believed more than this
 _SLOPE_SCALE = 0.7
 _LEAST_SLOPE_SCALE = 1.5

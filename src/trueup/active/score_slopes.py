@@ -30,8 +30,6 @@ from trueup.metrics import (
 )
 from trueup.metrics.ranking import check_k
 
-__all__ = ["auc_slopes", "class_slopes", "positive_slopes"]
-
 Valued = tuple[float, Floats]
 _GROUPS = 128  # of items alike in score, at either spacing, where a metric can only be differentiated numerically
 _STEP = 1e-6

@@ -31,8 +31,6 @@ from trueup.posteriors import Estimate
 from trueup.sessions.batch import Batch, draw_in_turn
 from trueup.sessions.session import Session
 
-__all__ = ["ActiveTest"]
-
 _N_DRAWS = 1000
 _FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
 

@@ -26,20 +26,6 @@ from trueup.active.pool import State
 from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out
 from trueup.exceptions import InvalidParameter
 
-__all__ = [
-    "STRATEGIES",
-    "ExpectedChange",
-    "MostConfidentMistake",
-    "PaperExpectedChange",
-    "Propensity",
-    "Random",
-    "Separate",
-    "Strategy",
-    "Stratified",
-    "Uncertainty",
-    "get_strategy",
-]
-
 _EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
 NumberOfPositives = float | Sequence[float] | None
 

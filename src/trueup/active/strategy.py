@@ -23,8 +23,6 @@ from trueup._base.validation import check_integer
 from trueup.active.pool import State
 from trueup.exceptions import InvalidParameter
 
-__all__ = ["RandomStrategy", "Strategy", "class_words", "effective_number", "lure_weights", "share_out"]
-
 S = TypeVar("S")
 
 

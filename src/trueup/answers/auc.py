@@ -25,8 +25,6 @@ from trueup.exceptions import InvalidLabels, TrueupWarning
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
-__all__ = ["auc"]
-
 View = Literal["bayes", "deterministic", "subjectivist", "probabilistic"]
 _VALUE_OF: dict[str, Callable[..., ViewResult]] = {
     "deterministic": deterministic,

@@ -20,8 +20,6 @@ from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, si
 from trueup.metrics import Metric, MetricLike
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 
-__all__ = ["compare", "measure"]
-
 _SAMPLING = ("n_chains", "n_warmup")
 
 

@@ -27,8 +27,6 @@ from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
-__all__ = ["Comparison", "Disagreement"]
-
 
 @dataclass(frozen=True)
 class Disagreement:

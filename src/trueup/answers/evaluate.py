@@ -20,8 +20,6 @@ from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import MetricLike
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     predictions: Any,

@@ -40,8 +40,6 @@ from trueup.noise import IndependenceCheck, NoiseModel
 from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
-__all__ = ["ConfusionEstimate", "Evaluation"]
-
 
 @dataclass(frozen=True)
 class ConfusionEstimate:

@@ -13,8 +13,6 @@ from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
-__all__ = ["about_votes", "dependence_of", "findings_of", "noise_in_words"]
-
 _CHECKED_VOTES = 300_000  # the check of independence looks at this many votes at most
 _MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 

@@ -19,8 +19,6 @@ from trueup.exceptions import InvalidLabels, InvalidPredictions, Sentence
 from trueup.metrics import Metric, MetricLike, as_metrics
 from trueup.noise import NoiseModel, resolve
 
-__all__ = ["DEFAULT_TARGET", "FUNCTION_DRAWS", "Task", "prepare"]
-
 DEFAULT_TARGET: Target = "sample"
 FUNCTION_DRAWS = 400  # drawn truths that a function of labels, which takes its time, is evaluated on
 

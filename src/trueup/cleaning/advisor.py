@@ -28,8 +28,6 @@ from trueup.sessions.log import Event, fold
 from trueup.sessions.session import Session
 from trueup.training.consolidated import noise_removed, noise_tolerant
 
-__all__ = ["CleaningAdvisor"]
-
 _KEPT = 3  # states: the one now, the one before, and theirs if scores are older
 
 

@@ -21,17 +21,6 @@ from trueup.noise import NoiseModel
 from trueup.noise.base import as_table, from_table, normalise
 from trueup.training.copies import split_pipeline
 
-__all__ = [
-    "ActiveClean",
-    "CleaningStrategy",
-    "ExpectedError",
-    "NoiseRate",
-    "RandomOrder",
-    "Uncertainty",
-    "ValidationEffort",
-    "only_open",
-]
-
 _SMOOTHING = 0.01  # added to each count of a labeler's answers, so that none is impossible
 
 

@@ -20,8 +20,6 @@ from trueup.cleaning.validation import UnbiasedScorer
 from trueup.exceptions import InvalidParameter
 from trueup.training.consolidated import check_codes
 
-__all__ = ["EMI", "How", "expected_improvement", "model_uncertainty"]
-
 How = Literal["auto", "fast", "shortlist", "exact"]
 _HOW: tuple[How, ...] = ("auto", "fast", "shortlist", "exact")
 _DIGITS = 12  # improvements are sums of few numbers: what differs by less is a tie

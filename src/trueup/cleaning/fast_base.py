@@ -15,19 +15,6 @@ from scipy import linalg, sparse
 from trueup._base.types import Codes, Floats
 from trueup.cleaning.flips import Candidates
 
-__all__ = [
-    "Block",
-    "FlipModels",
-    "LinearFlips",
-    "csr",
-    "dense",
-    "gram",
-    "is_sparse",
-    "item_chunks",
-    "positions_of",
-    "with_intercept",
-]
-
 MEMORY = 1 << 30  # bytes, the default limit for temporary arrays
 _METRIC_ROWS = 5000  # rows from which the metric of the bound is taken; any metric is valid, this one is tight
 _FULL_METRIC = 512  # columns up to which that metric is a full matrix

@@ -15,8 +15,6 @@ from scipy import linalg
 from trueup._base.types import Codes, Floats
 from trueup.cleaning.fast_base import dense, gram
 
-__all__ = ["MAX_STEPS", "SMALL_WORK", "ColumnProblem", "Loss", "Problem", "converge"]
-
 _MAX_ITER = 50
 _SETTLED = 1e-9  # of the decrease that Newton's step promises: a sum of squared changes of scores
 _ENOUGH = 1e-4  # of the promised decrease

@@ -16,8 +16,6 @@ from trueup.cleaning.fast_base import FlipModels, LinearFlips, dense, gram, posi
 from trueup.cleaning.fast_columns import MAX_STEPS, SMALL_WORK, ColumnProblem, Loss, Problem, converge
 from trueup.cleaning.flips import Candidates
 
-__all__ = ["ObjectiveFlips", "SoftmaxProblem", "logistic_flips", "ridge_flips", "squared_hinge_flips"]
-
 MOST_PARAMETERS = 5000  # columns of a Hessian that is still factorised
 _STEP_WORK = 5e6  # scores of all models on all training items, up to which all models get a second step
 

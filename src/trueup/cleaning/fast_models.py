@@ -16,8 +16,6 @@ from trueup.cleaning.flips import Candidates
 from trueup.training.consolidated import check_codes
 from trueup.training.copies import split_pipeline
 
-__all__ = ["few_features", "flip_models", "has_fast_path", "numeric_features", "surrogate_problem"]
-
 _FAMILIES = {
     "LogisticRegression": logistic_flips,
     "LinearSVC": squared_hinge_flips,

@@ -13,8 +13,6 @@ from trueup._base.types import Codes, Floats
 from trueup.cleaning.fast_base import FlipModels, LinearFlips, csr, dense, is_sparse, positions_of
 from trueup.cleaning.flips import Candidates
 
-__all__ = ["bernoulli_flips", "gaussian_flips", "multinomial_flips"]
-
 
 class NaiveBayesFlips(LinearFlips):
     """Scores are linear in some features, and a change of a label moves the parameters of two classes.

@@ -19,17 +19,6 @@ from trueup.cleaning.validation import UnbiasedScorer
 from trueup.exceptions import InvalidParameter
 from trueup.training.consolidated import check_codes, check_matrices
 
-__all__ = [
-    "Candidates",
-    "Retrained",
-    "fitted",
-    "flip_candidates",
-    "predicted_codes",
-    "retrained_predictions",
-    "retrained_scores",
-    "true_class_probabilities",
-]
-
 _TASKS = 32  # runs of models for each worker, so that none waits long for the last
 
 

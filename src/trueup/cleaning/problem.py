@@ -22,8 +22,6 @@ from trueup.metrics import Metric
 from trueup.noise import NoiseModel, resolve
 from trueup.training.copies import aligned_columns, take
 
-__all__ = ["CleaningProblem", "CleaningState", "Resources", "make_problem"]
-
 
 @dataclass(frozen=True)
 class Resources:

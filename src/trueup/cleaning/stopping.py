@@ -14,16 +14,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
 
-__all__ = [
-    "BudgetCurve",
-    "CleanOrVote",
-    "budget_curve",
-    "clean_or_vote",
-    "per_cost",
-    "shrunk_improvement",
-    "value_of_cleaning",
-]
-
 
 def shrunk_improvement(improvement: npt.ArrayLike, standard_error: npt.ArrayLike) -> tuple[Floats, Floats]:
     r"""Improvements drawn together towards their mean, because the largest of many estimates is too large.

@@ -30,21 +30,6 @@ from trueup.cleaning.validation import UnbiasedScorer
 from trueup.training.consolidated import noise_aware_probabilities
 from trueup.training.copies import split_pipeline, take
 
-__all__ = [
-    "STRATEGIES",
-    "ActiveClean",
-    "CleaningStrategy",
-    "ExpectedError",
-    "ExpectedImprovement",
-    "NoiseRate",
-    "RandomOrder",
-    "Uncertainty",
-    "ValidationEffort",
-    "believed_scorer",
-    "believed_truths",
-    "get_cleaning_strategy",
-]
-
 
 def believed_truths(state: CleaningState) -> Floats:
     """P(truth = c | features, label) of every item; shape (n_items, n_classes).

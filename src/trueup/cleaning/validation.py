@@ -14,8 +14,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 from trueup.metrics import Metric, get_metric
 from trueup.training.consolidated import unbiased_weights
 
-__all__ = ["UnbiasedScorer", "count_metric"]
-
 _STEP = 1e-6  # of the numerical derivative, in shares
 _BLOCK = 1 << 24  # bytes of temporary arrays for each step
 

@@ -41,19 +41,6 @@ from trueup.cli._console import (
 from trueup.cli._options import Command, InputFile
 from trueup.exceptions import InvalidFile, TrueupError
 
-__all__ = [
-    "COMMANDS",
-    "STANDARD_INPUT",
-    "add_to",
-    "app",
-    "as_command",
-    "command_line",
-    "main",
-    "options_by_parameter",
-    "pipes",
-    "remembered",
-]
-
 STANDARD_INPUT = "-"
 
 # Commands -----------------------------------------------------------------------------------------------------------

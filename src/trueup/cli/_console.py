@@ -23,31 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-__all__ = [
-    "BAD_INPUT",
-    "BUG",
-    "DISK_FULL",
-    "FINDING",
-    "FINE",
-    "INTERRUPTED",
-    "PIPE_CLOSED",
-    "as_json",
-    "complain",
-    "fail_on",
-    "in_our_words",
-    "json_head",
-    "note",
-    "print_json",
-    "print_table",
-    "progress_bar",
-    "say",
-    "shown",
-    "silenced",
-    "speaking",
-    "warn_once",
-    "warnings_shown",
-]
-
 # The exit codes; docs/guide/cli.md lists them for users.
 FINE = 0
 FINDING = 1  # the user asked to fail on it (--fail-…), and it was found

@@ -23,27 +23,6 @@ if TYPE_CHECKING:
     from trueup.data.predictions import Predictions
 
 
-__all__ = [
-    "Plot",
-    "about_files",
-    "by_name",
-    "check_overlap",
-    "check_picture",
-    "check_report_path",
-    "class_named",
-    "csv_text",
-    "fingerprint",
-    "is_pipe",
-    "one_system",
-    "plain_cell",
-    "read_systems",
-    "read_votes",
-    "safe_cell",
-    "save_plot",
-    "source_of",
-    "write_report",
-]
-
 _SYSTEM = "system"  # the column that is found by itself
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PICTURES = (".png", ".svg", ".pdf")

@@ -19,36 +19,6 @@ from typer.core import TyperCommand
 
 from trueup.exceptions import InvalidParameter
 
-__all__ = [
-    "AsJson",
-    "Command",
-    "FailIfDependent",
-    "FitOptions",
-    "InputFile",
-    "Level",
-    "ManyPredictionFiles",
-    "Method",
-    "Metric",
-    "Metrics",
-    "Noise",
-    "OnlySystem",
-    "OptionalPredictionsFile",
-    "PredictionOptions",
-    "PredictionsFile",
-    "Report",
-    "SamplerOptions",
-    "Seed",
-    "Target",
-    "VoteOptions",
-    "VotesFile",
-    "WithText",
-    "key_and_value",
-    "lists",
-    "option",
-    "options_said",
-    "parse_pairs",
-]
-
 _FORMS = "csv, csv.gz, tsv, jsonl, jsonl.gz or parquet; - is standard input"
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
 
 
-__all__ = ["KnownFile", "SessionFile", "SessionOptions", "Vetting", "begin", "locked", "resume"]
-
 _BESIDE = ("gold", "items")  # files of `VoteOptions`
 _STOPPING = ("budget", "half_width", "prob_better")  # may be changed on the way
 

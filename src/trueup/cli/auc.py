@@ -10,8 +10,6 @@ from trueup.cli._app import as_command
 from trueup.cli._console import json_head, print_json, print_table, progress_bar, say
 from trueup.cli._files import about_files, check_overlap, class_named, one_system, read_systems, read_votes
 
-__all__ = ["auc"]
-
 
 @as_command
 def auc(

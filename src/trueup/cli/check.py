@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from trueup.data.systems import System
 
 
-__all__ = ["about_dependence", "about_systems", "check", "class_shares", "problems_with"]
-
-
 @as_command
 def check(
     votes: options.VotesFile,

@@ -42,16 +42,6 @@ if TYPE_CHECKING:
     from trueup.data.systems import System
 
 
-__all__ = [
-    "about_pairs",
-    "compare",
-    "findings_about",
-    "items_predicted",
-    "named_pairs",
-    "on_judged_items",
-    "show_comparison",
-]
-
 _FAIL = "Exit with 1 on a finding"
 _MOST_IN_REPORT = 6  # systems that are evaluated for a report; each takes as long as `trueup evaluate`
 _MOST_PAIRS = 20

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from trueup.noise import EffectiveLabelers
 
 
-__all__ = ["Demo", "crowd_on_digits", "demo", "run_demo"]
-
-
 @as_command
 def demo(
     report: Annotated[

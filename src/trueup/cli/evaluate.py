@@ -42,16 +42,6 @@ if TYPE_CHECKING:
     from trueup.posteriors import Estimate
 
 
-__all__ = [
-    "Limit",
-    "about_independence",
-    "dependence",
-    "evaluate",
-    "evaluate_each",
-    "limits",
-    "show_evaluation",
-]
-
 _FAIL = "Exit with 1 on a finding"
 _METRICS = ["accuracy", "precision", "recall", "f1"]
 

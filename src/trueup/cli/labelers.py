@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from trueup.labelers import LabelerRanking, RankedLabeler
     from trueup.noise import EffectiveLabelers, IndependenceCheck
 
-__all__ = ["labelers"]
 
 _SPAMMER = 0.5  # more probably a spammer than not
 

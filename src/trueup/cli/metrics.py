@@ -8,8 +8,6 @@ from trueup.cli._app import as_command
 from trueup.cli._console import print_json, print_table, say
 from trueup.cli._options import AsJson
 
-__all__ = ["metrics"]
-
 _CLASSES = ("no", "yes")  # of the descriptions; the second is the positive one
 _NEEDS = {"counts": "classes", "labels": "classes", "scores": "scores", "probabilities": "probabilities"}
 

@@ -17,7 +17,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 if TYPE_CHECKING:
     from trueup.labelers.planning import Design, Plan
 
-__all__ = ["plan"]
 
 _SHOWN = 5  # other budgets in the table, about
 _LEAST_CORRELATION = 0.01  # below it votes are as good as independent

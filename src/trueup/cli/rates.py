@@ -13,8 +13,6 @@ from trueup.cli._console import fail_on, json_head, print_json, print_table, say
 from trueup.cli._options import AsJson, Level, Seed, option
 from trueup.exceptions import InvalidParameter
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="True error from apparent error, its bounds, break-even points, and what a label is worth; only rates are "
     "needed, no votes. A rate is written 0.12, 12% or as a count, 120/1000.",

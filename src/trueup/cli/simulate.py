@@ -18,7 +18,6 @@ from trueup.exceptions import InvalidFile, InvalidParameter
 if TYPE_CHECKING:
     from trueup.simulate import Simulation
 
-__all__ = ["simulate"]
 
 # What --list says; the order is that of the guide.
 SIMULATORS = {

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from trueup.active import ActiveTest
     from trueup.cli._vetting import Vetting
 
-__all__ = ["app"]
 
 app = typer.Typer(
     help="Let an expert look at the items that matter: ask which, tell what they found, see the estimate. Everything "

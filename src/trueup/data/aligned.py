@@ -19,8 +19,6 @@ from trueup.data.systems import System
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidPredictions
 
-__all__ = ["AlignedPredictions", "OutputKind", "Policy", "align_systems"]
-
 Policy = Literal["error", "ignore"]
 OutputKind = Literal["classes", "scores", "probabilities"]
 NO_PREDICTION = np.int32(-1)

@@ -17,16 +17,6 @@ from trueup.data.frames import Table, matrix_parts, read_names
 from trueup.data.votes import AbstainPolicy, Duplicates, vote_matrix
 from trueup.exceptions import InvalidLabels
 
-__all__ = [
-    "Columns",
-    "assemble",
-    "declared",
-    "from_counts",
-    "melt_matrix",
-    "read_votes",
-    "scale_of",
-]
-
 _CELLS = 250_000
 
 

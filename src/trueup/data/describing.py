@@ -12,8 +12,6 @@ from trueup._base.validation import kind_of, preview
 from trueup.data.votes import Votes
 from trueup.exceptions import DataWarning, Sentence
 
-__all__ = ["find_suspect_names", "notes", "one_line", "some", "summary", "warn"]
-
 
 def some(n: int, what: str) -> str:
     """A number with its noun: ``1 item``, ``1,000 classes``."""

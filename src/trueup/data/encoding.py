@@ -18,23 +18,6 @@ from trueup._base.types import Codes
 from trueup._base.validation import did_you_mean, kind_hint, kind_of, preview
 from trueup.exceptions import InvalidLabels, TrueupError
 
-__all__ = [
-    "NULL_CODE",
-    "Block",
-    "Encoded",
-    "Encoder",
-    "Vocabulary",
-    "check_named",
-    "check_names",
-    "encode",
-    "first_repeated",
-    "is_null",
-    "is_plain_integer",
-    "numbers_from_text",
-    "positions",
-    "vocabulary_from",
-]
-
 Vocabulary = npt.NDArray[Any]
 Block = npt.NDArray[Any] | Sequence[Any]
 Encoded = tuple[Codes, Vocabulary]

@@ -21,8 +21,6 @@ from trueup._base.writing import check_readable, replace_file
 from trueup.data.frames import FrameTable, Sink, Table
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, TrueupError
 
-__all__ = ["Format", "Source", "format_of", "named", "open_table", "write_frame", "write_rows"]
-
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 Source = str | PathLike[str] | IO[str] | IO[bytes]
 

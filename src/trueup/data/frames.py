@@ -21,22 +21,6 @@ from trueup.data.encoding import (
 )
 from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
 
-__all__ = [
-    "Cells",
-    "FrameTable",
-    "Sink",
-    "Table",
-    "check_column",
-    "class_order",
-    "column_blocks",
-    "column_names",
-    "is_frame",
-    "make_frame",
-    "matrix_parts",
-    "read_names",
-    "series_parts",
-]
-
 _BLOCK = 250_000
 _BACKENDS = ("pandas", "polars", "pyarrow")
 

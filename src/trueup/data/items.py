@@ -17,8 +17,6 @@ from trueup.data.encoding import is_null, is_plain_integer
 from trueup.data.frames import Cells, FrameTable, check_column, column_names
 from trueup.exceptions import InvalidLabels
 
-__all__ = ["ItemTable", "from_text", "item_names_of", "joined_tables", "with_columns"]
-
 _VOTE_COLUMNS = ("item", "labeler", "label")
 _TEXT_NAMES = {"text", "prompt", "output", "response", "completion", "document", "question", "content", "message"}
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)  # never 007, which is a name

@@ -24,8 +24,6 @@ from trueup.data.predictions import Predictions
 from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, with_classes
 from trueup.exceptions import DataWarning, InvalidLabels
 
-__all__ = ["Labels"]
-
 GoldRole = Literal["fit", "check"]
 
 

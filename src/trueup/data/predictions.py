@@ -29,8 +29,6 @@ from trueup.data.systems import (
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
-__all__ = ["AlignedPredictions", "Predictions", "are_in_votes", "as_predictions"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:

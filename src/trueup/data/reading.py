@@ -26,8 +26,6 @@ from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidLabels
 
-__all__ = ["read_gold", "read_items", "read_labels", "read_predictions", "write_labels"]
-
 _ROWS = 50_000
 
 

@@ -24,8 +24,6 @@ from trueup.data.encoding import (
 from trueup.data.frames import Table, check_column, read_names, series_parts
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 
-__all__ = ["System", "as_floats", "check_rows", "encode_classes", "systems_of", "with_scores"]
-
 
 @dataclass(frozen=True, eq=False)
 class System:

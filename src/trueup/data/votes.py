@@ -21,8 +21,6 @@ from trueup.data.encoding import Vocabulary, encode, positions, vocabulary_from
 from trueup.data.items import ItemTable, joined_tables
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
-__all__ = ["NO_GOLD", "AbstainPolicy", "Duplicates", "Votes", "merge", "vote_matrix", "with_classes"]
-
 AbstainPolicy = Literal["ignore", "answer"]
 Duplicates = Literal["keep", "error", "first", "last"]
 NO_GOLD = -1

@@ -12,8 +12,6 @@ from scipy.special import ndtr, ndtri
 from trueup._base.types import Floats
 from trueup.posteriors import DrawnEstimate, Estimate
 
-__all__ = ["BootstrapEstimate", "ScoreEstimate"]
-
 _FAR = 37.0  # standard errors from which the normal tail has no digits left
 _REACH = np.linspace(-9.0, 9.0, 1153)  # standard errors around the value, closely spaced
 _CLOSER = np.outer([-1.0, 1.0], np.geomspace(1e-9, 1.0, 257)).ravel()  # shares of the bounds' distance around the value

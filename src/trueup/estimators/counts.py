@@ -16,8 +16,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate, PointEstimate
 
-__all__ = ["CountsPosterior", "DrawnCounts", "DrawnRates", "JointPoint", "PointCounts", "TruthSampler"]
-
 JOINT_DRAWS = 40_000  # draws that a joint density is smoothed from
 TruthSampler = Callable[[int, np.random.Generator], Codes]
 

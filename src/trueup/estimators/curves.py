@@ -23,8 +23,6 @@ from trueup.metrics import get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
-__all__ = ["Curve", "CurveKind", "Sensitivity", "error_sensitivity", "performance_curve"]
-
 CurveKind = Literal["roc", "pr"]
 _AXES = {"roc": ("false_alarm_rate", "recall"), "pr": ("recall", "precision")}
 

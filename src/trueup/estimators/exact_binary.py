@@ -22,8 +22,6 @@ from trueup.estimators.problem import Problem, Solution
 from trueup.posteriors import poisson_binomial_pmf
 from trueup.posteriors.estimate import linear_bins
 
-__all__ = ["as_confusion", "bayes", "columns", "draw_positives", "exact_counts", "tilts"]
-
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 _MOST_CELLS = 1 << 18  # of an exact lattice: some tens of milliseconds a metric
 _SLACK = 4.0  # standard deviations, and counts, by which a lattice goes beyond its likeliest part at extreme tilts

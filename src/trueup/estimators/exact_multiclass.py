@@ -20,18 +20,6 @@ from trueup.metrics import confusion_counts
 from trueup.noise.diagnostics import rhat
 from trueup.posteriors import poisson_binomial_pmf
 
-__all__ = [
-    "bayes_multiclass",
-    "covariance_root",
-    "draw_categories",
-    "draw_confusion",
-    "draw_successes",
-    "gibbs",
-    "laplace",
-    "stratified",
-    "truth_sampler",
-]
-
 _MOST_ENTRIES = 20_000  # rows × classes up to which Gibbs sampling takes some five seconds
 _PSEUDO_COUNT = 0.5  # of each cell of K: Jeffreys' prior
 _MOST_CLASSES = 50  # the normal approximation inverts a matrix of classes² × classes²

@@ -19,8 +19,6 @@ from trueup.estimators.published.tars2018 import dirty, noise_removal, unbiased
 from trueup.estimators.truth import solve_bayes
 from trueup.exceptions import InvalidParameter
 
-__all__ = ["METHODS", "Method"]
-
 
 @dataclass(frozen=True)
 class Method:

@@ -22,8 +22,6 @@ from trueup.metrics import Metric
 from trueup.metrics import counts as confusion
 from trueup.posteriors import DiscreteEstimate, DrawnEstimate, Estimate, JointEstimate, normal_estimate, normal_ratio
 
-__all__ = ["LatticeCounts", "NormalCounts", "linear_ratio", "normal_counts", "two_class_counts"]
-
 _QUANTILES = 128  # of each count, for metrics that are no ratio: 16384 pairs
 
 

@@ -17,8 +17,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 if TYPE_CHECKING:
     from trueup.estimators.counts import CountsPosterior
 
-__all__ = ["Problem", "Solution", "class_posterior"]
-
 
 TINY = 1e-300  # what a probability of zero counts as under a logarithm
 

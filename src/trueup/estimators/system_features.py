@@ -20,8 +20,6 @@ from trueup._base.types import Codes, Floats
 from trueup.data.predictions import AlignedPredictions
 from trueup.noise.item_prior import LogLinearPrior
 
-__all__ = ["Used", "main_features", "principal_features", "system_prior"]
-
 Used = Literal["classes", "scores", "probabilities"]
 
 _INTERCEPT_SCALE = 2.5

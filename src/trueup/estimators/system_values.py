@@ -12,9 +12,6 @@ from trueup._base.types import Codes, Floats, Target
 from trueup.data.predictions import AlignedPredictions
 from trueup.metrics import Metric
 
-__all__ = ["outputs_of", "system_counts", "system_values"]
-
-
 _BLOCK = 20_000_000  # numbers held at once
 
 

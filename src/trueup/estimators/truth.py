@@ -31,17 +31,6 @@ from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
 
-__all__ = [
-    "TruthDraws",
-    "bayes_learned",
-    "draw_truths",
-    "is_drawn",
-    "settle_noise",
-    "solve_bayes",
-    "truths_given_outputs",
-]
-
-
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
 _DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
 _MANY_ITEMS = 20_000

@@ -33,19 +33,6 @@ from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.subtypes import StateModel
 
-__all__ = [
-    "MAX_OUTCOMES",
-    "Channel",
-    "Method",
-    "Noise",
-    "Outcomes",
-    "channel_of",
-    "channel_of_levels",
-    "entropy",
-    "list_outcomes",
-    "symmetric_matrix",
-]
-
 Noise = NoiseModel | npt.ArrayLike
 _LEVELS_OF_DIFFICULTY = 9  # quantiles that stand for the fitted difficulties of all items
 

@@ -19,8 +19,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.labelers.channel import Channel, Noise, Outcomes, channel_of, list_outcomes
 from trueup.labelers.information import Information, check_model_error, information_of, item_variance, width_of
 
-__all__ = ["LabelerSet", "cheapest_set"]
-
 Counts = tuple[int, ...]  # how many of each kind are hired
 Measure = Callable[[Counts], float]
 _MOST_SETS = 2**14  # looked through exactly

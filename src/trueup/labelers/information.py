@@ -27,19 +27,6 @@ from trueup.labelers.channel import (
     list_outcomes,
 )
 
-__all__ = [
-    "Information",
-    "check_model_error",
-    "expected_width",
-    "explained_share",
-    "information_of",
-    "item_variance",
-    "learned_variance",
-    "mutual_information",
-    "votes_channel",
-    "width_of",
-]
-
 
 @dataclass(frozen=True)
 class Information:

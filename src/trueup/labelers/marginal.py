@@ -23,8 +23,6 @@ from trueup.noise.base import NoiseModel
 from trueup.noise.subtypes import StateModel
 from trueup.posteriors.estimate import new_axes
 
-__all__ = ["MarginalValue", "equivalent_error", "equivalent_labelers", "marginal_value"]
-
 _CHUNK = 100_000
 
 

@@ -25,8 +25,6 @@ from trueup.labelers.information import (
 )
 from trueup.posteriors.estimate import new_axes
 
-__all__ = ["Design", "DesignKind", "Frontier", "Plan", "plan"]
-
 DesignKind = Literal["votes", "vetted", "both"]
 KINDS: tuple[DesignKind, ...] = ("votes", "vetted", "both")
 _LEAST_VETTED = 30  # below that neither the regression on the votes nor a normal interval can be relied on

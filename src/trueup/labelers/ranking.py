@@ -23,8 +23,6 @@ from trueup.noise.sampling import sample
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
-__all__ = ["LabelerDraws", "LabelerRanking", "RankedLabeler", "draw_labelers", "draw_truths", "rank", "spam_share"]
-
 By = Literal["information", "accuracy"]
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["discordant_mass", "group_wins"]
-
 
 @numba.njit(cache=True, nogil=True)
 def discordant_mass(codes, masses, n_levels):  # type: ignore[no-untyped-def]

@@ -16,8 +16,6 @@ from trueup._base.validation import check_integer
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics.score_groups import ascending_order, check_scores, check_weights, ratio
 
-__all__ = ["GroupedItems", "concordance", "concordance_draws", "concordance_many"]
-
 _FEW_LEVELS = 4096  # distinct truths up to which looking each up beats sorting all
 _WORTH_COMPILING = 50_000  # scores from which compiled code repays loading numba
 

@@ -21,21 +21,6 @@ from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.exceptions import InvalidParameter
 from trueup.metrics.score_groups import ROUNDING, check_codes, ratio
 
-__all__ = [
-    "accuracy",
-    "balanced_accuracy",
-    "confusion_counts",
-    "error_rate",
-    "false_alarm_rate",
-    "fbeta",
-    "kappa",
-    "mcc",
-    "precision",
-    "prevalence",
-    "recall",
-    "specificity",
-]
-
 Of = int | str
 AVERAGES = ("each", "macro", "micro", "weighted")
 _Parts = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]

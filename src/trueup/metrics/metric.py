@@ -16,8 +16,6 @@ from trueup._base.validation import check_choice, check_integer
 from trueup.exceptions import InvalidParameter, TrueupError
 from trueup.metrics.score_groups import check_codes
 
-__all__ = ["NEEDS", "Metric", "Needs"]
-
 Needs = Literal["counts", "scores", "probabilities", "labels"]
 NEEDS: tuple[Needs, ...] = get_args(Needs)
 _EVALUATED_BY = {

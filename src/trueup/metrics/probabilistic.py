@@ -17,8 +17,6 @@ from trueup._base.validation import check_choice, check_integer
 from trueup.metrics.ranking import auc
 from trueup.metrics.score_groups import blocks, check_probabilities, class_inputs, rank_items, ratio
 
-__all__ = ["auc_ovo", "auc_ovr", "brier", "calibration_error", "calibration_floor", "log_loss"]
-
 _LEAST = float(np.finfo(float).eps)  # scikit-learn's: keeps the loss of an impossible class finite
 
 

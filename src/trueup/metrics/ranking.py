@@ -26,8 +26,6 @@ from trueup.metrics.score_groups import (
     ratio,
 )
 
-__all__ = ["auc", "auc_draws", "average_precision", "ndcg", "partial_auc", "precision_at_k", "recall_at_k"]
-
 _Inputs = tuple[Booleans, Floats, Floats | None]
 
 

@@ -19,17 +19,6 @@ from trueup.metrics import counts as confusion
 from trueup.metrics import probabilistic, ranking
 from trueup.metrics.metric import NEEDS, Metric, Needs
 
-__all__ = [
-    "METRICS",
-    "MetricLike",
-    "as_metric",
-    "as_metrics",
-    "get_metric",
-    "list_metrics",
-    "list_score_metrics",
-    "register_metric",
-]
-
 _Function = Callable[[Any, Any], float]
 MetricLike = str | Metric | _Function | tuple[str, _Function] | Mapping[str, _Function]
 _UNIT = (0.0, 1.0)

@@ -12,24 +12,6 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
-__all__ = [
-    "ROUNDING",
-    "Ranked",
-    "ascending_order",
-    "blocks",
-    "check_codes",
-    "check_probabilities",
-    "check_scores",
-    "check_scores_of",
-    "check_truths",
-    "check_weights",
-    "class_inputs",
-    "masses",
-    "rank_items",
-    "ratio",
-]
-
-
 _BLOCK = 1 << 20  # cells worked on at once: the temporary arrays stay small whatever the number of draws
 _ROW_SUM = 1e-3  # what rows of probabilities may be away from one, as for `Predictions`
 

@@ -23,8 +23,6 @@ from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.subtypes import Subtypes
 
-__all__ = ["Candidate", "Stack", "choose", "default_candidates"]
-
 
 @dataclass(frozen=True)
 class Candidate:

@@ -33,23 +33,6 @@ from trueup.data.labels import Labels
 from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted, Sentence
 from trueup.noise import kernels
 
-__all__ = [
-    "CompiledStart",
-    "DecidedVotes",
-    "NoiseModel",
-    "Sampler",
-    "TableModel",
-    "as_table",
-    "class_states",
-    "from_table",
-    "identifiability_problem",
-    "normalise",
-    "vote_shares",
-    "warn_if_unidentifiable",
-    "with_gold",
-]
-
-
 _TINY = 1e-300  # keeps divisions finite
 
 

@@ -12,8 +12,6 @@ from trueup.noise.base import Sampler, normalise
 from trueup.noise.dawid_skene import PooledSampler
 from trueup.noise.subtypes import StateModel
 
-__all__ = ["ClusterSampler", "Clusters"]
-
 _MAIN_DIAGONAL, _EXTRA_DIAGONAL = 4.0, 3.0  # pseudo-counts of the right answer in the pooled rows
 
 

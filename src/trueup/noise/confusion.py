@@ -14,8 +14,6 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise.base import TableModel, normalise
 
-__all__ = ["Confusion"]
-
 
 class Confusion(TableModel):
     """Known confusion matrices and a known prior.

@@ -22,8 +22,6 @@ from trueup.noise.base import (
 )
 from trueup.noise.em import fit_matrices
 
-__all__ = ["DawidSkene", "DawidSkeneSampler", "PooledSampler", "Pooling", "check_pooling", "learn_strength"]
-
 Pooling = float | Literal["auto"]
 _STRENGTHS = (0.5, 200.0)
 _FITTED_POOLING = 2.0  # the strength of a fit where none was asked for

@@ -16,15 +16,6 @@ from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, TableModel, as_table, class_states, normalise
 from trueup.noise.subtypes import StateModel, Subtypes
 
-__all__ = [
-    "EffectiveLabelers",
-    "IndependenceCheck",
-    "check_independence",
-    "effective_draws",
-    "effective_labelers",
-    "rhat",
-]
-
 
 @dataclass(frozen=True)
 class IndependenceCheck:

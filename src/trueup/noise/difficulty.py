@@ -15,8 +15,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise.base import DecidedVotes, NoiseModel, normalise, rows_for, symmetric_votes, warn_if_unidentifiable
 from trueup.noise.em import fit_posterior
 
-__all__ = ["Difficulty"]
-
 
 class Difficulty(NoiseModel):
     """A vote errs with probability ε(δ, φ) = (δ − δφ + φ)(C − 1)/C: item difficulty δ, labeler fallibility φ.

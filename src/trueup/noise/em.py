@@ -14,8 +14,6 @@ from trueup.exceptions import ConvergenceWarning, Sentence
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, TableModel, class_states, normalise, vote_shares, with_gold
 
-__all__ = ["EMResult", "expectation_maximisation", "fit_matrices", "fit_posterior"]
-
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
 

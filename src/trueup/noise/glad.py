@@ -14,8 +14,6 @@ from trueup.data.labels import Labels
 from trueup.noise.base import DecidedVotes, NoiseModel, normalise, rows_for, symmetric_votes, warn_if_unidentifiable
 from trueup.noise.em import fit_posterior
 
-__all__ = ["GLAD"]
-
 
 class GLAD(NoiseModel):
     """Ability of labelers and easiness of items [1]_, for any number of classes.

@@ -17,8 +17,6 @@ from trueup.data.votes import vote_matrix
 from trueup.exceptions import InvalidLabels, TrueupWarning
 from trueup.noise.base import NoiseModel
 
-__all__ = ["Fold", "best_of", "heldout_scores", "is_splittable", "split_votes"]
-
 _Model = TypeVar("_Model", bound=NoiseModel)
 
 

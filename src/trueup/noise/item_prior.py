@@ -20,9 +20,6 @@ from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter
 from trueup.noise.diagnostics import effective_draws
 
-__all__ = ["CoefficientDraws", "CoefficientState", "LogLinearPrior"]
-
-
 _NEWTON_STEPS = 30
 _SETTLED = 1e-3  # rise of the log-posterior in a step
 _PROPOSAL_FREEDOM = 6.0  # degrees of freedom of the proposal: heavier tails than any posterior here

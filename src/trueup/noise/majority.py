@@ -14,8 +14,6 @@ from trueup._base.validation import check_choice, check_number
 from trueup.data.labels import Labels
 from trueup.noise.base import TableModel, from_table, normalise, vote_shares, with_gold
 
-__all__ = ["Majority", "majority_codes", "majority_shares", "share_evenly"]
-
 
 def share_evenly(scores: Floats, slack: float = 0.0) -> Floats:
     """Each row shared evenly by its highest entries (up to `slack`); zeros where no entry is positive."""

@@ -12,8 +12,6 @@ from trueup.data.labels import Labels
 from trueup.noise.base import Sampler, TableModel, as_table, normalise, warn_if_unidentifiable
 from trueup.noise.em import fit_matrices
 
-__all__ = ["OneCoin", "OneCoinSampler"]
-
 
 class OneCoin(TableModel):
     """The one-coin model: labeler t is right with probability p_t whatever the class.

@@ -18,8 +18,6 @@ from trueup.noise.one_coin import OneCoin
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 
-__all__ = ["DEFAULT_NOISE", "MODELS", "fit", "get_model", "list_models", "register_model", "resolve"]
-
 _AUTO = "auto"
 DEFAULT_NOISE = Clusters.alias  # of every door; a method that needs another says so
 

@@ -27,8 +27,6 @@ from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.registry import resolve
 
-__all__ = ["PosteriorDraws", "sample"]
-
 
 @dataclass(frozen=True)
 class PosteriorDraws:

@@ -20,8 +20,6 @@ from trueup.noise.base import NoiseModel, as_table, normalise, rows_for, warn_if
 from trueup.noise.dawid_skene import Pooling, check_pooling
 from trueup.noise.em import EMResult, expectation_maximisation
 
-__all__ = ["SoftTruth", "labeler_spread", "learn_shape", "polya_weights", "simplex_lattice"]
-
 _EVEN = 1.4  # on twelve points, the ends among them, this spreads as much as the uniform distribution on [0, 1]
 _PRIOR_ITEMS = 5.0  # of the even shape; they decide where votes cannot tell
 _STARTING_SHAPES = (_EVEN, 0.05)  # the other is all but hard classes

@@ -29,8 +29,6 @@ from trueup.noise.dawid_skene import DawidSkene, row_sampler
 from trueup.noise.em import EMResult, expectation_maximisation
 from trueup.noise.heldout import best_of, is_splittable
 
-__all__ = ["StateModel", "Subtypes"]
-
 _ANCHOR_WORTH = 4.0  # vetted items of a state that outweigh what Dawid–Skene says of its class
 
 

@@ -13,8 +13,6 @@ from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors.estimate import Estimate, bounded_kde
 
-__all__ = ["AtomicEstimate", "DiscreteEstimate", "DrawnEstimate", "merge_atoms", "shortest_window"]
-
 _SLACK = 1e-12  # sums of probabilities are right to about this much
 _OUTSIDE = 1e-9  # rounding may carry a value this far over a bound
 

@@ -17,15 +17,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.posteriors.atoms import DiscreteEstimate
 from trueup.posteriors.estimate import Estimate, shortest_quantile_interval
 
-__all__ = [
-    "ContinuousEstimate",
-    "GridEstimate",
-    "beta_estimate",
-    "normal_estimate",
-    "wald",
-    "wilson",
-]
-
 _NEGLIGIBLE = 1e-14  # mass outside the bounds that changes no moment
 
 

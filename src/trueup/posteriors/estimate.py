@@ -17,17 +17,6 @@ from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level
 from trueup.exceptions import InvalidParameter
 
-__all__ = [
-    "Estimate",
-    "IntervalKind",
-    "bounded_kde",
-    "fold",
-    "linear_bins",
-    "shortest_quantile_interval",
-    "shortest_tail",
-    "silverman",
-]
-
 Many = Sequence[float] | npt.NDArray[Any]
 IntervalKind = Literal["hdi", "equal"]
 _KINDS: tuple[IntervalKind, ...] = ("hdi", "equal")

@@ -25,8 +25,6 @@ from trueup.posteriors.atoms import DiscreteEstimate
 from trueup.posteriors.continuous import GridEstimate
 from trueup.posteriors.estimate import Estimate
 
-__all__ = ["normal_ratio", "normal_ratio_density", "normal_ratio_mean"]
-
 MeanMethod = Literal["principal", "marsaglia"]
 _MEAN_METHODS: tuple[MeanMethod, ...] = ("principal", "marsaglia")
 _SMALLEST_B = 4.0  # the condition of Appendix B: the denominator is more than 4 standard deviations from zero

@@ -10,8 +10,6 @@ from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_integer
 from trueup.posteriors.estimate import Estimate
 
-__all__ = ["PointEstimate"]
-
 
 class PointEstimate(Estimate):
     """A bare number from a method that cannot say how sure it is.

@@ -15,8 +15,6 @@ from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors.atoms import DiscreteEstimate
 
-__all__ = ["poisson_binomial_estimate", "poisson_binomial_pmf"]
-
 _DIRECT = 32  # polynomials shorter than this multiply faster, and more exactly, term by term
 
 

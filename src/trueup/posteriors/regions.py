@@ -18,8 +18,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.posteriors.continuous import GridEstimate
 from trueup.posteriors.estimate import fold, new_axes
 
-__all__ = ["HighestDensityRegion", "JointEstimate"]
-
 Bounds2 = tuple[tuple[float, float], tuple[float, float]]
 _UNIT: Bounds2 = ((0.0, 1.0), (0.0, 1.0))
 

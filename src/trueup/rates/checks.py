@@ -9,8 +9,6 @@ from trueup._base.types import Floats
 from trueup._base.validation import check_integer, preview
 from trueup.exceptions import InvalidParameter
 
-__all__ = ["chance_factor", "check_identified", "check_rate", "check_size", "check_square", "plain"]
-
 _ROUNDING = 1e-12
 
 

@@ -19,8 +19,6 @@ from trueup.posteriors import DiscreteEstimate, Estimate, GridEstimate, PointEst
 from trueup.rates import intervals
 from trueup.rates.checks import chance_factor, check_identified, check_rate, check_size, plain
 
-__all__ = ["Dependence", "IntervalMethod", "TrueError", "apparent_error", "error_bounds", "rule_of_thumb", "true_error"]
-
 Dependence = Literal["non-negative", "any"]
 _DEPENDENCES: tuple[Dependence, ...] = ("non-negative", "any")
 _ROUNDING = 1e-12

@@ -14,18 +14,6 @@ from scipy import special, stats
 
 from trueup._base.types import Floats
 
-__all__ = [
-    "beta_cdf",
-    "beta_density",
-    "bootstrap",
-    "crossing",
-    "delta",
-    "fieller",
-    "raw_error",
-    "score",
-    "standard_error",
-]
-
 Ends = tuple[Floats, Floats]
 _NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
 _BLOCK = 2048  # rows of such integrals at a time, so that memory stays small

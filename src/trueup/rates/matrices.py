@@ -24,8 +24,6 @@ from trueup.metrics import get_metric
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.rates.checks import check_square, plain
 
-__all__ = ["RecoveredConfusion", "joint_distribution", "recover_confusion"]
-
 _ROUNDING = 1e-9
 _SINGULAR = 1e-6  # smallest singular value; an error of a cell would be blown up a million times
 _METHODS: tuple[Literal["delta", "bootstrap"], ...] = ("delta", "bootstrap")

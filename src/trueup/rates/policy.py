@@ -14,18 +14,6 @@ from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
 from trueup.rates.checks import chance_factor, check_identified, check_rate, plain
 
-__all__ = [
-    "Combine",
-    "LabelingPolicy",
-    "apparent_break_even",
-    "combined_mislabeling",
-    "labeling_policy",
-    "noisy_labels_per_perfect",
-    "policy_boundary",
-    "true_break_even",
-    "unit_variance",
-]
-
 Combine = Literal["majority", "optimistic"]
 _COMBINES: tuple[Combine, ...] = ("majority", "optimistic")
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
 
 
-__all__ = ["comparison_data", "positive_of"]
-
 _ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
 
 

@@ -11,20 +11,6 @@ from typing import Any
 from trueup._base.wording import decimals, interval, level_words, number
 from trueup.report.sentences import plain, shorten, text
 
-__all__ = [
-    "Drawing",
-    "Scale",
-    "answer_strip",
-    "confusion_map",
-    "curve_figure",
-    "density_figure",
-    "interval_figure",
-    "labeler_scatter",
-    "metric_groups",
-    "same_metrics",
-    "ticks",
-]
-
 _WIDTH = 340
 Row = Mapping[str, Any]
 

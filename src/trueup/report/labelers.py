@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
 
 
-__all__ = ["dependence_data", "labeler_data"]
-
 _MOST_VOTES = 20_000  # looked at: skill needs no more, and a page should not take longer than the evaluation
 # Numbers in all confusion matrices: each sweep of a chain draws them, and each step of a fit with subtypes counts them.
 _MOST_PARAMETERS = 30_000

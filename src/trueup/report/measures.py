@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
 
 
-__all__ = [
-    "depends_on_positive",
-    "finite",
-    "majority_values",
-    "metric_of",
-    "system_data",
-]
-
 _UNEVEN = np.array([[5.0, 3.0], [1.0, 8.0]])  # counts for which every metric differs between the two classes
 _POINTS = 96  # of a density
 _MOST_ATOMS = 120

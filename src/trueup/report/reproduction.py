@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from trueup.answers.settings import Settings
 
 
-__all__ = ["python_snippet", "reproduction_data"]
-
 _PACKAGES = ("trueup", "numpy", "scipy", "scikit-learn", "numba", "narwhals", "jinja2")
 _BY_COMMAND = (
     "This is the command that was run; on the same files and with the same versions it gives the same numbers."

@@ -15,8 +15,6 @@ from trueup._base.writing import write_text_safely
 from trueup.exceptions import InvalidParameter
 from trueup.report import figures, sentences
 
-__all__ = ["check_format", "render_html", "render_json", "render_markdown", "save_report"]
-
 _FORMAT = 1
 
 

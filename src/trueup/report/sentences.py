@@ -8,24 +8,6 @@ from typing import Any
 
 from trueup._base.wording import chance, decimals, interval, level_words, number
 
-__all__ = [
-    "answer",
-    "dirty_remark",
-    "is_unnamed",
-    "judged_words",
-    "listed",
-    "metric_label",
-    "plain",
-    "plain_warnings",
-    "positive_words",
-    "quoted",
-    "setting",
-    "shorten",
-    "text",
-    "title_for",
-    "verdict",
-]
-
 
 def title_for(names: Sequence[str], *, compared: bool) -> str:
     """A title for a report that was given none; it asks which system is better only where that is answered."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from trueup.answers.evaluation import Evaluation
     from trueup.data.labels import Labels
 
-__all__ = ["FORMAT", "build_report"]
 
 FORMAT = 1
 _WITH_PICTURES = 6  # systems; the others are in the tables

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
 
 
-__all__ = ["vet_next_data"]
-
 _MOST = 12
 _MOST_CLASSES = 60  # whose every cell is moved for derivatives; beyond, the accuracy stands for the metric
 _STEP = 1e-4  # of an item, for derivatives

@@ -10,8 +10,6 @@ import numpy as np
 
 from trueup._base.types import Floats
 
-__all__ = ["Asked", "Batch", "draw_in_turn"]
-
 
 @dataclass(frozen=True)
 class Asked:

@@ -16,19 +16,6 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidParameter
 
-__all__ = [
-    "Event",
-    "Names",
-    "Progress",
-    "answer_events",
-    "events_from_json",
-    "events_to_json",
-    "fold",
-    "plot_history",
-    "session_from_json",
-    "session_to_json",
-]
-
 Kind = Literal["ask", "tell", "pass", "correct"]
 _KINDS = ("ask", "tell", "pass", "correct")
 _FIELDS = {"kind", "item", "truth", "who", "propensity"}

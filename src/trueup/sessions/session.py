@@ -27,8 +27,6 @@ from trueup.sessions.log import (
     session_to_json,
 )
 
-__all__ = ["Session"]
-
 
 class Session(ABC):
     """Questions about the items of some labels, their answers, and where that leads. Pure: no files, no clock.

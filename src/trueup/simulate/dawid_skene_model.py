@@ -30,8 +30,6 @@ from trueup.simulate.simulation import (
     draw_votes,
 )
 
-__all__ = ["baseline", "dawid_skene"]
-
 
 def dawid_skene(
     *,

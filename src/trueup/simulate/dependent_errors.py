@@ -30,8 +30,6 @@ from trueup.simulate.simulation import (
     draw_values,
 )
 
-__all__ = ["dependent"]
-
 
 def dependent(
     *,

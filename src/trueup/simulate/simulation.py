@@ -15,20 +15,6 @@ from trueup._base.validation import check_distribution, check_integer, check_num
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
-__all__ = [
-    "Simulation",
-    "Values",
-    "build_labels",
-    "check_confusion",
-    "classifier_matrix",
-    "diagonal_confusion",
-    "draw_categories",
-    "draw_classes",
-    "draw_pairs",
-    "draw_values",
-    "draw_votes",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:

@@ -21,8 +21,6 @@ from trueup.simulate.simulation import (
     draw_values,
 )
 
-__all__ = ["su"]
-
 Difficulty = (
     str | float | tuple[float, float] | Sequence[float] | npt.NDArray[Any] | Callable[[np.random.Generator, int], Any]
 )

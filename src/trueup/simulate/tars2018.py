@@ -17,8 +17,6 @@ from trueup.simulate.simulation import (
     draw_votes,
 )
 
-__all__ = ["tars"]
-
 
 def tars(
     *,

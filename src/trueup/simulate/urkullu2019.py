@@ -12,8 +12,6 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.exceptions import InvalidParameter
 from trueup.simulate.simulation import Simulation, build_labels
 
-__all__ = ["URKULLU_CASES", "urkullu", "urkullu_scores"]
-
 URKULLU_CASES: Final[dict[str, tuple[float, float]]] = {
     "extreme": (0.525, 0.475),
     "bad": (0.6, 0.4),

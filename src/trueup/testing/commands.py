@@ -19,8 +19,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["COMMAND_CHECKS"]
-
 _PROGRAM = "import sys; from trueup.cli import main; main(sys.argv[1:])"
 # What takes long to load, and what help needs nothing of; the registries, whose names it lists, load scipy.
 _HEAVY = {"sklearn", "pandas", "polars", "pyarrow", "matplotlib", "numba", "torch"}

@@ -24,8 +24,6 @@ import numpy as np
 from trueup._base.types import Codes, Floats
 from trueup.metrics import Metric, confusion_counts
 
-__all__ = ["METRIC_CHECKS"]
-
 _N_ITEMS, _N_DRAWS = 40, 6
 _SCALE = 3.5
 

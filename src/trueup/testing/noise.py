@@ -24,8 +24,6 @@ from trueup.exceptions import InvalidLabels, NotFitted, TrueupWarning
 from trueup.noise.base import NoiseModel
 from trueup.noise.sampling import sample
 
-__all__ = ["NOISE_CHECKS", "example_labels"]
-
 MakeModel = Callable[[], NoiseModel]
 
 

@@ -27,8 +27,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.sessions.session import Session
 from trueup.testing.noise import example_labels
 
-__all__ = ["CLEANING_CHECKS", "STRATEGY_CHECKS"]
-
 _N_ITEMS = 60
 _METRIC = "precision@5"
 

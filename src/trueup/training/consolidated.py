@@ -17,18 +17,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.training.copies import Copies, fit_copies, hard_copies, split_pipeline, take, weighted_copies
 from trueup.training.objectives import LogisticObjective, NoisyLikelihood, minimise, soft_logistic
 
-__all__ = [
-    "check_codes",
-    "check_matrices",
-    "fit_by_costs",
-    "fit_ridge_logistic",
-    "label_costs",
-    "noise_aware_probabilities",
-    "noise_removed",
-    "noise_tolerant",
-    "unbiased_weights",
-]
-
 _TOLERANCE = 1e-6  # of the gradient of one item
 
 

@@ -11,19 +11,6 @@ import numpy.typing as npt
 from trueup._base.types import Floats, Positions
 from trueup.exceptions import InvalidParameter
 
-__all__ = [
-    "Copies",
-    "aligned_columns",
-    "as_rows",
-    "fit_copies",
-    "hard_copies",
-    "n_rows_of",
-    "quantised_copies",
-    "split_pipeline",
-    "take",
-    "weighted_copies",
-]
-
 
 def as_rows(X: Any) -> Any:
     """X as something whose rows can be picked: an array, sparse matrix or frame; a list of texts stays one of texts."""

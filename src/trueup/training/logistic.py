@@ -20,8 +20,6 @@ from trueup.training.sklearn import VoteClassifier
 from trueup.training.strategies import matrices_given
 from trueup.training.votes import TrainingVotes, Unlabelled
 
-__all__ = ["Method", "NoisyLogisticRegression"]
-
 Method = Literal["ml", "map", "mmse"]
 Solver = Literal["lbfgs", "trust-ncg"]
 

@@ -18,8 +18,6 @@ from trueup.training.logistic import Method
 from trueup.training.sklearn import VoteClassifier
 from trueup.training.votes import Unlabelled
 
-__all__ = ["NoisyGaussianNB", "NoisyMultinomialNB"]
-
 _TINY = 1e-300
 _LEAST = -1e9  # log-density of what cannot be: a sum of such must stay a number
 

@@ -14,18 +14,6 @@ from scipy import optimize, special
 
 from trueup._base.types import Floats
 
-__all__ = [
-    "LogisticObjective",
-    "NoisyLikelihood",
-    "ScoreLoss",
-    "SoftTargets",
-    "Solution",
-    "WithVolume",
-    "minimise",
-    "soft_logistic",
-    "through_softmax",
-]
-
 
 class ScoreLoss(Protocol):
     """A sum over items of a loss of their scores, shape (n_items, n_classes)."""

@@ -23,8 +23,6 @@ from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.training.copies import aligned_columns, as_rows, n_rows_of, take
 from trueup.training.votes import positions_of
 
-__all__ = ["VoteScorer", "scorer"]
-
 
 @dataclass(frozen=True, eq=False)
 class VoteScorer:

@@ -22,8 +22,6 @@ from trueup.training.copies import aligned_columns, as_rows, n_rows_of, take
 from trueup.training.strategies import TRAINING_STRATEGIES, Task, Trained
 from trueup.training.votes import TrainingVotes, Unlabelled, gather
 
-__all__ = ["NoisyLabelClassifier", "VoteClassifier"]
-
 
 class TrainedOnVotes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What all classifiers here share: a score against true classes, and clones that share the votes."""

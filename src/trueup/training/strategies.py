@@ -33,8 +33,6 @@ from trueup.training.copies import (
 )
 from trueup.training.votes import TrainingVotes
 
-__all__ = ["TRAINING_STRATEGIES", "LabelerModels", "Task", "Trained", "matrices_given"]
-
 _EM_STEPS = 50
 _SETTLED = 1e-4  # change of a belief
 _POOLING = 2.0  # votes of the pooled matrix added to each labeler's, as in `DawidSkene`

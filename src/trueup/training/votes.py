@@ -17,8 +17,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise import fit as fit_noise
 
-__all__ = ["TrainingVotes", "Unlabelled", "gather", "positions_of"]
-
 Unlabelled = Literal["drop", "prior", "error"]
 
 

@@ -21,17 +21,6 @@ from trueup.metrics import Metric
 from trueup.noise.majority import majority_shares
 from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate, PointEstimate
 
-__all__ = [
-    "LabelerCounts",
-    "MajorityCounts",
-    "labeler_counts",
-    "labeler_mean",
-    "labeler_median",
-    "majority",
-    "shared_counts",
-    "taken_for_true",
-]
-
 Center = Literal["mean", "median"]
 _BOOTSTRAP = 4000
 _MEDIAN_STEPS = 1000

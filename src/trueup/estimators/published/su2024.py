@@ -30,8 +30,6 @@ from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import confusion_counts
 from trueup.posteriors import normal_ratio_mean, poisson_binomial_pmf
 
-__all__ = ["estimated_labels", "ideal", "iterate", "likeliest_labels", "mmse", "no_predictions", "prior_average"]
-
 Algorithm = Literal["auto", "ratios", "sampling", "exact"]
 _ALGORITHMS: tuple[Algorithm, ...] = ("auto", "ratios", "sampling", "exact")
 _MOST_EXACT = 3000  # items up to which ratios of counts are averaged over all pairs of counts

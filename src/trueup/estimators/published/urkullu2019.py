@@ -19,8 +19,6 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import GroupedItems, auc, check_scores, concordance_draws, concordance_many
 
-__all__ = ["VIEWS", "View", "ViewResult", "bootstrap_view", "deterministic", "probabilistic", "subjectivist"]
-
 View = Literal["deterministic", "subjectivist", "probabilistic"]
 VIEWS: tuple[View, ...] = ("deterministic", "subjectivist", "probabilistic")
 _WEIGHTS = 1 << 21  # weights that are held at once

@@ -23,8 +23,6 @@ from numba.extending import intrinsic, models, register_model
 
 from trueup._base.types import Floats
 
-__all__ = ["em_block", "gibbs_block", "width_for"]
-
 Integers = npt.NDArray[Any]
 Width = tuple[int, ...]
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from trueup._base.types import Floats
 
-__all__ = ["run_chain"]
-
 Integers = npt.NDArray[Any]
 
 _RESCALE_EVERY = 16

@@ -29,8 +29,6 @@ from trueup.training.torch.votes import (
     vote_table,
 )
 
-__all__ = ["PartialLabelLoss", "ProxyLoss"]
-
 _ORACLE = 3e4  # the weight of a known truth, within half precision …
 _VOTE = 0.03  # … and of a vote of the best labeler
 _TINY = 1e-30

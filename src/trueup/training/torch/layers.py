@@ -25,8 +25,6 @@ from trueup.training.torch.votes import (
     row_numbers,
 )
 
-__all__ = ["CrowdLayer", "NoiseLayer"]
-
 _LEAST = 1e-4  # the least probability a learned matrix starts with: from zero nothing is learned
 _DROPPED = -1e4  # log-probability of a class that is dropped out
 

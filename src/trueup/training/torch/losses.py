@@ -26,17 +26,6 @@ from trueup.training.torch.votes import (
     shown,
 )
 
-__all__ = [
-    "EvidenceLoss",
-    "MMSELoss",
-    "NoisyLikelihoodLoss",
-    "Reduction",
-    "check_place",
-    "class_scores",
-    "log_chances",
-    "minus_log_sum_exp",
-]
-
 Reduction = Literal["mean", "sum", "none"]
 _LEAST_LOG = -1e30  # in place of -inf, which is nan where it is multiplied by a belief of 0
 

@@ -19,25 +19,6 @@ from trueup.noise.base import TableModel
 from trueup.training.copies import as_rows, n_rows_of, take
 from trueup.training.votes import Unlabelled, gather
 
-__all__ = [
-    "VoteDataset",
-    "Votes",
-    "as_float",
-    "as_numbers",
-    "as_votes",
-    "can_look",
-    "check_prior",
-    "check_range",
-    "check_votes",
-    "is_integer",
-    "log_table",
-    "matrices_of",
-    "oracle_logs",
-    "row_numbers",
-    "shown",
-    "vote_table",
-]
-
 
 class Votes(NamedTuple):
     """Who said what about the items of a batch.

@@ -25,19 +25,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.base import TableModel, as_table, normalise
 
-__all__ = [
-    "MAX_NUMBERS",
-    "N_DRAWS",
-    "SINGULAR",
-    "ConsolidatedConfusion",
-    "Consolidation",
-    "Rule",
-    "compositions",
-    "consolidate",
-    "consolidated_confusion",
-    "labeler_matrices",
-]
-
 Rule = Literal["map", "likelihood"]
 Alike = list[tuple[Floats, int]]  # matrices, and how many votes each has
 Voters = tuple[Positions, Positions]  # labelers, and how often each voted

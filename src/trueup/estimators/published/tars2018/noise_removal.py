@@ -18,8 +18,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.majority import share_evenly
 
-__all__ = ["dirty", "mislabeled", "noise_removal"]
-
 Filter = Literal["majority", "consensus"]
 _FILTERS: tuple[Filter, ...] = ("majority", "consensus")
 _ROUNDING = 1e-9  # probabilities that differ by less are equal

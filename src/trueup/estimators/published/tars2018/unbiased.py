@@ -29,8 +29,6 @@ from trueup.metrics import Metric
 from trueup.noise import Confusion, NoiseModel
 from trueup.posteriors import DiscreteEstimate, Estimate, JointEstimate
 
-__all__ = ["UnbiasedCounts", "inverse_weights", "unbiased"]
-
 Interval = Literal["delta", "bootstrap"]
 _INTERVALS: tuple[Interval, ...] = ("delta", "bootstrap")
 _MOST_RESAMPLED = 1 << 28  # cells × resamples from which resamples come from their normal limit
