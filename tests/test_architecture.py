@@ -294,7 +294,7 @@ def test_modules_say_what_they_are():
 
 
 def test_packages_say_what_they_offer():
-    """A package that hands names on lists them; a module's own names are public unless they begin with an underscore."""
+    """A package that hands names on lists them; in a module all names without an underscore are public."""
     faces = [path for path in source_files() if path.stem == "__init__" and len(parsed(path).body) > 1]
     silent = [name_of(path) for path in faces if exports_of(parsed(path)) is None]
     assert not silent, f"packages without __all__: {silent}"
