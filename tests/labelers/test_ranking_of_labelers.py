@@ -62,7 +62,14 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def ranking(crowd):
-    return rank(crowd.labels, random_state=0)
+    return rank(crowd.labels, noise="dawid-skene", random_state=0)
+
+
+def test_the_default_noise_is_that_of_all_doors_and_is_printed_with_the_target():
+    votes = tu.simulate.dawid_skene(n_items=40, n_labelers=3, random_state=0).labels
+    found = rank(votes, n_draws=20, random_state=0)
+    assert found.noise == tu.noise.DEFAULT_NOISE
+    assert f"noise {tu.noise.DEFAULT_NOISE}, target population, 95% intervals" in repr(found)
 
 
 def test_the_best_is_first_and_the_spammer_last(ranking):
@@ -116,7 +123,7 @@ def test_order_and_names_of_labelers_do_not_matter(crowd, ranking):
     frame = crowd.labels.to_frame()
     names = {0: "d", 1: "b", 2: "e", 3: "a", 4: "c", 5: "f"}
     frame["labeler"] = frame["labeler"].map(names)
-    other = rank(tu.Labels.from_frame(frame), random_state=1)
+    other = rank(tu.Labels.from_frame(frame), noise="dawid-skene", random_state=1)
     assert names[ranking.labelers[0]] == other.labelers[0]
     for t in range(6):
         assert ranking[t].accuracy.mean == pytest.approx(other[names[t]].accuracy.mean, abs=0.01)
@@ -126,7 +133,7 @@ def test_three_classes_name_the_class_that_is_answered_too_often():
     confusion = np.stack([np.full((3, 3), 0.1) + 0.7 * np.eye(3)] * 4)
     confusion[1] = [[0.5, 0.05, 0.45], [0.05, 0.5, 0.45], [0.03, 0.03, 0.94]]
     data = tu.simulate.dawid_skene(n_items=400, n_classes=3, n_labelers=4, confusion=confusion, random_state=0)
-    found = rank(data.labels, by="accuracy", random_state=0)
+    found = rank(data.labels, noise="dawid-skene", by="accuracy", random_state=0)
     assert found[1].bias_class == 2
     assert found.by == "accuracy"
 

@@ -18,7 +18,7 @@ from trueup.estimators.exact_multiclass import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import entropy
 from trueup.noise.base import NoiseModel
-from trueup.noise.registry import fit, resolve
+from trueup.noise.registry import DEFAULT_NOISE, fit, resolve
 from trueup.noise.sampling import sample
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
@@ -145,7 +145,7 @@ class LabelerRanking:
 def rank(
     labels: Labels,
     *,
-    noise: str | NoiseModel = "dawid-skene",
+    noise: str | NoiseModel = DEFAULT_NOISE,
     by: By = "information",
     level: float = 0.95,
     spam_prior: float = 0.1,
@@ -172,11 +172,11 @@ def rank(
     Parameters
     ----------
     labels : Labels
-    noise : {"dawid-skene", "one-coin", "clusters", "subtypes"}, another name, or a NoiseModel
-        With these, by name or as a model, truths are drawn together with the noise by `trueup.noise.sample`. Another
-        model is taken as known once it is fitted, and truths are drawn item by item from its posterior. That is
-        right for known noise (`Confusion`). For a learned model it is far too sure: nominal 95% intervals of accuracy
-        held in one case of three with "majority".
+    noise : {"clusters", "subtypes", "dawid-skene", "one-coin"}, another name, or a NoiseModel
+        By default `trueup.noise.DEFAULT_NOISE`, as in all doors. With these, by name or as a model, truths are drawn
+        together with the noise by `trueup.noise.sample`. Another model is taken as known once it is fitted, and truths
+        are drawn item by item from its posterior. That is right for known noise (`Confusion`). For a learned model it
+        is far too sure: nominal 95% intervals of accuracy held in one case of three with "majority".
     by : {"information", "accuracy"}
         What to rank by.
     level : float
@@ -195,7 +195,7 @@ def rank(
     --------
     >>> import trueup as tu
     >>> votes = tu.simulate.dawid_skene(n_items=300, accuracy=[0.9, 0.8, 0.7, 0.5], n_labelers=4, random_state=0).labels
-    >>> ranking = tu.labelers.rank(votes, random_state=0)
+    >>> ranking = tu.labelers.rank(votes, noise="dawid-skene", random_state=0)
     >>> ranking.labelers
     (0, 1, 2, 3)
     >>> ranking[3].spam.interval(0.95)[1], ranking[0].spam_probability < 1e-6  # the last may be a pure spammer
