@@ -1,0 +1,100 @@
+"""What is decided once for all doors: labels, noise, seed, positive class, and the call as data."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.answers.settings import Settings
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.noise import DEFAULT_NOISE, DawidSkene
+
+FAST = {"n_draws": 200, "n_warmup": 100, "n_chains": 2}
+
+
+@pytest.fixture(scope="module")
+def scored():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 120)
+    votes = np.where(rng.random((120, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
+    labels = tu.Labels.from_matrix(votes, classes=[0, 1])
+    return labels, tu.Predictions.from_scores(truth + rng.normal(size=120), threshold=0.5, positive=1)
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda labels: tu.evaluate([0, 1], labels),
+        lambda labels: tu.compare({"a": [0, 1], "b": [1, 1]}, labels),
+        lambda labels: tu.auc([0.1, 0.9], labels),
+        lambda labels: tu.ActiveTest([0, 1], labels),
+    ],
+    ids=["evaluate", "compare", "auc", "ActiveTest"],
+)
+def test_votes_that_are_no_labels_get_one_sentence(door):
+    with pytest.raises(InvalidLabels, match="labels must be Labels, got ndarray; make them with"):
+        door(np.array([[0, 1], [1, 1]]))
+
+
+@pytest.mark.parametrize("method", ["bayes", "majority", "labeler-mean", "unbiased"])
+def test_an_unknown_noise_model_is_an_error_with_every_method(scored, method):
+    labels, scores = scored
+    with pytest.raises(InvalidParameter, match=r"noise must be one of .* did you mean .dawid-skene."):
+        tu.evaluate(scores, labels, noise="dawid-skeen", method=method)
+
+
+def test_a_generator_counts_for_metrics_of_scores_and_functions(scored):
+    """Its state decides the draws; it is not replaced by a fixed seed."""
+    labels, scores = scored
+    metrics = {"auc": "auc", "hits": lambda y, p: float((y == p).mean())}
+
+    def means(random_state):
+        ev = tu.evaluate(scores, labels, metrics=metrics, random_state=random_state, check_dependence=False, **FAST)
+        return [ev[name].mean for name in metrics]
+
+    first, again, other = (means(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+def test_the_seed_of_an_answer_gives_it_again(scored):
+    labels, scores = scored
+    ev = tu.evaluate(scores, labels, metrics=["auc"], random_state=np.random.default_rng(3), **FAST)
+    again = tu.evaluate(scores, labels, **ev.settings.changed())
+    assert again["auc"].mean == ev["auc"].mean
+    assert ev.settings.changed().keys() == {"metrics", "random_state", *FAST}
+
+
+def test_curves_and_findings_fit_no_model_of_their_own(scored, monkeypatch):
+    """A curve is drawn from the model of the evaluation; only the check of independence fits Dawid–Skene."""
+    labels, scores = scored
+    fits = []
+    fit = DawidSkene.fit
+    monkeypatch.setattr(DawidSkene, "fit", lambda self, votes: fits.append(votes) or fit(self, votes))
+    ev = tu.evaluate(scores, labels, check_dependence=False, **FAST)
+    curve = ev.curve("roc", n_thresholds=11)
+    ev.sensitivity()
+    assert not fits
+    assert ev.noise == DEFAULT_NOISE
+    low, high = ev["auc"].interval(0.95)
+    assert low - 0.05 < curve.area < high + 0.05
+
+
+def test_one_default_noise_and_target_for_every_door(scored):
+    labels, scores = scored
+    ev = tu.evaluate(scores, labels, check_dependence=False, **FAST)
+    cmp = tu.compare({"a": scores, "b": scores}, labels, metric="auc", check_dependence=False, n_draws=50)
+    test = tu.ActiveTest(scores, labels)
+    assert {ev.noise, cmp.noise, test.noise} == {DEFAULT_NOISE}
+    assert {ev.target, cmp.target, test.target} == {"sample"}
+    assert f"noise {DEFAULT_NOISE}, target sample" in repr(ev)
+    assert f"noise {DEFAULT_NOISE}, target sample" in repr(cmp)
+
+
+def test_settings_tell_defaults_from_choices():
+    def door(data, *, level=0.95, weights=None, progress=None, **options):
+        return Settings.of_call(door, locals())
+
+    settings = door([1], weights=np.ones(2), progress=print, n_draws=10)
+    assert settings.door == "door"
+    assert settings.arguments.keys() == {"level", "weights", "n_draws"}
+    assert settings.changed().keys() == {"weights", "n_draws"}
