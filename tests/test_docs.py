@@ -20,13 +20,15 @@ from pathlib import Path
 import pytest
 
 import trueup
-from trueup import active, estimators
+from trueup import active, cleaning, estimators
+from trueup.cli import COMMANDS
 from trueup.metrics import METRICS
-from trueup.noise import registry as noise_registry
+from trueup.noise.registry import MODELS
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 API = ROOT / "docs" / "api.md"
+REGISTRIES = (MODELS, METRICS, estimators.METHODS, active.STRATEGIES, active.ESTIMATORS, cleaning.STRATEGIES, COMMANDS)
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
@@ -68,7 +70,9 @@ def with_blocks(language: str) -> list[Path]:
 @pytest.fixture
 def own_parts():
     """Noise models and metrics that a text registers are forgotten after it."""
-    with noise_registry.MODELS.preserved(), METRICS.preserved():
+    with contextlib.ExitStack() as stack:
+        for registry in REGISTRIES:
+            stack.enter_context(registry.preserved())
         yield
 
 
@@ -161,8 +165,9 @@ def test_every_page_can_be_reached_from_the_index():
 
 def methods() -> list[str]:
     """All that can be chosen by name: evaluation methods, noise models, and how items are vetted."""
-    kinds = (estimators.METHODS, active.STRATEGIES)
-    return sorted({*noise_registry.MODELS, *active.ESTIMATORS, *(name for kind in kinds for name in kind)})
+    return sorted(
+        {name for kind in (MODELS, estimators.METHODS, active.STRATEGIES, active.ESTIMATORS) for name in kind}
+    )
 
 
 @pytest.mark.parametrize("name", methods())
@@ -174,10 +179,11 @@ def test_every_method_is_explained(name):
 
 
 def public_modules() -> dict[str, types.ModuleType]:
-    """trueup, its public packages and the modules that ``trueup.__all__`` names; checks are for other packages."""
-    names = {name for name in trueup.__all__ if inspect.ismodule(getattr(trueup, name))} | {"checks"}
-    folder = Path(trueup.__file__).parent
-    names |= {path.parent.name for path in folder.glob("[!_]*/__init__.py")}
+    """trueup, the modules that ``trueup.__all__`` names, and the packages that export names themselves."""
+    names = {name for name in trueup.__all__ if inspect.ismodule(getattr(trueup, name))}
+    for path in Path(trueup.__file__).parent.glob("[!_]*/__init__.py"):
+        if hasattr(importlib.import_module(f"trueup.{path.parent.name}"), "__all__"):
+            names.add(path.parent.name)
     if importlib.util.find_spec("torch"):  # the only package in a package: it needs an extra
         names.add("training.torch")
     modules = {f"trueup.{name}": importlib.import_module(f"trueup.{name}") for name in sorted(names)}

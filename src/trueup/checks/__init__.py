@@ -1,4 +1,4 @@
-"""The checks of a new noise model; they live in `trueup.testing.noise`."""
+"""Another name of `trueup.testing`: the conformance checks of noise models."""
 
 from trueup.testing.noise import NOISE_CHECKS, example_labels
 

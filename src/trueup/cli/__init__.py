@@ -1,5 +1,5 @@
 """The command line: parse, call, print. See `_app` for how a command is added."""
 
-from trueup.cli._app import app, as_command, main
+from trueup.cli._app import COMMANDS, app, as_command, main
 
-__all__ = ["app", "as_command", "main"]
+__all__ = ["COMMANDS", "app", "as_command", "main"]
