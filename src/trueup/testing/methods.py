@@ -17,7 +17,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +28,6 @@ from trueup.exceptions import TrueupWarning
 from trueup.metrics import confusion_counts, get_metric
 from trueup.noise import Confusion
 from trueup.posteriors import Estimate
-
-__all__ = ["METHOD_CHECKS", "MethodExample"]
 
 _N_ITEMS, _N_LABELERS = 150, 5
 _RATES = (0.9, 0.85, 0.8, 0.8, 0.75)
@@ -68,13 +66,11 @@ class MethodExample:
         return float(get_metric(name, [0, 1]).of_counts(counts)[0])
 
 
-class Options(Protocol):
-    """What a method needs beyond what every method gets, such as ``features``."""
-
-    def __call__(self, example: MethodExample, /) -> Mapping[str, Any]: ...
+# What a method needs beyond what every method gets, such as features.
+Options = Callable[[MethodExample], Mapping[str, Any]]
 
 
-def _no_options(example: MethodExample, /) -> Mapping[str, Any]:
+def _no_options(example: MethodExample) -> Mapping[str, Any]:
     return {}
 
 
