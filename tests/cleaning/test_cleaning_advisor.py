@@ -537,5 +537,5 @@ def test_the_positive_class_is_the_last_whatever_its_name(metric):
 
 def test_an_unknown_positive_class_is_refused():
     sim = simulation(60)
-    with pytest.raises(InvalidParameter, match="positive must be a class, got 'maybe'"):
+    with pytest.raises(InvalidParameter, match=r"positive must be one of the classes .* got 'maybe'"):
         CleaningAdvisor(LogisticRegression(), sim.features, sim.labels, positive="maybe")

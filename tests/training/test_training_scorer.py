@@ -107,7 +107,7 @@ def test_items_without_votes_do_not_count(fitted):
     model, sim, test = fitted
     item, labeler, answer, _ = sim.labels.vote_table()
     label = [None if i >= 1100 else int(a) for i, a in zip(item, answer, strict=True)]
-    with pytest.warns(tu.exceptions.DataWarning, match="100 of 1200 items"):
+    with pytest.warns(tu.exceptions.DataWarning, match="100 of 1,200 items"):
         part = tu.Labels.from_frame({"item": item, "labeler": labeler, "label": label}, missing=None)
     judge = scorer("accuracy", part, n_draws=50)
     assert judge(model, sim.features[test], test) == judge(model, sim.features[test[:500]], test[:500])
@@ -124,7 +124,7 @@ def test_it_can_be_pickled(fitted):
 
 def test_bad_input(fitted):
     model, sim, test = fitted
-    with pytest.raises(InvalidParameter, match="positive must be a class"):
+    with pytest.raises(InvalidParameter, match="positive must be one of the classes"):
         scorer("auc", sim.labels, positive="yes")
     with pytest.raises(InvalidLabels, match="labels must be Labels"):
         scorer("auc", sim.truth)

@@ -237,7 +237,8 @@ def make_problem(
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(
-            f"labels must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix"
+            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix",
+            parameter="labels",
         )
     rows = _rows(X, labels)
     with silenced_warnings():
@@ -249,11 +250,7 @@ def make_problem(
     group = np.where(labels.gold_codes >= 0, len(consolidated.matrices), consolidated.group)
     validates = _validation_part(validation, codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
     names = labels.classes.tolist()
-    if positive is not None and positive not in names:
-        raise InvalidParameter(
-            f"⟨positive⟩ must be a class, got {positive!r}; the classes are {names}", parameter="positive"
-        )
-    code = labels.n_classes - 1 if positive is None else names.index(positive)
+    code = labels.n_classes - 1 if positive is None else labels.class_code(positive)
     problem = CleaningProblem(
         estimator=_seeded(estimator, seed),
         X=rows,

@@ -15,7 +15,7 @@ from trueup.data.predictions import AlignedPredictions
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.exceptions import InvalidLabels, InvalidPredictions
 from trueup.metrics import Metric, MetricLike, as_metric
 from trueup.noise import NoiseModel
 from trueup.noise import fit as fit_noise
@@ -166,9 +166,7 @@ def scorer(
         raise InvalidLabels(f"labels must be Labels, got {type(labels).__name__}; make them with tu.Labels.from_frame")
     check_integer(n_draws, name="n_draws", low=10)
     names = labels.classes.tolist()
-    if positive is not None and positive not in names:
-        raise InvalidParameter(f"positive must be a class, got {positive!r}; the classes are {names}")
-    code = labels.n_classes - 1 if positive is None else names.index(positive)
+    code = labels.n_classes - 1 if positive is None else labels.class_code(positive)
     measured = as_metric(metric, names, positive=names[code])
     if isinstance(random_state, np.random.Generator):  # every candidate must meet the same draws
         random_state = int(random_state.integers(2**31))

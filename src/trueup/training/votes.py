@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, preview
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
+from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.noise import Confusion, NoiseModel
 from trueup.noise import fit as fit_noise
 
@@ -145,8 +144,7 @@ def _as_truth(y: Any, n_rows: int) -> TrainingVotes:
     classes, codes = np.unique(column, return_inverse=True)
     if len(classes) < 2:
         raise InvalidLabels(f"training needs at least two classes, got one class, {preview(classes)}; add another")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrueupWarning)  # one labeler with a vote an item is what is meant
+    with silenced_warnings():  # one labeler with a vote an item is what is meant
         labels = Labels.from_matrix(codes.reshape(-1, 1), classes=range(len(classes)), labelers=["y"])
     return TrainingVotes(labels, np.arange(n_rows), classes, perfect=True)
 
