@@ -248,7 +248,7 @@ class _Program(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = dict.fromkeys(COMMANDS)  # the names alone, which a wrong one is compared with
+        self.commands: Any = dict.fromkeys(COMMANDS)  # the names alone, which a wrong one is compared with
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, panel by panel."""

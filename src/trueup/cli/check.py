@@ -47,7 +47,10 @@ def check(
         systems = about_systems(read, labels)
         problems = problems_with(read, labels, fit.policies)
     about = about_dependence(labels) if dependence or fail_if_dependent else None
-    findings = [about["independence"]["sentence"]] if fail_if_dependent and about and _dependent(about) else []
+    check = None if about is None else about["independence"]
+    findings = []
+    if fail_if_dependent and check is not None and check["dependent"]:
+        findings = [f"{shown(check['sentence'])} {shown(check['advice'])}"]
     notes = labels.notes()
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
@@ -69,10 +72,6 @@ def check(
     if problems:
         raise typer.Exit(BAD_INPUT)
     fail_on(findings)
-
-
-def _dependent(about: Mapping[str, Any]) -> bool:
-    return about["independence"] is not None and bool(about["independence"]["dependent"])
 
 
 def _show(
@@ -115,7 +114,7 @@ def _show(
     if about is not None:
         for part in (about["independence"], about["effective_labelers"]):
             if part is not None:
-                say(f"- {shown(part['sentence'])}")
+                say(f"- {shown(part['sentence'])} {shown(part.get('advice', ''))}".rstrip())
 
 
 _MOST_CLASSES = 20
@@ -186,7 +185,7 @@ def about_dependence(labels: Labels) -> dict[str, Any]:
     import numpy as np
 
     from trueup.answers.findings import dependence_of
-    from trueup.noise import effective_labelers
+    from trueup.noise import DawidSkene, effective_labelers
 
     if labels.n_votes > _MOST_VOTES:
         chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
@@ -196,7 +195,8 @@ def about_dependence(labels: Labels) -> dict[str, Any]:
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)
     return {
-        "independence": about_independence(independence),
+        # For those who assume independence; the default of the doors does not.
+        "independence": about_independence(independence, DawidSkene()),
         "effective_labelers": None if effective is None else asdict(effective),
         "votes_looked_at": labels.n_votes,
     }

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from trueup.answers.evaluation import Evaluation
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.noise import IndependenceCheck
+    from trueup.noise import IndependenceCheck, NoiseModel
     from trueup.posteriors import Estimate
 
 
@@ -148,7 +148,7 @@ def evaluate(
                 "system": name,
                 **evaluation.to_dict(),
                 "majority_as_truth": dirty[name],
-                "independence": about_independence(checks[name]),
+                "independence": about_independence(checks[name], evaluation.model),
             }
             for name, evaluation in evaluations.items()
         ]
@@ -290,13 +290,9 @@ def _undefined(metric: str, evaluation: Evaluation) -> str:
     return f"{metric} is undefined on these items: {why}"
 
 
-def about_independence(check: IndependenceCheck | None) -> dict[str, Any] | None:
-    """The check of independence for JSON."""
+def about_independence(check: IndependenceCheck | None, model: NoiseModel | None) -> dict[str, Any] | None:
+    """The check of independence for JSON, and what it means for an answer that rests on a noise model."""
     if check is None:
         return None
-    return {
-        "ratio": check.ratio,
-        "p_value": check.p_value,
-        "dependent": check.dependent,
-        "sentence": check.sentence,
-    }
+    advice = "" if model is None else check.advice(model)
+    return {**vars(check), "dependent": check.dependent, "advice": advice}

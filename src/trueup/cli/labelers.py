@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +21,13 @@ from trueup.cli._console import (
     silenced,
 )
 from trueup.cli._files import Plot, about_files, check_picture, read_votes, save_plot
+from trueup.cli.evaluate import about_independence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trueup.labelers import LabelerRanking, RankedLabeler
-    from trueup.noise import EffectiveLabelers, IndependenceCheck
+    from trueup.noise import EffectiveLabelers, IndependenceCheck, NoiseModel
 
 
 _SPAMMER = 0.5  # more probably a spammer than not
@@ -71,13 +73,15 @@ def labelers(
     from trueup.answers.findings import about_votes
     from trueup.labelers import rank
     from trueup.noise import effective_labelers
+    from trueup.noise.registry import resolve
 
     check_choice(sort, tuple(_KEYS), name="sort")
     check_level(level)
     check_level(spam_prior, name="spam_prior")
     picture = check_picture(plot)
     labels = read_votes(votes, how)
-    settings: dict[str, Any] = {} if noise is None else {"noise": noise}
+    noise = noise or str(inspect.signature(rank).parameters["noise"].default)
+    model = resolve(noise)
     with progress_bar("ranking labelers") as hear:
         ranking = rank(
             labels,
@@ -85,7 +89,7 @@ def labelers(
             level=level,
             spam_prior=spam_prior,
             random_state=seed,
-            **settings,
+            noise=noise,
         )
         if hear is not None:
             hear(0.7)  # about; the sampler takes most of the time
@@ -119,14 +123,14 @@ def labelers(
                 "level": level,
                 "noise": ranking.noise,
                 "effective": None if effective is None else vars(effective),
-                "independence": None if independence is None else _independence(independence),
+                "independence": about_independence(independence, model),
                 "spam_vote_share": spam_share,
                 "warnings": warnings,
                 "findings": findings,
             }
         )
     else:
-        _print(ranking, rows, effective, independence, warnings, level=level)
+        _print(ranking, rows, effective, independence, warnings, level=level, model=model)
     fail_on(findings)
 
 
@@ -138,6 +142,7 @@ def _print(
     warnings: Sequence[str],
     *,
     level: float,
+    model: NoiseModel,
 ) -> None:
     print_table(
         ("labeler", "votes", "accuracy", f"{level_words(level)} interval", "bits a vote", "bias", "spam", "rank"),
@@ -164,7 +169,7 @@ def _print(
     if independence is not None:
         say(independence.sentence)
         if independence.dependent:
-            say("What to do: let an expert look at some items with 'trueup vet'.")
+            say(f"What to do: {shown(independence.advice(model))} See 'trueup vet'.")
     for sentence in warnings:
         if independence is None or sentence != independence.sentence:
             complain(sentence, kind="warning")
@@ -178,7 +183,3 @@ def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
         record[name] = {"mean": estimate.mean, "low": low, "high": high}
     record |= {"bias_class": row.bias_class, "spam_probability": row.spam_probability, "rank": row.rank}
     return record
-
-
-def _independence(check: IndependenceCheck) -> dict[str, Any]:
-    return {**vars(check), "dependent": check.dependent}
