@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -25,6 +25,23 @@ def check_format(data: Mapping[str, Any]) -> None:
         raise InvalidParameter(f"data must be a report of format {_FORMAT}, got {got!r}; make it with build_report")
 
 
+# What the templates call; figures escape what they draw.
+_FIGURES: tuple[Callable[..., Any], ...] = (
+    figures.answer_strip,
+    figures.confusion_map,
+    figures.curve_figure,
+    figures.density_figure,
+    figures.interval_figure,
+    figures.labeler_scatter,
+    figures.metric_groups,
+    figures.same_metrics,
+)
+_WORDS: tuple[Callable[..., Any], ...] = (
+    *(wording.chance, wording.decimals, wording.interval, wording.level_words, wording.number, wording.signed),
+    *(sentences.is_unnamed, sentences.listed, sentences.quoted, sentences.setting, sentences.shorten),
+)
+
+
 @cache
 def _template(name: str) -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -38,10 +55,8 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    for figure in figures.__all__:
-        environment.globals[figure] = getattr(figures, figure)  # the template marks pictures as safe: theirs is escaped
-    for module in (wording, sentences):
-        environment.filters |= {word: getattr(module, word) for word in module.__all__}
+    environment.globals |= {figure.__name__: figure for figure in _FIGURES}  # the template marks them as safe
+    environment.filters |= {word.__name__: word for word in _WORDS}
     environment.filters |= {"raw": _Raw, "fence": _fence}
     return environment.get_template(name)
 
