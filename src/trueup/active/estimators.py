@@ -24,7 +24,7 @@ from trueup.active.rectified import (
     weighted_answers,
 )
 from trueup.active.strategy import effective_number
-from trueup.data.predictions import AlignedPredictions
+from trueup.data.aligned import AlignedPredictions
 from trueup.estimators.system_values import system_counts, system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings

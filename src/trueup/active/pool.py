@@ -14,8 +14,8 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.answers.settings import Settings
 from trueup.answers.setup import prepare
+from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions
 from trueup.estimators.system_features import Used
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings

@@ -1,6 +1,7 @@
 """Which training label an oracle should clean next."""
 
 from trueup.cleaning.advisor import CleaningAdvisor
+from trueup.cleaning.baselines import CleaningStrategy
 from trueup.cleaning.emi import EMI, expected_improvement, model_uncertainty
 from trueup.cleaning.fast_base import FlipModels
 from trueup.cleaning.fast_models import flip_models
@@ -14,7 +15,7 @@ from trueup.cleaning.stopping import (
     shrunk_improvement,
     value_of_cleaning,
 )
-from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, get_cleaning_strategy
+from trueup.cleaning.strategies import STRATEGIES, get_cleaning_strategy
 from trueup.cleaning.validation import UnbiasedScorer
 from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
 

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, check_integer, check_level, check_number, preview, seed_of
+from trueup.cleaning.baselines import CleaningStrategy
 from trueup.cleaning.flips import flip_candidates, predicted_codes, retrained_scores
 from trueup.cleaning.problem import CleaningState, Resources, make_problem
 from trueup.cleaning.stopping import BudgetCurve, CleanOrVote, budget_curve, clean_or_vote, per_cost, value_of_cleaning
-from trueup.cleaning.strategies import STRATEGIES, CleaningStrategy, ExpectedImprovement
+from trueup.cleaning.strategies import STRATEGIES, ExpectedImprovement
 from trueup.data.labels import Labels
 from trueup.estimators.published.tars2018 import labeler_matrices
 from trueup.exceptions import InvalidParameter

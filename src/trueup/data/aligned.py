@@ -68,7 +68,7 @@ class AlignedPredictions:
     @property
     def n_items(self) -> int:
         """Number of items, with an output or without."""
-        return next(table.shape[1] for table in (self.codes, self.scores, self.probabilities) if table is not None)
+        return next(int(table.shape[1]) for table in (self.codes, self.scores, self.probabilities) if table is not None)
 
     def outputs(self, kind: OutputKind, *, needed_by: str = "the metric") -> npt.NDArray[Any]:
         """What all systems say: codes, scores or probabilities; an error where a system does not give them."""

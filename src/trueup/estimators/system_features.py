@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from trueup._base.types import Codes, Floats
-from trueup.data.predictions import AlignedPredictions
+from trueup.data.aligned import AlignedPredictions
 from trueup.noise.item_prior import LogLinearPrior
 
 Used = Literal["classes", "scores", "probabilities"]

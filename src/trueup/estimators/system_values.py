@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
-from trueup.data.predictions import AlignedPredictions
+from trueup.data.aligned import AlignedPredictions
 from trueup.metrics import Metric
 
 _BLOCK = 20_000_000  # numbers held at once

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from trueup._base.validation import RandomState, as_generator, check_integer, preview
+from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.data.predictions import AlignedPredictions
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
