@@ -53,8 +53,8 @@ def panels_for(prior: tuple[float, float]) -> tuple[Panel, ...]:
     enough = tu.labelers.equivalent_labelers(expert_error=EXPERT, labeler_error=MEDIOCRE, prior=prior)
     few = tu.labelers.equivalent_error(expert.bits(prior), prior, n_labelers=FEW)
     numbers = (1, enough // 4, enough // 2, enough, 2 * enough)
-    mediocre = [Panel(f"{n} mediocre" + (", his equal" if n == enough else ""), n, MEDIOCRE) for n in numbers]
-    return (expert, *mediocre, Panel(f"{FEW} better, his equal", FEW, few))
+    mediocre = [Panel(f"{n} mediocre" + (", their equal" if n == enough else ""), n, MEDIOCRE) for n in numbers]
+    return (expert, *mediocre, Panel(f"{FEW} better, their equal", FEW, few))
 
 
 def _ionosphere_prior() -> tuple[float, float]:

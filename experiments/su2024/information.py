@@ -57,7 +57,7 @@ def figure6(out: Path, *, quick: bool = False) -> Answer:
 
 
 def figure7(out: Path, *, quick: bool = False) -> Answer:
-    """Information of one labeler as a function of the prior and of his error: the way to an equivalent labeler."""
+    """Information of one labeler as a function of the prior and of their error: the way to an equivalent labeler."""
     n = 21 if quick else 101
     priors, errors = np.linspace(0.0, 1.0, n), np.linspace(0.0, 1.0, n)
     surface = np.array([[bits(e, 1, (1 - p, p)) for e in errors] for p in priors])

@@ -5,7 +5,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `read_items`, `write_labels`: the data
 - `evaluate`: how good a classifier is, with an interval
 - `compare`, `auc`: which of several systems is better, and how sure that is
-- `ActiveTest`: which items an expert should vet, and what follows from her answers
+- `ActiveTest`: which items an expert should vet, and what follows from their answers
 - `CleaningAdvisor`: which training label an oracle should fix next
 - `trueup.rates`: true error from apparent error
 - `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget

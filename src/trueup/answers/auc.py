@@ -57,9 +57,9 @@ def auc(
     view : {"bayes", "deterministic", "subjectivist", "probabilistic"}
         "bayes": the posterior of the AUC from draws of the truth under `noise`. The others are those of Urkullu et al.
         (2019), for two classes: the majority is the truth, ties broken by chance (DGT); every labeler is a truth of
-        his own, averaged by his number of votes (SGT; labelers who gave one class only are left out); the truth is a
-        probability, estimated by the share of votes, and the AUC becomes the concordance with it (PGT). Their spread
-        is a bootstrap: how much another sample would differ, not how wrong the labels are.
+        their own, averaged by their number of votes (SGT; labelers who gave one class only are left out); the truth
+        is a probability, estimated by the share of votes, and the AUC becomes the concordance with it (PGT). The
+        spread of these views is a bootstrap: how much another sample would differ, not how wrong the labels are.
     noise, target, positive, n_draws, random_state, progress, **sampling
         As in `compare`, for the view "bayes"; `target` is by default these very items.
 
