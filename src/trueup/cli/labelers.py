@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,7 +71,7 @@ def labelers(
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.findings import about_votes
     from trueup.labelers import rank
-    from trueup.noise import effective_labelers
+    from trueup.noise import DEFAULT_NOISE, effective_labelers
     from trueup.noise.registry import resolve
 
     check_choice(sort, tuple(_KEYS), name="sort")
@@ -80,7 +79,7 @@ def labelers(
     check_level(spam_prior, name="spam_prior")
     picture = check_picture(plot)
     labels = read_votes(votes, how)
-    noise = noise or str(inspect.signature(rank).parameters["noise"].default)
+    noise = noise or DEFAULT_NOISE
     model = resolve(noise)
     with progress_bar("ranking labelers") as hear:
         ranking = rank(
