@@ -100,7 +100,8 @@ def test_dependent_labelers_are_found(kind, n_gold):
     assert check.dependent
     assert check.ratio > 1.2
     assert check.sentence.startswith("Labelers err together")
-    assert "subtypes" in check.sentence
+    assert 'use noise="clusters"' in check.advice(noise.DawidSkene())
+    assert "allows for that" in check.advice(noise.Clusters())
 
 
 def test_subtypes_account_for_shared_difficulty():
