@@ -20,7 +20,7 @@ PLATFORMS = [
         ("win32", "Windows", "AMD64", "nt"),
     )
 ]
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def declared() -> list[Requirement]:
