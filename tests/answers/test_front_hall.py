@@ -98,3 +98,14 @@ def test_settings_tell_defaults_from_choices():
     assert settings.door == "door"
     assert settings.arguments.keys() == {"level", "weights", "n_draws"}
     assert settings.changed().keys() == {"weights", "n_draws"}
+
+
+def test_sensitivity_looks_at_labels_that_do_not_know_the_predictions(scored):
+    """The apparent error is the disagreement with what the votes say; the drawn truth knows the classifier."""
+    labels, scores = scored
+    ev = tu.evaluate(scores, labels, check_dependence=False, **FAST)
+    counts = labels.answer_counts
+    clear = counts[:, 0] != counts[:, 1]
+    assert clear.mean() > 0.7
+    wrong = counts.argmax(axis=1) != ev.predictions
+    assert wrong[clear].sum() <= ev.sensitivity().apparent * len(clear) <= wrong[clear].sum() + (~clear).sum()

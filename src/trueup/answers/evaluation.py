@@ -30,7 +30,6 @@ from trueup.estimators.curves import (
     error_sensitivity,
     performance_curve,
 )
-from trueup.estimators.problem import TINY
 from trueup.estimators.system_features import Used
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthDraws, is_drawn, truths_given_outputs
@@ -293,14 +292,14 @@ class Evaluation(Mapping[str, Estimate]):
 
     @cached_property
     def problem(self) -> Problem:
-        """Predictions and what is known of each item, as arrays: of the votes, or of all that was drawn together."""
-        if self.model is None or is_drawn(self.model):
-            truth = self.solution.truth if self.solution.truth is not None else vote_shares(self.labels)
-            flat = np.full(len(self.classes), 1 / len(self.classes))
-            return Problem(self.predictions, np.log(np.maximum(truth, TINY)), flat, self.labels.gold_codes)
-        return Problem(
-            self.predictions, self.model.log_likelihood(self.labels), self.model.prior_, self.labels.gold_codes
-        )
+        """The predictions, and what the votes alone say of each item: by a model that has matrices, else by shares."""
+        if self.model is not None and self.model.is_fitted:
+            evidence, prior = self.model.log_likelihood(self.labels), self.model.prior_
+        else:
+            prior = np.full(len(self.classes), 1 / len(self.classes))
+            with np.errstate(divide="ignore"):  # a gold item has one possible class
+                evidence = np.log(vote_shares(self.labels, smoothing=0.5))  # no vote makes a class impossible
+        return Problem(self.predictions, evidence, prior, self.labels.gold_codes)
 
     @property
     def confusion(self) -> ConfusionEstimate:
