@@ -17,9 +17,9 @@ def test_auc_does_not_leave_items_out_in_silence(vetted):
 
 def test_auc_says_what_compare_would_say(vetted):
     labels, _, _ = vetted
-    for view in ("bayes", "probabilistic"):
+    for options in ({"noise": "dawid-skene"}, {"view": "probabilistic"}):
         with pytest.warns(TrueupWarning, match="they rank nothing"):
-            assert tu.auc(np.ones(80), labels, view=view, noise="dawid-skene").mean == pytest.approx(0.5)
+            assert tu.auc(np.ones(80), labels, **options).mean == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("view", ["deterministic", "subjectivist", "probabilistic"])

@@ -109,3 +109,44 @@ def test_sensitivity_looks_at_labels_that_do_not_know_the_predictions(scored):
     assert clear.mean() > 0.7
     wrong = counts.argmax(axis=1) != ev.predictions
     assert wrong[clear].sum() <= ev.sensitivity().apparent * len(clear) <= wrong[clear].sum() + (~clear).sum()
+
+
+def test_a_door_for_one_metric_refuses_two(scored):
+    labels, scores = scored
+    with pytest.raises(InvalidParameter, match="ActiveTest takes one metric, got 2"):
+        tu.ActiveTest(scores, labels, metric=["accuracy", "f1"])
+    with pytest.raises(InvalidParameter, match="compare takes one metric, got 2"):
+        tu.compare({"a": scores, "b": scores}, labels, metric={"a": "accuracy", "b": "f1"})
+
+
+@pytest.mark.parametrize("extra", [{"noise": "glad"}, {"target": "population"}, {"n_warmup": 10}])
+def test_views_of_a_paper_take_no_keywords_of_the_posterior(scored, extra):
+    labels, scores = scored
+    with pytest.raises(InvalidParameter, match=f'{next(iter(extra))} goes with view="bayes"'):
+        tu.auc(scores, labels, view="probabilistic", **extra)
+
+
+def test_the_call_is_kept_as_it_was(scored):
+    labels, scores = scored
+    metrics = ["accuracy"]
+    ev = tu.evaluate(scores, labels, metrics=metrics, check_dependence=False, **FAST)
+    metrics.append("f1")
+    assert ev.settings.arguments["metrics"] == ["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("truth", "sentence"),
+    [([0, 1], "truth cannot be read as classes of the items"), ({0: 1}, "truth must name the class of every item")],
+)
+def test_a_truth_that_does_not_fit_is_called_so(scored, truth, sentence):
+    labels, scores = scored
+    with pytest.raises(InvalidParameter, match=sentence):
+        tu.evaluate(scores, labels, method="ideal", truth=truth)
+
+
+def test_no_noise_named_is_the_default_noise(scored):
+    labels, scores = scored
+    test = tu.ActiveTest(scores, labels, noise=None)
+    assert np.array_equal(test.pool.prior, tu.ActiveTest(scores, labels).pool.prior)
+    with pytest.raises(InvalidParameter, match="noise must be one of"):
+        tu.evaluate(scores, labels, noise="")

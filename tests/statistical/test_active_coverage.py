@@ -36,12 +36,12 @@ def world(seed, together):
 
 
 @cache
-def cases(name, n_runs, estimator="rectified"):
+def cases(name, n_runs, **options):
     together, strategy = WORLDS[name]
     found = Cases()
     for seed in range(n_runs):
         truth, labels, predictions = world(seed, together)
-        test = tu.ActiveTest(predictions, labels, strategy=strategy, estimator=estimator, random_state=seed)
+        test = tu.ActiveTest(predictions, labels, strategy=strategy, random_state=seed, **options)
         test.tell({item: int(truth[item]) for item in test.ask(N_VETTED)})
         found.add(float((truth == predictions).mean()), test.estimate())
     return found
@@ -62,7 +62,7 @@ def test_intervals_too_narrow_by_a_fifth_would_be_found():
 
 def test_believing_the_crowd_would_be_found():
     """The same measure fails the estimator that believes votes which are wrong together."""
-    assert cases("wrong-even", 4, "bayes").hits() < fewest(4)
+    assert cases("wrong-even", 4, estimator="bayes", noise="dawid-skene").hits() < fewest(4)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from trueup.estimators.system_features import Used
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import Metric
-from trueup.noise import NoiseModel
+from trueup.noise import DEFAULT_NOISE, NoiseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,12 @@ class State:
 
 
 def make_pool(
-    predictions: Any, labels: Labels, metric: Any, noise: str | NoiseModel, categories: Any, positive: Hashable | None
+    predictions: Any,
+    labels: Labels,
+    metric: Any,
+    noise: str | NoiseModel | None,
+    categories: Any,
+    positive: Hashable | None,
 ) -> Pool:
     """Align, check, and see what the votes say before anyone is asked.
 
@@ -120,7 +125,15 @@ def make_pool(
     """
     call = Settings("ActiveTest", {"metric": metric, "noise": noise, "positive": positive}, {})
     groups, group_names = _categories(categories, labels)
-    task = prepare(predictions, labels, settings=call, metrics=metric, noise=noise, positive=positive)
+    task = prepare(
+        predictions,
+        labels,
+        settings=call,
+        metrics=metric,
+        noise=DEFAULT_NOISE if noise is None else noise,
+        positive=positive,
+        most_metrics=1,
+    )
     _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
     assert task.noise is not None
     with silenced_warnings():

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup._base.types import Target
-from trueup._base.validation import RandomState, check_choice
+from trueup._base.validation import RandomState, check_choice, check_integer
 from trueup.answers.compare import measure
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, prepare
@@ -21,7 +21,7 @@ from trueup.estimators.published.urkullu2019 import (
     probabilistic,
     subjectivist,
 )
-from trueup.exceptions import InvalidLabels, TrueupWarning
+from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
@@ -81,12 +81,19 @@ def auc(
     """
     settings = Settings.of_call(auc, locals())
     check_choice(view, ("bayes", *_VALUE_OF), name="view")
+    check_integer(n_draws, name="n_draws", low=1)
+    for name in ("noise", "target", *sampling):
+        if view != "bayes" and name in settings.changed():
+            raise InvalidParameter(
+                f'⟨{name}⟩ goes with ⟨view="bayes"⟩, got ⟨view={view!r}⟩, which takes none; leave it out',
+                parameter=name,
+            )
     task = prepare(
         scores,
         labels,
         settings=settings,
         metrics=["auc"],
-        noise=noise or DEFAULT_NOISE,
+        noise=DEFAULT_NOISE if noise is None else noise,
         target=target,
         positive=positive,
         level=0.95,

@@ -103,7 +103,7 @@ def evaluate(
         labels,
         settings=settings,
         metrics=metrics,
-        noise=None if chosen.sees == "votes" and noise is None else noise or chosen.noise or DEFAULT_NOISE,
+        noise=_noise_of(chosen) if noise is None else noise,
         target=_target_of(chosen, method, target),
         positive=positive,
         level=level,
@@ -122,6 +122,11 @@ def evaluate(
             task, model, check_dependence=check_dependence, notes=solution.notes, counts=solution.counts.mean_counts
         )
     return Evaluation(task, solution, model, findings, independence)
+
+
+def _noise_of(method: Method) -> str | None:
+    """The noise model where the caller names none."""
+    return None if method.sees == "votes" else method.noise or DEFAULT_NOISE
 
 
 def _target_of(method: Method, name: str, target: Target | None) -> Target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,9 +43,9 @@ class Settings:
         """
         parameters = inspect.signature(door).parameters.values()
         keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "progress"]
-        arguments = {p.name: values[p.name] for p in keywords}
+        arguments = {p.name: _kept(values[p.name]) for p in keywords}
         for options in (p.name for p in parameters if p.kind is p.VAR_KEYWORD):
-            arguments |= values[options]
+            arguments |= {name: _kept(value) for name, value in values[options].items()}
         return cls(door.__name__, arguments, {p.name: p.default for p in keywords})
 
     def changed(self) -> dict[str, Any]:
@@ -58,6 +59,11 @@ class Settings:
     def with_seed(self, seed: int) -> Settings:
         """With the seed behind the `random_state` that was passed."""
         return Settings(self.door, {**self.arguments, "random_state": seed}, self.defaults)
+
+
+def _kept(value: Any) -> Any:
+    """A copy of what the caller may change later."""
+    return copy.copy(value) if isinstance(value, list | dict | set | np.ndarray) else value
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup._base.types import Booleans, Codes, Target
-from trueup._base.validation import RandomState, check_choice, check_level, seed_of
+from trueup._base.validation import RandomState, check_choice, check_level, preview, seed_of
 from trueup.answers.settings import Settings
 from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
-from trueup.exceptions import InvalidLabels, InvalidPredictions, Sentence
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric, MetricLike, as_metrics
 from trueup.noise import NoiseModel, resolve
 
@@ -107,6 +107,7 @@ def prepare(
     random_state: RandomState = 0,
     least_systems: int = 1,
     most_systems: int | None = None,
+    most_metrics: int | None = None,
     needs_classes: bool = False,
     missing: Policy = "error",
     unknown: Policy = "error",
@@ -122,8 +123,8 @@ def prepare(
         As in `trueup.evaluate`.
     settings : Settings
         The call.
-    least_systems, most_systems : int
-        How many systems the door takes.
+    least_systems, most_systems, most_metrics : int
+        How many systems and metrics the door takes.
     needs_classes : bool
         Whether hard classes are needed whatever the metrics look at.
     items : {"common", "own"}, optional
@@ -142,13 +143,18 @@ def prepare(
     spoken_for = positive if positive is not None else _class_of_scores(outputs)
     positive_code = labels.n_classes - 1 if spoken_for is None else labels.class_code(spoken_for)
     chosen = as_metrics(metrics, labels.classes.tolist(), labels.classes.tolist()[positive_code])
+    if most_metrics is not None and len(chosen) > most_metrics:
+        raise InvalidParameter(
+            f"{settings.door} takes one ⟨metric⟩, got {len(chosen)}: {preview(list(chosen))}; name one of them",
+            parameter="metric",
+        )
     kinds: set[OutputKind] = {metric.looks_at for metric in chosen.values()}
     kinds |= {"classes"} if needs_classes else set()
     predictions = as_predictions(
         outputs, labels, of_scores="classes" not in kinds, positive=positive, least=least_systems
     )
     aligned = predictions.align(labels, missing=missing, unknown=unknown, unknown_class=unknown_class)
-    known = None if truth is None else as_predictions(truth, labels).align(labels, missing="ignore")
+    known = None if truth is None else _truth_codes(truth, labels, aligned)
     if most_systems is not None and aligned.n_systems > most_systems:
         raise InvalidPredictions(
             f"{settings.door} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or use "
@@ -167,13 +173,29 @@ def prepare(
         seed,
         settings.with_seed(seed),
         tuple(map(Sentence, findings)),
-        None if known is None else np.asarray(known.outputs("classes", needed_by="truth")[0]),
+        known,
     )
     if needs_classes:
         task.outputs_with("classes", needed_by=settings.door)
     for metric in chosen.values():
         task.outputs_for(metric)
     return task if least_systems == 1 else _on_common_items(task, rule)
+
+
+def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Codes:
+    """The true classes as codes, of every item that has a prediction."""
+    try:
+        codes = np.asarray(as_predictions(truth, labels).align(labels, missing="ignore").outputs("classes")[0])
+    except InvalidPredictions as error:
+        raise InvalidParameter(f"⟨truth⟩ cannot be read as classes of the items: {error}", parameter="truth") from error
+    unknown = (codes < 0) & outputs.has_output("classes").any(axis=0)
+    if unknown.any():
+        raise InvalidParameter(
+            f"⟨truth⟩ must name the class of every item with a prediction, got none for {int(unknown.sum())} items: "
+            f"{preview(labels.items[unknown])}; name them, or leave their predictions out",
+            parameter="truth",
+        )
+    return codes
 
 
 def _class_of_scores(outputs: Any) -> Hashable | None:

@@ -34,7 +34,7 @@ def _noise_models() -> list[str]:
 def _methods() -> list[str]:
     from trueup.estimators import METHODS
 
-    return METHODS.names()
+    return [name for name in METHODS.names() if METHODS[name].needs is None]
 
 
 def _metric_names() -> list[str]:

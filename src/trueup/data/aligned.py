@@ -348,5 +348,5 @@ def _check_missing(system: System, part: _Arrays, labels: Votes, missing: Policy
         raise InvalidPredictions(
             f"every item needs a prediction, got none for {n_lacking} of {labels.n_items} items"
             f"{_of(system)}: {preview(labels.items[part.lacks])}; "
-            'predict them, leave these items out of the labels, or pass ⟨missing="ignore"⟩'
+            'predict them, leave these items out with labels.select, or pass ⟨missing="ignore"⟩ to what takes it'
         )

@@ -39,6 +39,8 @@ class Method:
     draws_noise : bool
         Whether it takes a noise model that is drawn together with the truth; else the model is fitted first.
     shows_progress : bool
+    needs : str, optional
+        What it cannot do without beyond predictions and votes, by the name of the argument; files do not hold it.
     description : str
         One sentence for the command line and the report.
     """
@@ -49,6 +51,7 @@ class Method:
     noise: str | None = None
     draws_noise: bool = False
     shows_progress: bool = False
+    needs: str | None = None
     description: str = ""
 
 
@@ -78,7 +81,7 @@ METHODS: Registry[Method] = Registry(
         "prior-average": Method(
             prior_average, "problem", description="Su 2024, 2.6.2: averaged over the prior of the operating point"
         ),
-        "ideal": Method(ideal, "problem", description="the truth is known; for comparison"),
+        "ideal": Method(ideal, "problem", needs="truth", description="the truth is known; for comparison"),
         "labeler-mean": Method(labeler_mean, "votes", description="each labeler taken for the truth, averaged"),
         "labeler-median": Method(
             labeler_median, "votes", description="each labeler taken for the truth, the median of them"
@@ -103,6 +106,7 @@ METHODS: Registry[Method] = Registry(
             "noise",
             targets=("population",),
             noise="dawid-skene",
+            needs="features",
             description="items that look mislabeled left out",
         ),
     },
