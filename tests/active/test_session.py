@@ -147,6 +147,28 @@ def test_json_of_a_function_asks_for_it_again(world):
     same(test, tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels, metric=share_right))
 
 
+def test_a_function_with_the_name_of_a_metric_is_asked_for_again(world):
+    metric = {"accuracy": share_right}
+    text = world.test(metric=metric).to_json()
+    with pytest.raises(InvalidParameter, match="a metric that text cannot hold, got accuracy; pass metric=… to"):
+        tu.ActiveTest.from_json(text, world.classes["s0"], world.labels)
+    back = tu.ActiveTest.from_json(text, world.classes["s0"], world.labels, metric=metric)
+    assert back.pool.metric.needs == "labels"
+
+
+def test_json_keeps_a_noise_model_or_asks_for_it_again(world):
+    test = world.test(noise=tu.noise.Subtypes(n_subtypes=4))
+    world.answer(test, 12)
+    back = tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels)
+    assert repr(back.noise) == "Subtypes(n_subtypes=4)"
+    same(test, back)
+    known = tu.noise.Confusion([[0.8, 0.2], [0.3, 0.7]])
+    text = world.test(noise=known).to_json()
+    with pytest.raises(InvalidParameter, match=r"made with a noise that text cannot hold.* pass noise=… to from_json"):
+        tu.ActiveTest.from_json(text, world.classes["s0"], world.labels)
+    assert tu.ActiveTest.from_json(text, world.classes["s0"], world.labels, noise=known).noise is known
+
+
 def test_a_generator_is_turned_into_a_seed(world):
     test = world.test(random_state=np.random.default_rng(5))
     world.answer(test, 5)

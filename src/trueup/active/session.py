@@ -29,7 +29,7 @@ from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
 from trueup.sessions.batch import Batch, draw_in_turn
-from trueup.sessions.session import Session
+from trueup.sessions.session import Session, write_setting
 
 _N_DRAWS = 1000
 _FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
@@ -107,6 +107,7 @@ class ActiveTest(Session):
         self._strategy = STRATEGIES.make(strategy, options, base=Strategy)
         self._estimator = ESTIMATORS.make(estimator, {}, base=MetricEstimator)
         self.estimator, self.noise, self.positive = self._estimator.name, noise, positive
+        self._metric = metric
         self.target: Target = check_choice(target, ("sample", "population"), name="target")
         self.level = check_level(level)
         self.pool = make_pool(predictions, labels, metric, noise, categories, positive)
@@ -292,9 +293,9 @@ class ActiveTest(Session):
 
     def _settings(self) -> dict[str, Any]:
         return {
-            "metric": self.pool.metric.name,
+            "metric": write_setting(self._metric, name=self.pool.metric.name),
             "estimator": self.estimator,
-            "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
+            "noise": write_setting(self.noise),
             "categories": category_list(self.pool),
             "target": self.target,
             "level": self.level,

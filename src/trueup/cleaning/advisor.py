@@ -26,7 +26,7 @@ from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
 from trueup.sessions.batch import Batch
 from trueup.sessions.log import Event, fold
-from trueup.sessions.session import Session
+from trueup.sessions.session import Session, write_setting
 from trueup.training.consolidated import noise_removed, noise_tolerant
 
 _KEPT = 3  # states: the one now, the one before, and theirs if scores are older
@@ -140,6 +140,7 @@ class CleaningAdvisor(Session):
         self.min_improvement = (
             None if min_improvement is None else check_number(min_improvement, name="min_improvement")
         )
+        self._metric = metric
         self.noise, self.weigh, self.split, self.validation = noise, bool(weigh), bool(split), validation
         self.seed = seed_of(random_state)
         resources = Resources(
@@ -404,8 +405,8 @@ class CleaningAdvisor(Session):
     def _settings(self) -> dict[str, Any]:
         problem = self.problem
         return {
-            "noise": self.noise if isinstance(self.noise, str) else repr(self.noise),
-            "metric": problem.metric.name,
+            "noise": write_setting(self.noise),
+            "metric": write_setting(self._metric, name=problem.metric.name),
             "split": self.split,
             "validation": self.validation
             if isinstance(self.validation, float)

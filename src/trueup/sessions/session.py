@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -13,6 +14,8 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
+from trueup.noise import NoiseModel
+from trueup.noise.registry import MODELS, get_model
 from trueup.posteriors import Estimate
 from trueup.sessions.batch import Asked, Batch
 from trueup.sessions.log import (
@@ -189,7 +192,7 @@ class Session(ABC):
         """What the session was made with, beside its data and the options of its strategy."""
 
     def to_json(self) -> str:
-        """Settings and log as JSON text. What no string names, such as a function, is to be passed again."""
+        """Settings and log as JSON text. What no text can hold, such as a function, is to be passed to `from_json`."""
         return session_to_json({"strategy": self.strategy, **self._settings()}, self.options, self._events)
 
     @classmethod
@@ -202,9 +205,48 @@ class Session(ABC):
         *data
             What the session was made with at first: its arguments that are passed by position.
         **changed
-            Settings that are to be others; options of another strategy are those of its own.
+            Settings that are to be others, and those that text cannot hold: a metric that is no name, and a noise model
+            that is fitted, known or made of objects. Options of another strategy are those of its own.
         """
         settings, options, events = session_from_json(text)
         if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
             options = {}  # those of another strategy
-        return cls(*data, **{**settings, **options, **changed}).replay(events)
+        read = {name: read_setting(name, value) for name, value in settings.items() if name not in changed}
+        return cls(*data, **{**read, **options, **changed}).replay(events)
+
+
+def write_setting(value: object, *, name: str | None = None) -> object:
+    """A setting as JSON has it.
+
+    A name is written as it is, and a noise model that its parameters tell in full by its alias and these. Anything else
+    is only described, by its `name` or as it prints, so that it is asked for when the session is read: its name may be
+    that of something else.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, NoiseModel) and not value.is_fitted:
+        is_named = value.alias in MODELS and MODELS[value.alias] is type(value)
+        if is_named and _is_json(value.parameters()):
+            return {"alias": value.alias, "parameters": value.parameters()}
+    return {"described": name or repr(value)}
+
+
+def read_setting(name: str, value: Any) -> Any:
+    """The setting that `write_setting` wrote."""
+    if isinstance(value, dict) and set(value) == {"alias", "parameters"}:
+        return get_model(value["alias"], **value["parameters"])
+    if isinstance(value, dict) and set(value) == {"described"}:
+        raise InvalidParameter(
+            f"the session was made with a {name} that text cannot hold, got {value['described']}; pass ⟨{name}=…⟩ to "
+            "from_json again",
+            parameter=name,
+        )
+    return value
+
+
+def _is_json(value: object) -> bool:
+    """Whether a value comes back from JSON as it is."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
