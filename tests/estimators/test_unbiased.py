@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -420,3 +421,20 @@ def test_dirty_takes_labels_for_true_and_weighs_labelers_where_majority_does_not
     expert = tu.noise.Confusion([symmetric(0.95), symmetric(0.55), symmetric(0.55)])
     said = tu.evaluate(np.array([1, 0]), three, noise=expert, method="dirty").confusion.mean
     np.testing.assert_array_equal(said, np.eye(2))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(4))
+def test_sentences_name_classes_that_are_strings(seed):
+    names = np.array(["cat", "dog", "eel"])
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=200)
+    votes = np.where(rng.random((200, 3)) < 0.3, rng.integers(3, size=(200, 3)), truth[:, None])
+    predictions, labels = names[np.where(np.arange(200) % 7 == 0, 0, truth)], tu.Labels.from_matrix(names[votes])
+    far_off = tu.noise.Confusion(np.full((3, 3), 0.25) + 0.25 * np.eye(3))
+    evaluation = tu.evaluate(predictions, labels, method="unbiased", noise=far_off)
+    pattern = "estimated share of class '(cat|dog|eel)' predicted as '(cat|dog|eel)' is negative"
+    assert any(re.search(pattern, sentence) for sentence in evaluation.warnings)
+    alike = tu.noise.Confusion([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.8, 0.1]])
+    with pytest.raises(InvalidParameter, match="the same for classes 'dog' and 'eel'"):
+        tu.evaluate(predictions, labels, method="unbiased", noise=alike)

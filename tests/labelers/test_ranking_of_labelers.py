@@ -69,7 +69,7 @@ def test_the_default_noise_is_that_of_all_doors_and_is_printed_with_the_target()
     votes = tu.simulate.dawid_skene(n_items=40, n_labelers=3, random_state=0).labels
     found = rank(votes, n_draws=20, random_state=0)
     assert found.noise == tu.noise.DEFAULT_NOISE
-    assert f"noise {tu.noise.DEFAULT_NOISE}, target population, 95% intervals" in repr(found)
+    assert f"noise {tu.noise.DEFAULT_NOISE}, target population, 95% intervals; a labeler's skill" in repr(found)
 
 
 def test_the_best_is_first_and_the_spammer_last(ranking):

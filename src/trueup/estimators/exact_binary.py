@@ -7,6 +7,7 @@ uniform prior and is integrated out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -121,22 +122,26 @@ def _exact_solution(
     u, v = lattice.u, lattice.v
     d_mean = float(lattice.pmf @ ((u + 1) / (u + v + 2)))
     f_mean = float(lattice.pmf @ ((n1 - u + 1) / (n1 + n0 - u - v + 2)))
-
-    def operating_points(n: int, generator: np.random.Generator) -> Floats:
-        """Given the counts, p_D and p_FA are independent Beta variables."""
-        us, vs = lattice.draw_pairs(n, generator)
-        return as_confusion(generator.beta(us + 1, vs + 1), generator.beta(n1 - us + 1, n0 - vs + 1))
-
-    def truths(n: int, generator: np.random.Generator) -> Codes:
-        return truth_sampler(problem, operating_points(n, generator))(n, generator)
-
     diagnostics = {"exact": 1.0, "n_cells": float(len(lattice.pmf))}
     confusion = as_confusion(d_mean, f_mean)
     if target == "population":
-        rates = problem.prior[:, None] * operating_points(n_draws, rng)
+        rates = problem.prior[:, None] * _operating_points(lattice, n1, n0, n_draws, rng)
         return Solution(DrawnRates(rates), confusion, diagnostics=diagnostics)
+    truths = partial(_lattice_truths, problem, lattice, n1, n0)
     counts = LatticeCounts(u, v, lattice.pmf, n_positive=n1, n_negative=n0, truths=truths)
     return Solution(counts, confusion, diagnostics=diagnostics)
+
+
+def _operating_points(lattice: LatticeCounts, n1: int, n0: int, n: int, rng: np.random.Generator) -> Floats:
+    """Given the counts, p_D and p_FA are independent Beta variables."""
+    us, vs = lattice.draw_pairs(n, rng)
+    return as_confusion(rng.beta(us + 1, vs + 1), rng.beta(n1 - us + 1, n0 - vs + 1))
+
+
+def _lattice_truths(
+    problem: Problem, lattice: LatticeCounts, n1: int, n0: int, n: int, rng: np.random.Generator
+) -> Codes:
+    return truth_sampler(problem, _operating_points(lattice, n1, n0, n, rng))(n, rng)
 
 
 def _lattice(both: tuple[Column, Column], ranges: Ranges) -> LatticeCounts:

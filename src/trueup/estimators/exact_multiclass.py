@@ -6,6 +6,7 @@ Gibbs sampling of (K, y) where that is affordable; for more items an approximati
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -429,13 +430,16 @@ def truth_sampler(problem: Problem, confusions: npt.ArrayLike, weights: npt.NDAr
     """
     points = np.asarray(confusions, dtype=float).reshape(-1, problem.n_classes, problem.n_classes)
     p = None if weights is None else weights / weights.sum()
+    return partial(_draw_truths_at, problem, points, p)
 
-    def draw(n: int, rng: np.random.Generator) -> Codes:
-        chosen = rng.choice(len(points), size=n, p=p)
-        codes = np.empty((n, problem.n_items), dtype=np.int8 if problem.n_classes < 128 else np.int32)
-        for point in np.unique(chosen):
-            rows = np.flatnonzero(chosen == point)
-            codes[rows] = draw_categories(class_posterior(problem, points[point]), len(rows), rng)
-        return codes
 
-    return draw
+def _draw_truths_at(
+    problem: Problem, points: Floats, chances: Floats | None, n: int, rng: np.random.Generator
+) -> Codes:
+    """Choose among operating points by their chances, then draw each item's class; a partial of this can be pickled."""
+    chosen = rng.choice(len(points), size=n, p=chances)
+    codes = np.empty((n, problem.n_items), dtype=np.int8 if problem.n_classes < 128 else np.int32)
+    for point in np.unique(chosen):
+        rows = np.flatnonzero(chosen == point)
+        codes[rows] = draw_categories(class_posterior(problem, points[point]), len(rows), rng)
+    return codes

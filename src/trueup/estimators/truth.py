@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -334,7 +335,9 @@ def bayes_learned(
     n_classes = labels.n_classes
     notes = () if draws.converged else (not_mixed(draws),)
     if target == "sample":
-        counts: CountsPosterior = DrawnCounts(draws.rater_counts[:, 0, :, :n_classes], truths=_truth_sampler(draws))
+        counts: CountsPosterior = DrawnCounts(
+            draws.rater_counts[:, 0, :, :n_classes], truths=partial(_choose_truths, draws.truths)
+        )
     else:
         counts = DrawnRates(draws.prior[:, :, None] * draws.rater_confusion[:, 0, :, :n_classes])
     return Solution(
@@ -352,10 +355,7 @@ def bayes_learned(
     )
 
 
-def _truth_sampler(draws: PosteriorDraws) -> Callable[[int, np.random.Generator], Codes]:
-    def truths(n: int, rng: np.random.Generator) -> Codes:
-        kept = len(draws.truths)
-        order = rng.permutation(kept)[:n] if n <= kept else rng.integers(kept, size=n)
-        return draws.truths[order]
-
-    return truths
+def _choose_truths(kept: Codes, n: int, rng: np.random.Generator) -> Codes:
+    """Some of the draws that the chains kept: all different where there are enough."""
+    order = rng.permutation(len(kept))[:n] if n <= len(kept) else rng.integers(len(kept), size=n)
+    return kept[order]

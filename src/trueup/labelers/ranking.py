@@ -129,7 +129,8 @@ class LabelerRanking:
 
     def __repr__(self) -> str:
         how = f"noise {self.noise}, target population, {self.level:.0%} intervals"
-        lines = [f"LabelerRanking of {len(self)} labelers by {self.by} ({how})"]
+        why = "a labeler's skill is about items to come"
+        lines = [f"LabelerRanking of {len(self)} labelers by {self.by} ({how}; {why})"]
         for row in self.rows[:10]:
             low, high = row.accuracy.interval(self.level)
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
@@ -153,6 +154,9 @@ def rank(
     random_state: RandomState = 0,
 ) -> LabelerRanking:
     r"""Rank labelers by skill, with intervals for skill, bias and spam.
+
+    A labeler's skill is about items to come, so all quantities are of the population the items came from, whatever the
+    default target of other doors; the votes they gave on these items are what it is learned from.
 
     Truths are drawn from their posterior given all votes, and for each drawn truth the confusion matrix θ of every
     labeler from its Dirichlet posterior given the votes and that truth. So intervals count in that truths are unknown.

@@ -7,6 +7,7 @@ labelers' mean and median of Section 2.6.1 are common practice and stand in `pra
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -294,10 +295,7 @@ def no_predictions(
     if estimated:
         return Solution(likeliest_labels(problem))
     chances = class_posterior(problem)
-
-    def truths(n: int, generator: np.random.Generator) -> Codes:
-        return draw_categories(chances, n, generator)
-
+    truths = partial(draw_categories, chances)
     if problem.n_classes == 2:
         return Solution(normal_counts(chances[:, 1], problem.predictions, truths))
     draws = draw_confusion(chances, problem.predictions, n_draws, as_generator(random_state))
@@ -362,4 +360,8 @@ def ideal(problem: Problem, *, truth: npt.ArrayLike, random_state: RandomState =
     if codes.shape != (problem.n_items,):
         raise InvalidParameter(f"truth must be {problem.n_items} codes, one for each item, got shape {codes.shape}")
     counts = confusion_counts(codes[counted], problem.predictions[counted], problem.n_classes)
-    return Solution(DrawnCounts(counts[None], truths=lambda n, _: np.broadcast_to(codes, (n, len(codes)))))
+    return Solution(DrawnCounts(counts[None], truths=partial(_same_truth, codes)))
+
+
+def _same_truth(codes: Codes, n: int, _: np.random.Generator) -> Codes:
+    return np.broadcast_to(codes, (n, len(codes)))

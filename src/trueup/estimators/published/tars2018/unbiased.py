@@ -234,7 +234,8 @@ def _why_singular(labels: Labels, consolidated: Consolidation, lost: Positions) 
     a, b = np.unravel_index(int(apart.argmin()), apart.shape)
     names = [repr(name) for name in labels.labelers[consolidated.labelers[group][:3]].tolist()]
     who = f"labeler {names[0]}" if len(names) == 1 else f"labelers {', '.join(names)}"
-    alike = f"the same for classes {labels.classes[a].item()!r} and {labels.classes[b].item()!r}"
+    classes = labels.classes.tolist()
+    alike = f"the same for classes {classes[a]!r} and {classes[b]!r}"
     if apart.min() > 1e-3:
         alike = "a mixture of what other classes give for some class"
     return (
@@ -278,14 +279,14 @@ def _notes(
 
 def _impossible(labels: Labels, counts: UnbiasedCounts) -> list[str]:
     """A share that is negative beyond chance: the model of the labels is wrong."""
-    c = counts.n_classes
+    c, classes = counts.n_classes, labels.classes.tolist()
     worst: tuple[float, Any, Any] = (-4.0, None, None)
     for y, t in np.argwhere(counts.shares < 0).tolist():
         cell = np.zeros((c, c))
         cell[y, t] = 1.0
         se = counts.covariance(cell, cell) ** 0.5
         if se > 0 and counts.shares[y, t] / se < worst[0]:
-            worst = (float(counts.shares[y, t] / se), labels.classes[y].item(), labels.classes[t].item())
+            worst = (float(counts.shares[y, t] / se), classes[y], classes[t])
     if worst[1] is None:
         return []
     return [
