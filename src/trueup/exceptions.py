@@ -5,7 +5,8 @@ also derives from the builtin that a caller would catch without knowing trueup.
 
 A sentence names what differs from door to door between ⟨ and ⟩: a parameter, as in "pass ⟨missing=None⟩", a function,
 as in "add gold (⟨labels.with_gold⟩)", or a row, as in "⟨row 0⟩", which a file counts from 1. Python callers read
-``missing=None``; another door, such as the command line, spells it its own way with `Sentence.spelled`.
+``missing=None``; another door, such as the command line, spells it its own way with `Sentence.spelled`. What users
+named goes into a sentence through `quoted`, so that brackets of theirs are no marks.
 """
 
 import re
@@ -29,11 +30,32 @@ __all__ = [
     "TrueupError",
     "TrueupWarning",
     "UndefinedMetricWarning",
+    "quoted",
     "silenced_warnings",
 ]
 
 
-_MARK = re.compile(r"⟨([\w.]+)(?:([= ])([^⟩]*))?⟩")
+_MARK = re.compile(r"⟨((?:[^\W\d]\w*\.)*[^\W\d]\w*(?:\(\))?)(?:([= ])([^⟩]*))?⟩")
+_BRACKET_OF_DATA = "\ufdd0"  # never a character of text, and `repr` writes it as an escape, so that no data hold it
+
+
+def quoted(value: object) -> str:
+    """The repr of what a user named, for a sentence, in which a bracket ⟨ then begins no mark.
+
+    Examples
+    --------
+    >>> print(Sentence(f"⟨positive⟩ must be a class, got {quoted('⟨x⟩')}"))
+    positive must be a class, got '⟨x⟩'
+    """
+    return _guarded(repr(value))
+
+
+def _guarded(text: str) -> str:
+    return text.replace("⟨", _BRACKET_OF_DATA)
+
+
+def _unguarded(text: str) -> str:
+    return text.replace(_BRACKET_OF_DATA, "⟨")
 
 
 class Sentence(str):
@@ -57,14 +79,18 @@ class Sentence(str):
 
     def __new__(cls, marked: str) -> Self:
         """The text as Python callers read it."""
-        plain = _MARK.sub(lambda match: match[0][1:-1], marked)
-        sentence = super().__new__(cls, plain)
-        sentence.marked = marked.marked if isinstance(marked, Sentence) else marked
+        marked = marked.marked if isinstance(marked, Sentence) else marked
+        sentence = super().__new__(cls, _unguarded(_MARK.sub(lambda match: match[0][1:-1], marked)))
+        sentence.marked = marked
         return sentence
+
+    def __getnewargs__(self) -> tuple[str]:
+        """What a copy is made from."""
+        return (self.marked,)
 
     def spelled(self, spell: Callable[[str, str | None], str]) -> str:
         """The text with each parameter as ``spell(name, value)`` has it; `value` is None where none was named."""
-        return _MARK.sub(lambda match: spell(match[1], match[3]), self.marked)
+        return _unguarded(_MARK.sub(lambda match: spell(match[1], match[3]), self.marked))
 
 
 class TrueupError(Exception):
@@ -85,7 +111,8 @@ class TrueupError(Exception):
     @property
     def sentence(self) -> Sentence:
         """What was said, with its parameters marked."""
-        return Sentence(self.args[0] if self.args else "")
+        text = self.args[0] if self.args else ""
+        return text if isinstance(text, Sentence) else Sentence(_guarded(str(text)))  # another door has spelled it
 
 
 class InvalidLabels(TrueupError, ValueError):

@@ -1,5 +1,7 @@
 """Parts by name: what is registered, what another package brings, and what is forgotten after a block."""
 
+import threading
+
 import pytest
 
 from trueup._base.registry import Registry
@@ -58,3 +60,37 @@ def test_a_part_of_another_kind_is_refused():
     coins = Registry("coin", {"penny": 1}, check=check)
     with pytest.raises(InvalidParameter, match="must be a whole number, got 'ten'"):
         coins.register("dime", "ten")
+
+
+@pytest.mark.parametrize(
+    ("name", "aliases"), [("cent", ()), ("dime", ("penny",)), ("dime", ("cent",)), ("nickel", ("Penny",))]
+)
+def test_a_name_that_means_another_part_is_refused(coins, name, aliases):
+    with pytest.raises(InvalidParameter, match=r"that no other has, got '(cent|penny)', which means 'penny'"):
+        coins.register(name, 10, aliases=aliases)
+    assert coins["penny"] == coins["cent"] == 1
+    assert coins.names() == ["nickel", "penny"]
+
+
+def test_a_part_may_be_replaced_with_its_aliases(coins):
+    coins.register("penny", 2, aliases=("cent", "copper"))
+    assert coins["cent"] == coins["copper"] == coins["penny"] == 2
+
+
+@pytest.mark.parametrize("name", [None, "Dime_Coin", int])
+def test_an_unknown_name_is_shown_as_it_was_passed(coins, name):
+    with pytest.raises(InvalidParameter) as caught:
+        coins.resolve(name)
+    assert f"got {name!r}" in str(caught.value)
+
+
+def test_threads_wait_until_other_packages_are_loaded(coins, install):
+    install("mint", "import time\ntime.sleep(0.2)\nDIME = 10\n", "[trueup.coins]\ndime = mint:DIME\n")
+    seen = []
+    with coins.preserved():
+        threads = [threading.Thread(target=lambda: seen.append(coins.names())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert seen == [["dime", "nickel", "penny"]] * 4

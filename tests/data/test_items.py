@@ -41,14 +41,14 @@ def test_every_kind_of_frame(frame, labels):
     ("values", "kind"),
     [
         ([1, 2, 3], "int64"),
-        ([1, None, 3], "float64"),
+        ([1, None, 3], "object"),
         ([True, False, True], "bool"),
         ([True, None, True], "object"),
         ([1, 0.5, 2], "float64"),
         (["x", "y", "z"], "object"),
         ([["x"], {"y": 1}, None], "object"),
         ([date(2024, 1, 1), None, date(2024, 2, 1)], "datetime64[us]"),
-        ([10**30, 1, 2], "float64"),
+        ([10**30, 1, 2], "object"),
     ],
 )
 def test_columns_have_the_kind_of_their_values(values, kind, labels):
@@ -79,7 +79,7 @@ def test_merging_joins_what_both_know(labels):
     assert both.item_column("turns").tolist() == [1, 3, 7, 8]
     assert both.item_column("lang").tolist() == [None, None, "nl", "de"]
     assert both.item_column("topic").tolist() == ["law", "sport", None, None]
-    with pytest.raises(InvalidLabels, match=r"got 3\.0 and 4\.0 of 'turns' for item 'b'"):
+    with pytest.raises(InvalidLabels, match=r"got 3 and 4 of 'turns' for item 'b'"):
         labels.with_items(TABLE).merge(labels.with_items({"item": ["b"], "turns": [4]}), duplicates="first")
 
 
@@ -167,3 +167,28 @@ def test_long_text_is_left_out_unless_asked_for(labels):
 )
 def test_cells_of_text_files(cells, values):
     assert from_text(cells) == values
+
+
+def test_whole_numbers_that_an_item_lacks_are_kept_exactly():
+    large = 2**60 + 1
+    one = Labels.from_matrix([[0, 1]], items=["a"]).with_items({"item": ["a"], "n": [large]})
+    both = one.merge(Labels.from_matrix([[1, 0]], items=["b"]))
+    assert both.item_column("n").tolist() == [large, None]
+    again = both.with_items({"item": ["a", "b"], "n": [large, 0.5]})  # a float could not hold the first
+    assert again.item_column("n").tolist() == [large, 0.5]
+
+
+def test_one_column_may_be_named_by_itself():
+    labels = Labels.from_matrix([[0, 1], [1, 1]])
+    known = labels.with_items({"item": [0, 1], "topic": ["law", "sport"], "text": ["a", "b"]}, columns="topic")
+    assert known.item_columns == ("topic",)
+
+
+def test_columns_of_a_frame_need_different_names_of_text():
+    labels = Labels.from_matrix([[0, 1], [1, 1]])
+    with pytest.raises(InvalidLabels, match=r"different names, got \['x'\] more than once"):
+        labels.with_items(pd.DataFrame([[0, 2, 3]], columns=["item", "x", "x"]))
+    with pytest.raises(InvalidLabels, match="named by text, got 5"):
+        labels.with_items(pd.DataFrame({"item": [0, 1], 5: [1, 2]}))
+    with pytest.raises(InvalidLabels, match=r"different names, got \['label'\] more than once"):
+        Labels.from_frame(pd.DataFrame([[0, "ann", 1, 1]], columns=["item", "labeler", "label", "label"]))

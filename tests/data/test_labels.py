@@ -477,3 +477,34 @@ class TestOut:
         labels = Labels.from_frame({"item": [1, 2, 2], "labeler": ["a", "a", "b"], "label": ["x", "y", "x"]})
         assert labels.summary()["labelers_with_one_vote"] == 1
         assert labels.notes()[0].startswith("1 of 2 labelers gave one vote only")
+
+
+@pytest.mark.parametrize("typed", ["Yes", "yes ", "YES", "yess"])
+def test_gold_that_misspells_a_class_is_refused(typed):
+    labels = Labels.from_matrix([["no", "yes"], ["yes", "yes"]], missing=None)
+    with pytest.raises(InvalidLabels, match="did you mean 'yes'"):
+        labels.with_gold({0: typed})
+
+
+@pytest.mark.parametrize("name", ["maybe", "nay"])
+def test_gold_of_a_new_class_is_accepted_and_told(name):
+    labels = Labels.from_matrix([["no", "yes"], ["yes", "yes"]], missing=None)
+    assert labels.with_gold({0: "yes"}).gold_only_classes == []
+    assert labels.with_gold({0: name}).gold_only_classes == [name]
+    assert labels.with_gold({0: name}, role="check").gold_only_classes == [name]
+
+
+def test_brackets_in_the_names_of_users_are_kept():
+    labels = Labels.from_matrix([["⟨a⟩", "b"], ["b", "b"]], missing=None)
+    with pytest.raises(InvalidParameter, match="classes \\['b', '⟨a⟩'\\], got '⟨x⟩'") as caught:
+        labels.class_code("⟨x⟩")
+    error = caught.value
+    assert error.sentence.spelled(lambda name, value: f"--{name}").startswith("--positive must be one of the classes")
+    for other in (
+        pickle.loads(pickle.dumps(error)),
+        InvalidLabels(error.sentence),
+        InvalidLabels(error.sentence.marked),
+    ):
+        assert str(other) == str(error)
+    error.args = ("--positive must be a class, got '⟨x⟩'",)  # as another door has spelled it
+    assert error.sentence == "--positive must be a class, got '⟨x⟩'"

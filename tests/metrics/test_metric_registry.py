@@ -11,6 +11,7 @@ import pytest
 from sklearn import metrics as sk
 
 from trueup._base import registry as base
+from trueup.cli._console import in_our_words, speaking
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import (
     METRICS,
@@ -393,3 +394,15 @@ def test_bounds_of_the_brier_score():
     two, three = get_metric("brier", BINARY), get_metric("brier", ANIMALS)
     assert two.of_outputs([[0]], [[0.0, 1.0]], positive=1).tolist() == [two.bounds[1]]
     assert three.of_outputs([[0]], [[0.0, 1.0, 0.0]], positive=1).tolist() == [three.bounds[1]]
+
+
+def test_what_is_no_metric_and_no_list_of_them_is_refused():
+    with pytest.raises(InvalidParameter, match="metrics must be a metric, or a list or mapping of some, got 5"):
+        as_metrics(5, ["no", "yes"])
+
+
+def test_each_door_has_its_own_list_of_metrics():
+    with pytest.raises(InvalidParameter, match=r"one that list_metrics\(\) lists, got 'foo'") as caught:
+        get_metric("foo", ["no", "yes"])
+    with speaking(metric="--metric"):
+        assert in_our_words(caught.value.sentence).startswith("--metric must be one that trueup metrics lists")

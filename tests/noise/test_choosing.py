@@ -289,3 +289,8 @@ def test_auto_is_no_name_for_a_model():
 
     with pytest.raises(InvalidParameter, match="must not be 'auto'"):
         noise.register_model(Mine)
+
+
+def test_an_unknown_model_is_told_of_all_names_that_are_understood():
+    with pytest.raises(InvalidParameter, match=r"noise must be one of 'auto', .*got 'autos'; did you mean 'auto'\?"):
+        registry.get_model("autos")

@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from trueup.exceptions import InvalidParameter, TrueupWarning
@@ -65,13 +66,23 @@ class Registry(Generic[Part]):
         self._aliases = {_plain(alias): _plain(name) for alias, name in (aliases or {}).items()}
         self._check = check
         self._outside_loaded = False
+        self._loading_outside = False
+        self._lock = RLock()
 
     def register(self, name: str, part: Part, *, aliases: tuple[str, ...] = ()) -> Part:
         """Add a part, or put another in the place of one; returns it, so that it serves as a decorator's end."""
         if self._check is not None:
             self._check(name, part)
-        self._parts[_plain(name)] = part
-        self._aliases |= {_plain(alias): _plain(name) for alias in aliases}
+        plain, others = _plain(name), [_plain(alias) for alias in aliases]
+        for taken in (plain, *others):
+            behind = self._aliases.get(taken, taken if taken in self._parts else plain)
+            if behind != plain or (taken == plain and taken in self._aliases):
+                raise InvalidParameter(
+                    f"a {self.parameter} must be known by names that no other has, got {taken!r}, which means "
+                    f"{behind!r}; choose another"
+                )
+        self._parts[plain] = part
+        self._aliases |= {alias: plain for alias in others if alias != plain}
         return part
 
     def names(self) -> list[str]:
@@ -83,12 +94,12 @@ class Registry(Generic[Part]):
         """The listed name behind a name or an alias; an error that suggests one where there is none."""
         plain = _plain(name)
         plain = self._aliases.get(plain, plain)
-        if plain not in self._parts:
+        if plain not in self._parts and plain not in self.names():
             from trueup._base.validation import (
                 check_choice,  # takes numpy along, which the command line's help can spare
             )
 
-            check_choice(plain, self.names(), name=self.parameter)
+            check_choice(name, self.names(), name=self.parameter)
         return plain
 
     def make(self, choice: str | Made, options: Mapping[str, Any], *, base: type[Made]) -> Made:
@@ -155,18 +166,29 @@ class Registry(Generic[Part]):
         """The parts of other packages; one that cannot be loaded must not take the rest along."""
         if self._outside_loaded:
             return
-        self._outside_loaded = True
-        for entry in entry_points(group=self.group):
-            if _plain(entry.name) not in self._parts:
-                try:
-                    self.register(entry.name, entry.load())
-                except Exception as error:
-                    warnings.warn(
-                        f"the {self.parameter} {entry.name!r} of {entry.value!r} cannot be loaded, got "
-                        f"{type(error).__name__}: {error}; mend or uninstall that package",
-                        TrueupWarning,
-                        stacklevel=2,
-                    )
+        with self._lock:
+            if self._outside_loaded or self._loading_outside:  # a package may look up names while it is loaded
+                return
+            self._loading_outside = True
+            try:
+                for entry in entry_points(group=self.group):
+                    self._load_entry(entry)
+                self._outside_loaded = True  # last, so that no other thread looks before all are there
+            finally:
+                self._loading_outside = False
+
+    def _load_entry(self, entry: EntryPoint) -> None:
+        if _plain(entry.name) in self._parts:
+            return
+        try:
+            self.register(entry.name, entry.load())
+        except Exception as error:
+            warnings.warn(
+                f"the {self.parameter} {entry.name!r} of {entry.value!r} cannot be loaded, got "
+                f"{type(error).__name__}: {error}; mend or uninstall that package",
+                TrueupWarning,
+                stacklevel=3,
+            )
 
 
 def _plain(name: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, quoted
 
 RandomState = int | np.random.Generator | np.random.SeedSequence | None
 _Name = TypeVar("_Name", bound=str)
@@ -47,7 +47,7 @@ def check_number(value: float, *, name: str, low: float = -np.inf, high: float =
     if not (np.isfinite(number) and inside):
         brackets = "()" if strict else "[]"
         raise InvalidParameter(
-            f"{_marked(name)} must be a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}, got {value!r}",
+            f"{_marked(name)} must be a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}, got {quoted(value)}",
             parameter=name,
         )
     return number
@@ -56,18 +56,20 @@ def check_number(value: float, *, name: str, low: float = -np.inf, high: float =
 def check_integer(value: int, *, name: str, low: int) -> int:
     """An integer that is at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise InvalidParameter(f"{_marked(name)} must be an integer of at least {low}, got {value!r}", parameter=name)
+        raise InvalidParameter(
+            f"{_marked(name)} must be an integer of at least {low}, got {quoted(value)}", parameter=name
+        )
     return int(value)
 
 
-def check_choice(value: str, choices: Collection[_Name], *, name: str) -> _Name:
+def check_choice(value: object, choices: Collection[_Name], *, name: str) -> _Name:
     """One of the named choices; the error suggests the nearest."""
     for choice in choices:
         if value == choice:
             return choice
     listed = ", ".join(repr(c) for c in sorted(choices))
     raise InvalidParameter(
-        f"{_marked(name)} must be one of {listed}, got {value!r}{did_you_mean(value, choices)}", parameter=name
+        f"{_marked(name)} must be one of {listed}, got {quoted(value)}{did_you_mean(value, choices)}", parameter=name
     )
 
 
@@ -87,8 +89,9 @@ def check_options(
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:
     """A hint such as ``; did you mean 'item'?``, or nothing."""
-    near = get_close_matches(str(value), [str(c) for c in choices], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    written = {str(choice).casefold(): str(choice) for choice in choices}
+    near = get_close_matches(str(value).casefold(), written, n=1)
+    return f"; did you mean {quoted(written[near[0]])}?" if near else ""
 
 
 def check_distribution(
@@ -146,7 +149,7 @@ def preview(values: Sequence[Any] | npt.NDArray[Any], *, most: int = 3) -> str:
     """The first few values, for an error message."""
     shown = [v.item() if isinstance(v, np.generic) else v for v in list(values[:most])]
     more = ", …" if len(values) > most else ""
-    return "[" + ", ".join(repr(v) for v in shown) + more + "]"
+    return "[" + ", ".join(map(quoted, shown)) + more + "]"
 
 
 def kind_of(value: object) -> str:
@@ -168,8 +171,8 @@ def kind_hint(got: object, known: Sequence[Any] | npt.NDArray[Any], *, what: str
         return ""
     how = {"number": "int(…)", "text": "str(…)", "bool": "bool(…)"}.get(theirs, f"{theirs}(…)")
     return (
-        f"; the {what} of the labels are of type {theirs} (e.g. {sample!r}) and these of type {mine} (e.g. {got!r}): "
-        f"name them alike, in Python e.g. with {how}"
+        f"; the {what} of the labels are of type {theirs} (e.g. {quoted(sample)}) and these of type {mine} (e.g. "
+        f"{quoted(got)}): name them alike, in Python e.g. with {how}"
     )
 
 

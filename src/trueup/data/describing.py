@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from trueup._base.types import Booleans
 from trueup._base.validation import kind_of, preview
 from trueup.data.votes import Votes
-from trueup.exceptions import DataWarning, Sentence
+from trueup.exceptions import DataWarning, Sentence, quoted
 
 
 def some(n: int, what: str) -> str:
@@ -75,6 +76,15 @@ def _unvoted(labels: Votes) -> Booleans:
     return np.asarray(labels.votes_per_answer[: labels.n_classes] == 0)
 
 
+def gold_only_classes(labels: Votes) -> list[Any]:
+    """The classes that gold names and nobody voted for."""
+    named = np.zeros(labels.n_classes, dtype=bool)
+    for codes in (labels.gold_codes, labels.held_codes):
+        named[codes[codes >= 0]] = True
+    only_gold: list[Any] = labels.classes[named & _unvoted(labels)].tolist()
+    return only_gold
+
+
 def notes(labels: Votes) -> list[str]:
     """One sentence for each thing in the votes that a reader of results should know."""
     counts, sentences = summary(labels), []
@@ -98,11 +108,10 @@ def notes(labels: Votes) -> list[str]:
             else "they count as an answer that is no class"
         )
         sentences.append(f"{some(counts['abstentions'], 'abstention')}; {what}.")
-    only_gold = np.setdiff1d(np.append(labels.gold_codes, labels.held_codes), np.flatnonzero(~_unvoted(labels)))
-    only_gold = only_gold[only_gold >= 0]
-    if len(only_gold):
+    only_gold = gold_only_classes(labels)
+    if only_gold:
         sentences.append(
-            f"Nobody voted for {preview(labels.classes[only_gold])}, which gold names; every vote on those items "
+            f"Nobody voted for {preview(only_gold)}, which gold names; every vote on those items "
             "counts as an error of the labeler who gave it."
         )
     if counts["items_without_values"]:
@@ -130,7 +139,7 @@ def find_suspect_names(labels: Votes) -> list[Sentence]:
         texts = [name for name in names.tolist() if isinstance(name, str)]
         alike: dict[str, list[str]] = {}
         for name in texts:
-            alike.setdefault("".join(name.split()).casefold(), []).append(name)
+            alike.setdefault(_letters(name), []).append(name)
         sentences += [
             f"The {what} {preview(group, most=5)} differ by case or blanks only; if they are the same, write them "
             "alike before reading."
@@ -146,8 +155,8 @@ def find_suspect_names(labels: Votes) -> list[Sentence]:
         for word in words
     ]
     sentences += [
-        f"The class {rare!r} has {some(times[k], 'vote')} and is spelled almost like {frequent!r}, which has "
-        f"{times[j]:,}; if it is a typing error, correct it before reading."
+        f"The class {quoted(rare)} has {some(times[k], 'vote')} and is spelled almost like {quoted(frequent)}, which "
+        f"has {times[j]:,}; if it is a typing error, correct it before reading."
         for k, rare in enumerate(classes)
         for j, frequent in enumerate(classes)
         if len(classes) <= _MOST_SPELLINGS and times[k] <= _RARE * times[j] and _nearly_alike(rare, frequent)
@@ -160,12 +169,35 @@ def find_suspect_names(labels: Votes) -> list[Sentence]:
     return [Sentence(sentence) for sentence in sentences]
 
 
+def misspelled_class(name: object, classes: Iterable[object]) -> str | None:
+    """The class that a new name was probably meant to be: one that differs by case, blanks or one typing error.
+
+    Names of up to three letters and those with digits are often codes, so that another letter is another class.
+    """
+    if not isinstance(name, str):
+        return None
+    texts = [text for text in classes if isinstance(text, str)]
+    for text in texts:
+        if _letters(text) == _letters(name):
+            return text
+    for text in texts:
+        codes = max(len(name), len(text)) < 4 or any(map(str.isdigit, name + text))
+        if not codes and abs(len(name) - len(text)) < 2 and _edit_distance(_letters(name), _letters(text)) == 1:
+            return text
+    return None
+
+
+def _letters(name: str) -> str:
+    """A name without what is easily mistyped: case and blanks."""
+    return "".join(name.split()).casefold()
+
+
 def _nearly_alike(a: object, b: object) -> bool:
     """Whether two texts without digits are one typing error apart, or two if they are long."""
     if not (isinstance(a, str) and isinstance(b, str)) or any(map(str.isdigit, a + b)):
         return False
     short = min(len(a), len(b))
-    if short < 4 or abs(len(a) - len(b)) > 2 or "".join(a.split()).casefold() == "".join(b.split()).casefold():
+    if short < 4 or abs(len(a) - len(b)) > 2 or _letters(a) == _letters(b):
         return False
     return _edit_distance(a.casefold(), b.casefold()) <= (1 if short < 8 else 2)
 

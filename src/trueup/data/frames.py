@@ -9,7 +9,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from trueup._base.optional import is_installed
-from trueup._base.validation import check_choice, did_you_mean
+from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.data.encoding import (
     Block,
     Encoded,
@@ -19,20 +19,32 @@ from trueup.data.encoding import (
     numbers_from_text,
     vocabulary_from,
 )
-from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError
+from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError, quoted
 
 _BLOCK = 250_000
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
+def _as_narwhals(value: Any, **options: Any) -> Any:
+    """What narwhals makes of a frame or a series; doubled columns, which it refuses, are an error of ours."""
+    try:
+        return nw.from_native(value, **options)
+    except nw.exceptions.DuplicateError:
+        names = list(value.columns)
+        doubled = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise InvalidLabels(
+            f"the columns of a frame must have different names, got {preview(doubled)} more than once; rename them"
+        ) from None
+
+
 def is_frame(value: Any) -> bool:
     """Whether a value is an eager frame of a library narwhals knows."""
-    return isinstance(nw.from_native(value, eager_only=True, pass_through=True), nw.DataFrame)
+    return isinstance(_as_narwhals(value, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def series_parts(value: Any) -> tuple[list[Any], list[Any] | None] | None:
     """The values of a series and its index where it has one that names rows, or None if it is no series."""
-    series = nw.from_native(value, series_only=True, pass_through=True)
+    series = _as_narwhals(value, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
         return None
     index = nw.maybe_get_index(series)
@@ -46,7 +58,7 @@ def matrix_parts(value: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
 
     The columns of a frame that are only numbered from 0 count as names all the same: they are the same numbers.
     """
-    frame = nw.from_native(value, eager_only=True, pass_through=True)
+    frame = _as_narwhals(value, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return value, None, None
     index = nw.maybe_get_index(frame)
@@ -59,13 +71,17 @@ def class_order(frame: Any, column: str | None = None) -> list[Any] | None:
     Without a column, what all columns of a wide frame have in common.
     """
     if column is None:
-        table = nw.from_native(frame, eager_only=True, pass_through=True)
-        orders = [_categories(table[name]) for name in table.columns] if isinstance(table, nw.DataFrame) else [None]
+        table = _as_narwhals(frame, eager_only=True, pass_through=True)
+        orders = (
+            [_categories(table.get_column(name)) for name in table.columns]
+            if isinstance(table, nw.DataFrame)
+            else [None]
+        )
         return orders[0] if orders and all(order == orders[0] for order in orders) else None
     if column not in column_names(frame):
         return None
-    values = frame[column] if isinstance(frame, Mapping) else _table(frame)[column]
-    series = nw.from_native(values, series_only=True, pass_through=True)
+    values = frame[column] if isinstance(frame, Mapping) else _table(frame).get_column(column)
+    series = _as_narwhals(values, series_only=True, pass_through=True)
     return _categories(series) if isinstance(series, nw.Series) else None
 
 
@@ -82,7 +98,7 @@ def column_names(frame: Any) -> list[str]:
 
 def _table(frame: Any) -> Any:
     try:
-        return nw.from_native(frame, eager_only=True)
+        return _as_narwhals(frame, eager_only=True)
     except TypeError as error:
         raise InvalidLabels(
             f"a frame (pandas, polars, pyarrow) or a dict of columns is needed, got {type(frame).__name__}; "
@@ -93,12 +109,12 @@ def _table(frame: Any) -> Any:
 def column_blocks(frame: Any, name: str) -> Iterator[Block]:
     """A column of a frame or of a dict of columns, in blocks; integers stay arrays, the rest become Python values."""
     if isinstance(frame, Mapping):
-        column = nw.from_native(frame[name], series_only=True, pass_through=True)
+        column = _as_narwhals(frame[name], series_only=True, pass_through=True)
         if not isinstance(column, nw.Series):
             yield from _sequence_blocks(column, name)
             return
     else:
-        column = _table(frame)[name]
+        column = _table(frame).get_column(name)
     whole = column.dtype.is_integer() and column.null_count() == 0
     for start in range(0, len(column), _BLOCK):
         block = column[start : start + _BLOCK]
@@ -215,9 +231,9 @@ def _named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
 def check_column(name: str, columns: list[str], *, role: str, error: type[TrueupError] = InvalidLabels) -> None:
     """Raise where a table has no column of this name."""
     if name not in columns:
-        listed = ", ".join(map(repr, columns)) or "none"
+        listed = ", ".join(map(quoted, columns)) or "none"
         raise error(
-            f"there is no column {name!r} for the {role}, got columns {listed}; "
+            f"there is no column {quoted(name)} for the {role}, got columns {listed}; "
             f"name it with ⟨{role}=…⟩{did_you_mean(name, columns)}"
         )
 

@@ -15,7 +15,7 @@ from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import is_null, is_plain_integer
 from trueup.data.frames import Cells, FrameTable, check_column, column_names
-from trueup.exceptions import InvalidLabels
+from trueup.exceptions import InvalidLabels, quoted
 
 _VOTE_COLUMNS = ("item", "labeler", "label")
 _TEXT_NAMES = {"text", "prompt", "output", "response", "completion", "document", "question", "content", "message"}
@@ -31,7 +31,8 @@ class ItemTable:
     Attributes
     ----------
     columns : dict from name to array of shape (n_items,)
-        Whole numbers, numbers, times and truth values are arrays of their kind, all else are objects.
+        Whole numbers, numbers, times and truth values are arrays of their kind, all else are objects: also whole
+        numbers that some item lacks or that are too large, which no array of numbers could hold exactly.
     """
 
     columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
@@ -92,17 +93,25 @@ def with_columns(
     items: Sequence[Hashable],
     *,
     item: str,
-    columns: Iterable[str] | None,
+    columns: str | Iterable[str] | None,
 ) -> ItemTable:
     """A table with the columns of a frame added, whose rows are at the positions `where`, -1 for those to leave out."""
     names = column_names(frame)
-    chosen = [name for name in names if name != item] if columns is None else list(columns)
+    if columns is None:
+        chosen = [name for name in names if name != item]
+    else:
+        chosen = [columns] if isinstance(columns, str) else list(columns)
     if not chosen:
         raise InvalidLabels(f"an item table needs a column besides {item!r}, got none; add what is known of the items")
     rows = np.flatnonzero(where >= 0).tolist()
     table = {}
     for name in chosen:
         check_column(name, names, role="columns")
+        if not isinstance(name, str):
+            raise InvalidLabels(
+                f"the columns of the items must be named by text, got {quoted(name)}; rename it, or choose others with "
+                "⟨columns=[…]⟩"
+            )
         if name in _VOTE_COLUMNS:
             raise InvalidLabels(
                 f"a column of items cannot be called {name!r}, which is a column of votes; rename it, or name the "
@@ -143,7 +152,7 @@ def _spread(places: list[int], values: list[Any], items: Sequence[Hashable], nam
 
 
 def _as_column(values: list[Any]) -> npt.NDArray[Any]:
-    """An array of the kind the values have; None becomes NaN or NaT where the kind has it."""
+    """An array of the kind the values have if it holds them exactly; None becomes NaN or NaT where the kind has it."""
     present = [value for value in values if value is not None]
     whole = len(present) == len(values)
     kinds = {_kind(kind) for kind in set(map(type, present))}
@@ -151,7 +160,7 @@ def _as_column(values: list[Any]) -> npt.NDArray[Any]:
         column: npt.NDArray[Any] = np.array(values, dtype=bool)
     elif kinds == {"integer"} and whole and min(present) >= -(2**63) and max(present) < 2**63:
         column = np.array(values, dtype=np.int64)
-    elif kinds and kinds <= {"integer", "number"}:
+    elif "number" in kinds and kinds <= {"integer", "number"} and all(map(_is_exact_float, present)):
         column = np.array([np.nan if value is None else float(value) for value in values])
     elif kinds == {"time"}:
         column = np.array([None if value is None else _plain_time(value) for value in values], dtype="datetime64[us]")
@@ -176,6 +185,13 @@ def from_text(cells: list[Any]) -> list[Any]:
         return [None if cell == "" else convert(cell) for cell in cells]
     except ValueError:  # written like dates, but not dates
         return [cell or None for cell in cells]
+
+
+def _is_exact_float(value: Any) -> bool:
+    try:
+        return bool(float(value) == value)
+    except OverflowError:
+        return False
 
 
 def _whole_number(text: str) -> int:

@@ -22,7 +22,7 @@ from trueup.data.frames import FrameTable, class_order, make_frame
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, with_classes
-from trueup.exceptions import DataWarning, InvalidLabels
+from trueup.exceptions import DataWarning, InvalidLabels, quoted
 
 GoldRole = Literal["fit", "check"]
 
@@ -191,7 +191,8 @@ class Labels(Votes):
         ----------
         truths : mapping from item to class
             A class that nobody voted for becomes one of the classes, unless these were named with ``classes=``; every
-            vote on such an item is then an error of whoever gave it, and `notes` says so.
+            vote on such an item is then an error of whoever gave it, and `notes` says so. A name that is a class but
+            for case, blanks or one typing error is refused.
         role : {"fit", "check"}
             Use them when fitting (their truth is then fixed), or keep them aside to check a fit.
         """
@@ -212,7 +213,7 @@ class Labels(Votes):
         return replace(labels, gold_codes=gold, held_codes=held)
 
     def _check_gold(self, names: list[Any]) -> None:
-        """Stop what cannot be the truth of an item: nulls, names of another type, and others than fixed classes."""
+        """Stop what cannot be the truth of an item: nulls, another type, others than fixed classes, misspellings."""
         known = set(self.classes.tolist())
         strange = [name for name in names if not isinstance(name, Hashable) or name not in known]
         if not strange:
@@ -226,13 +227,21 @@ class Labels(Votes):
                 f"{preview(self.classes, most=10)}"
                 + (hint or did_you_mean(strange[0], known) or "; add it with ⟨classes=[…]⟩ when reading the votes")
             )
+        for name in dict.fromkeys(strange):
+            meant = _describe.misspelled_class(name, self.classes.tolist())
+            if meant is not None:
+                raise InvalidLabels(
+                    f"gold must name classes, got {quoted(name)} where the classes are {preview(self.classes, most=10)}"
+                    f"; did you mean {quoted(meant)}? If it is another class, name all with ⟨classes=[…]⟩ when reading "
+                    "the votes"
+                )
 
     def with_items(
         self,
         frame: Any,
         *,
         item: str = "item",
-        columns: Iterable[str] | None = None,
+        columns: str | Iterable[str] | None = None,
         unknown: Literal["error", "ignore"] = "error",
     ) -> Labels:
         """These labels with columns that describe the items: system, prompt, topic, text, time, weight.
@@ -246,7 +255,7 @@ class Labels(Votes):
             A row for each item. Rows that repeat an item must agree; a null says nothing.
         item : str
             The column that names the item.
-        columns : sequence of str, optional
+        columns : str or sequence of str, optional
             The columns to take; by default all but that of the item.
         unknown : {"error", "ignore"}
             A row for an item that is not in the labels: an error, or left out.
@@ -341,6 +350,11 @@ class Labels(Votes):
         return union
 
     # ------------------------------------------------------------------ out
+
+    @property
+    def gold_only_classes(self) -> list[Any]:
+        """The classes that gold names and nobody voted for."""
+        return _describe.gold_only_classes(self)
 
     def to_frame(self, *, backend: str | None = None, with_items: bool = True, with_text: bool = False) -> Any:
         """The votes as a long table (item, labeler, label), one row a vote, with the columns of the items if any.

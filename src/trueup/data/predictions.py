@@ -309,8 +309,8 @@ def as_predictions(
     names = predictions.systems.tolist()
     if len(names) < least:
         raise InvalidPredictions(
-            f"compare needs at least {least} systems, got {len(names)}; pass {{name: predictions, …}}, or use evaluate "
-            "for one"
+            f"compare needs at least {least} systems, got {len(names)}; add the predictions of another by its name, or "
+            "use evaluate for one"
         )
     if len(set(names)) < len(names):
         raise InvalidPredictions(f"systems must have different names, got {preview(names, most=10)}; rename them")

@@ -19,7 +19,7 @@ from trueup._base.types import Codes, Positions
 from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.data.encoding import Vocabulary, encode, positions, vocabulary_from
 from trueup.data.items import ItemTable, joined_tables
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidLabels, InvalidParameter, quoted
 
 AbstainPolicy = Literal["ignore", "answer"]
 Duplicates = Literal["keep", "error", "first", "last"]
@@ -148,7 +148,7 @@ class Votes:
         names = self.classes.tolist()
         if name not in names:
             raise InvalidParameter(
-                f"⟨{parameter}⟩ must be one of the classes {preview(self.classes, most=10)}, got {name!r}"
+                f"⟨{parameter}⟩ must be one of the classes {preview(self.classes, most=10)}, got {quoted(name)}"
                 f"{did_you_mean(name, names) or '; name one of them'}",
                 parameter=parameter,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from trueup._base.registry import Registry
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, did_you_mean, preview
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, quoted
 from trueup.metrics import counts as confusion
 from trueup.metrics import probabilistic, ranking
 from trueup.metrics.metric import NEEDS, Metric, Needs
@@ -282,6 +282,11 @@ def as_metrics(
     >>> list(as_metrics(["F1", ("hits", lambda y, p: (y == p).sum())], ["no", "yes"]))
     ['F1', 'hits']
     """
+    if not isinstance(metrics, str | Iterable) and not callable(metrics):
+        raise InvalidParameter(
+            f'⟨metrics⟩ must be a metric, or a list or mapping of some, got {quoted(metrics)}; pass e.g. ["accuracy"]',
+            parameter="metrics",
+        )
     if isinstance(metrics, Mapping):
         entries: list[Any] = list(metrics.items())
     else:
@@ -408,7 +413,7 @@ def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | 
     match = _FBETA.fullmatch(key)
     if match is None:
         hint = did_you_mean(_plain(name.partition(":")[0]), [*list_metrics(), *_ALIASES])
-        raise _refusal(f"⟨metric⟩ must be one that list_metrics() names, got {name!r}{hint}")
+        raise _refusal(f"⟨metric⟩ must be one that ⟨list_metrics()⟩ lists, got {quoted(name)}{hint}")
     if not float(match[1]) > 0:
         raise _refusal(f"metric 'f<beta>' needs a beta above 0, got {name!r}; that would be the precision")
     return _fbeta_family(float(match[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trueup._base.registry import Registry
+from trueup._base.validation import check_choice
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise.auto import Stack
@@ -51,7 +52,11 @@ def list_models() -> list[str]:
 
 def get_model(name: str, **parameters: Any) -> NoiseModel:
     """A new model by name; underscores and hyphens are the same. "auto" is a `Stack`."""
-    return Stack(**parameters) if str(name).lower() == _AUTO else MODELS[name](**parameters)
+    if str(name).lower() == _AUTO:
+        return Stack(**parameters)
+    if name not in MODELS:
+        check_choice(name, [*MODELS, _AUTO], name=MODELS.parameter)
+    return MODELS[name](**parameters)
 
 
 def resolve(noise: str | NoiseModel, **parameters: Any) -> NoiseModel:
