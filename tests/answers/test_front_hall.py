@@ -150,3 +150,9 @@ def test_no_noise_named_is_the_default_noise(scored):
     assert np.array_equal(test.pool.prior, tu.ActiveTest(scores, labels).pool.prior)
     with pytest.raises(InvalidParameter, match="noise must be one of"):
         tu.evaluate(scores, labels, noise="")
+
+
+def test_a_class_that_only_gold_has_is_told(scored):
+    labels, scores = scored
+    ev = tu.evaluate(scores, labels.with_gold({0: 7}), metrics=["recall"], check_dependence=False, **FAST)
+    assert any("Only gold names [7]" in sentence and "averages over all" in sentence for sentence in ev.warnings)

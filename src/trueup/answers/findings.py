@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueup._base.types import Codes, Floats
+from trueup._base.validation import preview
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
 from trueup.estimators.truth import is_drawn
@@ -38,7 +39,7 @@ def findings_of(
     counts : array of shape (n_classes, n_classes), optional
         The expected confusion counts.
     """
-    findings = list(task.findings)
+    findings = [*task.findings, *_classes_of_gold_alone(task.labels)]
     independence = None
     if model is not None and not model.is_known:
         if not is_drawn(model):
@@ -72,6 +73,20 @@ def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
     if not is_drawn(model):
         return f"{name} (fitted)"
     return name if asked.alias == model.alias else f"{name} ({model.alias})"
+
+
+def _classes_of_gold_alone(labels: Labels) -> list[Sentence]:
+    names = labels.gold_only_classes
+    if not names:
+        return []
+    several = labels.n_classes > 2 and labels.n_classes - len(names) == 2
+    averaged = ", and metrics of two classes are now averages over all" if several else ""
+    return [
+        Sentence(
+            f"Only gold names {preview(names)}: whoever voted on such items was wrong{averaged}; if it is a slip of the "
+            "pen, correct the gold."
+        )
+    ]
 
 
 def _taken_as_known(model: NoiseModel) -> Sentence:
