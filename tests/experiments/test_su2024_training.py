@@ -121,8 +121,8 @@ def test_panels_equal_the_expert_in_information():
     panels = equivalence.panels_for((0.6, 0.4))
     told = {panel.name: panel.bits((0.6, 0.4)) for panel in panels}
     expert = told.pop("expert")
-    assert told["5 better, his equal"] == pytest.approx(expert)
-    assert told["12 mediocre, his equal"] >= expert
+    assert told["5 better, their equal"] == pytest.approx(expert)
+    assert told["12 mediocre, their equal"] >= expert
     assert tu.labelers.mutual_information(error=0.3, n_labelers=11, prior=(0.6, 0.4)).bits < expert
     assert told["24 mediocre"] > expert > told["6 mediocre"] > told["1 mediocre"]
 
@@ -131,7 +131,7 @@ def test_mediocre_labelers_test_as_well_as_their_equal():
     runs = equivalence.testing_runs(3)
     width = {name: each[:, 4].mean() for name, each in runs.items()}
     assert width["1 mediocre"] > 3 * width["expert"] > 3.5 * width["24 mediocre"]
-    assert abs(width["12 mediocre, his equal"] / width["expert"] - 1) < 0.2
+    assert abs(width["12 mediocre, their equal"] / width["expert"] - 1) < 0.2
 
 
 @pytest.mark.data
