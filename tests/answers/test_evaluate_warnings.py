@@ -156,7 +156,7 @@ CASES = {
     ),
     "truth without ideal": (lambda d: {"truth": d.truth}, InvalidParameter, 'truth goes with method="ideal"'),
     "ideal without truth": (lambda d: {"method": "ideal"}, InvalidParameter, 'truth goes with method="ideal"'),
-    "short truth": (lambda d: {"method": "ideal", "truth": [0, 1]}, InvalidPredictions, "got 2 for 200 items"),
+    "short truth": (lambda d: {"method": "ideal", "truth": [0, 1]}, InvalidParameter, "got 2 for 200 items"),
     "truth of half": (
         lambda d: {"method": "ideal", "truth": {i: int(d.truth[i]) for i in range(100)}},
         TrueupError,

@@ -83,8 +83,8 @@ def _classes_of_gold_alone(labels: Labels) -> list[Sentence]:
     averaged = ", and metrics of two classes are now averages over all" if several else ""
     return [
         Sentence(
-            f"Only gold names {preview(names)}: whoever voted on such items was wrong{averaged}; if it is a slip of the "
-            "pen, correct the gold."
+            f"Only gold names {preview(names)}: whoever voted on such items was wrong{averaged}; correct the gold if "
+            "that is a typing error."
         )
     ]
 
