@@ -89,7 +89,7 @@ def test_items_without_votes_teach_a_generative_model():
     truth = rng.integers(2, size=2000)
     X = rng.normal(size=(2000, 1)) + 4.0 * truth[:, None]
     said = [int(v) if i < 6 else None for i, v in enumerate(truth)]
-    with pytest.warns(tu.exceptions.DataWarning, match="1994 of 2000 items"):
+    with pytest.warns(tu.exceptions.DataWarning, match="1994 of 2,000 items"):
         labels = tu.Labels.from_frame({"item": np.arange(2000), "labeler": ["a"] * 2000, "label": said}, missing=None)
     noise = tu.noise.Confusion([[0.95, 0.05], [0.05, 0.95]])
     few, all_items = (
