@@ -76,7 +76,7 @@ _CALIBRATION, _REAL = "Calibration", "Real crowds and judges, no truth used"
 _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
 _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
-_SPEED, _PAPERS = "Speed and memory", "Papers"
+_SPEED, _PAPERS, _STRUCTURE = "Speed and memory", "Papers", "Structure"
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -108,6 +108,7 @@ FIGURES: dict[str, Figure] = {
         Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
         _module("speed", "benchmarks.speed", _SPEED),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
+        _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),
         _module("command-line", "benchmarks.command_line", _SPEED),
