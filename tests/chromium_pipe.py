@@ -1,13 +1,13 @@
 """A headless Chromium on the end of a pipe: just enough of its DevTools protocol, with nothing to install."""
 
 import base64
-import fcntl
 import json
 import os
 import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import ExitStack, suppress
@@ -60,20 +60,23 @@ def start_chromium(*, wait: float = 120) -> "Chromium":
     raise NoBrowser(f"{tried}: install one (apt-get install chromium) or name one in CHROMIUM")
 
 
+# Both ends are moved away first: one may be the other's number. This runs in a process of its own, since code between
+# fork and exec is not safe beside threads, and later Pythons warn of it.
+CONNECT = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
 def start_with_pipes(command: list[str], read_it: int, write_it: int) -> subprocess.Popen[bytes]:
     """Start a program, in a group of its own, that reads at 3 and writes at 4."""
-
-    def connect() -> None:
-        # Both are moved away first: one may be the other's number.
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (read_it, write_it)]
-        os.dup2(ends[0], 3)
-        os.dup2(ends[1], 4)
-
     silent = subprocess.DEVNULL
     return subprocess.Popen(
-        command,
-        preexec_fn=connect,
-        pass_fds=(3, 4),
+        [sys.executable, "-S", "-c", CONNECT, str(read_it), str(write_it), *command],
+        pass_fds=(read_it, write_it),
         start_new_session=True,
         stdin=silent,
         stdout=silent,

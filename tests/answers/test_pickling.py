@@ -11,7 +11,7 @@ from trueup.estimators import METHODS
 OF_A_SAMPLE = [name for name in METHODS if "sample" in METHODS[name].targets]
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("method", ["bayes-known", *OF_A_SAMPLE])
 def test_an_evaluation_is_the_same_after_pickling(method, n_classes):

@@ -83,7 +83,7 @@ def retrained(name):
     X, y, X_val = data(n, n_classes, counts=counts)
     changes = flip_candidates(y, np.full((n, n_classes), 1 / n_classes))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's solvers complain of the tolerance
+        warnings.filterwarnings("ignore", module="sklearn")  # its solvers complain of the tolerance
         model = estimator.fit(X, y)
         wanted = retrained_predictions(estimator, X, y, X_val, np.arange(n_classes), changes, warm_start=False)
     return model, X, y, X_val, changes, wanted
@@ -172,7 +172,7 @@ def test_models_start_from_a_solver_that_stopped_early():
     X, y, X_val = data(200, 2)
     changes = flip_candidates(y, np.full((200, 2), 0.5))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", module="sklearn")  # it is stopped early on purpose
         early = LogisticRegression(max_iter=2).fit(X, y)
     late = tight().fit(X, y)
     assert np.abs(early.coef_ - late.coef_).max() > 1e-3

@@ -423,7 +423,7 @@ def test_dirty_takes_labels_for_true_and_weighs_labelers_where_majority_does_not
     np.testing.assert_array_equal(said, np.eye(2))
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_sentences_name_classes_that_are_strings(seed):
     names = np.array(["cat", "dog", "eel"])

@@ -188,7 +188,6 @@ def test_weak_labels_without_a_label_are_left_out():
     torch.testing.assert_close(loss(logits, torch.tensor([1, -1, -1])), loss(logits[:1], torch.tensor([1])))
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of torch 2.11 itself
 def test_it_compiles_in_one_graph():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(8, 3, generator=generator)

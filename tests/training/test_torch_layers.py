@@ -235,7 +235,6 @@ def test_it_starts_from_a_noise_model(three_classes):
     np.testing.assert_allclose(layer.matrices.detach(), noise.confusion_for(part), atol=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of torch 2.11 itself
 @pytest.mark.parametrize("device", DEVICES)
 def test_autocast_and_compilation(device):
     matrices, logits, votes = drawn()

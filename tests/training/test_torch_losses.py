@@ -227,7 +227,6 @@ def test_autocast_is_close_to_single_precision(kind, device):
     torch.testing.assert_close(found, plain, rtol=0.01, atol=0.01)
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of torch 2.11 itself
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("form", ["votes", "evidence"])
 def test_it_compiles_in_one_graph(kind, form):
