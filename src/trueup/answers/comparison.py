@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.types import Codes, Floats, Target
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
-from trueup.answers.findings import noise_in_words
-from trueup.answers.settings import Settings
+from trueup.answers.answer import Answer
 from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
-from trueup.data.labels import Labels
 from trueup.estimators.truth import TruthDraws
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -61,7 +59,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Mapping[Any, Estimate]):
+class Comparison(Answer, Mapping[Any, Estimate]):
     """The metric of every system on the same draws of the truth.
 
     ``cmp["a"]`` is the `Estimate` of a system's metric; iteration is from the best system to the worst.
@@ -90,16 +88,6 @@ class Comparison(Mapping[Any, Estimate]):
     # ------------------------------------------------------------------ what was asked
 
     @property
-    def settings(self) -> Settings:
-        """The call: every argument, as data."""
-        return self.task.settings
-
-    @property
-    def labels(self) -> Labels:
-        """The votes it rests on."""
-        return self.task.labels
-
-    @property
     def systems(self) -> Vocabulary:
         """The names of the systems, in the order of the columns of `draws`."""
         return self.task.outputs.systems
@@ -118,31 +106,6 @@ class Comparison(Mapping[Any, Estimate]):
     def bounds(self) -> tuple[float, float]:
         """Of the metric."""
         return self.measure.bounds
-
-    @property
-    def target(self) -> Target:
-        """What the numbers are about: these items, or the population they came from."""
-        return self.task.target
-
-    @property
-    def noise(self) -> str:
-        """The noise model in words."""
-        return noise_in_words(self.task.noise, self.model)
-
-    @property
-    def level(self) -> float:
-        """Of the intervals and groups that are shown."""
-        return self.task.level
-
-    @property
-    def positive(self) -> int:
-        """The code of the positive class."""
-        return self.task.positive
-
-    @property
-    def seed(self) -> int:
-        """What gives the same numbers again as `random_state`."""
-        return self.task.seed
 
     @property
     def codes(self) -> Codes | None:

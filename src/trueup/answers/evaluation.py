@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.types import Codes, Floats, Target
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_level
-from trueup.answers.findings import noise_in_words
-from trueup.answers.settings import Settings
+from trueup.answers.answer import Answer
 from trueup.answers.setup import FUNCTION_DRAWS, Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
-from trueup.data.labels import Labels
 from trueup.estimators import METHODS, CountsPosterior, JointPoint, Problem, Solution
 from trueup.estimators.curves import (
     Curve,
@@ -132,7 +130,7 @@ class ConfusionEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, Estimate]):
+class Evaluation(Answer, Mapping[str, Estimate]):
     """Estimates by metric name, and how they came about.
 
     ``ev["accuracy"]`` is an `Estimate`; any metric can be asked for, not only those named in the call.
@@ -159,21 +157,6 @@ class Evaluation(Mapping[str, Estimate]):
     # ------------------------------------------------------------------ what was asked
 
     @property
-    def settings(self) -> Settings:
-        """The call: every argument, as data."""
-        return self.task.settings
-
-    @property
-    def labels(self) -> Labels:
-        """The votes it rests on."""
-        return self.task.labels
-
-    @property
-    def classes(self) -> Vocabulary:
-        """The names of the classes."""
-        return self.task.labels.classes
-
-    @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics asked for; what iteration and `to_frame` show."""
         return tuple(self.task.metrics)
@@ -182,31 +165,6 @@ class Evaluation(Mapping[str, Estimate]):
     def method(self) -> str:
         """The name of the method."""
         return METHODS.resolve(self.settings.arguments["method"])
-
-    @property
-    def target(self) -> Target:
-        """What the numbers are about: these items, or the population they came from."""
-        return self.task.target
-
-    @property
-    def noise(self) -> str:
-        """The noise model in words."""
-        return noise_in_words(self.task.noise, self.model)
-
-    @property
-    def level(self) -> float:
-        """Of the intervals that are shown."""
-        return self.task.level
-
-    @property
-    def positive(self) -> int:
-        """The code of the positive class."""
-        return self.task.positive
-
-    @property
-    def seed(self) -> int:
-        """What gives the same numbers again as `random_state`."""
-        return self.task.seed
 
     @property
     def predictions(self) -> Codes:

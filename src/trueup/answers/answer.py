@@ -1,0 +1,58 @@
+"""What all answers tell of how they came about."""
+
+from __future__ import annotations
+
+from trueup._base.types import Target
+from trueup.answers.findings import noise_in_words
+from trueup.answers.settings import Settings
+from trueup.answers.setup import Task
+from trueup.data.encoding import Vocabulary
+from trueup.data.labels import Labels
+from trueup.noise import NoiseModel
+
+
+class Answer:
+    """The base of `Evaluation` and `Comparison`: the question, read from its task."""
+
+    task: Task
+    model: NoiseModel | None
+
+    @property
+    def settings(self) -> Settings:
+        """The call: every argument, as data."""
+        return self.task.settings
+
+    @property
+    def labels(self) -> Labels:
+        """The votes it rests on."""
+        return self.task.labels
+
+    @property
+    def classes(self) -> Vocabulary:
+        """The names of the classes."""
+        return self.task.labels.classes
+
+    @property
+    def target(self) -> Target:
+        """What the numbers are about: these items, or the population they came from."""
+        return self.task.target
+
+    @property
+    def noise(self) -> str:
+        """The noise model in words."""
+        return noise_in_words(self.task.noise, self.model)
+
+    @property
+    def level(self) -> float:
+        """Of the intervals that are shown."""
+        return self.task.level
+
+    @property
+    def positive(self) -> int:
+        """The code of the positive class."""
+        return self.task.positive
+
+    @property
+    def seed(self) -> int:
+        """What gives the same numbers again as `random_state`."""
+        return self.task.seed
