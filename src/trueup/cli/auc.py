@@ -48,6 +48,8 @@ def auc(
     results = []
     for name in systems.systems.tolist():
         for one_view in views:
+            # Beside the posterior, which they are for, options of the noise say nothing to the other views.
+            is_meant = one_view == "bayes" or "bayes" not in views
             with progress_bar(f"{name}, {one_view}") as hear:
                 estimate = area(
                     systems[name],
@@ -56,7 +58,7 @@ def auc(
                     positive=positive,
                     random_state=seed,
                     progress=hear,
-                    **settings,
+                    **{name: value for name, value in settings.items() if is_meant or name == "n_draws"},
                 )
             results.append({"system": str(name), "view": one_view, **estimate.to_dict(level)})
     if as_json:
