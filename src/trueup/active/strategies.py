@@ -27,6 +27,7 @@ from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_
 from trueup.exceptions import InvalidParameter
 
 _EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
+_LEAST_DEVIATION = 1e-7  # of what an answer can do at most
 NumberOfPositives = float | Sequence[float] | None
 
 
@@ -209,7 +210,10 @@ class Separate(Propensity):
 
 def _deviations(effects: list[Influence], state: State) -> Floats:
     """The standard deviation of what each answer does; of several systems the root of the mean square."""
-    return root_mean_square([np.sqrt(one.variance(state.probabilities)) for one in effects])
+    deviations = root_mean_square([np.sqrt(one.variance(state.probabilities)) for one in effects])
+    reach = root_mean_square([one.reach() for one in effects])
+    # Below that it is the rounding of a certain item, which differs between processors.
+    return np.where(deviations > _LEAST_DEVIATION * reach.max(initial=0.0), deviations, 0.0)
 
 
 def _influences(state: State, n_positives: NumberOfPositives) -> list[Influence]:
