@@ -57,7 +57,15 @@ def null(quick: bool) -> Section:
                 labels, truth = crowd(rng, 400)
                 scores = dict(zip("ab", twins(rng, truth), strict=True))
                 systems = scores if metric == "auc" else {k: (s > 0.75).astype(int) for k, s in scores.items()}
-                cmp = tu.compare(systems, labels, metric=metric, noise=noise, check_dependence=False, random_state=run)
+                cmp = tu.compare(
+                    systems,
+                    labels,
+                    metric=metric,
+                    noise=noise,
+                    target="population",
+                    check_dependence=False,
+                    random_state=run,
+                )
                 apart += cmp.told_apart("a", "b")
                 held.add(0.0, cmp.difference("a", "b"))
                 differences.append(cmp.difference("a", "b").mean)
@@ -112,7 +120,7 @@ def cifar(quick: bool) -> Section:
         agreement = {name: float((codes == vote).mean()) for name, codes in nets.items()}
         for noise in ("dawid-skene", "clusters"):
             cmp = tu.compare(
-                nets, labels, noise=noise, check_dependence=False, random_state=repetition,
+                nets, labels, noise=noise, target="population", check_dependence=False, random_state=repetition,
                 n_draws=400 if quick else 2000, n_warmup=200 if quick else 500,
             )  # fmt: skip
             for name in right:
@@ -233,7 +241,15 @@ def many(quick: bool) -> Section:
         blur = np.abs(np.linspace(-1.2, 1.0, 100)) + 0.6
         scores = {k: shared + blur[k] * rng.normal(size=1000) for k in range(100)}
         true = np.array([tu.metrics.auc(truth[None], s)[0] for s in scores.values()])
-        cmp = tu.compare(scores, labels, metric="auc", noise="dawid-skene", check_dependence=False, random_state=run)
+        cmp = tu.compare(
+            scores,
+            labels,
+            metric="auc",
+            noise="dawid-skene",
+            target="population",
+            check_dependence=False,
+            random_state=run,
+        )
         picked["compare"].append(true.max() - true[cmp.best])
         said.append(cmp.expected_regret)
         majority = tu.estimators.deterministic(labels, np.stack(list(scores.values())), random_state=run).values
