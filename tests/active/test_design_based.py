@@ -172,3 +172,26 @@ def test_the_same_answer_from_another_expert_changes_no_number():
     test.tell({item: int(truth[item])}, who="somebody else")
     assert len(test.log) == 61
     assert test.estimate().interval(0.95) == before
+
+
+@pytest.mark.parametrize(("estimator", "strategy"), [("ppi++", "random"), ("ppi++", "propensity"), ("lure", "random")])
+def test_intervals_for_the_population_count_the_chance_by_which_the_pool_came_about(estimator, strategy):
+    """Votes that are nearly always right leave the pool itself as all there is to doubt."""
+    population, held, n = 0.7, 0, 300
+    for seed in range(n):
+        rng = np.random.default_rng(1000 + seed)
+        truth = rng.integers(2, size=400)
+        votes = np.where(rng.random((400, 5)) < 0.9, truth[:, None], 1 - truth[:, None])
+        predictions = np.where(rng.random(400) < population, truth, 1 - truth)
+        test = tu.ActiveTest(
+            predictions,
+            tu.Labels.from_matrix(votes),
+            estimator=estimator,
+            strategy=strategy,
+            noise="one-coin",
+            target="population",
+            random_state=seed,
+        )
+        low, high = vetted(test, truth, 150).estimate().interval(0.95)
+        held += low <= population <= high
+    assert stats.binom.ppf(0.01, n, 0.945) <= held <= stats.binom.ppf(0.99, n, 0.955)

@@ -269,10 +269,13 @@ class Lure(MetricEstimator):
             _weighted_counts(pool, codes, known, drawn, weights, aside, tuned=self.uses_model)
             for codes in pool.aligned.codes
         ]
-        values, residuals = np.array([value for value, _ in parts]), np.stack([part for _, part in parts])
+        values = np.array([part.value for part in parts])
         # Those that were looked at have no uncertainty on the sample; the others are what the drawn ones stand for.
-        unknown = (n_pool - n) / n_pool if request.target == "sample" else 1.0
-        normal = rng.standard_normal((request.n_draws, n)) @ residuals.T * np.sqrt(unknown / (n * (n - 1)))
+        scale = np.sqrt((n_pool - n) / n_pool / (n * (n - 1)))
+        normal = rng.standard_normal((request.n_draws, n)) @ np.stack([part.pulls for part in parts]).T * scale
+        if request.target == "population":  # another pool would have had other items
+            pool_pulls = np.stack([part.pool_pulls for part in parts])
+            normal += rng.standard_normal((request.n_draws, pool_pulls.shape[1])) @ pool_pulls.T
         student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(request.n_draws, 1)))
         return Estimated(np.clip(values + student, *pool.metric.bounds), by_chance=answers.by_chance)
 
@@ -361,10 +364,29 @@ def _part(aligned: AlignedPredictions, positions: Positions) -> AlignedPredictio
     return replace(aligned, **{name: part[:, positions] for name, part in outputs.items() if part is not None})
 
 
+@dataclass(frozen=True, eq=False)
+class _WeightedMetric:
+    """The metric of one system, and what the items do to it.
+
+    Attributes
+    ----------
+    value : float
+    pulls : array of shape (n_drawn,)
+        Of each drawn item, for the chance by which these were drawn and not others of the pool; of mean zero.
+    pool_pulls : array of shape (n_known,)
+        Of each item whose class is known, for the chance by which the pool holds these items and not others. The sum of
+        their squares is the variance of the metric over such pools.
+    """
+
+    value: float
+    pulls: Floats
+    pool_pulls: Floats
+
+
 def _weighted_counts(
     pool: Pool, codes: Codes, known: Codes, drawn: Positions, weights: Floats, aside: Booleans, *, tuned: bool
-) -> tuple[float, Floats]:
-    """The metric of one system and the pull of each drawn item on it, of mean zero.
+) -> _WeightedMetric:
+    """The metric of one system from the drawn items.
 
     `aside` are the items that are known and were not drawn: they count for themselves. If `tuned`, what the noise model
     expects is added, with the weight of least variance.
@@ -380,7 +402,7 @@ def _weighted_counts(
     expected[mine, :, codes[drawn[mine]]] = pool.prior[drawn[mine]]
     each = weights * float((~aside).sum())  # what one drawn item stands for, times their number
     weight, pull_seen, pull_expected = 0.0, np.zeros(len(drawn)), np.zeros(len(drawn))
-    counts = known_counts
+    counts, slopes = known_counts, np.zeros((n_classes, n_classes))
     for _ in range(3 if tuned else 1):
         rest = np.einsum("n,nyp->yp", each, seen - weight * expected) / len(drawn)
         counts = np.maximum(known_counts + weight * modelled + rest, 0.0)
@@ -390,7 +412,11 @@ def _weighted_counts(
         if tuned:
             weight = _best_weight(pull_seen, pull_expected)
     pull = pull_seen - weight * pull_expected
-    return float(metric(counts)), pull - pull.mean()
+    items = np.concatenate([drawn, np.flatnonzero(aside)])
+    stands_for = np.concatenate([np.maximum(each, 0.0) / len(drawn), np.ones(int(aside.sum()))])
+    slope = np.where(has_output[items], slopes[known[items], codes[items]], 0.0)
+    centred = slope - np.average(slope, weights=stands_for)
+    return _WeightedMetric(float(metric(counts)), pull - pull.mean(), np.sqrt(stands_for) * centred)
 
 
 def _best_weight(a: Floats, f: Floats) -> float:
