@@ -1,4 +1,4 @@
-"""`dawid_skene` and `dependent`: the right moments, and dependence exactly where it was asked for."""
+"""`dawid_skene`, `dependent` and `shared_difficulty`: the right moments, and dependence exactly where asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from trueup.simulate import Simulation, baseline, dawid_skene, dependent
+from trueup.simulate import Simulation, baseline, dawid_skene, dependent, shared_difficulty
 
 
 def near(count: float, n: int, p: float) -> bool:
@@ -187,3 +187,60 @@ def test_dependent_reads_a_given_table_and_draws_votes_per_item() -> None:
     np.testing.assert_allclose(data.parameters["subtype_confusion"], np.broadcast_to(table, (5, 2, 2, 2)))
     assert (data.labels.votes_per_item == 2).all()
     assert data.parameters["family"].tolist() == [0, 0, -1, -1, -1]
+
+
+@pytest.mark.parametrize("prior", [(0.4, 0.6), (0.2, 0.3, 0.5)])
+def test_shared_difficulty_keeps_the_accuracies_asked_for(prior: tuple[float, ...]) -> None:
+    n = 60_000
+    data = shared_difficulty(
+        n_items=n, prior=prior, accuracy=[0.6, 0.75, 0.9], n_labelers=3, slope=[0.5, 1.5, 3.0], random_state=0
+    )
+    assert data.predictions is not None
+    votes = vote_array(data)
+    for t, accuracy in enumerate((0.6, 0.75, 0.9)):
+        assert near((votes[:, t] == data.truth).sum(), n, accuracy)
+    assert near((data.predictions == data.truth).sum(), n, 0.8)
+    for c, share in enumerate(prior):
+        here = data.truth == c
+        assert near(here.sum(), n, share)
+        following = (c + 1) % len(prior)
+        expected = data.parameters["confusion"][2, c, following]
+        assert near((votes[here, 2] == following).sum(), here.sum(), expected)
+
+
+def test_shared_difficulty_follows_the_log_odds() -> None:
+    data = shared_difficulty(n_items=80_000, slope=2.0, random_state=1)
+    votes, d = vote_array(data), data.parameters["difficulty"]
+    assert data.predictions is not None
+    for low, high in ((-1.1, -0.9), (-0.1, 0.1), (0.9, 1.1)):
+        here = (d > low) & (d < high)
+        for t, intercept in enumerate(data.parameters["intercept"]):
+            expected = (1 / (1 + np.exp(2.0 * d[here] - intercept))).mean()
+            assert near((votes[here, t] == data.truth[here]).sum(), here.sum(), expected)
+        expected = (1 / (1 + np.exp(2.0 * d[here] - data.parameters["classifier_intercept"]))).mean()
+        assert near((data.predictions[here] == data.truth[here]).sum(), here.sum(), expected)
+
+
+def test_shared_difficulty_makes_all_raters_err_together() -> None:
+    joint = error_correlations(shared_difficulty(n_items=20_000, random_state=2))[np.triu_indices(6, 1)]
+    assert joint.min() > 0.1
+    alone = shared_difficulty(n_items=60_000, slope=0.0, random_state=2)
+    between = error_correlations(alone)[np.triu_indices(6, 1)]
+    assert np.abs(between).max() < 5 / np.sqrt((alone.truth == 0).sum())
+
+
+@pytest.mark.parametrize("prior", [(0.5, 0.5), (0.2, 0.3, 0.5)])
+def test_a_blind_spot_looks_like_another_class_to_everyone(prior: tuple[float, ...]) -> None:
+    n = 60_000
+    data = shared_difficulty(n_items=n, prior=prior, accuracy=0.9, slope=0.0, blind_spot=0.1, random_state=3)
+    apparent, votes = data.parameters["apparent_class"], vote_array(data)
+    blind = apparent != data.truth
+    assert data.predictions is not None
+    assert near(blind.sum(), n, 0.1)
+    for answers in (*votes.T, data.predictions):
+        level = 0.9 if answers is not data.predictions else 0.8
+        assert near((answers[blind] == apparent[blind]).sum(), int(blind.sum()), level)
+    matrix = data.parameters["confusion"][0]
+    for c in range(len(prior)):
+        here = data.truth == c
+        assert near((votes[here, 0] == c).sum(), int(here.sum()), matrix[c, c])

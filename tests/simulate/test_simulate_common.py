@@ -19,6 +19,7 @@ SIMULATORS: dict[str, Callable[..., Simulation]] = {
     "tars": simulate.tars,
     "dawid_skene": simulate.dawid_skene,
     "dependent": simulate.dependent,
+    "shared_difficulty": simulate.shared_difficulty,
     "baseline": simulate.baseline,
 }
 
@@ -162,6 +163,12 @@ def test_repr_says_what_is_there() -> None:
         ("dependent", {"families": [[0, 1], [1, 2]]}, "one family only"),
         ("dependent", {"families": [[0, 1]], "copying": [0.5, 0.5]}, "copying must be"),
         ("dependent", {"shared_difficulty": 1.5}, "shared_difficulty must be"),
+        ("shared_difficulty", {"accuracy": 1.0}, "accuracy must lie between 0 and 1, both excluded"),
+        ("shared_difficulty", {"classifier_accuracy": 0.0}, "classifier_accuracy must lie between"),
+        ("shared_difficulty", {"slope": -1.0}, "slope must be a number of at least 0"),
+        ("shared_difficulty", {"slope": [1.0, 2.0]}, "5 of them, one for each labeler"),
+        ("shared_difficulty", {"blind_spot": 1.5}, "blind_spot must be"),
+        ("shared_difficulty", {"classifier_slope": -0.5}, "classifier_slope must be"),
         ("baseline", {"prevalence": -0.1}, "prevalence must be"),
     ],
 )

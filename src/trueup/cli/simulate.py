@@ -24,6 +24,7 @@ SIMULATORS = {
     "baseline": "three labelers with one accuracy each, two classes, all vote",
     "dawid-skene": "a confusion matrix for each labeler, independent given the class",
     "dependent": "labelers and a classifier that err together: subtypes, families, shared difficulty",
+    "shared-difficulty": "all find the same items hard, by degrees; a blind spot where everyone errs alike",
     "su": "errors grow with the item's difficulty and the labeler's fallibility (Su 2024)",
     "urkullu": "the truth is a probability, many classifiers of graded quality (Urkullu et al. 2019)",
     "tars": "Gaussian features, votes from confusion matrices (Dolatshah et al. 2018)",

@@ -6,6 +6,7 @@ parameters that made them.
 
 from trueup.simulate.dawid_skene_model import baseline, dawid_skene
 from trueup.simulate.dependent_errors import dependent
+from trueup.simulate.difficulty_model import shared_difficulty
 from trueup.simulate.simulation import Simulation
 from trueup.simulate.su2024 import su
 from trueup.simulate.tars2018 import tars
@@ -17,6 +18,7 @@ __all__ = [
     "baseline",
     "dawid_skene",
     "dependent",
+    "shared_difficulty",
     "su",
     "tars",
     "urkullu",
