@@ -47,6 +47,7 @@ def labels_of(rows: list[Row], **options: object) -> Labels:
 def assert_same(a: Labels, b: Labels) -> None:
     for name in ("items", "labelers", "classes", "answers", "abstentions", "gold_codes", "held_codes"):
         assert getattr(a, name).tolist() == getattr(b, name).tolist()
+    np.testing.assert_array_equal(a.gold_chance, b.gold_chance)
     np.testing.assert_array_equal(a.votes.toarray(), b.votes.toarray())
 
 

@@ -132,7 +132,7 @@ class Bayes(MetricEstimator):
         labels = pool.labels
         if len(vetted):
             classes = labels.classes[request.progress.truth[vetted]].tolist()
-            labels = labels.with_gold(dict(zip(labels.items[vetted].tolist(), classes, strict=True)))
+            labels = labels.with_gold(dict(zip(labels.items[vetted].tolist(), classes, strict=True)), correct=True)
         with silenced_warnings():
             draws = truths_given_outputs(
                 labels,

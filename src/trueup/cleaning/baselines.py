@@ -185,7 +185,9 @@ class ValidationEffort(CleaningStrategy):
         problem = state.problem
         told = np.flatnonzero(state.truth >= 0)
         names = problem.labels.classes[state.truth[told]].tolist()
-        labels = problem.labels.with_gold(dict(zip(problem.labels.items[told].tolist(), names, strict=True)))
+        labels = problem.labels.with_gold(
+            dict(zip(problem.labels.items[told].tolist(), names, strict=True)), correct=True
+        )
         known = problem.noise.is_known
         noise = problem.noise if known else deepcopy(problem.noise).fit(labels)
         posterior = noise.posterior(labels)

@@ -14,7 +14,7 @@ from trueup._base.types import Booleans, Codes
 from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, check_named, check_names, is_null, vocabulary_from
 from trueup.data.frames import Table, matrix_parts, read_names
-from trueup.data.votes import AbstainPolicy, Duplicates, vote_matrix
+from trueup.data.votes import AbstainPolicy, Duplicates, nothing_vetted, vote_matrix
 from trueup.exceptions import InvalidLabels
 
 _CELLS = 250_000
@@ -186,8 +186,7 @@ def assemble(
         "classes": classes_out,
         "answers": answers,
         "votes": vote_matrix(item, labeler, answer, (n_items, n_labelers, len(answers))),
-        "gold_codes": np.full(n_items, -1, np.int32),
-        "held_codes": np.full(n_items, -1, np.int32),
+        **nothing_vetted(n_items),
         "n_missing": int(is_missing.sum()),
         "abstentions": np.bincount(columns.labeler[is_abstention], minlength=n_labelers).astype(np.int64),
         "abstain_policy": abstain_policy,
@@ -324,8 +323,7 @@ def from_counts(
         "classes": names,
         "answers": names,
         "votes": sparse.csr_array(table.astype(np.float64)),
-        "gold_codes": np.full(n, -1, np.int32),
-        "held_codes": np.full(n, -1, np.int32),
+        **nothing_vetted(n),
         "n_missing": 0,
         "abstentions": np.zeros(1, np.int64),
         "abstain_policy": "ignore",

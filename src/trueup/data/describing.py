@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.types import Booleans
+from trueup._base.types import Booleans, Codes
 from trueup._base.validation import kind_of, preview
 from trueup.data.votes import Votes
 from trueup.exceptions import DataWarning, Sentence, quoted
@@ -33,7 +33,8 @@ def one_line(labels: Votes) -> str:
         parts.append(f"{labels.n_missing:,} missing")
     for codes, what in ((labels.gold_codes, "gold"), (labels.held_codes, "held-out gold")):
         if (codes >= 0).any():
-            parts.append(f"{int((codes >= 0).sum()):,} {what}")
+            n_drawn = _n_drawn(labels, codes)
+            parts.append(f"{int((codes >= 0).sum()):,} {what}" + (f" ({n_drawn:,} drawn)" if n_drawn else ""))
     if labels.item_columns:
         parts.append(some(len(labels.item_columns), "item column"))
     return f"Labels({', '.join(parts)})"
@@ -64,11 +65,17 @@ def summary(labels: Votes) -> dict[str, Any]:
         "abstentions": int(labels.abstentions.sum()),
         "abstain_policy": labels.abstain_policy,
         "gold": int((labels.gold_codes >= 0).sum()),
+        "drawn_gold": _n_drawn(labels, labels.gold_codes),
         "held_gold": int((labels.held_codes >= 0).sum()),
         "classes_without_votes": labels.classes[_unvoted(labels)].tolist(),
         "item_columns": list(labels.item_columns),
         "items_without_values": labels.item_table.n_items_without_values,
     }
+
+
+def _n_drawn(labels: Votes, codes: Codes) -> int:
+    """How many of the truths in a role are of items that were drawn with a known chance."""
+    return int(((codes >= 0) & ~np.isnan(labels.gold_chance)).sum())
 
 
 def _unvoted(labels: Votes) -> Booleans:
@@ -113,6 +120,11 @@ def notes(labels: Votes) -> list[str]:
         sentences.append(
             f"Nobody voted for {preview(only_gold)}, which gold names; every vote on those items "
             "counts as an error of the labeler who gave it."
+        )
+    if 0 < counts["drawn_gold"] < counts["gold"]:
+        sentences.append(
+            f"Of {counts['gold']:,} vetted truths {counts['drawn_gold']:,} are of items drawn with a known chance and "
+            "the others of chosen ones; only those drawn stand for items that nobody vetted."
         )
     if counts["items_without_values"]:
         sentences.append(

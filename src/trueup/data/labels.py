@@ -14,17 +14,17 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
+from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
+from trueup.data import gold as _gold
 from trueup.data.encoding import is_null
 from trueup.data.frames import FrameTable, class_order, make_frame
+from trueup.data.gold import Drawn, GoldRole
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
-from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, with_classes
-from trueup.exceptions import DataWarning, InvalidLabels, quoted
-
-GoldRole = Literal["fit", "check"]
+from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, nothing_vetted, with_classes
+from trueup.exceptions import DataWarning, InvalidLabels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +44,9 @@ class Labels(Votes):
         How often a labeler gave an answer to an item; column ``labeler * n_answers + answer``.
     gold_codes, held_codes : int array of shape (n_items,)
         Vetted truths, used by fits or kept aside to check them, as positions in `classes`; -1 for none.
+    gold_chance : float array of shape (n_items,)
+        The chance with which a vetted item was drawn (its inclusion probability); NaN where it was chosen or not
+        vetted.
     n_missing : int
         Rows declared missing and left out.
     abstentions : array of shape (n_labelers,)
@@ -184,7 +187,14 @@ class Labels(Votes):
 
     # ------------------------------------------------------------------ other labels from these
 
-    def with_gold(self, truths: Mapping[Any, Any], *, role: GoldRole = "fit") -> Labels:
+    def with_gold(
+        self,
+        truths: Mapping[Any, Any],
+        *,
+        drawn: Drawn | None = None,
+        role: GoldRole = "fit",
+        correct: bool = False,
+    ) -> Labels:
         """These labels with vetted truths added.
 
         Parameters
@@ -193,48 +203,51 @@ class Labels(Votes):
             A class that nobody voted for becomes one of the classes, unless these were named with ``classes=``; every
             vote on such an item is then an error of whoever gave it, and `notes` says so. A name that is a class but
             for case, blanks or one typing error is refused.
+        drawn : {"chosen", "random"} or mapping from item to probability, optional
+            How the items came to be vetted; kept for each item in `gold_chance`. "chosen": by someone, or for a reason;
+            their truth says nothing sure of other items. "random": by a simple random sample of all items of these
+            labels. A mapping has the chance of each item to be drawn, above 0 and at most 1, for samples that are not
+            simple (one of its values may also be one of the words). By default what the file of `trueup.read_gold`
+            says, else "chosen".
+
+            Calls add up. Items drawn at random by several calls are one simple random sample, and the chance of each
+            is their number over that of all items. A chance told later replaces an earlier one; an item that was drawn
+            and is told again as chosen stays drawn.
         role : {"fit", "check"}
-            Use them when fitting (their truth is then fixed), or keep them aside to check a fit.
+            Use them when fitting (their truth is then fixed), or keep them aside to check a fit. An item has one role,
+            the last it was given.
+        correct : bool
+            Allow truths that differ from those told before.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> labels = tu.Labels.from_matrix([[0, 1], [1, 1], [0, 0], [1, 0]])
+        >>> labels.with_gold({0: 1}, drawn="random").with_gold({2: 0}, drawn="random").drawn_gold
+        {0: 0.5, 2: 0.5}
         """
         check_choice(role, ("fit", "check"), name="role")
         if not isinstance(truths, Mapping):
             raise InvalidLabels(f"gold must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
         where = self.item_codes(truths.keys())
         names = [None if is_null(value) else value for value in truths.values()]
-        self._check_gold(names)
+        _gold.check_names(self, names)
+        if not correct:
+            _gold.check_contradictions(
+                self.gold | self.held_gold, truths, remedy="keep one, or pass ⟨correct=True⟩ if the later one is right"
+            )
+        design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
+        chances, at_random = _gold.chances_told(design, list(truths))
         known = set(self.classes.tolist())
         new = [name for name in dict.fromkeys(names) if name not in known]
         labels = with_classes(self, new) if new else self
         position = {name: i for i, name in enumerate(labels.classes.tolist())}
         gold, held = labels.gold_codes.copy(), labels.held_codes.copy()
         target, other = (gold, held) if role == "fit" else (held, gold)
+        gold_chance = _gold.chances_after(labels, target, where, chances, at_random)
         target[where] = [position[name] for name in names]
-        other[where] = NO_GOLD  # an item has one role, the last it was given
-        return replace(labels, gold_codes=gold, held_codes=held)
-
-    def _check_gold(self, names: list[Any]) -> None:
-        """Stop what cannot be the truth of an item: nulls, another type, others than fixed classes, misspellings."""
-        known = set(self.classes.tolist())
-        strange = [name for name in names if not isinstance(name, Hashable) or name not in known]
-        if not strange:
-            return
-        no_class = [name for name in strange if name is None or name in self.answers.tolist()]
-        not_known = "; leave out the items whose truth is not known"
-        hint = not_known if no_class else kind_hint(strange[0], self.classes, what="classes")
-        if hint or self.fixed_classes:
-            raise InvalidLabels(
-                f"gold must name classes, got {preview(no_class or strange)} where the classes are "
-                f"{preview(self.classes, most=10)}"
-                + (hint or did_you_mean(strange[0], known) or "; add it with ⟨classes=[…]⟩ when reading the votes")
-            )
-        for name in dict.fromkeys(strange):
-            meant = _describe.misspelled_class(name, self.classes.tolist())
-            if meant is not None:
-                raise InvalidLabels(
-                    f"gold must name classes, got {quoted(name)} where the classes are {preview(self.classes, most=10)}"
-                    f"; did you mean {quoted(meant)}? If it is another class, name all with ⟨classes=[…]⟩ when reading "
-                    "the votes"
-                )
+        other[where] = NO_GOLD
+        return replace(labels, gold_codes=gold, held_codes=held, gold_chance=gold_chance)
 
     def with_items(
         self,
@@ -282,8 +295,7 @@ class Labels(Votes):
 
     def without_gold(self) -> Labels:
         """These labels without any vetted truth."""
-        nothing = np.full(self.n_items, NO_GOLD, dtype=np.int32)
-        return replace(self, gold_codes=nothing, held_codes=nothing.copy())
+        return replace(self, **nothing_vetted(self.n_items))
 
     def select(self, *, items: Iterable[Hashable] | None = None, labelers: Iterable[Hashable] | None = None) -> Labels:
         """The votes on some items, of some labelers; the order and the classes stay as they are.
@@ -320,6 +332,7 @@ class Labels(Votes):
             votes=part(self.votes, self.n_answers),
             gold_codes=self.gold_codes[kept_items],
             held_codes=self.held_codes[kept_items],
+            gold_chance=self.gold_chance[kept_items],
             item_table=self.item_table if items is None else self.item_table.take(kept_items),
             **counts,
         )
@@ -336,9 +349,14 @@ class Labels(Votes):
         """All votes of both; items, labelers and classes of the same name are the same.
 
         Where a labeler voted on an item in both, the votes are repeated votes (with a warning that says on how many)
-        or, by `duplicates`, an error, or only those of the "first" (these) or the "last" (`other`). Gold of `other`
-        wins where both have it for an item.
+        or, by `duplicates`, an error, or only those of the "first" (these) or the "last" (`other`). Where both have
+        gold for an item it must agree, and has the role it has in `other`; what was drawn keeps the chance it had.
         """
+        _gold.check_contradictions(
+            self.gold | self.held_gold,
+            other.gold | other.held_gold,
+            remedy="correct one with ⟨labels.with_gold⟩(…, correct=True), or leave it out with labels.without_gold()",
+        )
         union, common = merge(self, other, duplicates=duplicates)
         if common and duplicates == "keep":
             warnings.warn(

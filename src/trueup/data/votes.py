@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.types import Codes, Positions
+from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.data.encoding import Vocabulary, encode, positions, vocabulary_from
 from trueup.data.items import ItemTable, joined_tables
@@ -24,6 +24,15 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, quoted
 AbstainPolicy = Literal["ignore", "answer"]
 Duplicates = Literal["keep", "error", "first", "last"]
 NO_GOLD = -1
+
+
+def nothing_vetted(n_items: int) -> dict[str, Any]:
+    """The fields about gold of items of which none is known."""
+    return {
+        "gold_codes": np.full(n_items, NO_GOLD, dtype=np.int32),
+        "held_codes": np.full(n_items, NO_GOLD, dtype=np.int32),
+        "gold_chance": np.full(n_items, np.nan),
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +49,7 @@ class Votes:
     votes: sparse.csr_array
     gold_codes: Codes
     held_codes: Codes
+    gold_chance: Floats
     n_missing: int
     abstentions: npt.NDArray[np.int64]
     abstain_policy: AbstainPolicy
@@ -120,6 +130,12 @@ class Votes:
     def held_gold(self) -> dict[Hashable, Hashable]:
         """Vetted truths that are kept aside to check a fit."""
         return self._named(self.held_codes)
+
+    @property
+    def drawn_gold(self) -> dict[Hashable, float]:
+        """The chance with which each item of `gold` was drawn; what was chosen is not in it."""
+        drawn = np.flatnonzero((self.gold_codes >= 0) & ~np.isnan(self.gold_chance))
+        return dict(zip(self.items[drawn].tolist(), self.gold_chance[drawn].tolist(), strict=True))
 
     def _named(self, codes: Codes) -> dict[Hashable, Hashable]:
         known = np.flatnonzero(codes >= 0)
@@ -209,8 +225,9 @@ def recoded(
         shape = len(items), len(labelers), width
         return vote_matrix(item, labeler_of[labeler], code_of[code], shape, times=votes.data)
 
-    gold, held = np.full((2, len(items)), NO_GOLD, dtype=np.int32)
-    gold[item_of], held[item_of] = class_of[labels.gold_codes], class_of[labels.held_codes]
+    gold = nothing_vetted(len(items))
+    gold["gold_codes"][item_of], gold["held_codes"][item_of] = class_of[labels.gold_codes], class_of[labels.held_codes]
+    gold["gold_chance"][item_of] = labels.gold_chance
     counts = np.zeros(len(labelers), np.int64)
     counts[labeler_of] = labels.abstentions
     return replace(
@@ -220,8 +237,7 @@ def recoded(
         classes=classes,
         answers=answers,
         votes=moved(labels.votes, answer_of, len(answers)),
-        gold_codes=gold,
-        held_codes=held,
+        **gold,
         abstentions=counts,
         unanswered=None if labels.unanswered is None else moved(labels.unanswered, np.arange(2, dtype=np.int32), 2),
         item_table=joined_tables([(labels.item_table, item_of)], items.tolist()),
@@ -285,6 +301,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         votes=sparse.csr_array(votes[0] + votes[1]),
         gold_codes=np.where(vetted, b.gold_codes, a.gold_codes),
         held_codes=np.where(vetted, b.held_codes, a.held_codes),
+        gold_chance=np.where(np.isnan(b.gold_chance), a.gold_chance, b.gold_chance),
         n_missing=a.n_missing + b.n_missing,
         abstentions=a.abstentions + b.abstentions,
         abstain_policy=a.abstain_policy if a.abstentions.any() else b.abstain_policy,

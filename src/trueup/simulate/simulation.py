@@ -13,6 +13,7 @@ from scipy import sparse
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_distribution, check_integer, check_number, check_numbers, preview
 from trueup.data.labels import Labels
+from trueup.data.votes import nothing_vetted
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 
@@ -175,8 +176,7 @@ def build_labels(item: Positions, labeler: Positions, vote: Positions, shape: tu
         classes=classes,
         answers=classes,
         votes=sparse.csr_array((np.ones(len(item)), columns, starts), shape=(n_items, n_labelers * n_classes)),
-        gold_codes=np.full(n_items, -1, np.int32),
-        held_codes=np.full(n_items, -1, np.int32),
+        **nothing_vetted(n_items),
         n_missing=0,
         abstentions=np.zeros(n_labelers, np.int64),
         abstain_policy="ignore",

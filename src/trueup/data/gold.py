@@ -1,0 +1,168 @@
+"""Gold: vetted truths, and how the items that were vetted had been drawn.
+
+An item is drawn with a known chance (its inclusion probability) or chosen, for a reason that may have to do with its
+truth. Only what was drawn stands for the items that nobody vetted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
+from trueup.data import describing as _describe
+from trueup.data.votes import Votes
+from trueup.exceptions import InvalidLabels, quoted
+
+GoldRole = Literal["fit", "check"]
+Draw = Literal["chosen", "random"]
+DRAWS: tuple[Draw, ...] = ("chosen", "random")
+Drawn = Draw | Mapping[Any, float | Draw]
+
+
+class Gold(dict[Hashable, Hashable]):
+    """Vetted truths, a mapping from item to class, that know how their items were drawn.
+
+    `trueup.read_gold` makes it of a file, and `Labels.with_gold` takes it as any mapping.
+
+    Parameters
+    ----------
+    truths : mapping from item to class
+    drawn : {"chosen", "random"} or mapping
+        As in `Labels.with_gold`.
+
+    Examples
+    --------
+    >>> from trueup.data.gold import Gold
+    >>> Gold({"q1": "good"}, drawn="random")
+    {'q1': 'good'}
+    """
+
+    def __init__(self, truths: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (), *, drawn: Drawn = "chosen") -> None:
+        super().__init__(truths)
+        self.drawn: Drawn = drawn
+
+
+def check_names(labels: Votes, names: list[Any]) -> None:
+    """Stop what cannot be the truth of an item: nulls, another type, others than fixed classes, misspellings."""
+    known = set(labels.classes.tolist())
+    strange = [name for name in names if not isinstance(name, Hashable) or name not in known]
+    if not strange:
+        return
+    no_class = [name for name in strange if name is None or name in labels.answers.tolist()]
+    not_known = "; leave out the items whose truth is not known"
+    hint = not_known if no_class else kind_hint(strange[0], labels.classes, what="classes")
+    if hint or labels.fixed_classes:
+        raise InvalidLabels(
+            f"gold must name classes, got {preview(no_class or strange)} where the classes are "
+            f"{preview(labels.classes, most=10)}"
+            + (hint or did_you_mean(strange[0], known) or "; add it with ⟨classes=[…]⟩ when reading the votes")
+        )
+    for name in dict.fromkeys(strange):
+        meant = _describe.misspelled_class(name, labels.classes.tolist())
+        if meant is not None:
+            raise InvalidLabels(
+                f"gold must name classes, got {quoted(name)} where the classes are {preview(labels.classes, most=10)}"
+                f"; did you mean {quoted(meant)}? If it is another class, name all with ⟨classes=[…]⟩ when reading "
+                "the votes"
+            )
+
+
+def chances_told(drawn: object, items: list[Any]) -> tuple[Floats, Booleans]:
+    """The chance of each item that is a number, else NaN, and which items were drawn by a simple random sample.
+
+    Parameters
+    ----------
+    drawn : {"chosen", "random"} or mapping
+        A mapping names exactly `items`; its values are probabilities or again these words.
+    items : list
+        The items whose truth is told.
+    """
+    if isinstance(drawn, Mapping):
+        _check_coverage(drawn, items)
+        values = [drawn[item] for item in items]
+    else:
+        values = [check_choice(drawn, DRAWS, name="drawn")] * len(items)
+    chances = np.array([_chance(value, item) for value, item in zip(values, items, strict=True)], dtype=np.float64)
+    return chances, np.array([isinstance(value, str) and value == "random" for value in values], dtype=bool)
+
+
+def _check_coverage(drawn: Mapping[Any, Any], items: list[Any]) -> None:
+    named = set(items)
+    without = [item for item in items if item not in drawn]
+    strangers = [item for item in drawn if item not in named]
+    if without or strangers:
+        what = (
+            f"no chance for {len(without)} of {len(items)} items: {preview(without)}"
+            if without
+            else f"{len(strangers)} items that no truth was told of: {preview(strangers)}"
+        )
+        raise InvalidLabels(f"⟨drawn⟩ must name the items of the gold and no others, got {what}; name each once")
+
+
+def _chance(value: object, item: object) -> float:
+    """An inclusion probability; NaN for a word."""
+    if isinstance(value, str) and value in DRAWS:
+        return np.nan
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not 0 < number <= 1:
+        raise InvalidLabels(
+            f"the chance with which an item was drawn must be a probability above 0 and at most 1, got {quoted(value)} "
+            f'for item {quoted(item)}; correct it, or pass ⟨drawn="chosen"⟩ where the chance is not known'
+        )
+    return number
+
+
+def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floats, at_random: Booleans) -> Floats:
+    """`gold_chance` once more gold is told.
+
+    All items of a role that simple random samples drew, in this call and before, are one simple random sample of the
+    items of the labels: the chance of each is their number over that of the items, however many calls told them.
+
+    Parameters
+    ----------
+    labels : Votes
+        Before the call.
+    in_role : int array of shape (n_items,)
+        The truths in the role that is told, before the call; -1 for none.
+    where : int array
+        The positions of the items that are told.
+    chances, at_random : array of the same length
+        What `chances_told` makes of the user's words.
+    """
+    after = labels.gold_chance.copy()
+    numbers = ~np.isnan(chances)
+    after[where[numbers]] = chances[numbers]
+    sample = where[at_random]
+    if not len(sample):
+        return after
+    drawn_before = (in_role >= 0) & ~np.isnan(after)
+    drawn_before[where[numbers]] = True
+    known = after[drawn_before]
+    if len(known) and not np.allclose(known, known[0], rtol=1e-9, atol=0):
+        raise InvalidLabels(
+            f"a simple random sample and gold of several chances do not add up, got {len(sample)} items drawn at "
+            f"random beside {len(known)} with chances from {known.min():.4g} to {known.max():.4g}; pass "
+            "⟨drawn={item: probability}⟩ with the chance of each to be in either"
+        )
+    drawn_before[sample] = True
+    after[drawn_before] = drawn_before.sum() / labels.n_items
+    return after
+
+
+def check_contradictions(known: Mapping[Any, Any], told: Mapping[Any, Any], *, remedy: str) -> None:
+    """Stop truths that differ from those known before."""
+    differ = [item for item, name in told.items() if item in known and known[item] != name]
+    if differ:
+        raise contradiction(differ[0], [known[differ[0]], told[differ[0]]], len(differ), remedy=remedy)
+
+
+def contradiction(item: object, names: Iterable[object], n_items: int, *, remedy: str) -> InvalidLabels:
+    """The error for items of which gold says several things; the first of them is named with what it says."""
+    values = " and ".join(map(quoted, names))
+    several = f" ({n_items} such items)" if n_items > 1 else ""
+    return InvalidLabels(f"an item has one truth in gold, got {values} for item {quoted(item)}{several}; {remedy}")

@@ -1,0 +1,162 @@
+"""Gold as designed data: how vetted items were drawn, and what contradicts."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from trueup import Labels
+from trueup.data.gold import Gold
+from trueup.exceptions import InvalidLabels, InvalidParameter
+
+
+@pytest.fixture
+def labels():
+    votes = np.random.default_rng(0).integers(0, 2, size=(10, 3))
+    return Labels.from_matrix(votes, items=[f"q{i}" for i in range(10)])
+
+
+class TestDrawn:
+    def test_chosen_is_the_default(self, labels):
+        for told in (labels.with_gold({"q1": 1}), labels.with_gold({"q1": 1}, drawn="chosen")):
+            assert np.isnan(told.gold_chance).all()
+            assert told.drawn_gold == {}
+        assert np.isnan(labels.gold_chance).all()
+
+    def test_random_is_the_share_of_the_pool(self, labels):
+        told = labels.with_gold({"q1": 1, "q2": 0, "q9": 0}, drawn="random")
+        assert told.drawn_gold == {"q1": 0.3, "q2": 0.3, "q9": 0.3}
+        assert np.flatnonzero(~np.isnan(told.gold_chance)).tolist() == [1, 2, 9]
+
+    def test_probabilities_are_kept_for_each(self, labels):
+        told = labels.with_gold({"q1": 1, "q2": 0}, drawn={"q2": 1, "q1": np.float32(0.25)})
+        assert told.drawn_gold == {"q1": 0.25, "q2": 1.0}
+
+    def test_words_and_probabilities_in_one_mapping(self, labels):
+        told = labels.with_gold({"q1": 1, "q2": 0, "q3": 0}, drawn={"q1": "chosen", "q2": 0.5, "q3": 0.25})
+        assert told.drawn_gold == {"q2": 0.5, "q3": 0.25}
+        assert told.gold == {"q1": 1, "q2": 0, "q3": 0}
+
+    def test_random_calls_make_one_sample_however_they_are_split(self, labels):
+        truths = {"q1": 1, "q2": 0, "q9": 0}
+        at_once = labels.with_gold(truths, drawn="random")
+        one_by_one = labels
+        for item, name in truths.items():
+            one_by_one = one_by_one.with_gold({item: name}, drawn="random")
+        overlapping = labels.with_gold({"q1": 1, "q2": 0}, drawn="random").with_gold({"q2": 0, "q9": 0}, drawn="random")
+        again = at_once.with_gold(truths, drawn="random")
+        for other in (one_by_one, overlapping, again):
+            assert other.drawn_gold == at_once.drawn_gold
+
+    def test_random_gold_of_the_two_roles_are_two_samples(self, labels):
+        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q2": 0, "q3": 0}, drawn="random", role="check")
+        assert told.gold_chance[1:4].tolist() == [0.1, 0.2, 0.2]
+        assert told.drawn_gold == {"q1": 0.1}
+
+    def test_told_again_as_chosen_stays_drawn(self, labels):
+        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q1": 1, "q2": 0})
+        assert told.drawn_gold == {"q1": 0.1}
+        assert told.with_gold({"q1": 1}, role="check").gold_chance[1] == 0.1
+
+    def test_chosen_gold_that_is_drawn_later_is_drawn(self, labels):
+        told = labels.with_gold({"q1": 1, "q2": 0}).with_gold({"q2": 0, "q3": 1}, drawn="random")
+        assert told.drawn_gold == {"q2": 0.2, "q3": 0.2}
+
+    def test_a_probability_told_later_replaces(self, labels):
+        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q1": 1}, drawn={"q1": 0.7})
+        assert told.drawn_gold == {"q1": 0.7}
+
+    def test_equal_probabilities_are_a_simple_sample_that_random_adds_to(self, labels):
+        told = labels.with_gold({"q1": 1}, drawn={"q1": 0.1}).with_gold({"q2": 0}, drawn="random")
+        assert told.drawn_gold == {"q1": 0.2, "q2": 0.2}
+
+    def test_several_chances_and_a_simple_sample_do_not_add_up(self, labels):
+        told = labels.with_gold({"q1": 1, "q2": 0}, drawn={"q1": 0.1, "q2": 0.5})
+        with pytest.raises(
+            InvalidLabels, match=r"1 items drawn at random beside 2 with chances from 0\.1 to 0\.5; pass"
+        ):
+            told.with_gold({"q3": 0}, drawn="random")
+        assert told.with_gold({"q3": 0}, drawn={"q3": 0.2}).drawn_gold == {"q1": 0.1, "q2": 0.5, "q3": 0.2}
+
+    @pytest.mark.parametrize("value", [0, -0.1, 1.5, np.nan, np.inf, None, True, "often"])
+    def test_what_is_no_probability_is_named_with_its_item(self, labels, value):
+        with pytest.raises(InvalidLabels, match=rf"got {value!r} for item 'q2'"):
+            labels.with_gold({"q1": 1, "q2": 0}, drawn={"q1": 0.5, "q2": value})
+
+    def test_a_mapping_names_the_items_of_the_gold(self, labels):
+        with pytest.raises(InvalidLabels, match=r"no chance for 1 of 2 items: \['q2'\]"):
+            labels.with_gold({"q1": 1, "q2": 0}, drawn={"q1": 0.5})
+        with pytest.raises(InvalidLabels, match=r"1 items that no truth was told of: \['q2'\]"):
+            labels.with_gold({"q1": 1}, drawn={"q1": 0.5, "q2": 0.5})
+
+    def test_an_unknown_word(self, labels):
+        with pytest.raises(InvalidParameter, match="drawn must be one of 'chosen', 'random', got 'randm'"):
+            labels.with_gold({"q1": 1}, drawn="randm")
+
+
+class TestTravels:
+    @pytest.fixture
+    def told(self, labels):
+        return labels.with_gold({"q1": 1, "q2": 0}, drawn={"q1": 0.25, "q2": 0.5}).with_gold({"q3": 1})
+
+    def test_select(self, told):
+        some = told.select(items=["q2", "q3", "q4"])
+        assert some.drawn_gold == {"q2": 0.5}
+        assert some.gold_chance.shape == (3,)
+        assert told.select(labelers=[0]).drawn_gold == told.drawn_gold
+
+    def test_merge(self, told):
+        other = Labels.from_matrix([[1], [0], [1]], items=["q0", "q1", "z"], labelers=[9])
+        both = told.merge(other.with_gold({"q1": 1}).with_gold({"z": 1}, drawn={"z": 0.75}))
+        assert both.drawn_gold == {"q1": 0.25, "q2": 0.5, "z": 0.75}
+        assert both.merge(told, duplicates="first").drawn_gold == both.drawn_gold
+
+    def test_merge_of_contradicting_gold_names_both(self, told):
+        other = told.without_gold().with_gold({"q1": 0}, role="check")
+        with pytest.raises(InvalidLabels, match="got 1 and 0 for item 'q1'"):
+            told.merge(other, duplicates="first")
+
+    def test_a_new_class(self, told):
+        assert told.with_gold({"q4": 7}).drawn_gold == told.drawn_gold
+
+    def test_item_columns_and_pickles(self, told):
+        described = told.with_items({"item": told.items, "n": np.arange(10)})
+        for same in (described, pickle.loads(pickle.dumps(told))):
+            np.testing.assert_array_equal(same.gold_chance, told.gold_chance)
+
+    def test_dropped(self, told):
+        bare = told.without_gold()
+        assert bare.drawn_gold == bare.gold == {}
+        assert np.isnan(bare.gold_chance).all()
+
+    def test_counted(self, told):
+        assert "3 gold (2 drawn)" in repr(told)
+        assert told.summary()["drawn_gold"] == 2
+        assert "Of 3 vetted truths 2 are of items drawn with a known chance" in " ".join(told.notes())
+        alike = told.without_gold().with_gold({"q1": 1}, drawn="random")
+        assert not any("known chance" in note for note in alike.notes())
+
+
+class TestContradictions:
+    @pytest.mark.parametrize("role", ["fit", "check"])
+    def test_both_values_are_named(self, labels, role):
+        told = labels.with_gold({"q1": 1, "q2": 0})
+        with pytest.raises(InvalidLabels, match=r"got 1 and 0 for item 'q1' \(2 such items\); keep one"):
+            told.with_gold({"q1": 0, "q2": 1, "q3": 1}, role=role)
+
+    def test_a_correction_is_said(self, labels):
+        told = labels.with_gold({"q1": 1}, drawn="random").with_gold({"q1": 0}, correct=True)
+        assert told.gold == {"q1": 0}
+        assert told.drawn_gold == {"q1": 0.1}
+
+
+class TestGold:
+    def test_it_carries_its_draw_into_the_labels(self, labels):
+        gold = Gold({"q1": 1, "q2": 0}, drawn={"q1": 0.5, "q2": "chosen"})
+        assert labels.with_gold(gold).drawn_gold == {"q1": 0.5}
+        assert labels.with_gold(gold, drawn="random").drawn_gold == {"q1": 0.2, "q2": 0.2}
+
+    def test_it_is_a_mapping_and_pickles(self):
+        gold = pickle.loads(pickle.dumps(Gold({"q1": 1}, drawn="random")))
+        assert gold == {"q1": 1}
+        assert gold.drawn == "random"
