@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from benchmarks._coverage_tally import say
 
-__all__ = ["MEASURES", "Sample", "lure", "oasis", "ppi_plus_plus", "ppi_python"]
+__all__ = ["MEASURES", "Sample", "lure", "oasis", "ppi_of_pool", "ppi_plus_plus", "ppi_python"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -45,11 +45,27 @@ def ppi_plus_plus(sample: Sample) -> tuple[float, Ends]:
     """
     y, f, u = sample.y, sample.predicted, sample.others
     n, n_others = len(y), len(u)
-    spread = float(np.var(np.concatenate([f, u])))
+    spread = float(np.var(np.concatenate([f, u]), ddof=1))  # as ppi-python has it; the other moments are plain means
     both = float(np.mean((y - y.mean()) * (f - f.mean())))
     weight = float(np.clip(both / ((1 + n / n_others) * spread), 0, 1)) if spread > 0 else 0.0
     mean = float(y.mean() + weight * (u.mean() - f.mean()))
     half = _Z * math.sqrt(float(np.var(y - weight * f)) / n + weight**2 * float(np.var(u)) / n_others)
+    return mean, (mean - half, mean + half)
+
+
+def ppi_of_pool(sample: Sample) -> tuple[float, Ends]:
+    """The same for the mean over exactly these items, vetted and others: a finite pool, all of it predicted.
+
+    What was predicted for the pool is known and adds no spread, and the vetted items are a share of the pool drawn
+    without replacement.
+    """
+    y, f, u = sample.y, sample.predicted, sample.others
+    n, size = len(y), len(y) + len(u)
+    spread = float(np.mean((f - f.mean()) ** 2))
+    both = float(np.mean((y - y.mean()) * (f - f.mean())))
+    weight = float(np.clip(both / spread, 0, 1)) if spread > 0 else 0.0
+    mean = float(y.mean() + weight * ((f.sum() + u.sum()) / size - f.mean()))
+    half = _Z * math.sqrt(float(np.var(y - weight * f)) / n * (1 - n / size))
     return mean, (mean - half, mean + half)
 
 
@@ -64,7 +80,8 @@ def ppi_python(samples: Sequence[Sample]) -> list[Ends] | None:
         for k, sample in enumerate(samples):
             arrays |= {f"y{k}": sample.y, f"f{k}": sample.predicted, f"u{k}": sample.others}
         np.savez(source, **arrays)
-        call = [python, str(_PEERS), str(source), str(result)]
+        # -P: what lies beside the script must not shadow what the peer imports (benchmarks/coverage.py, coverage).
+        call = [python, "-P", str(_PEERS), str(source), str(result)]
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         if done.returncode:
             say(f"  ppi-python failed, left out: {done.stderr.strip().splitlines()[-1:]}")

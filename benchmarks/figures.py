@@ -92,8 +92,12 @@ FIGURES: dict[str, Figure] = {
             "multiclass",
         ),
         _module("coverage-real", "benchmarks.coverage", _REAL, "real"),
+        _module("engine-votes", "benchmarks.engine", _CALIBRATION, "independent", "dependent"),
+        _module("engine-gold", "benchmarks.engine", _CALIBRATION, "gold"),
+        _module("engine-sbc", "benchmarks.engine", _CALIBRATION, "sbc"),
         _module("coverage-cifar", "benchmarks.coverage", _REAL, "cifar"),
         _module("compare", "benchmarks.compare", _COMPARING),
+        _module("engine-compare", "benchmarks.engine", _COMPARING, "pairs", "auc", "copies"),
         _module("rates", "benchmarks.rates", _RATES),
         _module("unbiased", "benchmarks.unbiased", _RATES),
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
@@ -107,6 +111,7 @@ FIGURES: dict[str, Figure] = {
         _module("training-cost", "benchmarks.training", _TRAINING, "cost", "torch"),
         Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
         _module("speed", "benchmarks.speed", _SPEED),
+        _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
@@ -145,7 +150,7 @@ def block(figure: Figure) -> str:
     """What stands between the markers of a figure."""
     text = stored(figure)
     if text is None:
-        return f"Output of `{figure.line}`: not stored yet; the values above were copied by hand.\n"
+        return f"Output of `{figure.line}`: not stored yet; measured values above, if any, were copied by hand.\n"
     return (
         f'<details markdown="1">\n<summary>Output of <code>{figure.line}</code></summary>\n\n'
         f"```text\n{text}```\n\n</details>\n"

@@ -1,0 +1,187 @@
+"""What a figure asks of the library, as rows of numbers, and tables of many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import trueup as tu
+from benchmarks._coverage_tally import LEVEL, Tally, as_text, share
+from benchmarks._engine_runs import Row
+from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
+from trueup.posteriors import Estimate, wilson
+
+__all__ = [
+    "ASSUMPTIONS",
+    "REFERENCE",
+    "RightShare",
+    "coverage_table",
+    "draw_gold",
+    "interval_row",
+    "row_of",
+    "rows_of_rivals",
+    "scaled_width",
+    "select",
+    "tally_of",
+]
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+ASSUMPTIONS = ("real", "shared", "independent")
+REFERENCE = "dawid-skene"
+HEAD = ("covers % ± s.e.", "equal tails", "mean error", "mean |error|", "width")
+
+
+def row_of(answer: str, true: float, estimate: Estimate, **more: Any) -> Row:
+    """An estimate beside the truth."""
+    return interval_row(
+        answer, true, estimate.mean, estimate.interval(LEVEL), equal=estimate.interval(LEVEL, "equal"), **more
+    )
+
+
+def interval_row(
+    answer: str,
+    true: float,
+    mean: float,
+    interval: tuple[float, float],
+    *,
+    equal: tuple[float, float] | None = None,
+    **more: Any,
+) -> Row:
+    """The same in numbers."""
+    ends = interval if equal is None else equal
+    numbers = {
+        "true": true,
+        "mean": mean,
+        "low": interval[0],
+        "high": interval[1],
+        "equal_low": ends[0],
+        "equal_high": ends[1],
+    }
+    return {"answer": answer, **{name: float(value) for name, value in numbers.items()}, **more}
+
+
+def draw_gold(labels: tu.Labels, truth: Codes, n: int, rng: np.random.Generator) -> tuple[tu.Labels, Codes]:
+    """The labels with the truth of so many items drawn at random, and which items these are."""
+    at = np.sort(rng.choice(labels.n_items, n, replace=False))
+    truths = dict(zip(labels.items[at].tolist(), labels.classes[truth[at]].tolist(), strict=True))
+    return labels.with_gold(truths, drawn="random"), at
+
+
+class RightShare:
+    """A metric that is accuracy, and keeps for each item how often it is right: the model's P(right).
+
+    Any answer of the library is a functional of drawn truths, so a metric sees them all.
+    """
+
+    def __init__(self) -> None:
+        self._right: Floats | None = None
+        self._n = 0
+
+    def __call__(self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[Any]) -> float:
+        """Accuracy, and one draw more."""
+        right = np.asarray(y_true == y_pred, dtype=float)
+        self._right = right if self._right is None else self._right + right
+        self._n += 1
+        return float(right.mean())
+
+    @property
+    def probabilities(self) -> Floats:
+        """P(right) of each item that is evaluated, in the order of the items."""
+        if self._right is None:
+            raise ValueError("the metric must have seen a draw, got none; ask for its estimate first")
+        return np.asarray(self._right / self._n)
+
+
+def rows_of_rivals(right: Codes, f: Floats, at: Codes, **more: Any) -> list[Row]:
+    """What others make of the vetted items: PPI++ for the pool and for the population, and a Wilson interval.
+
+    Parameters
+    ----------
+    right : array of shape (n_items,)
+        Whether the prediction of each item is right.
+    f : array of shape (n_items,)
+        P(right) by a model that has not seen the vetted items.
+    at : positions of the vetted items
+    """
+    others = np.delete(np.arange(len(right)), at)
+    sample = Sample(right[at].astype(float), f[at], f[others])
+    true = float(np.mean(right))
+    n_right = int(right[at].sum())
+    return [
+        interval_row("PPI++, pool", true, *ppi_of_pool(sample), **more),
+        interval_row("PPI++ as printed", true, *ppi_plus_plus(sample), **more),
+        interval_row("Wilson", true, n_right / len(at), wilson(n_right, len(at), level=LEVEL), **more),
+    ]
+
+
+def select(rows: Sequence[Row], **values: Hashable) -> list[Row]:
+    """The rows with these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in values.items())]
+
+
+def tally_of(rows: Sequence[Row]) -> Tally:
+    """How often the intervals hold, and how wide they are."""
+    tally = Tally()
+    for row in rows:
+        ends = (row["low"], row["high"]), (row["equal_low"], row["equal_high"])
+        tally.add_interval(row["true"], row["mean"], *ends)
+    return tally
+
+
+def scaled_width(rows: Sequence[Row], coverage: float) -> float:
+    """The mean width if all intervals are stretched about their means until a share `coverage` of them holds.
+
+    Infinite where no factor does it: an interval of width 0 that misses stays a miss.
+    """
+    half = np.array([(row["high"] - row["low"]) / 2 for row in rows])
+    error = np.array([abs(row["mean"] - row["true"]) for row in rows])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(error > 0, error / half, 0.0)
+    factor = float(np.quantile(needed, min(max(coverage, 0.0), 1.0), method="higher"))
+    return 2 * factor * float(half.mean()) if np.isfinite(factor) else float("inf")
+
+
+def coverage_table(
+    rows: Sequence[Row],
+    groups: Sequence[tuple[str, dict[str, Hashable]]],
+    answers: Sequence[str],
+    *,
+    ratios: dict[str, Callable[[list[Row], Sequence[Row]], float]] | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """Coverage, errors and widths by group and answer, as text and as numbers.
+
+    Parameters
+    ----------
+    groups : sequence of (title, values of the rows)
+    ratios : mapping from a heading to a function of the answer's rows and all rows of the group
+    """
+    lines, numbers = [], {}
+    for title, values in groups:
+        of_group = select(rows, **values)
+        for answer in answers:
+            own = select(of_group, answer=answer)
+            if not own:
+                continue
+            tally = tally_of(own)
+            extra = {name: ratio(own, of_group) for name, ratio in (ratios or {}).items()}
+            cells = [f"{tally.bias:+.4f}", f"{tally.mae:.4f}", f"{tally.width:.4f}"]
+            cells += ["" if np.isnan(value) else f"{value:.2f}" for value in extra.values()]
+            cells.append(str(len(tally)))
+            lines.append([title, answer, share(tally), f"{100 * tally.coverage_equal:.1f}", *cells])
+            numbers[f"{title}, {answer}"] = {**tally.numbers(), **extra}
+    return as_text(["world", "answer", *HEAD, *(ratios or {}), "runs"], lines, left=(0, 1)), numbers
+
+
+def width_over(answer: str) -> Callable[[list[Row], Sequence[Row]], float]:
+    """The mean width relative to that of another answer about the same data."""
+
+    def ratio(own: list[Row], of_group: Sequence[Row]) -> float:
+        other = select(of_group, answer=answer)
+        return tally_of(own).width / tally_of(other).width if other else float("nan")
+
+    return ratio

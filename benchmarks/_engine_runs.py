@@ -1,0 +1,126 @@
+"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, in two processes at most."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks._coverage_tally import Section, tracked
+from trueup.exceptions import TrueupWarning
+
+__all__ = ["MOST_PROCESSES", "Case", "Figure", "Row", "run_cases"]
+
+Row = dict[str, Any]
+MOST_PROCESSES = 2
+_ROOT = Path(__file__).parents[1]
+# What figures rest on. Rows of other code must not be mixed with those of this one.
+_RESTS_ON = ("data", "noise", "posteriors", "metrics", "estimators", "answers", "simulate", "active", "_base")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set: what kind of world, and which draw of it."""
+
+    world: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that many runs make.
+
+    Attributes
+    ----------
+    worlds : tuple of str
+    run : callable
+        From a case to rows of numbers; a function of a module, so that another process finds it.
+    summarise : callable
+        From all rows to what is printed.
+    n_runs, n_quick : int
+        Runs of each world.
+    first_seed : int
+    quick_worlds : tuple of str, optional
+        Those of a quick run; by default all.
+    """
+
+    worlds: tuple[str, ...]
+    run: Callable[[Case], list[Row]]
+    summarise: Callable[[Sequence[Row]], Section]
+    n_runs: int
+    n_quick: int
+    first_seed: int
+    quick_worlds: tuple[str, ...] = ()
+
+    def cases(self, n_runs: int, *, quick: bool = False) -> list[Case]:
+        """The worlds take turns, so that an interrupted measurement has some of each."""
+        worlds = self.quick_worlds if quick and self.quick_worlds else self.worlds
+        return [Case(world, self.first_seed + k) for k in range(n_runs) for world in worlds]
+
+
+def run_cases(name: str, figure: Figure, cases: Sequence[Case], *, processes: int, folder: Path | None) -> list[Row]:
+    """The rows of all cases, in the order of cases; those that the folder has are not measured again."""
+    file = None if folder is None else folder / f"{name}-{_fingerprint()}.jsonl"
+    kept = {} if file is None else _read(file)
+    missing = [case for case in cases if case not in kept]
+    for case, rows in tracked_results(figure.run, missing, name, processes):
+        kept[case] = rows
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps({"world": case.world, "seed": case.seed, "rows": rows}) + "\n")
+    return [{"world": case.world, "seed": case.seed, **row} for case in cases for row in kept[case]]
+
+
+def tracked_results(
+    run: Callable[[Case], list[Row]], cases: Sequence[Case], name: str, processes: int
+) -> Iterator[tuple[Case, list[Row]]]:
+    """Results as they come."""
+    if processes == 1 or len(cases) < MOST_PROCESSES:
+        for case in tracked(cases, name):
+            yield case, _quietly(run, case)
+        return
+    # Chains are threads too: each process keeps to its own core.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, MOST_PROCESSES), mp_context=context) as pool:
+        waiting: dict[Future[list[Row]], Case] = {}
+        todo = iter(tracked(cases, name))
+        for case in todo:
+            waiting[pool.submit(_quietly, run, case)] = case
+            if len(waiting) >= 2 * MOST_PROCESSES:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from ((waiting.pop(one), one.result()) for one in done)
+        for one, case in waiting.items():
+            yield case, one.result()
+
+
+def _quietly(run: Callable[[Case], list[Row]], case: Case) -> list[Row]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)  # what they warn of is what is measured here
+        return run(case)
+
+
+def _read(file: Path) -> dict[Case, list[Row]]:
+    if not file.exists():
+        return {}
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return {Case(line["world"], line["seed"]): line["rows"] for line in lines}
+
+
+def _fingerprint() -> str:
+    """Of the code that decides the numbers."""
+    sources = [path for part in _RESTS_ON for path in sorted((_ROOT / "src" / "trueup" / part).rglob("*"))]
+    sources += sorted((_ROOT / "benchmarks").glob("_engine*.py"))
+    digest = hashlib.sha256()
+    for path in sources:
+        if path.suffix in {".py", ".json"}:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]

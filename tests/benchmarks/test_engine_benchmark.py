@@ -1,0 +1,180 @@
+"""The harness of the engine's figures: worlds as they are described, runs that go on, rivals and ranks by formula."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from benchmarks import _engine_runs as runs
+from benchmarks._coverage_tally import Section
+from benchmarks._engine_answers import RightShare, coverage_table, draw_gold, interval_row, scaled_width, width_over
+from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of
+from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
+from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
+
+
+def rows_for(case: runs.Case) -> list[runs.Row]:
+    return [{"value": case.seed * 10}]
+
+
+def as_section(rows: Sequence[runs.Row]) -> Section:
+    return Section(str(sum(row["value"] for row in rows)))
+
+
+FIGURE = runs.Figure(("x", "y"), rows_for, as_section, n_runs=3, n_quick=1, first_seed=5, quick_worlds=("y",))
+
+
+def test_cases_take_turns_and_a_quick_run_has_few_worlds() -> None:
+    assert FIGURE.cases(2) == [runs.Case("x", 5), runs.Case("y", 5), runs.Case("x", 6), runs.Case("y", 6)]
+    assert FIGURE.cases(1, quick=True) == [runs.Case("y", 5)]
+
+
+def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = runs.run_cases("a", FIGURE, FIGURE.cases(2), processes=1, folder=tmp_path)
+    measured = []
+
+    def count(case: runs.Case) -> list[runs.Row]:
+        measured.append(case)
+        return rows_for(case)
+
+    counted = runs.Figure(FIGURE.worlds, count, as_section, 3, 1, 5)
+    rows = runs.run_cases("a", counted, counted.cases(3), processes=1, folder=tmp_path)
+    assert measured == [runs.Case("x", 7), runs.Case("y", 7)]
+    assert rows[: len(first)] == first
+    assert rows[-1] == {"world": "y", "seed": 7, "value": 70}
+    monkeypatch.setattr(runs, "_fingerprint", lambda: "other code")
+    runs.run_cases("a", counted, counted.cases(1), processes=1, folder=tmp_path)
+    assert measured[-2:] == counted.cases(1)
+
+
+def test_two_processes_give_the_rows_of_one(tmp_path: Path) -> None:
+    alone = runs.run_cases("a", FIGURE, FIGURE.cases(3), processes=1, folder=None)
+    assert runs.run_cases("a", FIGURE, FIGURE.cases(3), processes=2, folder=tmp_path) == alone
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_worlds_have_five_labelers_and_a_classifier(name: str) -> None:
+    world = make(name, 400, 1)
+    assert (world.labels.n_items, world.labels.n_labelers, world.labels.n_votes) == (400, 5, 2000)
+    assert world.predictions.shape == world.truth.shape == (400,)
+    assert 0.6 < world.accuracy < 0.95
+
+
+@pytest.mark.parametrize("name", [name for name in WORLDS if name != "independent"])
+def test_the_classifier_errs_with_the_crowd_where_it_should(name: str) -> None:
+    def joint(world_name: str) -> float:
+        world = make(world_name, 4000, 2)
+        crowd_errs = world.labels.answer_counts.argmax(axis=1) != world.truth
+        errs = world.predictions != world.truth
+        return float(np.mean(errs & crowd_errs) / (errs.mean() * crowd_errs.mean()))
+
+    assert joint(name) > 1.3
+    assert 0.7 < joint("independent") < 1.3
+
+
+def test_systems_made_from_the_classifier() -> None:
+    world, rng = make("difficulty", 300, 3), np.random.default_rng(0)
+    better = better_system(world, 0.03, rng)
+    assert float(np.mean(better == world.truth)) == pytest.approx(world.accuracy + 0.03)
+    equal = equal_system(world, 10, rng)
+    assert np.mean(equal == world.truth) == pytest.approx(world.accuracy)
+    assert (equal != world.predictions).sum() == 20
+    family = family_of_systems(world.predictions, 20, 0.05, rng)
+    assert len(family) == 20
+    assert {int((codes != world.predictions).sum()) for codes in list(family.values())[1:]} == {15}
+    scores = scored_systems(world, 5, rng)
+    assert all(scores[a][world.truth == 1].mean() > scores[a][world.truth == 0].mean() for a in scores)
+
+
+def test_random_gold_is_the_truth_of_so_many_items() -> None:
+    world = make("kinds", 200, 4)
+    labels, at = draw_gold(world.labels, world.truth, 20, np.random.default_rng(0))
+    assert labels.gold == {int(k): int(world.truth[k]) for k in at}
+    assert len(labels.drawn_gold) == 20
+
+
+def test_the_share_of_right_draws_is_kept() -> None:
+    share = RightShare()
+    with pytest.raises(ValueError, match="must have seen a draw"):
+        _ = share.probabilities
+    predicted = np.array([0, 1, 1])
+    assert share(np.array([0, 1, 0]), predicted) == pytest.approx(2 / 3)
+    share(np.array([0, 0, 0]), predicted)
+    assert share.probabilities.tolist() == [1.0, 0.5, 0.0]
+
+
+def test_a_pool_that_is_vetted_whole_has_no_interval() -> None:
+    rng = np.random.default_rng(1)
+    y, f = rng.random(30), rng.random(30)
+    mean, (low, high) = ppi_of_pool(Sample(y, f, np.empty(0)))
+    assert mean == low == high == pytest.approx(y.mean())
+
+
+def test_prediction_powered_intervals_hold() -> None:
+    rng = np.random.default_rng(2)
+    held_pool, held_population = [], []
+    for _ in range(600):
+        f = rng.beta(2, 1, 300)
+        y = (rng.random(300) < f).astype(float)
+        sample = Sample(y[:60], f[:60], f[60:])
+        (_, pool), (_, population) = ppi_of_pool(sample), ppi_plus_plus(sample)
+        held_pool.append(pool[0] <= y.mean() <= pool[1])
+        held_population.append(population[0] <= 2 / 3 <= population[1])
+    assert np.mean(held_pool) == pytest.approx(0.94, abs=0.03)
+    assert np.mean(held_population) == pytest.approx(0.94, abs=0.03)
+
+
+def test_a_scaled_interval_holds_as_often_as_asked() -> None:
+    rows = [interval_row("r", 0.0, error, (error - 0.1, error + 0.1)) for error in (0.05, 0.1, 0.2, 0.4)]
+    assert scaled_width(rows, 0.5) == pytest.approx(0.2 * 2)
+    assert scaled_width(rows, 1.0) == pytest.approx(0.2 * 4)
+    assert scaled_width([interval_row("r", 0.0, 0.1, (0.1, 0.1))], 1.0) == float("inf")
+
+
+def test_a_table_of_coverage_has_the_widths_relative_to_another_answer() -> None:
+    rows = [{"world": "w", **interval_row("wide", 0.5, 0.6, (0.4, 0.8))}]
+    rows += [{"world": "w", **interval_row("narrow", 0.5, 0.6, (0.55, 0.65))}]
+    groups = [("w", {"world": "w"})]
+    text, numbers = coverage_table(rows, groups, ("wide", "narrow"), ratios={"×": width_over("narrow")})
+    assert numbers["w, wide"]["×"] == pytest.approx(4)
+    assert numbers["w, wide"]["coverage"] == 1
+    assert numbers["w, narrow"]["coverage"] == 0
+    assert "mean |error|" in text
+
+
+# ------------------------------------------------------------------ simulation-based calibration
+
+
+def test_ranks_of_the_truth_among_its_likes_are_uniform() -> None:
+    rng = np.random.default_rng(0)
+    ranks = [ranks_of(x[0], x[1:], rng)[0] for x in rng.integers(0, 4, (4000, 10, 1)).astype(float)]
+    assert chisquare(np.bincount(ranks, minlength=10)).pvalue > 1e-3
+
+
+def test_quantities_do_not_depend_on_the_names_of_classes() -> None:
+    rng = np.random.default_rng(0)
+    truths, votes = rng.integers(0, 2, (5, 12)), rng.integers(0, 2, (12, 4))
+    here, there = quantities_of(truths, votes), quantities_of(1 - truths, votes)
+    assert np.array_equal(here[:, :2], there[:, :2])
+    by_hand = sum(truths[0, a] == truths[0, b] for a, b in itertools.combinations(range(12), 2))
+    assert here[0, 0] == by_hand
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_priors_of_samplers_are_distributions(name: str) -> None:
+    rng = np.random.default_rng(0)
+    right = []
+    for _ in range(200):
+        states = MODELS[name][0](rng)
+        assert states.weights.sum() == pytest.approx(1)
+        np.testing.assert_allclose(states.rows.sum(axis=2), 1)
+        assert states.rows.shape == (N_LABELERS, len(states.state_class), N_CLASSES)
+        right.append(states.rows[:, np.arange(len(states.state_class)), states.state_class].mean())
+    assert np.mean(right) > 0.6  # the prior pins the names of classes down
+    labels, truth = draw_data(states, None, rng)
+    assert labels.n_items == len(truth)
