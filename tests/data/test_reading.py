@@ -356,10 +356,46 @@ class TestGold:
         path = write(tmp_path / "g.csv", "item,label\n1,cat\n")
         assert labels.with_gold(tio.read_gold(path, labels=labels)).gold == {"1": "cat"}
 
+    @pytest.mark.parametrize("column", ["chance", "inclusion_probability"])
+    def test_chances_are_read_and_kept(self, labels, tmp_path, column):
+        path = write(tmp_path / "g.csv", f"item,label,{column}\n1,cat,0.25\n2,dog,\n")
+        gold = tio.read_gold(path)
+        assert gold == {1: "cat", 2: "dog"}
+        told = labels.with_gold(gold)
+        assert (told.drawn_gold, told.gold) == ({1: 0.25}, gold)
+
+    def test_chances_in_json(self, labels, tmp_path):
+        path = write(
+            tmp_path / "g.jsonl", '{"item":1,"label":"cat","chance":1}\n{"item":2,"label":"dog","chance":null}\n'
+        )
+        assert labels.with_gold(tio.read_gold(path)).drawn_gold == {1: 1.0}
+
+    def test_words_are_read_and_kept(self, labels, tmp_path):
+        path = write(tmp_path / "g.csv", "drawn,item,label\nRandom,1,cat\n,2,dog\n")
+        told = labels.with_gold(tio.read_gold(path))
+        assert told.drawn_gold == {1: 1 / told.n_items}
+        assert labels.with_gold(tio.read_gold(path, drawn="chosen")).drawn_gold == {}
+        assert set(labels.with_gold(tio.read_gold(path, drawn="random")).drawn_gold) == {1, 2}
+
+    def test_what_was_drawn_must_be_vetted_unless_the_draw_is_passed_over(self, tmp_path):
+        path = write(tmp_path / "g.csv", "item,label,chance\n1,cat,0.5\n2,,0.5\n3,NA,0.5\n4,,\n")
+        with pytest.raises(InvalidLabels, match="got 1 of 3 without a label"):
+            tio.read_gold(path, missing=[None, "NA"])
+        assert tio.read_gold(path, missing=[None, "NA"], drawn="chosen") == {1: "cat"}
+
     @pytest.mark.parametrize(
         ("text", "what"),
         [
-            ("item,label\n1,cat\n1,dog\n", "one truth"),
+            ("item,label\n1,cat\n1,dog\n", r"one truth in gold, got 'cat' and 'dog' for item 1; keep one"),
+            ("item,label,chance\n1,cat,0.5\n2,dog,1.5\n", r"at most 1, got 1\.5 for item 2"),
+            ("item,label,chance\n1,cat,often\n", "got 'often' for item 1"),
+            ("item,label,drawn\n1,cat,maybe\n", "must say random, or chosen.*got 'maybe' for item 1"),
+            ("item,label,drawn,chance\n1,cat,chosen,0.5\n", r"got 'chosen' beside the chance 0\.5 for item 1"),
+            ("item,label,chance\n1,cat,0.5\n1,cat,0.25\n", r"drawn in one way, got 0\.5 and 0\.25 for item 1"),
+            (
+                "item,label,chance\n1,cat,0.5\n2,,0.5\n3,,0.5\n",
+                r"every item that was drawn must be vetted, got 2 of 3 without a label \(first: row 1\)",
+            ),
             ("item,label\n,cat\n", "item must be named in every row"),
             ("item,truth\n1,cat\n", "no column 'label'"),
         ],

@@ -8,6 +8,7 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import preview
+from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
 from trueup.estimators.truth import is_drawn
@@ -39,7 +40,7 @@ def findings_of(
     counts : array of shape (n_classes, n_classes), optional
         The expected confusion counts.
     """
-    findings = [*task.findings, *_classes_of_gold_alone(task.labels)]
+    findings = [*task.findings, *_classes_of_gold_alone(task.labels), *design_doubts(task.labels)]
     independence = None
     if model is not None and not model.is_known:
         if not is_drawn(model):
@@ -53,14 +54,15 @@ def findings_of(
     findings += _copies(task)
     if counts is not None:
         findings += _rare_classes(task.labels, counts)
+    findings += draw_not_told(task.labels)
     return tuple(findings), independence
 
 
 def about_votes(labels: Labels) -> tuple[list[Sentence], IndependenceCheck | None]:
-    """What the votes alone give reason to say, and the independence check; None where no item has two votes."""
+    """What votes and gold alone give reason to say, and the independence check; None where no item has two votes."""
     independence = dependence_of(labels)
     said = [independence.sentence] if independence is not None and independence.dependent else []
-    return [*_thin_votes(labels, extra_raters=0), *said], independence
+    return [*design_doubts(labels), *_thin_votes(labels, extra_raters=0), *said, *draw_not_told(labels)], independence
 
 
 def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:

@@ -124,6 +124,7 @@ def _check_files(values: Iterable[str | Sequence[str] | None]) -> None:
 _NAMED_HERE = {
     "classes": "class_names",
     "designs": "design",
+    "drawn": "gold_drawn",
     "metrics": "metric",
     "n_classes": "classes",
     "n_draws": "draws",

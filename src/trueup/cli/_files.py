@@ -124,12 +124,17 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
 
     with speaking(missing="--no-vote"):
         labels = _read_with_classes(read, how.class_names)
+    if how.gold is None and how.gold_drawn is not None:
+        raise InvalidParameter(
+            f"--gold-drawn is about a gold file, got {how.gold_drawn!r} and no --gold; name the file"
+        )
     if how.gold is not None:
         with speaking(missing="--no-vote", label="--gold-column"):
             truths = read_gold(
                 source_of(how.gold),
                 item=how.item,
                 label=how.gold_column or how.label,
+                drawn=how.gold_drawn,  # type: ignore[arg-type]  # checked by the callee, with a sentence
                 missing=[None, *how.no_vote],
                 labels=labels,
                 file_format=_format_of(how.gold, how.file_format),

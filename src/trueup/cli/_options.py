@@ -186,6 +186,7 @@ _NO_VOTE = "A label that means no vote, e.g. NA; '' is an empty cell. May be giv
 _ABSTAIN = "A label that means the labeler looked and did not decide. May be given several times."
 _CLASS = "A class that could be chosen; once for each, where nobody voted for some of them."
 _GOLD = "Vetted truths, a row each; its columns are named as those of the votes."
+_GOLD_DRAWN = "How the items of the gold file were drawn from all items: random or chosen."
 _ITEMS = "What is known of the items, a row each: a column as --item, and any others."
 _FORMAT = "Format of what has no suffix, such as standard input: csv (the default), tsv or jsonl."
 _SYSTEM = "Column of the systems' names, where a file holds several; 'system' is found by itself."
@@ -208,6 +209,10 @@ class VoteOptions:
     gold_column: Annotated[
         str | None,
         _votes("--gold-column", "Column of the truths in the gold file; by default as --label.", metavar="COLUMN"),
+    ] = None
+    gold_drawn: Annotated[
+        str | None,
+        _votes("--gold-drawn", _GOLD_DRAWN, metavar="HOW", show_default="what the file says, else chosen"),
     ] = None
     items: Annotated[str | None, _votes("--items", _ITEMS, metavar="FILE"), InputFile()] = None
     file_format: Annotated[str | None, _votes("--format", _FORMAT, metavar="FORMAT")] = None

@@ -142,7 +142,9 @@ class Vetting:
         """Answers from a file; rows without one are left out."""
         from trueup.data.reading import read_gold
 
-        answers = read_gold(source_of(source), item=item, label=truth, missing=[None], labels=self.labels)
+        answers = read_gold(
+            source_of(source), item=item, label=truth, drawn="chosen", missing=[None], labels=self.labels
+        )
         if not answers:
             raise InvalidFile(f"{source!r} has no answers, got an empty column {truth!r}; fill it in and save the file")
         items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())
@@ -299,7 +301,7 @@ def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable
     """The category of each item, as text; kept in the session file itself."""
     from trueup.data.reading import read_gold
 
-    categories = read_gold(source_of(path), item=item, label="category", labels=labels)
+    categories = read_gold(source_of(path), item=item, label="category", drawn="chosen", labels=labels)
     return {name: str(category) for name, category in categories.items()}
 
 

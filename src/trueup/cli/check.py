@@ -51,7 +51,7 @@ def check(
     findings = []
     if fail_if_dependent and check is not None and check["dependent"]:
         findings = [f"{shown(check['sentence'])} {shown(check['advice'])}"]
-    notes = labels.notes()
+    notes = [*labels.notes(), *_about_gold(labels)]
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
         print_json(
@@ -74,6 +74,15 @@ def check(
     fail_on(findings)
 
 
+def _about_gold(labels: Labels) -> list[str]:
+    """What there is to say of how the gold was drawn."""
+    if not labels.gold:
+        return []
+    from trueup.answers.design import design_doubts, draw_not_told
+
+    return [*design_doubts(labels), *draw_not_told(labels)]
+
+
 def _show(
     labels: Labels,
     counts: dict[str, Any],
@@ -81,7 +90,7 @@ def _show(
     about: dict[str, Any] | None,
     notes: list[str],
 ) -> None:
-    per_item, per_labeler = counts["votes_per_item"], counts["votes_per_labeler"]
+    per_item, per_labeler, drawn = counts["votes_per_item"], counts["votes_per_labeler"], counts["drawn_gold"]
     rows: list[tuple[str, str]] = [
         ("votes", f"{counts['votes']:,}"),
         ("items", f"{counts['items']:,}"),
@@ -91,7 +100,7 @@ def _show(
         ("repeated votes", f"{counts['repeated_votes']:,}"),
         ("rows without a vote", f"{counts['missing']:,}"),
         ("abstentions", f"{counts['abstentions']:,}"),
-        ("vetted truths", f"{counts['gold']:,}"),
+        ("vetted truths", f"{counts['gold']:,}" + (f", {drawn:,} of them drawn" if drawn else "")),
         ("known of the items", ", ".join(labels.item_columns) or "nothing"),
     ]
     print_table(("the votes", ("", "left")), rows)

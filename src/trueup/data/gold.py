@@ -15,6 +15,7 @@ import numpy as np
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
 from trueup.data import describing as _describe
+from trueup.data.encoding import is_null
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, quoted
 
@@ -115,6 +116,48 @@ def _chance(value: object, item: object) -> float:
             f'for item {quoted(item)}; correct it, or pass ⟨drawn="chosen"⟩ where the chance is not known'
         )
     return number
+
+
+def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | None) -> dict[Any, float | Draw]:
+    """How each item was drawn, from the rows of a file.
+
+    Parameters
+    ----------
+    items : list
+        The item of each row.
+    words, numbers : list, optional
+        What the columns `drawn` and `chance` say of it; None, or None in a row, where they say nothing. A chance is
+        more than a word, and an item of which nothing is said was chosen.
+    """
+    design: dict[Any, float | Draw] = {}
+    for k, item in enumerate(items):
+        word = None if words is None or is_null(words[k]) else str(words[k]).strip().casefold() or None
+        number = None if numbers is None or is_null(numbers[k]) else _number(numbers[k])
+        if word not in (None, *DRAWS) or (word == "chosen" and number is not None):
+            beside = "" if number is None else f" beside the chance {quoted(number)}"
+            raise InvalidLabels(
+                f"the column 'drawn' of gold must say random, or chosen where there is no chance, got {quoted(word)}"
+                f'{beside} for item {quoted(item)}; correct it, rename the column, or pass ⟨drawn="chosen"⟩ to pass it '
+                "over"
+            )
+        how = number if number is not None else "random" if word == "random" else "chosen"
+        if design.setdefault(item, how) != how:
+            raise InvalidLabels(
+                f"an item is drawn in one way, got {quoted(design[item])} and {quoted(how)} for item {quoted(item)}; "
+                "keep one row for each item"
+            )
+    chances_told(design, list(design))
+    return design
+
+
+def _number(cell: object) -> Any:
+    """A cell as a number if it is written as one, else as it is."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return float(cell) if cell.strip() else None
+    except ValueError:
+        return cell
 
 
 def chances_after(labels: Votes, in_role: Codes, where: Positions, chances: Floats, at_random: Booleans) -> Floats:

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.validation import preview
+from trueup._base.validation import check_choice, preview
 from trueup.data.building import declared, read_votes
 from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
 from trueup.data.files import Format, Source, format_of, named, open_table, write_frame, write_rows
 from trueup.data.frames import Cells, check_column, make_frame, read_names
+from trueup.data.gold import DRAWS, Draw, Gold, contradiction, read_design
 from trueup.data.items import from_text
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
@@ -27,6 +28,7 @@ from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidLabels
 
 _ROWS = 50_000
+_WORDS, _NUMBERS = "drawn", ("chance", "inclusion_probability")  # columns of gold files that tell how items were drawn
 
 
 def read_labels(
@@ -161,11 +163,17 @@ def read_gold(
     *,
     item: str = "item",
     label: str = "label",
+    drawn: Draw | None = None,
     missing: Any = (),
     labels: Labels | None = None,
     file_format: Format | None = None,
-) -> dict[Hashable, Hashable]:
+) -> Gold:
     """Vetted truths from a file, as the mapping that `Labels.with_gold` takes.
+
+    Its attribute `drawn` tells how the items came to be vetted, which `Labels.with_gold` keeps: a column ``chance`` (or
+    ``inclusion_probability``) has the probability with which each was drawn, or a column ``drawn`` says "random" or
+    "chosen". An item that was drawn and is not vetted yet is an error: without it the rest stands for others than it
+    was drawn for.
 
     Parameters
     ----------
@@ -173,6 +181,8 @@ def read_gold(
         The file; "-" is standard input.
     item, label : str
         The names of the columns.
+    drawn : {"chosen", "random"}, optional
+        How all items were drawn, in place of what the file says.
     missing : value or list of values
         Values of the label column that mean "not vetted"; None declares blank cells.
     labels : Labels, optional
@@ -180,10 +190,38 @@ def read_gold(
     file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         The format, where the suffix does not tell.
     """
+    if drawn is not None:
+        check_choice(drawn, DRAWS, name="drawn")
     with open_table(path, file_format=file_format) as table:
         special, _ = declared(missing, (), from_text=table.from_text)
-        names = read_names(table, {"item": item, "label": label}, special=special, known=_names_of(labels))
-        return _mapping(names["item"], names["label"], blank_is_missing=None in special)
+        words, numbers = Cells(), Cells()
+        present = [name for name in table.columns if drawn is None and name not in (item, label)]
+        sinks = [(name, words) for name in present if name == _WORDS]
+        sinks += [(name, numbers) for name in [name for name in _NUMBERS if name in present][:1]]
+        names = read_names(table, {"item": item, "label": label}, special=special, known=_names_of(labels), sinks=sinks)
+        rows = names["item"], names["label"]
+        if not sinks:
+            return Gold(_mapping(*rows, blank_is_missing=None in special), drawn=drawn or "chosen")
+        return _designed(*rows, words.values or None, numbers.values or None, blank_is_missing=None in special)
+
+
+def _designed(
+    items: Encoded, truths: Encoded, words: list[Any] | None, numbers: list[Any] | None, *, blank_is_missing: bool
+) -> Gold:
+    """The truths with how their items were drawn; every item that was drawn must be vetted."""
+    (item, item_names), (truth, _) = items, truths
+    check_named(item, "item")
+    named_items = item_names[item].tolist()
+    design = read_design(named_items, words, numbers)
+    open_rows = [k for k in np.flatnonzero(truth == NULL_CODE) if design[named_items[k]] != "chosen"]
+    if open_rows:
+        n_drawn = sum(how != "chosen" for how in design.values())
+        raise InvalidLabels(
+            f"every item that was drawn must be vetted, got {len(open_rows)} of {n_drawn} without a label (first: "
+            f'⟨row {open_rows[0]}⟩); fill them in, or pass ⟨drawn="chosen"⟩ to do without the draw'
+        )
+    mapping = _mapping(items, truths, blank_is_missing=blank_is_missing)
+    return Gold(mapping, drawn={name: design[name] for name in mapping})
 
 
 def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict[Hashable, Hashable]:
@@ -199,9 +237,12 @@ def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict
     pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
     twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
     if len(twice):
-        raise InvalidLabels(
-            f"an item has one truth in gold, got several for {len(np.unique(pairs[twice, 0]))} items (first: "
-            f"{item_names[pairs[twice[0], 0]]!s}); keep one of each"
+        first = twice[0]
+        raise contradiction(
+            item_names[[pairs[first, 0]]].tolist()[0],
+            truth_names[pairs[[first, first + 1], 1]].tolist(),
+            len(np.unique(pairs[twice, 0])),
+            remedy="keep one of each",
         )
     return dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
 

@@ -114,6 +114,7 @@ def build_report(
             "n_labelers": labels.n_labelers,
             "n_classes": labels.n_classes,
             "n_gold": len(labels.gold),
+            "n_gold_drawn": len(labels.drawn_gold),
             "votes_per_item": labels.n_votes / max(labels.n_items, 1),
             "item_columns": [text(name) for name in labels.item_columns],
             "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],

@@ -1,0 +1,93 @@
+"""Whether gold was drawn as it is said to be: reasons for doubt, and what to say where nothing was said.
+
+A simple random sample of the items has votes like the other items, whatever the noise, so that the votes can refute it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import hypergeom, mannwhitneyu
+
+from trueup._base.types import Booleans, Floats
+from trueup._base.wording import percent
+from trueup.data.labels import Labels
+from trueup.exceptions import Sentence, quoted
+
+_SURELY = 0.001  # the chance of a false alarm
+_WORTH_TELLING = 20  # chosen truths from which a draw would be worth more than their evidence
+_REMEDY = (
+    'if someone chose them, say so with ⟨drawn="chosen"⟩, or the numbers are those of such items only, and not of all'
+)
+
+
+def design_doubts(labels: Labels) -> list[Sentence]:
+    """Reasons to doubt that gold said to be drawn at random was: too much of one class, too contested, too easy.
+
+    Only samples in which all items have one chance are looked at: others may be unlike the rest by design.
+    """
+    drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
+    chances = labels.gold_chance[drawn]
+    if not len(chances) or drawn.all() or not np.allclose(chances, chances[0]):
+        return []
+    return [*_doubt_of_classes(labels, drawn), *_doubt_of_agreement(labels, drawn)]
+
+
+def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
+    """Whether the votes on the gold items name a class more often than chance gives those on any items."""
+    voted = labels.votes_per_item > 0
+    majority = labels.answer_counts[:, : labels.n_classes].argmax(axis=1)
+    counts = np.bincount(majority[voted], minlength=labels.n_classes)
+    in_gold = np.bincount(majority[voted & drawn], minlength=labels.n_classes)
+    n_items, n_gold = int(voted.sum()), int((voted & drawn).sum())
+    chance = np.asarray(hypergeom.sf(in_gold - 1, n_items, counts, n_gold))
+    most = int(chance.argmin())
+    if chance[most] * labels.n_classes >= _SURELY:
+        return []
+    name = quoted(labels.classes[[most]].tolist()[0])
+    return [
+        Sentence(
+            f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
+            f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
+            f"1,000 samples; {_REMEDY}."
+        )
+    ]
+
+
+def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[Sentence]:
+    """Whether labelers agree less, or more, on the gold items than chance gives."""
+    agreement, several = _agreement(labels)
+    gold, others = agreement[several & drawn], agreement[several & ~drawn]
+    if not len(gold) or not len(others) or np.ptp(agreement[several]) == 0:
+        return []
+    if mannwhitneyu(gold, others, method="asymptotic").pvalue >= _SURELY:
+        return []
+    what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
+    return [
+        Sentence(
+            f"The gold is said to be drawn at random, but it has too many {what}: two votes on an item agree in "
+            f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
+            f"less than one of 1,000 samples; {_REMEDY}."
+        )
+    ]
+
+
+def _agreement(labels: Labels) -> tuple[Floats, Booleans]:
+    """How often two votes on an item agree, and on which items there are two."""
+    counts = labels.answer_counts
+    n_votes = counts.sum(axis=1)
+    pairs = n_votes * (n_votes - 1)
+    return (counts * (counts - 1)).sum(axis=1) / np.maximum(pairs, 1), np.asarray(pairs > 0)
+
+
+def draw_not_told(labels: Labels) -> list[Sentence]:
+    """What to say where there is much gold that is taken for chosen."""
+    known = labels.gold_codes >= 0
+    n_chosen = int((known & np.isnan(labels.gold_chance)).sum())
+    if n_chosen < _WORTH_TELLING or known.all():
+        return []
+    return [
+        Sentence(
+            f"{n_chosen:,} of {int(known.sum()):,} vetted items are taken as chosen, so that they stand for themselves "
+            'only; if they were drawn at random, say so: ⟨labels.with_gold⟩ with ⟨drawn="random"⟩.'
+        )
+    ]

@@ -1,0 +1,86 @@
+"""Gold that is said to be drawn at random and does not look so, and gold of which nothing is said."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.answers.design import design_doubts, draw_not_told
+
+FAST = {"noise": "dawid-skene", "n_draws": 50, "n_warmup": 50}
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """400 items, a fifth of them of class 1, five labelers of all qualities."""
+    return tu.simulate.dawid_skene(n_items=400, n_labelers=5, prior=[0.8, 0.2], random_state=0)
+
+
+def told(crowd, items, drawn="random"):
+    return crowd.labels.with_gold({int(i): int(crowd.truth[i]) for i in items}, drawn=drawn)
+
+
+def test_a_random_sample_raises_no_doubt(crowd):
+    rng = np.random.default_rng(1)
+    assert [design_doubts(told(crowd, rng.choice(400, 60, replace=False))) for _ in range(50)].count([]) >= 49
+
+
+def test_one_class_where_the_votes_say_otherwise(crowd):
+    doubts = design_doubts(told(crowd, np.flatnonzero(crowd.truth == 1)[:40]))
+    assert any("most votes are for 1 on " in doubt and 'drawn="chosen"' in doubt for doubt in doubts)
+
+
+def test_one_class_is_no_wonder_where_all_items_are_of_it(crowd):
+    common = np.flatnonzero(crowd.truth == 0)
+    labels = crowd.labels.select(items=common)
+    assert design_doubts(labels.with_gold({int(i): 0 for i in common[::5]}, drawn="random")) == []
+
+
+def test_noisy_votes_are_no_doubt_of_the_sample():
+    """Half of the votes are wrong for a class that never occurs: the gold is random all the same."""
+    rng = np.random.default_rng(0)
+    labels = tu.Labels.from_matrix(rng.integers(0, 2, size=(300, 3)))
+    sample = rng.choice(300, 60, replace=False)
+    assert design_doubts(labels.with_gold({int(i): 0 for i in sample}, drawn="random")) == []
+
+
+@pytest.mark.parametrize(("contested", "words"), [(True, "too many contested items"), (False, "agree on")])
+def test_contested_and_easy_items(crowd, contested, words):
+    counts = crowd.labels.answer_counts
+    order = np.argsort(counts.max(axis=1), kind="stable")
+    chosen = order[:60] if contested else order[-100:]
+    assert any(words in doubt for doubt in design_doubts(told(crowd, chosen)))
+
+
+def test_several_chances_are_unlike_the_rest_by_design(crowd):
+    ones = np.flatnonzero(crowd.truth == 1)[:40]
+    chances = {int(i): 0.5 if k % 2 else 0.25 for k, i in enumerate(ones)}
+    assert design_doubts(told(crowd, ones, chances)) == []
+    assert design_doubts(told(crowd, ones, "chosen")) == []
+
+
+def test_nothing_to_doubt_without_votes_or_others(crowd):
+    assert design_doubts(told(crowd, range(400))) == []
+    assert design_doubts(crowd.labels) == []
+    unanimous = tu.Labels.from_matrix([[0, 0]] * 50, classes=[0, 1]).with_gold({0: 0, 1: 0}, drawn="random")
+    assert design_doubts(unanimous) == []
+    single = tu.Labels.from_matrix([[0], [1]] * 30).with_gold({0: 0, 1: 1}, drawn="random")
+    assert design_doubts(single) == []
+
+
+def test_much_chosen_gold_asks_how_it_was_drawn(crowd):
+    assert draw_not_told(told(crowd, range(19), "chosen")) == []
+    (sentence,) = draw_not_told(told(crowd, range(20), "chosen"))
+    assert sentence == (
+        "20 of 20 vetted items are taken as chosen, so that they stand for themselves only; if they were drawn at "
+        'random, say so: labels.with_gold with drawn="random".'
+    )
+    assert draw_not_told(told(crowd, range(20))) == []
+    assert draw_not_told(told(crowd, range(400), "chosen")) == []
+
+
+def test_an_answer_says_so(crowd):
+    ones = np.flatnonzero(crowd.truth == 1)[:40]
+    doubtful = tu.evaluate(crowd.truth, told(crowd, ones), check_dependence=False, **FAST)
+    assert any("said to be drawn at random" in sentence for sentence in doubtful.warnings)
+    silent = tu.evaluate(crowd.truth, told(crowd, ones, "chosen"), check_dependence=False, **FAST)
+    assert any("if they were drawn at random" in sentence for sentence in silent.warnings)
