@@ -339,6 +339,21 @@ def test_when_all_is_vetted_the_metric_is_exact(world, metric, estimator):
     np.testing.assert_allclose(test.estimate().interval(0.95), exact, atol=1e-6)
 
 
+@pytest.mark.parametrize("estimator", ["rectified", "bayes"])
+def test_drawn_gold_is_known_and_not_asked(world, estimator):
+    gold = {k: int(world.truth[k]) for k in range(10)}
+    answers = []
+    for drawn in ("random", "chosen"):
+        labels = world.labels.with_gold(gold, drawn=drawn)
+        test = world.test(metric="accuracy", estimator=estimator, strategy="random", labels=labels)
+        assert not set(world.answer(test, 10)) & set(gold)
+        test.tell({0: 1 - gold[0]}, correct=True)  # an expert may overrule gold
+        low, high = test.estimate().interval(0.95)
+        assert 0 < low < high < 1
+        answers.append(test.log)
+    assert answers[0] == answers[1]
+
+
 def test_a_function_is_exact_when_all_is_vetted(world):
     test = world.test(metric=share_right)
     world.answer(test, N)

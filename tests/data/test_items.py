@@ -126,7 +126,7 @@ def test_rows_of_other_items_can_be_left_out(labels):
 def test_an_unknown_column_is_an_error_with_a_suggestion(labels):
     with pytest.raises(InvalidLabels, match=r"columns \['topic', 'weight', 'turns'\]; did you mean 'topic'"):
         labels.with_items(TABLE).item_column("topics")
-    with pytest.raises(InvalidLabels, match=r"labels\.with_items\(frame\)"):
+    with pytest.raises(InvalidLabels, match=r"labels\.with_items"):
         labels.item_column("topic")
 
 

@@ -122,6 +122,7 @@ def _check_files(values: Iterable[str | Sequence[str] | None]) -> None:
 
 # Parameters of the library whose options are named otherwise here: by the parameter of the command.
 _NAMED_HERE = {
+    "by": "stratify",
     "classes": "class_names",
     "designs": "design",
     "drawn": "gold_drawn",
@@ -140,6 +141,17 @@ def add_to(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..
         return group.command(name, cls=Command)(as_command(function))
 
     return add
+
+
+class GroupWithDefault(TyperGroup):
+    """A group whose first command is meant where none is named: ``plan votes.csv`` is ``plan spend votes.csv``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the first command unless a command, or the help of all, is asked for."""
+        names = self.list_commands(ctx)
+        if not args or args[0] not in (*names, *ctx.help_option_names):
+            args = [names[0], *args]
+        return super().parse_args(ctx, args)
 
 
 def options_by_parameter(parameters: Sequence[inspect.Parameter]) -> dict[str, str]:

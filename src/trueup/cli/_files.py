@@ -19,6 +19,7 @@ from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, Inva
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
+    from trueup.data.gold import Gold
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
 
@@ -139,12 +140,26 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
                 labels=labels,
                 file_format=_format_of(how.gold, how.file_format),
             )
-            labels = labels.with_gold(truths)
+            if not truths:
+                raise InvalidFile(f"{_called(how.gold)} has no truths, got no label in any row; fill them in")
+            labels = labels.with_gold(_as_in_votes(truths, labels))
     if how.items is not None:
         known = _format_of(how.items, how.file_format)
         columns = read_items(source_of(how.items), item=how.item, labels=labels, file_format=known)
         labels = labels.with_items(columns, unknown="ignore")
     return labels
+
+
+def _as_in_votes(gold: Gold, labels: Labels) -> Gold:
+    """Gold with the names of the votes, where `safe_cell` had made them safe."""
+    from trueup.data.gold import Gold
+
+    items, classes = by_name(labels.items.tolist()), by_name(labels.classes.tolist())
+    drawn = gold.drawn
+    if isinstance(drawn, Mapping):
+        drawn = {plain_cell(item, items): how for item, how in drawn.items()}
+    truths = {plain_cell(item, items): plain_cell(name, classes) for item, name in gold.items()}
+    return Gold(truths, drawn=drawn)
 
 
 def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], names: list[str]) -> Labels:

@@ -1,4 +1,4 @@
-"""`trueup plan`: how to spend money on labels, and what a precision costs."""
+"""`trueup plan`: how to spend money on labels, what a precision costs, and which items to vet."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import typer
 
 from trueup._base.wording import level_words, number
 from trueup.cli import _options as options
-from trueup.cli._app import as_command
+from trueup.cli._app import GroupWithDefault, add_to
 from trueup.cli._console import fail_on, in_our_words, json_head, note, print_json, print_table, say
 from trueup.cli._files import Plot, about_files, check_picture, read_systems, read_votes, save_plot
+from trueup.cli.draw import draw
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
@@ -30,8 +31,15 @@ OptionalVotesFile = Annotated[
 ]
 
 
-@as_command
-def plan(
+app = typer.Typer(
+    cls=GroupWithDefault,
+    help="How to spend money on labels, and which items to vet. Without a command it is 'spend'.",
+    add_completion=False,
+)
+
+
+@add_to(app)
+def spend(
     how: options.VoteOptions,
     how_predicted: options.PredictionOptions,
     votes: OptionalVotesFile = None,
@@ -137,6 +145,9 @@ def plan(
     else:
         _print(chosen, known, learned)
     fail_on(findings)
+
+
+add_to(app)(draw)
 
 
 def _learned(

@@ -41,7 +41,7 @@ class ItemTable:
         """The values of a column; an unknown one is an error."""
         if name not in self.columns:
             listed = f"the items have the columns {preview(list(self.columns), most=10)}"
-            known = listed if self.columns else "the items have no columns: add them with labels.with_items(frame)"
+            known = listed if self.columns else "the items have no columns: add them with ⟨labels.with_items⟩"
             raise InvalidLabels(f"there is no item column {name!r}; {known}{did_you_mean(name, self.columns)}")
         return self.columns[name]
 

@@ -1,6 +1,7 @@
 """Which labelers can be trusted, how many are needed, what is a label worth?"""
 
 from trueup.labelers.channel import symmetric_matrix
+from trueup.labelers.drawing import Sample, draw_sample
 from trueup.labelers.hiring import LabelerSet, cheapest_set
 from trueup.labelers.information import Information, expected_width, mutual_information
 from trueup.labelers.marginal import MarginalValue, equivalent_error, equivalent_labelers, marginal_value
@@ -12,7 +13,9 @@ __all__ = [
     "LabelerSet",
     "MarginalValue",
     "RankedLabeler",
+    "Sample",
     "cheapest_set",
+    "draw_sample",
     "equivalent_error",
     "equivalent_labelers",
     "expected_width",

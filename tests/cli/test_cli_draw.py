@@ -1,0 +1,175 @@
+"""trueup plan draw, and gold files that say how their items were drawn."""
+
+import csv
+import json
+
+import pytest
+from cli_helpers import assert_one_sentence, crowd, write_csv
+
+from trueup.data.labels import Labels
+
+
+@pytest.fixture
+def truth_csv(tmp_path):
+    """The truth of all items: item, label."""
+    rows = [(f"i{i}", ("no", "yes")[y]) for i, y in enumerate(crowd()["truth"])]
+    return write_csv(tmp_path / "truth.csv", ("item", "label"), rows)
+
+
+def rows_of(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def filled(path, truth_csv):
+    """The file that was drawn, with the truth in every row."""
+    truth = {row["item"]: row["label"] for row in rows_of(truth_csv)}
+    rows = [{**row, "label": truth[row["item"]]} for row in rows_of(path)]
+    return write_csv(path.with_name("filled.csv"), list(rows[0]), [tuple(row.values()) for row in rows])
+
+
+def drawn_in(run_main, *args):
+    return json.loads(run_main("check", *args, "--no-dependence", "--json").out)["votes"]
+
+
+def test_a_filled_list_is_gold_with_its_draw(run_trueup, run_main, votes_csv, truth_csv, tmp_path):
+    out = tmp_path / "draw.csv"
+    ran = run_trueup("plan", "draw", votes_csv, "--n", "20", "--seed", "1", "--out", out)
+    assert (ran.code, ran.out) == (0, "")
+    assert "drew 20 of 60 items" in ran.err
+    rows = rows_of(out)
+    assert [list(rows[0]), len(rows)] == [["item", "label", "chance"], 20]
+    assert {row["label"] for row in rows} == {""}
+    assert float(rows[0]["chance"]) == pytest.approx(1 / 3)
+    votes = drawn_in(run_main, votes_csv, "--gold", filled(out, truth_csv))
+    assert (votes["gold"], votes["drawn_gold"]) == (20, 20)
+
+
+def test_rows_still_empty_are_told(run_main, votes_csv, predictions_csv, tmp_path):
+    out = tmp_path / "draw.csv"
+    assert run_main("plan", "draw", votes_csv, "--n", "20", "--out", out).code == 0
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--gold", out)
+    assert_one_sentence(ran)
+    assert "got 20 of 20 without a label" in ran.err
+    assert "--gold-drawn chosen" in ran.err
+    empty = run_main("evaluate", votes_csv, predictions_csv, "--gold", out, "--gold-drawn", "chosen")
+    assert_one_sentence(empty)
+    assert "has no truths" in empty.err
+
+
+def test_strata_of_votes_predictions_and_columns(run_main, votes_csv, predictions_csv, systems_csv, tmp_path):
+    items = write_csv(tmp_path / "items.csv", ("item", "topic"), [(f"i{i}", "ab"[i % 2]) for i in range(60)])
+    calls = [
+        (votes_csv, "--stratify", "votes"),
+        (votes_csv, predictions_csv, "--stratify", "prediction"),
+        (votes_csv, systems_csv, "--stratify", "prediction", "--only-system", "bad"),
+        (votes_csv, "--stratify", "topic", "--items", items),
+    ]
+    for args in calls:
+        found = json.loads(run_main("plan", "draw", *args, "-n", "10", "--json").out)
+        strata = [one["stratum"] for one in found["sample"]]
+        assert sorted(strata.count(name) for name in set(strata)) == [5, 5]
+        assert sum(1 / one["chance"] for one in found["sample"]) == pytest.approx(60)
+        assert (found["seed"], found["n_items"]) == (0, 60)
+
+
+def test_standard_output_has_the_list_and_nothing_else(run_main, votes_csv):
+    ran = run_main("plan", "draw", votes_csv, "--n", "3")
+    assert ran.out.splitlines()[0] == "item,label,chance"
+    assert len(ran.out.splitlines()) == 4
+
+
+def test_known_items_are_filled_in_under_the_names_of_the_files(run_main, votes_csv, truth_csv, tmp_path):
+    rows = rows_of(votes_csv)
+    votes = write_csv(tmp_path / "v.csv", ("q", "labeler", "label"), [tuple(row.values()) for row in rows])
+    gold = write_csv(tmp_path / "g.csv", ("q", "truth"), [tuple(row.values()) for row in rows_of(truth_csv)[:30]])
+    names = ("--item", "q", "--gold-column", "truth")
+    out = tmp_path / "draw.csv"
+    ran = run_main("plan", "draw", votes, "--n", "60", "--gold", gold, *names, "--out", out)
+    assert "of which 30 are known already" in ran.err
+    assert sum(row["truth"] != "" for row in rows_of(out)) == 30
+    assert run_main("check", votes, "--gold", out, *names).code == 2
+    assert run_main("plan", "draw", votes, "--n", "60", "--out", out, "--item", "q").code == 2  # it is there
+    assert run_main("plan", "draw", votes, "--n", "60", "--out", out, "--item", "q", "--force").code == 0
+
+
+def test_names_like_formulas_come_back(run_main, tmp_path):
+    votes = write_csv(tmp_path / "v.csv", ("item", "labeler", "label"), [("=1+1", "w", "-a"), ("@b", "w", "c")])
+    gold = write_csv(tmp_path / "g.csv", ("item", "label"), [("=1+1", "-a"), ("@b", "c")])
+    out = tmp_path / "draw.csv"
+    assert run_main("plan", "draw", votes, "--n", "2", "--gold", gold, "--out", out).code == 0
+    assert "'=1+1" in out.read_text()
+    assert drawn_in(run_main, votes, "--gold", out)["drawn_gold"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--n", "0"), "--n"),
+        (("--n", "61"), "--n must be at most the 60 items"),
+        (("--n", "1", "--stratify", "votes"), "--n must be at least the 2 strata"),
+        (("--n", "5", "--stratify", "prediction"), "go together"),
+        (("--n", "5", "--stratify", "topic"), "no item column 'topic'"),
+        (("--n", "5", "--stratify", "votes", "--allocation", "fair"), "--allocation must be one of"),
+        (("--n", "5", "--out", "list.xlsx"), "csv"),
+        ((), "--n"),
+    ],
+)
+def test_bad_input(run_main, votes_csv, options, what):
+    ran = run_main("plan", "draw", votes_csv, *options)
+    assert_one_sentence(ran)
+    assert what in ran.err
+
+
+def test_several_systems_need_a_name(run_main, votes_csv, systems_csv):
+    ran = run_main("plan", "draw", votes_csv, systems_csv, "--stratify", "prediction", "--n", "5")
+    assert_one_sentence(ran)
+    assert "--only-system" in ran.err
+
+
+def test_plan_lists_its_commands_and_spends_where_none_is_named(run_main):
+    told = run_main("plan", "--help").out
+    assert "spend" in told
+    assert "draw" in told
+    money = ("--budget", "500", "--vote-price", "0.05", "--labeler-accuracy", "0.8", "--error", "0.1", "--json")
+    assert run_main("plan", *money).out == run_main("plan", "spend", *money).out
+
+
+def test_the_option_overrules_the_file(run_main, votes_csv, truth_csv, tmp_path):
+    rows = [(*row.values(), "random" if k < 10 else "chosen") for k, row in enumerate(rows_of(truth_csv)[:25])]
+    gold = write_csv(tmp_path / "gold.csv", ("item", "label", "drawn"), rows)
+    for options, n_drawn in (((), 10), (("--gold-drawn", "random"), 25), (("--gold-drawn", "chosen"), 0)):
+        votes = drawn_in(run_main, votes_csv, "--gold", gold, *options)
+        assert (votes["gold"], votes["drawn_gold"]) == (25, n_drawn)
+    ran = run_main("check", votes_csv, "--gold", gold, "--gold-drawn", "chosen")
+    assert "25 of 25 vetted items are taken as chosen" in ran.out
+    assert "--gold-drawn random" in ran.out
+    for bad, what in (
+        (("--gold", gold, "--gold-drawn", "maybe"), "--gold-drawn must be one of"),
+        (("--gold-drawn", "random"), "no --gold"),
+    ):
+        ran = run_main("check", votes_csv, *bad)
+        assert_one_sentence(ran)
+        assert what in ran.err
+
+
+def test_a_session_remembers_how_gold_was_drawn(run_main, votes_csv, predictions_csv, truth_csv, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Labels, "with_gold", _spying(Labels.with_gold, seen))
+    gold = write_csv(tmp_path / "g.csv", ("item", "label"), [tuple(row.values()) for row in rows_of(truth_csv)[:20]])
+    session = tmp_path / "s.json"
+    args = ("--gold", gold, "--gold-drawn", "random", "--noise", "dawid-skene")
+    assert run_main("vet", "start", session, votes_csv, predictions_csv, *args).code == 0
+    asked = json.loads(run_main("vet", "ask", session, "-n", "5", "--json").out)
+    known = {row["item"] for row in rows_of(gold)}
+    assert len(asked["items"]) == 5
+    assert not known & {one["item"] for one in asked["items"]}
+    assert [len(labels.drawn_gold) for labels in seen] == [20, 20]
+
+
+def _spying(method, seen):
+    def with_gold(*args, **options):
+        seen.append(method(*args, **options))
+        return seen[-1]
+
+    return with_gold

@@ -1,0 +1,117 @@
+"""Samples of items for an expert: their chances are what they say, and every item can be drawn."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.labelers import draw_sample
+
+
+@pytest.fixture(scope="module")
+def labels():
+    """100 items, the last ten of which most votes call 1; three topics of 5, 15 and 80 items."""
+    votes = np.zeros((100, 3), dtype=int)
+    votes[90:] = 1
+    topics = ["law"] * 5 + ["sport"] * 15 + ["news"] * 80
+    return tu.Labels.from_matrix(votes).with_items({"item": range(100), "topic": topics})
+
+
+def test_a_simple_sample(labels):
+    sample = draw_sample(labels, 20, random_state=1)
+    assert len(sample) == len(set(sample.items.tolist())) == 20
+    assert sample.drawn == dict.fromkeys(sample.items.tolist(), 0.2)
+    assert sample.strata is None
+    assert list(sample.columns()) == ["item", "label", "chance"]
+    again = draw_sample(labels, 20, random_state=1)
+    assert again.items.tolist() == sample.items.tolist()
+    assert draw_sample(labels, 20, random_state=2).items.tolist() != sample.items.tolist()
+
+
+@pytest.mark.parametrize(
+    ("by", "allocation", "n", "counts"),
+    [
+        ("topic", "equal", 12, {"law": 4, "sport": 4, "news": 4}),
+        ("topic", "equal", 30, {"law": 5, "sport": 13, "news": 12}),
+        ("topic", "proportional", 20, {"law": 1, "sport": 3, "news": 16}),
+        ("topic", "proportional", 3, {"law": 1, "sport": 1, "news": 1}),
+        ("topic", "equal", 100, {"law": 5, "sport": 15, "news": 80}),
+        ("votes", "equal", 20, {0: 10, 1: 10}),
+    ],
+)
+def test_strata_get_their_numbers_and_chances(labels, by, allocation, n, counts):
+    sample = draw_sample(labels, n, by=by, allocation=allocation, random_state=0)
+    drawn = {name: sample.strata.count(name) for name in counts}
+    assert sorted(drawn.values()) == sorted(counts.values())
+    assert drawn["law" if by == "topic" else 0] == counts["law" if by == "topic" else 0]
+    sizes = {"law": 5, "sport": 15, "news": 80, 0: 90, 1: 10}
+    for name, chance in zip(sample.strata, sample.chances, strict=True):
+        assert chance == drawn[name] / sizes[name]
+    assert sum(1 / sample.chances) == pytest.approx(100)
+
+
+def test_chances_are_how_often_items_are_drawn(labels):
+    rng = np.random.default_rng(0)
+    times = np.zeros(100)
+    for _ in range(2000):
+        sample = draw_sample(labels, 12, by="topic", random_state=rng)
+        times[sample.items] += 1
+    expected = np.repeat([4 / 5, 4 / 15, 4 / 80], [5, 15, 80])
+    error = np.sqrt(expected * (1 - expected) / 2000)
+    assert (np.abs(times / 2000 - expected) < 4 * error).all()
+
+
+def test_values_by_name_or_in_order(labels):
+    halves = np.arange(100) % 2
+    in_order = draw_sample(labels, 10, by=halves, random_state=0)
+    by_name = draw_sample(labels, 10, by=dict(enumerate(halves.tolist())), random_state=0)
+    assert in_order.items.tolist() == by_name.items.tolist()
+    some = draw_sample(labels, 10, by={0: "first"}, random_state=0)
+    assert sorted(map(str, some.strata)) == ["None"] * 9 + ["first"]
+
+
+def test_items_without_votes_are_a_stratum():
+    with pytest.warns(tu.exceptions.DataWarning, match="no votes"):
+        labels = tu.Labels.from_matrix([[0, 0], [1, 1], [-1, -1]])
+    assert set(draw_sample(labels, 3, by="votes").strata) == {0, 1, None}
+
+
+def test_known_items_are_drawn_and_told(labels):
+    gold = labels.with_gold({0: 0, 1: 1}).with_gold({2: 1}, role="check")
+    sample = draw_sample(gold, 100, random_state=0)
+    assert sample.known == {0: 0, 1: 1, 2: 1}
+    filled = dict(zip(sample.columns()["item"], sample.columns()["label"], strict=True))
+    assert (filled[0], filled[2], filled[3]) == (0, 1, None)
+    assert repr(sample) == "Sample(100 items, 3 of them known)"
+
+
+def test_a_sample_is_gold_with_its_chances(labels, tmp_path):
+    sample = draw_sample(labels, 20, by="votes", random_state=0)
+    frame = sample.to_frame(backend="pandas")
+    frame["label"] = 1
+    frame.to_csv(tmp_path / "gold.csv", index=False)
+    told = labels.with_gold(tu.read_gold(tmp_path / "gold.csv", labels=labels))
+    assert told.drawn_gold == pytest.approx(sample.drawn)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"n": 0}, "n must be an integer of at least 1"),
+        ({"n": 101}, "at most the 100 items there are, got 101"),
+        ({"n": 2, "by": "topic"}, "at least the 3 strata, so that every item can be drawn, got 2"),
+        ({"n": 5, "by": [1, 2]}, "a value for each of the 100 items, got 2"),
+        ({"n": 5, "by": [[1]] * 100}, "one value for each item"),
+        ({"n": 5, "by": "topic", "allocation": "optimal"}, "allocation must be one of"),
+    ],
+)
+def test_bad_input(labels, options, what):
+    with pytest.raises(InvalidParameter, match=what):
+        draw_sample(labels, **options)
+
+
+def test_an_unknown_column_or_item(labels):
+    with pytest.raises(InvalidLabels, match="no item column 'topics'"):
+        draw_sample(labels, 5, by="topics")
+    with pytest.raises(InvalidLabels, match="not in the labels"):
+        draw_sample(labels, 5, by={"nobody": 1})
