@@ -389,6 +389,8 @@ class TestGold:
             ("item,label\n1,cat\n1,dog\n", r"one truth in gold, got 'cat' and 'dog' for item 1; keep one"),
             ("item,label,chance\n1,cat,0.5\n2,dog,1.5\n", r"at most 1, got 1\.5 for item 2"),
             ("item,label,chance\n1,cat,often\n", "got 'often' for item 1"),
+            ("item,label,chance\n1,cat,nan\n", "at most 1, got nan for item 1"),
+            ("item,label,chance\n1,cat,random\n", "at most 1, got 'random' for item 1"),
             ("item,label,drawn\n1,cat,maybe\n", "must say random, or chosen.*got 'maybe' for item 1"),
             ("item,label,drawn,chance\n1,cat,chosen,0.5\n", r"got 'chosen' beside the chance 0\.5 for item 1"),
             ("item,label,chance\n1,cat,0.5\n1,cat,0.25\n", r"drawn in one way, got 0\.5 and 0\.25 for item 1"),

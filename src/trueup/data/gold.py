@@ -88,8 +88,12 @@ def chances_told(drawn: object, items: list[Any]) -> tuple[Floats, Booleans]:
         values = [drawn[item] for item in items]
     else:
         values = [check_choice(drawn, DRAWS, name="drawn")] * len(items)
-    chances = np.array([_chance(value, item) for value, item in zip(values, items, strict=True)], dtype=np.float64)
-    return chances, np.array([isinstance(value, str) and value == "random" for value in values], dtype=bool)
+    words = [isinstance(value, str) and value in DRAWS for value in values]
+    chances = [
+        np.nan if is_word else _chance(value, item) for value, is_word, item in zip(values, words, items, strict=True)
+    ]
+    at_random = [is_word and value == "random" for value, is_word in zip(values, words, strict=True)]
+    return np.array(chances, dtype=np.float64), np.array(at_random, dtype=bool)
 
 
 def _check_coverage(drawn: Mapping[Any, Any], items: list[Any]) -> None:
@@ -106,9 +110,7 @@ def _check_coverage(drawn: Mapping[Any, Any], items: list[Any]) -> None:
 
 
 def _chance(value: object, item: object) -> float:
-    """An inclusion probability; NaN for a word."""
-    if isinstance(value, str) and value in DRAWS:
-        return np.nan
+    """An inclusion probability; anything else is an error."""
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if not 0 < number <= 1:
         raise InvalidLabels(
@@ -140,13 +142,14 @@ def read_design(items: list[Any], words: list[Any] | None, numbers: list[Any] | 
                 f'{beside} for item {quoted(item)}; correct it, rename the column, or pass ⟨drawn="chosen"⟩ to pass it '
                 "over"
             )
-        how = number if number is not None else "random" if word == "random" else "chosen"
+        how: float | Draw = "random" if word == "random" else "chosen"
+        if number is not None:
+            how = _chance(number, item)
         if design.setdefault(item, how) != how:
             raise InvalidLabels(
                 f"an item is drawn in one way, got {quoted(design[item])} and {quoted(how)} for item {quoted(item)}; "
                 "keep one row for each item"
             )
-    chances_told(design, list(design))
     return design
 
 
