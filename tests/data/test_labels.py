@@ -15,6 +15,7 @@ from scipy import sparse
 
 from trueup.data.items import ItemTable
 from trueup.data.labels import Labels
+from trueup.data.votes import one_vote_each
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
 
 TABLE = {
@@ -203,6 +204,39 @@ class TestCounts:
 
 
 ABSTAINING = {"item": [1, 1, 2, 2, 3], "labeler": [1, 2, 1, 2, 1], "label": ["x", "?", "y", "x", "?"]}
+
+
+class TestWitnesses:
+    """Several votes under one name are of different people in a crowd, and else of one person."""
+
+    def test_a_crowd_is_many(self):
+        labels = Labels.from_counts([[3, 1], [0, 2]], classes=["cat", "dog"])
+        assert labels.is_crowd.tolist() == [True]
+        assert labels.witnesses_per_item.tolist() == [4, 2]
+        assert (labels.n_repeats, labels.has_repeats) == (0, False)
+        assert one_vote_each(labels, np.random.default_rng(0)) is labels
+        assert not any("repeat" in note for note in labels.notes())
+
+    def test_a_labeler_is_one(self):
+        with pytest.warns(DataWarning, match="repeat"):
+            labels = Labels.from_frame(REPEATED)
+        assert labels.is_crowd.tolist() == [False, False]
+        assert labels.witnesses_per_item.tolist() == [2, 1]
+        assert (labels.n_repeats, labels.has_repeats) == (1, True)
+        one_each = one_vote_each(labels, np.random.default_rng(0))
+        assert one_each.votes_per_item.tolist() == [2, 1]
+        assert not one_each.has_repeats
+
+    def test_both_together_stay_what_they_are(self):
+        crowd = Labels.from_counts([[3, 1], [0, 2]], classes=["x", "y"], items=[1, 2], labeler=9)
+        with pytest.warns(DataWarning, match="repeat"):
+            named = Labels.from_frame(REPEATED)
+        both = crowd.merge(named.select(items=[1])).with_gold({1: "x"})
+        assert both.witnesses_per_item.tolist() == [4 + 2, 2]
+        assert both.n_repeats == 1
+        one_each = one_vote_each(both, np.random.default_rng(0))
+        assert one_each.votes_per_item.tolist() == [6, 2]
+        assert one_each.select(labelers=[9]).answer_counts.tolist() == [[3, 1], [0, 2]]
 
 
 class TestAbstentions:

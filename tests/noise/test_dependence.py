@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import IdentifiabilityWarning, InvalidParameter
@@ -64,16 +65,59 @@ def test_a_classifier_is_a_rater_too(two):
 # ---------------------------------------------------------------------- the check of independence
 
 
-def test_independent_labelers_are_not_accused():
-    p_values, ratios = [], []
+def independent_votes(seed):
+    """Few or many labelers, dense or sparse votes, two to four classes."""
+    rng = np.random.default_rng(seed)
+    n_classes, n_labelers = int(rng.choice([2, 3, 4])), int(rng.choice([3, 5, 10, 40]))
+    return simulate.dawid_skene(
+        n_items=int(rng.choice([200, 400])),
+        n_labelers=n_labelers,
+        votes_per_item={3: None, 5: None, 10: 4, 40: 5}[n_labelers],
+        n_classes=n_classes,
+        prior=np.full(n_classes, 1 / n_classes),
+        accuracy=(0.6, 0.95),
+        random_state=seed,
+    ).labels
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+def test_independent_labelers_are_accused_as_often_as_the_limit_says():
+    checks = []
+    for seed in range(60):
+        labels = independent_votes(seed)
+        model = noise.DawidSkene().fit(labels)
+        checks.append(noise.check_independence(labels, model, n_replicates=60, random_state=seed))
+    p_values = np.array([check.p_value for check in checks])
+    assert stats.kstest(p_values, "uniform").pvalue > 0.01
+    assert np.mean([check.dependent for check in checks]) <= 0.1
+    assert np.mean([check.ratio for check in checks]) == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("world", "least"),
+    [
+        ({"subtype_weights": [1.0], "subtype_accuracy": [0.8], "families": [[0, 1, 2]], "copying": 0.6}, 0.6),
+        ({"subtype_weights": [0.8, 0.2], "subtype_accuracy": [0.9, 0.4]}, 0.4),
+    ],
+    ids=["family", "kinds"],
+)
+def test_three_hundred_items_of_five_labelers_show_dependence(world, least):
+    n_noticed = 0
     for seed in range(20):
-        labels = simulate.dawid_skene(n_items=200, n_labelers=5, random_state=seed).labels
-        check = noise.check_independence(labels, noise.DawidSkene().fit(labels), n_replicates=40, random_state=seed)
-        p_values.append(check.p_value)
-        ratios.append(check.ratio)
-        assert not check.dependent
-    assert sum(p < 0.05 for p in p_values) <= 3
-    assert np.mean(ratios) == pytest.approx(1.0, abs=0.1)
+        labels = simulate.dependent(n_items=300, n_labelers=5, random_state=seed, **world).labels
+        n_noticed += noise.check_independence(labels, noise.DawidSkene().fit(labels), n_replicates=200).dependent
+    assert n_noticed >= least * 20
+
+
+def test_the_power_is_that_of_errors_which_correlate():
+    """Few votes see nothing, many see all; and what is told is what happens to such data."""
+    three = simulate.dawid_skene(n_items=150, n_labelers=3, accuracy=(0.8, 0.9), random_state=0).labels
+    ten = simulate.dawid_skene(n_items=1000, n_labelers=10, random_state=0).labels
+    weak = noise.check_independence(three, noise.DawidSkene().fit(three))
+    strong = noise.check_independence(ten, noise.DawidSkene().fit(ten), n_replicates=200)
+    assert weak.power < 0.3
+    assert strong.power > 0.9
+    assert f"errors that correlate at 0.1 would be noticed in {weak.power:.0%} of cases" in weak.sentence
 
 
 def test_gold_does_not_spoil_the_check():
@@ -116,7 +160,7 @@ def test_the_check_needs_pairs_and_matrices():
     single = Labels.from_matrix([[0, -1], [-1, 1], [1, -1]])
     check = noise.check_independence(single, noise.Confusion(np.full((2, 2), 0.5)))
     assert (check.ratio, check.p_value) == (1.0, 1.0)
-    assert "No item has two votes" in check.sentence
+    assert "No item has votes of two labelers" in check.sentence
     labels = simulate.dawid_skene(n_items=50, random_state=0).labels
     with pytest.raises(InvalidParameter, match="confusion matrix for each labeler is needed, got GLAD"):
         noise.check_independence(labels, noise.GLAD(tol=1e-3).fit(labels))
@@ -135,7 +179,66 @@ def test_items_without_votes_do_not_hide_the_pairs():
     assert noise.check_independence(padded, model, n_replicates=120).dependent
 
 
+def repeated(labels, times):
+    item, labeler, answer, _ = labels.vote_table()
+    columns = {"item": item, "labeler": labeler, "label": answer}
+    return Labels.from_frame({name: np.tile(column, times) for name, column in columns.items()})
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+def test_votes_that_are_repeated_are_one_witness():
+    labels = simulate.dawid_skene(n_items=200, n_labelers=5, random_state=0).labels
+    five_times = repeated(labels, 5)
+    assert not noise.check_independence(five_times, noise.DawidSkene().fit(five_times)).dependent
+    alone = repeated(labels.select(labelers=[0]), 5)
+    check = noise.check_independence(alone, noise.Confusion(np.array([[0.8, 0.2], [0.2, 0.8]])))
+    assert "No item has votes of two labelers" in check.sentence
+
+
+def test_votes_of_an_anonymous_crowd_are_of_different_people():
+    rng = np.random.default_rng(0)
+    chance = np.where(rng.integers(2, size=500) == 1, 0.75, 0.2)
+    as_one = rng.beta(4 * chance, 4 * (1 - chance))  # all find the same items hard
+    dependent = []
+    for share in (chance, as_one):
+        votes = rng.binomial(7, share)
+        labels = Labels.from_counts(np.column_stack([7 - votes, votes]))
+        dependent.append(noise.check_independence(labels, noise.DawidSkene().fit(labels)).dependent)
+    assert dependent == [False, True]
+
+
+def test_many_classes_are_checked_in_reasonable_time():
+    data = simulate.dawid_skene(
+        n_items=500, n_labelers=6, n_classes=30, prior=np.full(30, 1 / 30), accuracy=(0.6, 0.9), random_state=0
+    )
+    check = noise.check_independence(data.labels, noise.OneCoin().fit(data.labels), n_replicates=40)
+    assert check.p_value > 0.02
+    shared = data.labels.vote_table()[2].reshape(500, 6)
+    shared[::4, 1:] = shared[::4, :1]
+    labels = Labels.from_matrix(shared)
+    assert noise.check_independence(labels, noise.OneCoin().fit(labels), n_replicates=40).dependent
+
+
 # ---------------------------------------------------------------------- effective labelers
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+@pytest.mark.parametrize("fitted", [False, True])
+def test_votes_copied_five_times_are_worth_no_more_than_the_labelers(fitted):
+    labels = repeated(simulate.dawid_skene(n_items=300, n_labelers=5, random_state=0).labels, 5)
+    panel = noise.effective_labelers(labels, noise.DawidSkene().fit(labels) if fitted else None)
+    assert (panel.votes_per_item, panel.labelers_per_item) == (25.0, 5.0)
+    assert 3.5 < panel.effective <= 5.0
+    assert panel.sentence.startswith("The 25.0 votes by 5.0 labelers on an average item are worth")
+
+
+def test_a_crowd_of_seven_is_worth_seven():
+    rng = np.random.default_rng(0)
+    votes = rng.binomial(7, np.where(rng.integers(2, size=500) == 1, 0.75, 0.2))
+    labels = Labels.from_counts(np.column_stack([7 - votes, votes]))
+    panel = noise.effective_labelers(labels, noise.DawidSkene().fit(labels))
+    assert (panel.votes_per_item, panel.labelers_per_item) == (7.0, 7.0)
+    assert panel.effective > 6.0
 
 
 @pytest.mark.parametrize("given", [False, True])

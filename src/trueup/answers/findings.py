@@ -15,7 +15,7 @@ from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
-_CHECKED_VOTES = 300_000  # the check of independence looks at this many votes at most
+_CHECKED_VOTES = 50_000  # from which the check of independence takes its items
 _MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
 
@@ -113,14 +113,14 @@ def _thin_votes(labels: Labels, *, extra_raters: int) -> list[Sentence]:
 
 
 def dependence_of(labels: Labels) -> IndependenceCheck | None:
-    """Whether labelers err together, against independent errors; None where no item has two votes."""
-    if not (labels.votes_per_item > 1).any():
+    """Whether labelers err together, against independent errors; None where no item has votes of two labelers."""
+    if not (labels.witnesses_per_item > 1).any():
         return None
     if labels.n_votes > _CHECKED_VOTES:
         share = _CHECKED_VOTES / labels.n_votes
         chosen = np.random.default_rng(0).random(labels.n_items) < share
         labels = labels.select(items=labels.items[chosen])
-    return check_independence(labels, DawidSkene().fit(labels), n_replicates=100)
+    return check_independence(labels, DawidSkene().fit(labels))
 
 
 def _copies(task: Task) -> list[Sentence]:

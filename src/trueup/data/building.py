@@ -328,4 +328,5 @@ def from_counts(
         "abstentions": np.zeros(1, np.int64),
         "abstain_policy": "ignore",
         "fixed_classes": classes is not None,
+        "crowds": frozenset([labeler]),
     }

@@ -60,7 +60,7 @@ def summary(labels: Votes) -> dict[str, Any]:
         },
         "items_without_votes": int((per_item == 0).sum()),
         "labelers_with_one_vote": int((per_labeler == 1).sum()),
-        "repeated_votes": labels.n_votes - labels.n_pairs,
+        "repeated_votes": labels.n_repeats,
         "missing": labels.n_missing,
         "abstentions": int(labels.abstentions.sum()),
         "abstain_policy": labels.abstain_policy,
@@ -237,14 +237,14 @@ def _about_silent_items(labels: Votes) -> str:
 
 def _about_repeated_votes(labels: Votes) -> str:
     return (
-        f"{labels.n_votes - labels.n_pairs} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
+        f"{labels.n_repeats} of {some(labels.n_votes, 'vote')} repeat a labeler's vote on an item; they "
         'count as repeated votes, and ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩ keeps one.'
     )
 
 
 def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
     """Warn of what a reader of votes should know at once: repeated votes, if asked for, and items without votes."""
-    if repeated and labels.n_votes > labels.n_pairs:
+    if repeated and labels.has_repeats:
         warnings.warn(_about_repeated_votes(labels), DataWarning, stacklevel=stacklevel)
     if (labels.votes_per_item == 0).any():
         warnings.warn(_about_silent_items(labels), DataWarning, stacklevel=stacklevel)

@@ -59,6 +59,9 @@ class Labels(Votes):
         Whether the classes were named by the user, so that no others can come in with gold.
     item_table : ItemTable
         What is known of the items besides their votes; see `with_items`.
+    crowds : frozenset
+        The labelers that each stand for many anonymous ones (`from_counts`): their votes on an item are of different
+        people, where those of any other labeler are one person's, who wavers.
     """
 
     # ------------------------------------------------------------------ in
@@ -164,7 +167,7 @@ class Labels(Votes):
 
         The columns of a frame name the classes, and its index the items.
 
-        The crowd is one pooled labeler whose repeated votes share one confusion matrix.
+        The crowd is one pooled labeler whose votes share one confusion matrix; each vote is of somebody else.
 
         Examples
         --------

@@ -56,6 +56,7 @@ class Votes:
     unanswered: sparse.csr_array | None = None
     fixed_classes: bool = False
     item_table: ItemTable = field(default_factory=ItemTable)
+    crowds: frozenset[Hashable] = frozenset()
 
     @property
     def n_items(self) -> int:
@@ -90,6 +91,30 @@ class Votes:
         row_starts = self.votes.indptr[1:-1]
         same[row_starts[(row_starts > 0) & (row_starts < len(labeler))] - 1] = False
         return len(labeler) - int(same.sum())
+
+    @property
+    def is_crowd(self) -> npt.NDArray[np.bool_]:
+        """Whether each labeler stands for many anonymous ones, so that its votes on an item are of different people."""
+        return np.array([name in self.crowds for name in self.labelers.tolist()], dtype=np.bool_)
+
+    @cached_property
+    def witnesses_per_item(self) -> npt.NDArray[np.int64]:
+        """Number of different labelers with a vote on each item; of a crowd each vote is somebody else's."""
+        item, labeler, _, times = self.vote_table()
+        pair = item.astype(np.int64) * self.n_labelers + labeler
+        first = np.diff(pair, prepend=-1) > 0  # they are sorted, as the matrix is
+        counted = np.where(self.is_crowd[labeler], times, first)
+        return np.bincount(item, counted, self.n_items).astype(np.int64)
+
+    @cached_property
+    def n_repeats(self) -> int:
+        """Number of votes beyond the first of a labeler on an item: one witness who wavers, and not several."""
+        return self.n_votes - (int(self.witnesses_per_item.sum()) if self.crowds else self.n_pairs)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a labeler voted several times on an item. The votes of a crowd are no repeats."""
+        return self.n_repeats > 0
 
     @cached_property
     def votes_per_item(self) -> npt.NDArray[np.int64]:
@@ -210,6 +235,26 @@ def vote_matrix(
 _V = TypeVar("_V", bound=Votes)
 
 
+def one_vote_each(labels: _V, rng: np.random.Generator) -> _V:
+    """The labels with one vote of each labeler on an item, drawn among all they gave; a crowd keeps all of its votes.
+
+    Repeated votes are not independent evidence, and one of them at random has the labeler's own error rates.
+    """
+    if not labels.has_repeats:
+        return labels
+    item, labeler, answer, times = labels.vote_table()
+    crowd = labels.is_crowd[labeler]
+    pair = item.astype(np.int64) * labels.n_labelers + labeler
+    # The least of Exp(1) / times draws an answer in proportion to how often it was given.
+    order = np.lexsort((rng.exponential(size=len(pair)) / times, pair))
+    is_first = np.zeros(len(pair), dtype=np.bool_)
+    is_first[order] = np.diff(pair[order], prepend=-1) > 0
+    kept = crowd | is_first
+    shape = (labels.n_items, labels.n_labelers, labels.n_answers)
+    counts = np.where(crowd, times, 1)[kept].astype(np.float64)
+    return replace(labels, votes=vote_matrix(item[kept], labeler[kept], answer[kept], shape, times=counts))
+
+
 def recoded(
     labels: _V, items: Vocabulary, labelers: Vocabulary, classes: Vocabulary, abstentions: list[Hashable]
 ) -> _V:
@@ -308,6 +353,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         unanswered=sparse.csr_array(sum(unanswered[1:], unanswered[0])) if unanswered else None,
         fixed_classes=fixed,
         item_table=joined_tables([(a.item_table, every), (b.item_table, every)], items.tolist()),
+        crowds=a.crowds | b.crowds,
     )
     return union, len(common)
 

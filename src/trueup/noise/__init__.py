@@ -5,10 +5,15 @@ from trueup.noise.base import NoiseModel, Sampler, identifiability_problem
 from trueup.noise.clusters import Clusters
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
-from trueup.noise.diagnostics import EffectiveLabelers, IndependenceCheck, check_independence, effective_labelers
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores
+from trueup.noise.independence import (
+    EffectiveLabelers,
+    IndependenceCheck,
+    check_independence,
+    effective_labelers,
+)
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.registry import DEFAULT_NOISE, fit, get_model, list_models, register_model, resolve
