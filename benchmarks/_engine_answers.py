@@ -17,7 +17,7 @@ from trueup.posteriors import Estimate, wilson
 __all__ = [
     "ASSUMPTIONS",
     "REFERENCE",
-    "RightShare",
+    "DrawnClasses",
     "coverage_table",
     "draw_gold",
     "interval_row",
@@ -26,6 +26,7 @@ __all__ = [
     "scaled_width",
     "select",
     "tally_of",
+    "width_over",
 ]
 
 Codes = npt.NDArray[np.int64]
@@ -72,29 +73,35 @@ def draw_gold(labels: tu.Labels, truth: Codes, n: int, rng: np.random.Generator)
     return labels.with_gold(truths, drawn="random"), at
 
 
-class RightShare:
-    """A metric that is accuracy, and keeps for each item how often it is right: the model's P(right).
+class DrawnClasses:
+    """A metric that is accuracy, and keeps how often each item is of each class: the model's P(class).
 
     Any answer of the library is a functional of drawn truths, so a metric sees them all.
+
+    Parameters
+    ----------
+    classes : array
+        Those of the labels.
     """
 
-    def __init__(self) -> None:
-        self._right: Floats | None = None
+    def __init__(self, classes: npt.NDArray[Any]) -> None:
+        self.classes = classes
+        self._counts: Floats | None = None
         self._n = 0
 
     def __call__(self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[Any]) -> float:
         """Accuracy, and one draw more."""
-        right = np.asarray(y_true == y_pred, dtype=float)
-        self._right = right if self._right is None else self._right + right
+        drawn = (np.asarray(y_true)[:, None] == self.classes).astype(float)
+        self._counts = drawn if self._counts is None else self._counts + drawn
         self._n += 1
-        return float(right.mean())
+        return float(np.mean(y_true == y_pred))
 
     @property
     def probabilities(self) -> Floats:
-        """P(right) of each item that is evaluated, in the order of the items."""
-        if self._right is None:
+        """P(class) of each item that is evaluated, in the order of the items; shape (n_items, n_classes)."""
+        if self._counts is None:
             raise ValueError("the metric must have seen a draw, got none; ask for its estimate first")
-        return np.asarray(self._right / self._n)
+        return np.asarray(self._counts / self._n)
 
 
 def rows_of_rivals(right: Codes, f: Floats, at: Codes, **more: Any) -> list[Row]:

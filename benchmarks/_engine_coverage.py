@@ -13,7 +13,7 @@ from benchmarks._coverage_tally import Section
 from benchmarks._engine_answers import (
     ASSUMPTIONS,
     REFERENCE,
-    RightShare,
+    DrawnClasses,
     coverage_table,
     draw_gold,
     row_of,
@@ -57,19 +57,20 @@ def run_gold(case: Case) -> list[Row]:
     """The headline with vetted items, and what others make of the same ones."""
     world = make(case.world, N_ITEMS, case.seed)
     rng = np.random.default_rng([case.seed, 16])
-    share = RightShare()
+    drawn = DrawnClasses(world.labels.classes)
     plain = tu.evaluate(
-        world.predictions, world.labels, metrics={"right": share}, check_dependence=False, random_state=case.seed
+        world.predictions, world.labels, metrics={"right": drawn}, check_dependence=False, random_state=case.seed
     )
     rows = [row_of(HEADLINE, world.accuracy, plain["right"], n_gold=0, basis=plain.basis)]
     right = (world.predictions == world.truth).astype(np.int64)
+    p_right = drawn.probabilities[np.arange(N_ITEMS), world.predictions]
     for n in GOLD:
         labels, at = draw_gold(world.labels, world.truth, n, rng)
         ev = tu.evaluate(
             world.predictions, labels, metrics=["accuracy"], check_dependence=False, random_state=case.seed
         )
         rows.append(row_of(HEADLINE, world.accuracy, ev["accuracy"], n_gold=n, basis=ev.basis))
-        rows += rows_of_rivals(right, share.probabilities, at, n_gold=n)
+        rows += rows_of_rivals(right, p_right, at, n_gold=n)
     return rows
 
 

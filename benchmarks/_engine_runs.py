@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import multiprocessing
 import os
@@ -65,12 +66,27 @@ class Figure:
         return [Case(world, self.first_seed + k) for k in range(n_runs) for world in worlds]
 
 
-def run_cases(name: str, figure: Figure, cases: Sequence[Case], *, processes: int, folder: Path | None) -> list[Row]:
-    """The rows of all cases, in the order of cases; those that the folder has are not measured again."""
-    file = None if folder is None else folder / f"{name}-{_fingerprint()}.jsonl"
+def run_cases(
+    name: str,
+    run: Callable[[Case], list[Row]],
+    cases: Sequence[Case],
+    *,
+    processes: int,
+    folder: Path | None,
+) -> list[Row]:
+    """The rows of all cases, in the order of cases; those that the folder has are not measured again.
+
+    Parameters
+    ----------
+    run : callable
+        A function of a module, so that another process finds it.
+    folder : Path or None
+        Where rows are kept; None keeps none.
+    """
+    file = None if folder is None else folder / f"{name}-{_fingerprint(run)}.jsonl"
     kept = {} if file is None else _read(file)
     missing = [case for case in cases if case not in kept]
-    for case, rows in tracked_results(figure.run, missing, name, processes):
+    for case, rows in _results(run, missing, name, processes):
         kept[case] = rows
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +95,7 @@ def run_cases(name: str, figure: Figure, cases: Sequence[Case], *, processes: in
     return [{"world": case.world, "seed": case.seed, **row} for case in cases for row in kept[case]]
 
 
-def tracked_results(
+def _results(
     run: Callable[[Case], list[Row]], cases: Sequence[Case], name: str, processes: int
 ) -> Iterator[tuple[Case, list[Row]]]:
     """Results as they come."""
@@ -115,12 +131,13 @@ def _read(file: Path) -> dict[Case, list[Row]]:
     return {Case(line["world"], line["seed"]): line["rows"] for line in lines}
 
 
-def _fingerprint() -> str:
+def _fingerprint(run: Callable[[Case], list[Row]]) -> str:
     """Of the code that decides the numbers."""
     sources = [path for part in _RESTS_ON for path in sorted((_ROOT / "src" / "trueup" / part).rglob("*"))]
     sources += sorted((_ROOT / "benchmarks").glob("_engine*.py"))
+    sources.append(Path(inspect.getfile(run)))
     digest = hashlib.sha256()
-    for path in sources:
+    for path in dict.fromkeys(sources):
         if path.suffix in {".py", ".json"}:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:10]

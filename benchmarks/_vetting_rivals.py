@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from benchmarks._coverage_tally import say
 
-__all__ = ["MEASURES", "Sample", "lure", "oasis", "ppi_of_pool", "ppi_plus_plus", "ppi_python"]
+__all__ = ["MEASURES", "Sample", "lure", "oasis", "ppi_of_pool", "ppi_plus_plus", "ppi_python", "ppi_ratio_of_pool"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -67,6 +67,26 @@ def ppi_of_pool(sample: Sample) -> tuple[float, Ends]:
     mean = float(y.mean() + weight * ((f.sum() + u.sum()) / size - f.mean()))
     half = _Z * math.sqrt(float(np.var(y - weight * f)) / n * (1 - n / size))
     return mean, (mean - half, mean + half)
+
+
+def ppi_ratio_of_pool(above: Sample, below: Sample) -> tuple[float, Ends] | None:
+    """The ratio of two means over the pool, linearised, such as precision; None where the lower one is not positive."""
+    lower = float(_mean_of_pool(below))
+    if lower <= 0:
+        return None
+    first = float(_mean_of_pool(above)) / lower
+
+    def residual(name: str) -> Floats:
+        return np.asarray(getattr(above, name) - first * getattr(below, name))
+
+    mean, (low, high) = ppi_of_pool(Sample(residual("y"), residual("predicted"), residual("others")))
+    return first + mean / lower, (first + low / lower, first + high / lower)
+
+
+def _mean_of_pool(sample: Sample) -> float:
+    """What was predicted for the pool, put right by what was seen of the vetted items."""
+    pool = np.concatenate([sample.predicted, sample.others])
+    return float(pool.mean() + (sample.y - sample.predicted).mean())
 
 
 def ppi_python(samples: Sequence[Sample]) -> list[Ends] | None:

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         n_runs = options.runs or (figure.n_quick if options.quick else figure.n_runs)
         rows = run_cases(
             name,
-            figure,
+            figure.run,
             figure.cases(n_runs, quick=options.quick),
             processes=1 if name in ONE_AT_A_TIME else options.processes,
             folder=None if options.quick else options.folder,

@@ -95,6 +95,7 @@ FIGURES: dict[str, Figure] = {
         _module("engine-votes", "benchmarks.engine", _CALIBRATION, "independent", "dependent"),
         _module("engine-gold", "benchmarks.engine", _CALIBRATION, "gold"),
         _module("engine-sbc", "benchmarks.engine", _CALIBRATION, "sbc"),
+        _module("real-crowds", "experiments.real_crowds", _REAL),
         _module("coverage-cifar", "benchmarks.coverage", _REAL, "cifar"),
         _module("compare", "benchmarks.compare", _COMPARING),
         _module("engine-compare", "benchmarks.engine", _COMPARING, "pairs", "auc", "copies"),

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+import trueup as tu
 from benchmarks import _engine_runs as runs
 from benchmarks._coverage_tally import Section
-from benchmarks._engine_answers import RightShare, coverage_table, draw_gold, interval_row, scaled_width, width_over
+from benchmarks._engine_answers import DrawnClasses, coverage_table, draw_gold, interval_row, scaled_width, width_over
 from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of
 from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
-from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
+from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
 
 
 def rows_for(case: runs.Case) -> list[runs.Row]:
@@ -35,7 +36,7 @@ def test_cases_take_turns_and_a_quick_run_has_few_worlds() -> None:
 
 
 def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = runs.run_cases("a", FIGURE, FIGURE.cases(2), processes=1, folder=tmp_path)
+    first = runs.run_cases("a", FIGURE.run, FIGURE.cases(2), processes=1, folder=tmp_path)
     measured = []
 
     def count(case: runs.Case) -> list[runs.Row]:
@@ -43,18 +44,18 @@ def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.Mo
         return rows_for(case)
 
     counted = runs.Figure(FIGURE.worlds, count, as_section, 3, 1, 5)
-    rows = runs.run_cases("a", counted, counted.cases(3), processes=1, folder=tmp_path)
+    rows = runs.run_cases("a", counted.run, counted.cases(3), processes=1, folder=tmp_path)
     assert measured == [runs.Case("x", 7), runs.Case("y", 7)]
     assert rows[: len(first)] == first
     assert rows[-1] == {"world": "y", "seed": 7, "value": 70}
-    monkeypatch.setattr(runs, "_fingerprint", lambda: "other code")
-    runs.run_cases("a", counted, counted.cases(1), processes=1, folder=tmp_path)
+    monkeypatch.setattr(runs, "_fingerprint", lambda run: "other code")
+    runs.run_cases("a", counted.run, counted.cases(1), processes=1, folder=tmp_path)
     assert measured[-2:] == counted.cases(1)
 
 
 def test_two_processes_give_the_rows_of_one(tmp_path: Path) -> None:
-    alone = runs.run_cases("a", FIGURE, FIGURE.cases(3), processes=1, folder=None)
-    assert runs.run_cases("a", FIGURE, FIGURE.cases(3), processes=2, folder=tmp_path) == alone
+    alone = runs.run_cases("a", FIGURE.run, FIGURE.cases(3), processes=1, folder=None)
+    assert runs.run_cases("a", FIGURE.run, FIGURE.cases(3), processes=2, folder=tmp_path) == alone
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -98,14 +99,24 @@ def test_random_gold_is_the_truth_of_so_many_items() -> None:
     assert len(labels.drawn_gold) == 20
 
 
-def test_the_share_of_right_draws_is_kept() -> None:
-    share = RightShare()
+def test_the_drawn_classes_are_kept() -> None:
+    drawn = DrawnClasses(np.array([0, 1]))
     with pytest.raises(ValueError, match="must have seen a draw"):
-        _ = share.probabilities
+        _ = drawn.probabilities
     predicted = np.array([0, 1, 1])
-    assert share(np.array([0, 1, 0]), predicted) == pytest.approx(2 / 3)
-    share(np.array([0, 0, 0]), predicted)
-    assert share.probabilities.tolist() == [1.0, 0.5, 0.0]
+    assert drawn(np.array([0, 1, 0]), predicted) == pytest.approx(2 / 3)
+    drawn(np.array([0, 0, 0]), predicted)
+    assert drawn.probabilities.tolist() == [[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]]
+
+
+def test_the_metric_sees_the_draws_that_the_library_answers_from() -> None:
+    world = make("independent", 100, 1)
+    drawn = DrawnClasses(world.labels.classes)
+    options = {"noise": "dawid-skene", "n_warmup": 100, "n_draws": 400, "check_dependence": False}
+    ev = tu.evaluate(world.predictions, world.labels, metrics={"right": drawn, "accuracy": "accuracy"}, **options)
+    mean = ev["right"].mean
+    assert drawn.probabilities[np.arange(100), world.predictions].mean() == pytest.approx(mean)
+    assert mean == pytest.approx(ev["accuracy"].mean, abs=0.02)
 
 
 def test_a_pool_that_is_vetted_whole_has_no_interval() -> None:
@@ -127,6 +138,23 @@ def test_prediction_powered_intervals_hold() -> None:
         held_population.append(population[0] <= 2 / 3 <= population[1])
     assert np.mean(held_pool) == pytest.approx(0.94, abs=0.03)
     assert np.mean(held_population) == pytest.approx(0.94, abs=0.03)
+
+
+def test_prediction_powered_ratios_hold() -> None:
+    """Recall of a system: a ratio of two means that are both unknown."""
+    rng = np.random.default_rng(3)
+    held = []
+    for _ in range(400):
+        f = rng.beta(1, 1, 1000)
+        y = (rng.random(1000) < f).astype(float)
+        said = (rng.random(1000) < 0.2 + 0.6 * y).astype(float)
+        above, below = (Sample((v * y)[:200], (v * f)[:200], (v * f)[200:]) for v in (said, np.ones(1000)))
+        interval = ppi_ratio_of_pool(above, below)
+        assert interval is not None
+        held.append(interval[1][0] <= (said * y).sum() / y.sum() <= interval[1][1])
+    assert np.mean(held) == pytest.approx(0.94, abs=0.035)
+    nothing = Sample(np.zeros(3), np.zeros(3), np.zeros(5))
+    assert ppi_ratio_of_pool(nothing, nothing) is None
 
 
 def test_a_scaled_interval_holds_as_often_as_asked() -> None:

@@ -1,14 +1,28 @@
-"""The crowd sets of the experiment: whom it grades, on which votes, and which sets go together."""
+"""The experiment on real crowds: whom it grades on which votes, and how intervals are judged."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.real_crowds.figures import FIGURES, FOLDER
+from experiments.real_crowds.grading import PPI, graded_class, pairs_of, rival_intervals, true_values
+from experiments.real_crowds.judging import (
+    Grade,
+    Widening,
+    by_set,
+    fit_additive,
+    leave_family_out,
+    over_sets,
+    ratio_of_widths,
+)
 from experiments.real_crowds.sets import (
     CrowdSet,
     choose_graded,
@@ -104,3 +118,99 @@ def test_sets_of_one_collection_are_one_family() -> None:
     assert family_of("judge-llmbar") == family_of("judge-llmbar-casestudy")
     assert family_of("crowd-snow-rte") == family_of("crowd-snow-temp")
     assert family_of("crowd-face") == "crowd-face"
+
+
+# ------------------------------------------------------------------ judging
+
+
+def grade(crowd: str, *, error: float = 0.0, width: float = 0.2, sd: float = 0.05, **more: Any) -> Grade:
+    fields = {"family": crowd, "system": "s", "metric": "accuracy", "condition": "c", "answer": "a", "true": 0.5}
+    mean = 0.5 + error
+    numbers = {"mean": mean, "sd": sd, "low": mean - width / 2, "high": mean + width / 2}
+    return Grade(crowd=crowd, **{**fields, **numbers, **more})
+
+
+def test_sets_weigh_alike_whatever_their_size() -> None:
+    grades = [grade("large") for _ in range(9)] + [grade("small", error=0.3, width=0.4)]
+    overall = over_sets(grades)
+    assert overall.coverage == 0.5
+    assert overall.coverage_error == pytest.approx(0.5)
+    assert overall.width == pytest.approx(0.3)
+    assert overall.least_coverage == 0
+    assert overall.mean_error == pytest.approx(0.15)
+    assert by_set(grades)["large"].n == 9
+
+
+def test_the_map_is_fitted_without_the_family_it_is_judged_on() -> None:
+    grades = [grade(c, family=f) for c, f in (("x1", "x"), ("x2", "x"), ("y", "y"), ("z", "z"))]
+    seen = []
+
+    def fit(others: Sequence[Grade]) -> Widening:
+        families = sorted({g.family for g in others})
+        seen.append(families)
+        return lambda g: replace(g, answer="+".join(families))
+
+    judged = leave_family_out(grades, fit)
+    assert sorted(seen) == [["x", "y"], ["x", "z"], ["y", "z"]]
+    assert [g.answer for g in judged] == ["y+z", "y+z", "x+z", "x+y"]
+    assert [g.crowd for g in judged] == ["x1", "x2", "y", "z"]
+
+
+def test_the_map_with_one_constant_holds_what_it_was_asked_to() -> None:
+    rng = np.random.default_rng(0)
+    grades = [grade(f"set {k}", error=e, true=0.5) for k, e in enumerate(rng.normal(0, 0.1, 400))]
+    widen = fit_additive(grades, coverage=0.9)
+    assert np.mean([widen(g).holds for g in grades]) == pytest.approx(0.9, abs=0.003)
+    assert widen(grades[0]).width == pytest.approx(2 * 1.645 * 0.1, rel=0.15)
+    heavy = [grade("many", error=0.0) for _ in range(99)] + [grade("one", error=0.3)]
+    assert fit_additive(heavy, coverage=0.95)(heavy[-1]).holds  # one set in two is more than 5%
+    near_one = fit_additive(grades)(grade("set", true=0.99, error=0.48))
+    assert near_one.high <= 1
+
+
+def test_widths_are_compared_on_the_cases_of_both() -> None:
+    mine = [grade("x", width=0.1, repetition=k) for k in range(3)] + [grade("y", width=0.4)]
+    theirs = [grade("x", width=0.2, repetition=k) for k in (0, 1)]
+    assert ratio_of_widths(mine, theirs) == pytest.approx(0.5)
+    assert np.isnan(ratio_of_widths(mine, []))
+
+
+def test_true_values_by_hand() -> None:
+    said, truth = np.array(["a", "a", "b", "b"]), np.array(["a", "b", "b", "a"])
+    values = true_values(said, truth, "b")
+    assert values == {"accuracy": 0.5, "prevalence": 0.5, "recall": 0.5, "precision": 0.5, "f1": 0.5}
+    assert np.isnan(true_values(said, truth, "c")["precision"])
+
+
+def test_rivals_know_the_metric_where_everything_is_vetted() -> None:
+    rng = np.random.default_rng(1)
+    classes = np.array(["a", "b", "c"])
+    said, truth = classes[rng.integers(0, 3, 60)], classes[rng.integers(0, 3, 60)]
+    intervals = rival_intervals(said, truth, rng.dirichlet(np.ones(3), 60), classes, "b", np.arange(60))
+    true = true_values(said, truth, "b")
+    for name in ("accuracy", "precision", "recall", "f1"):
+        mean, (low, high) = intervals[name, PPI]
+        assert mean == low == high == pytest.approx(true[name])
+    assert intervals["accuracy", "Wilson"][0] == pytest.approx(true["accuracy"])
+
+
+def test_pairs_have_enough_items_in_common(collection: Path) -> None:
+    crowd = load_set("judge-complete")
+    pairs = pairs_of(crowd)
+    assert len(pairs) == 6
+    assert len({frozenset(pair) for pair in pairs}) == 6
+    assert pairs == pairs_of(load_set("judge-complete"))
+    assert graded_class(crowd) == crowd.labels.classes.tolist()[1]
+
+
+def test_what_is_asked_names_what_is_measured() -> None:
+    asked = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+    assert asked.keys() == FIGURES.keys()
+
+
+def test_every_set_of_the_readme_has_a_source_and_a_licence() -> None:
+    rows = [
+        line for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `crowd-")
+    ]
+    assert len(rows) == 18
+    assert all(len([cell for cell in row.split(" | ") if cell.strip(" |")]) == 4 for row in rows)

@@ -1,0 +1,202 @@
+"""What is measured on the real sets: each returns the text to print and the numbers to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from benchmarks._engine_answers import ASSUMPTIONS
+from benchmarks._engine_runs import Case, Row, run_cases
+from experiments.real_crowds.grading import (
+    ALL_VOTES,
+    FEWER_VOTES,
+    HEADLINE,
+    N_VETTED,
+    PPI,
+    SEPARATOR,
+    WILSON,
+    crowd_of,
+    pairs_of,
+    run_gold,
+    run_gold_pair,
+    run_pair,
+    run_system,
+)
+from experiments.real_crowds.judging import (
+    Grade,
+    Overall,
+    by_set,
+    fit_additive,
+    leave_family_out,
+    numbers_of,
+    over_sets,
+    ratio_of_widths,
+)
+from experiments.real_crowds.sets import set_names
+from experiments.su2024.report import table
+
+__all__ = ["FIGURES", "FOLDER", "Plan", "sources"]
+
+FOLDER = Path(__file__).parent
+Answer = tuple[str, dict[str, float]]
+N_REPETITIONS, QUICK_REPETITIONS = 200, 1
+QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
+QUICK_SYSTEMS = 1
+HEAD = ["", "holds %", "± s.e.", "least set %", "width", "mean error", "mean |error|", "sets"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured, and where single runs are kept."""
+
+    names: tuple[str, ...] | None = None
+    quick: bool = False
+    repetitions: int = N_REPETITIONS
+    processes: int = 2
+    folder: Path | None = None
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets, by default all of the data folder."""
+        if self.names is not None:
+            return self.names
+        return QUICK_SETS if self.quick else tuple(set_names())
+
+    def measure(self, name: str, run: Callable[[Case], list[Row]], cases: Sequence[Case]) -> list[Grade]:
+        """The grades of all cases."""
+        rows = run_cases(name, run, cases, processes=self.processes, folder=None if self.quick else self.folder)
+        names = {field.name for field in fields(Grade)}
+        return [Grade(**{key: value for key, value in row.items() if key in names}) for row in rows]
+
+    def number(self, n: int) -> int:
+        """So many systems or pairs of a set, fewer in a quick run."""
+        return min(n, QUICK_SYSTEMS) if self.quick else n
+
+
+def votes(plan: Plan) -> Answer:
+    """Accuracy, recall and prevalence of labelers from all the others' votes, with the map that is shipped."""
+    return _graded(plan, (ALL_VOTES,))
+
+
+def thinned(plan: Plan) -> Answer:
+    """The same from five and from three votes an item."""
+    return _graded(plan, tuple(FEWER_VOTES))
+
+
+def left_out(plan: Plan) -> Answer:
+    """The *shared* answer widened by one constant that was fitted without the family of the set."""
+    grades = [g for g in _system_grades(plan, (ALL_VOTES, *FEWER_VOTES)) if g.answer == "shared"]
+    lines, numbers = [], {}
+    for metric in ("accuracy", "recall", "prevalence"):
+        for condition in (ALL_VOTES, *FEWER_VOTES):
+            own = _of(grades, metric=metric, condition=condition)
+            if len({g.family for g in own}) < 2:
+                continue
+            overall = over_sets(leave_family_out(own, fit_additive))
+            lines.append([f"{metric}, {condition}", *_cells(overall)])
+            numbers.update(numbers_of(overall, f"{metric}, {condition}"))
+    return f"Family left out: mean ± q √(s.d.² + .05²) about the shared answer\n{table(HEAD, lines)}", numbers
+
+
+def differences(plan: Plan) -> Answer:
+    """Differences of accuracy of two labelers from the others' votes."""
+    cases = [Case(name, k) for name in plan.sets for k in range(plan.number(len(pairs_of(crowd_of(name)))))]
+    grades = plan.measure("real-pairs", run_pair, cases)
+    lines, numbers = [], {}
+    for answer in ASSUMPTIONS:
+        own = _of(grades, answer=answer)
+        apart = [g for g in own if g.low > 0 or g.high < 0]
+        wrong = sum((g.low > 0 > g.true) or (g.high < 0 < g.true) for g in apart)
+        overall = over_sets(own)
+        lines.append([answer, *_cells(overall), f"{len(apart)} of {len(own)}", f"{wrong}"])
+        numbers.update(numbers_of(overall, f"difference, {answer}"))
+        numbers[f"difference, {answer}: wholly on the wrong side, %"] = 100 * wrong / len(own)
+    return table([*HEAD, "told apart", "on the wrong side"], lines), numbers
+
+
+def gold(plan: Plan) -> Answer:
+    """Vetted items drawn at random: accuracy, precision, recall, F1 and differences, beside PPI++ and Wilson."""
+    repetitions = QUICK_REPETITIONS if plan.quick else plan.repetitions
+    cases = [Case(name, k) for name in plan.sets for k in range(repetitions)]
+    grades = plan.measure("real-gold", run_gold, cases)
+    with_pairs = [case for case in cases if pairs_of(crowd_of(case.world))]
+    grades += plan.measure("real-gold-pairs", run_gold_pair, with_pairs)
+    lines, numbers = [], {}
+    for metric in ("accuracy", "precision", "recall", "f1", "difference"):
+        for n in N_VETTED:
+            of_case = _of(grades, metric=metric, condition=f"{n} vetted")
+            for answer in (HEADLINE, PPI, WILSON):
+                own = _of(of_case, answer=answer)
+                if not own:
+                    continue
+                overall = over_sets(own)
+                rivals = {PPI: _of(of_case, answer=PPI), WILSON: _of(of_case, answer=WILSON)}
+                ratios = {name: ratio_of_widths(own, rows) for name, rows in rivals.items() if rows}
+                shown = [f"{ratios[name]:.2f}" if name in ratios else "" for name in (PPI, WILSON)]
+                lines.append([f"{metric}, {n} vetted, {answer}", *_cells(overall), *shown])
+                if answer == HEADLINE:
+                    numbers.update(numbers_of(overall, f"{metric}, {n} vetted"))
+                    numbers.update({f"{metric}, {n} vetted: width over {k}": v for k, v in ratios.items()})
+    return table([*HEAD, "× PPI++", "× Wilson"], lines), numbers
+
+
+def sources() -> str:
+    """The sets with their sources and licences, as the README has them."""
+    from experiments.real_crowds.sets import licence_table, load_sets
+
+    return licence_table(load_sets())
+
+
+def _system_grades(plan: Plan, conditions: Sequence[str]) -> list[Grade]:
+    cases = [
+        Case(f"{name}{SEPARATOR}{condition}", k)
+        for name in plan.sets
+        for condition in conditions
+        for k in range(plan.number(len(crowd_of(name).graded)))
+    ]
+    return plan.measure("real-votes", run_system, cases)
+
+
+def _graded(plan: Plan, conditions: Sequence[str]) -> Answer:
+    grades = _system_grades(plan, conditions)
+    lines, sets, numbers = [], [], {}
+    for condition in conditions:
+        for metric in ("accuracy", "recall", "prevalence"):
+            for answer in ASSUMPTIONS:
+                own = _of(grades, metric=metric, condition=condition, answer=answer)
+                overall = over_sets(own)
+                lines.append([f"{metric}, {condition}, {answer}", *_cells(overall)])
+                numbers.update(numbers_of(overall, f"{metric}, {condition}, {answer}"))
+        headline = by_set(_of(grades, metric="accuracy", condition=condition, answer="real"))
+        sets += [
+            [f"{name}, {condition}", f"{100 * s.coverage:.0f}", s.width, s.mean_error, s.mean_absolute_error, s.n]
+            for name, s in headline.items()
+        ]
+    by_sets = table(["accuracy, real", "holds %", "width", "mean error", "mean |error|", "systems"], sets)
+    return f"{table(HEAD, lines)}\n\n{by_sets}", numbers
+
+
+def _of(grades: Sequence[Grade], **values: str) -> list[Grade]:
+    return [g for g in grades if all(getattr(g, name) == value for name, value in values.items())]
+
+
+def _cells(overall: Overall) -> list[object]:
+    return [
+        f"{100 * overall.coverage:.1f}",
+        f"{100 * overall.coverage_error:.1f}",
+        f"{100 * overall.least_coverage:.0f}",
+        overall.width,
+        f"{overall.mean_error:+.4f}",
+        overall.mean_absolute_error,
+        overall.n_sets,
+    ]
+
+
+FIGURES: dict[str, Callable[[Plan], Answer]] = {
+    "votes": votes,
+    "thinned": thinned,
+    "left-out": left_out,
+    "differences": differences,
+    "gold": gold,
+}
