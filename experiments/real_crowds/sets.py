@@ -203,7 +203,8 @@ def thin_votes(crowd: CrowdSet, n_votes: int, *, labeler: Hashable, seed: int = 
 
 def licence_table(sets: Sequence[CrowdSet]) -> str:
     """Name, family, source and licence of each set as a table in Markdown."""
-    rows = [f"| `{s.name}` | {s.family} | {s.source} | {s.licence} |" for s in sets]
+    shown = ["–" if s.family == s.name else s.family for s in sets]
+    rows = [f"| `{s.name}` | {family} | {s.source} | {s.licence} |" for s, family in zip(sets, shown, strict=True)]
     return "\n".join(["| set | family | source | licence |", "|---|---|---|---|", *rows])
 
 
