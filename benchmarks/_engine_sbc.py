@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
-from scipy.stats import chisquare
+from scipy.stats import chisquare, norm
 
 import trueup as tu
 from benchmarks._coverage_tally import Section, as_text
@@ -185,20 +185,29 @@ def summarise_sbc(rows: Sequence[Row]) -> Section:
     groups: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         groups.setdefault((row["world"], row["quantity"]), []).append(row["rank"])
-    limit = 0.05 / len(groups)
+    limit = 0.05 / (2 * len(groups))
     for (world, quantity), ranks in groups.items():
         observed = np.bincount(np.array(ranks) * N_BINS // (N_DRAWS + 1), minlength=N_BINS)
-        p = float(chisquare(observed).pvalue)
-        mean = (np.mean(ranks) + 0.5) / (N_DRAWS + 1)
-        spread = np.std((np.array(ranks) + 0.5) / (N_DRAWS + 1)) * np.sqrt(12)
-        verdict = "uniform" if p >= limit else "NOT UNIFORM"
-        lines.append([world, quantity, f"{p:.4f}", f"{mean:.3f}", f"{spread:.3f}", str(len(ranks)), verdict])
-        numbers[f"{world}, {quantity}"] = {"p": p, "mean": float(mean), "spread": float(spread), "n": len(ranks)}
-    head = ["sampler", "quantity", "p", "mean rank", "spread × √12", "runs", f"at {limit:.5f}"]
+        p_bins = float(chisquare(observed).pvalue)
+        places = (np.array(ranks) + 0.5) / (N_DRAWS + 1)
+        mean, spread = float(places.mean()), float(places.std() * np.sqrt(12))
+        p_mean = float(2 * norm.sf(abs(mean - 0.5) * np.sqrt(12 * len(ranks))))
+        verdict = "uniform" if min(p_bins, p_mean) >= limit else "NOT UNIFORM"
+        cells = [f"{p_bins:.4f}", f"{mean:.3f}", f"{p_mean:.4f}", f"{spread:.3f}", str(len(ranks)), verdict]
+        lines.append([world, quantity, *cells])
+        numbers[f"{world}, {quantity}"] = {
+            "p_bins": p_bins,
+            "p_mean": p_mean,
+            "mean": mean,
+            "spread": spread,
+            "n": len(ranks),
+        }
+    head = ["sampler", "quantity", "p of bins", "mean rank", "p of mean", "spread × √12", "runs", f"at {limit:.5f}"]
     return Section(
         f"Ranks of the truth among {N_DRAWS} draws, every {THINNING}th of a chain; {N_ITEMS} items, {N_LABELERS} "
-        f"labelers who all vote, {N_CLASSES} classes.\nχ² of {N_BINS} bins; uniform ranks have mean 0.5 and spread 1; "
-        f"the limit is 0.05 over {len(groups)} tests\n\n{as_text(head, lines, left=(0, 1))}",
+        f"labelers who all vote, {N_CLASSES} classes.\nχ² of {N_BINS} bins, and a test of the mean; uniform ranks "
+        f"have mean 0.5 and spread 1; the limit is 0.05 over {2 * len(groups)} tests\n\n"
+        + as_text(head, lines, left=(0, 1)),
         numbers,
     )
 

@@ -14,7 +14,7 @@ import trueup as tu
 from benchmarks import _engine_runs as runs
 from benchmarks._coverage_tally import Section
 from benchmarks._engine_answers import DrawnClasses, coverage_table, draw_gold, interval_row, scaled_width, width_over
-from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of
+from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of, summarise_sbc
 from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
 
@@ -182,6 +182,17 @@ def test_ranks_of_the_truth_among_its_likes_are_uniform() -> None:
     rng = np.random.default_rng(0)
     ranks = [ranks_of(x[0], x[1:], rng)[0] for x in rng.integers(0, 4, (4000, 10, 1)).astype(float)]
     assert chisquare(np.bincount(ranks, minlength=10)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "power", "verdict"), [("good", 1.0, "uniform"), ("low", 1.3, "NOT UNIFORM"), ("sure", 0.0, "NOT UNIFORM")]
+)
+def test_ranks_that_are_not_uniform_are_told(name: str, power: float, verdict: str) -> None:
+    """Uniform ranks, ranks that are too low, and ranks that keep to both ends."""
+    u = np.random.default_rng(4).random(1000)
+    places = u**power if power else np.where(u < 0.5, u**1.3, 1 - (1 - u) ** 1.3)
+    rows = [{"world": name, "quantity": "q", "rank": int(100 * place)} for place in places]
+    assert summarise_sbc(rows).text.endswith(f"  {verdict}")
 
 
 def test_quantities_do_not_depend_on_the_names_of_classes() -> None:
