@@ -25,14 +25,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks._aggregation_ebcc import EnhancedCombination
 from benchmarks._aggregation_peers import PEERS, winners
-from benchmarks._data import CROWD_SETS, JUDGE_SETS, PUBLISHED, PUBLISHED_MODELS, load_crowd
+from benchmarks._data import CROWD_SETS, JUDGE_SETS, LATER_CROWD_SETS, PUBLISHED, PUBLISHED_MODELS, load_crowd
 from trueup import Labels, noise
 from trueup.exceptions import TrueupWarning
 
 Floats = npt.NDArray[np.float64]
 
 QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
+ALL_CROWD_SETS = (*CROWD_SETS, *LATER_CROWD_SETS)
+ALL_SETS = (*ALL_CROWD_SETS, *JUDGE_SETS)
 N_FOLDS = 5
 SHORT = {
     "crowd-d-sentiment": "d-sent",
@@ -43,6 +46,7 @@ SHORT = {
     "crowd-snow-rte": "rte",
     "crowd-snow-temp": "temp",
     "crowd-weather-cf-amt": "weather",
+    "crowd-zencrowd-in": "zencrowd",
 }
 MODELS: dict[str, Callable[[], noise.NoiseModel]] = {
     "Majority": noise.Majority,
@@ -53,6 +57,10 @@ MODELS: dict[str, Callable[[], noise.NoiseModel]] = {
     "Difficulty": noise.Difficulty,
     "Subtypes(2)": lambda: noise.Subtypes(n_subtypes=2),
     "Subtypes(3)": lambda: noise.Subtypes(n_subtypes=3),
+    "Variational(coin)": lambda: noise.Variational(shape="coin", pooling=3.0),
+    "Variational(class)": lambda: noise.Variational(shape="class", pooling=4.0),
+    "Variational(matrix)": noise.Variational,
+    "EBCC": EnhancedCombination,
 }
 AUTO = "auto"
 HELD_OUT = ("DawidSkene", "DawidSkene(pooling=0)", "Subtypes(2)", "Subtypes(3)")
@@ -202,10 +210,14 @@ def say(line: str) -> None:
 
 def accuracy_table(results: Sequence[SetResult]) -> str:
     """Models × sets; the best of each column is starred."""
-    crowd, judges = [r for r in results if r.name in CROWD_SETS], [r for r in results if r.name in JUDGE_SETS]
+    first, later, judges = (
+        [r for r in results if r.name in names] for names in (CROWD_SETS, LATER_CROWD_SETS, JUDGE_SETS)
+    )
+    crowd = [*first, *later]
     with_peers = any(set(PEERS) & {*r.correct, *r.missing} for r in results)
     models = [*MODELS, AUTO, *PEERS] if with_peers else [*MODELS, AUTO]
-    groups = [([r], r.short) for r in crowd] + ([(crowd, "mean")] if crowd else [])
+    groups = [([r], r.short) for r in first] + ([(first, "mean")] if first else [])
+    groups += [([r], r.short) for r in later] + ([(later, "mean later"), (crowd, "mean all")] if later else [])
     groups += [([r], r.short) for r in judges] + ([([*crowd, *judges], "mean+judge")] if judges and crowd else [])
     # A model without an answer on some set has no mean either: one over fewer sets would not compare.
     table = np.array([[np.mean([r.accuracy(model) for r in group]) for group, _ in groups] for model in models])
@@ -300,7 +312,7 @@ def as_text(head: list[str], rows: list[list[str]], *, left: tuple[int, ...] = (
 
 def report(results: Sequence[SetResult], peers: str, seeds: int) -> str:
     """All tables."""
-    crowd = [r for r in results if r.name in CROWD_SETS]
+    crowd = [r for r in results if r.name in ALL_CROWD_SETS]
     parts = [
         "1. Accuracy of the inferred truth (* best of the column; ties in the arg max are split)",
         f"{peers}\nDefault settings; MACE and cleanlab's last ties are random and averaged over {seeds} seeds."
@@ -313,11 +325,12 @@ def report(results: Sequence[SetResult], peers: str, seeds: int) -> str:
     if len(results) > len(crowd):
         parts += ["The same with the judge set", duel_table(results)]
     parts += ["Values that were published, beside what is measured here", published_table(results)]
+    total = sum(r.seconds[AUTO] for r in crowd)
     parts += [
         f"2. Held-out log-likelihood of a vote, {N_FOLDS} folds, the same for all (s.e. with items as clusters)",
         held_out_table(results),
         "\n".join(f"{what} on {n} of {len(results)} sets" for what, n in held_out_wins(results).items()),
-        '3. What "auto" chose',
+        f'3. What "auto" chose ({total:.1f} s for the {len(crowd)} crowd sets together)',
         "\n".join(f"{r.short} ({r.seconds[AUTO]:.1f} s): {r.reason}" for r in results),
         "Seconds of a fit on all votes (informational; peers without starting Python)",
         seconds_table(results),
@@ -355,10 +368,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", help="names of sets with commas between")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     options = parser.parse_args(arguments)
-    names = options.sets.split(",") if options.sets else QUICK_SETS if options.quick else (*CROWD_SETS, *JUDGE_SETS)
-    unknown = sorted(set(names) - {*CROWD_SETS, *JUDGE_SETS})
+    names = options.sets.split(",") if options.sets else QUICK_SETS if options.quick else ALL_SETS
+    unknown = sorted(set(names) - set(ALL_SETS))
     if unknown:
-        parser.error(f"unknown sets {', '.join(unknown)}; there are {', '.join((*CROWD_SETS, *JUDGE_SETS))}")
+        parser.error(f"unknown sets {', '.join(unknown)}; there are {', '.join(ALL_SETS)}")
     seeds, limit = (1, 30) if options.quick else (3, 300)
     peers, said = peers_python()
     say(said)

@@ -20,6 +20,7 @@ from trueup.noise.registry import DEFAULT_NOISE, fit, get_model, list_models, re
 from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
+from trueup.noise.variational import Variational
 
 __all__ = [
     "DEFAULT_NOISE",
@@ -38,6 +39,7 @@ __all__ = [
     "SoftTruth",
     "Stack",
     "Subtypes",
+    "Variational",
     "check_independence",
     "choose",
     "effective_labelers",

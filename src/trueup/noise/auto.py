@@ -15,13 +15,11 @@ from trueup._base.validation import RandomState, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import DataWarning, InvalidParameter, TrueupWarning
 from trueup.noise.base import NoiseModel, normalise
-from trueup.noise.dawid_skene import DawidSkene
-from trueup.noise.difficulty import Difficulty
-from trueup.noise.glad import GLAD
 from trueup.noise.heldout import heldout_scores, is_splittable
-from trueup.noise.majority import Majority
-from trueup.noise.one_coin import OneCoin
-from trueup.noise.subtypes import Subtypes
+from trueup.noise.variational import Variational
+
+_LEAST_WEIGHT = 0.01  # of a model that is worth fitting
+_SCORED_VOTES = 20_000  # that models are compared on
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,25 @@ class Candidate:
 
 
 class Stack(NoiseModel):
-    """Several models, weighted so that held-out votes are most likely under their mixture [1]_.
+    """Several models, weighted by how likely they make held-out votes [1]_, with a part of the weight shared evenly.
 
-    No single model wins on real data, and the best by held-out votes is often ahead by less than chance. The weights
-    maximise Σ log Σ_m w_m p_m(vote | the item's other votes), a concave problem; the posterior of the truth is the same
-    mixture of the models' posteriors. Made by ``trueup.noise.fit(labels, "auto")``.
+    No single model wins on real data, and the best by held-out votes is often ahead by less than chance. Half of the
+    weights maximise Σ log Σ_m w_m p_m(vote | the item's other votes), a concave problem. The other half is shared
+    evenly: held-out votes reward a model for knowing what labelers like to say, which is not yet finding the truth.
+    The posterior of the truth is the same mixture of the models' posteriors. Made by ``trueup.noise.fit(labels,
+    "auto")``.
+
+    Parameters
+    ----------
+    models : sequence of NoiseModel, optional
+        The candidates, the simplest first; by default `default_candidates`.
+    n_folds : int
+        In which votes are held out.
+    even_share : float in [0, 1]
+        The part of the weight that all candidates share evenly.
+    time_budget : float
+        Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
+    random_state : int, Generator or None
 
     Attributes
     ----------
@@ -69,12 +81,14 @@ class Stack(NoiseModel):
         self,
         models: Sequence[NoiseModel] | None = None,
         *,
-        n_folds: int = 5,
+        n_folds: int = 3,
+        even_share: float = 0.5,
         time_budget: float = 60.0,
         random_state: RandomState = 0,
     ) -> None:
         self.models = models
         self.n_folds = n_folds
+        self.even_share = even_share
         self.time_budget = time_budget
         self.random_state = random_state
 
@@ -93,14 +107,16 @@ class Stack(NoiseModel):
             raise InvalidParameter("models must hold at least one noise model, got none")
         check_number(self.time_budget, name="time_budget", low=0.0)
         check_integer(self.n_folds, name="n_folds", low=2)
-        scores, skipped = self._scores(models, labels)
+        check_number(self.even_share, name="even_share", low=0.0, high=1.0)
+        scores, skipped = self._scores(models, _some_items(labels))
         weights = stacking_weights(scores) if scores.shape[1] else np.array([])
+        weights = (1 - self.even_share) * weights + self.even_share / max(len(weights), 1)
         scored = list(zip(models, np.nanmean(scores, axis=0), weights, strict=False)) if scores.shape[1] else []
         if not scored:  # nothing could be held out, or no time at all
             scored = [(models[0], float("nan"), 1.0)]
         kept = [Candidate(m, float(s), float(w)) for m, s, w in scored]
-        total = sum(c.weight for c in kept if c.weight >= 0.01)
-        kept = [Candidate(c.model, c.score, c.weight / total if c.weight >= 0.01 else 0.0) for c in kept]
+        total = sum(c.weight for c in kept if c.weight >= _LEAST_WEIGHT)
+        kept = [Candidate(c.model, c.score, c.weight / total if c.weight >= _LEAST_WEIGHT else 0.0) for c in kept]
         kept += [Candidate(m, float("nan"), 0.0) for m in models[len(kept) :]]
         self.candidates_ = tuple(sorted(kept, key=lambda c: -c.weight))
         self._members = [(c.model.fit(labels), c.weight) for c in self.candidates_ if c.weight > 0]
@@ -134,8 +150,8 @@ class Stack(NoiseModel):
             return f"{shares}: no item has two votes, so models could not be compared and the first was taken."
         spent = f" {skipped} models were not tried within the time budget." if skipped else ""
         return (
-            f"Held-out votes are most likely under this mix: {shares} (the first alone: {head.score:.4f} nats a vote)."
-            f"{spent}"
+            f"{self.even_share:.0%} of the weight is shared evenly, and under the rest held-out votes are most likely: "
+            f"{shares} (the first alone: {head.score:.4f} nats a vote).{spent}"
         )
 
     def posterior(self, labels: Labels) -> Floats:
@@ -155,19 +171,21 @@ class Stack(NoiseModel):
 
 
 def default_candidates() -> list[NoiseModel]:
-    """The models "auto" weighs, the quick ones first."""
+    """The models "auto" weighs, the simplest first: labelers differ in one number, in one for each class, or in all."""
     return [
-        Majority(),
-        OneCoin(),
-        DawidSkene(pooling=1.0),
-        DawidSkene(pooling=4.0),
-        GLAD(),
-        Difficulty(),
-        Subtypes(n_subtypes=2, pooling=4.0),
-        Subtypes(n_subtypes=2, pooling=2.0),
-        Subtypes(n_subtypes=3, pooling=4.0),
-        Subtypes(n_subtypes=3, pooling=2.0),
+        Variational(shape="coin", pooling=3.0),
+        Variational(shape="class", pooling=4.0),
+        Variational(shape="matrix", pooling=1.0),
     ]
+
+
+def _some_items(labels: Labels) -> Labels:
+    """The labels, or as many of their items at random as have enough votes to tell models apart."""
+    if labels.n_votes <= _SCORED_VOTES:
+        return labels
+    order = np.random.default_rng(0).permutation(labels.n_items)
+    chosen = order[np.cumsum(labels.votes_per_item[order]) <= _SCORED_VOTES]
+    return labels.select(items=labels.items[np.sort(chosen)]) if len(chosen) else labels
 
 
 def stacking_weights(scores: Floats, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
@@ -194,7 +212,7 @@ def choose(
     time_budget: float = 60.0,
     random_state: RandomState = 0,
 ) -> Stack:
-    """The mix of models under which held-out votes are most likely; nothing of the truth is used.
+    """A mix of models, in part by how likely they make held-out votes; nothing of the truth is used.
 
     Parameters
     ----------

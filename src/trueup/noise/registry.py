@@ -18,6 +18,7 @@ from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
+from trueup.noise.variational import Variational
 
 _AUTO = "auto"
 DEFAULT_NOISE = Clusters.alias  # of every door; a method that needs another says so
@@ -34,7 +35,10 @@ def _check_model(name: str, model: Any) -> None:
 
 MODELS: Registry[type[NoiseModel]] = Registry(
     "noise",
-    {model.alias: model for model in (Majority, OneCoin, DawidSkene, GLAD, Difficulty, Subtypes, Clusters, SoftTruth)},
+    {
+        model.alias: model
+        for model in (Majority, OneCoin, DawidSkene, Variational, GLAD, Difficulty, Subtypes, Clusters, SoftTruth)
+    },
     group="trueup.noise_models",
     check=_check_model,
 )

@@ -1,0 +1,103 @@
+"""Matrices with a distribution: variational Bayes beside plain loops, and where it finds more truths than a fit."""
+
+import numpy as np
+import pytest
+from scipy.special import psi
+
+from trueup import Labels, noise, simulate
+
+SHAPES = ("matrix", "class", "coin")
+
+
+def crowd(seed, *, n_labelers=60, n_classes=5, n_items=300):
+    """Many labelers of few votes and many classes: the most probable matrices are extreme."""
+    return simulate.dawid_skene(
+        n_items=n_items,
+        n_labelers=n_labelers,
+        votes_per_item=4,
+        n_classes=n_classes,
+        prior=np.full(n_classes, 1 / n_classes),
+        accuracy=(0.3, 0.9),
+        random_state=seed,
+    )
+
+
+def share_found(model, data):
+    return float(np.mean(model.fit(data.labels).posterior(data.labels).argmax(axis=1) == data.truth))
+
+
+def believed_by_loops(counts, shape, pooling):
+    """Mean log-probabilities (labelers, classes, answers) from expected counts."""
+    n_labelers, n_classes, n_answers = counts.shape
+    logs = np.empty(counts.shape)
+    for t in range(n_labelers):
+        for y in range(n_classes):
+            if shape == "matrix":
+                pooled = (counts[:, y].sum(axis=0) + 1e-3) / (counts[:, y].sum() + 1e-3 * n_answers)
+                alpha = counts[t, y] + pooling * pooled + 0.01
+                logs[t, y] = psi(alpha) - psi(alpha.sum())
+                continue
+            rows = [y] if shape == "class" else range(n_classes)
+            right = sum(counts[t, k, k] for k in rows)
+            total = sum(counts[t, k].sum() for k in rows)
+            usual = (sum(counts[:, k, k].sum() for k in rows) + 2) / (sum(counts[:, k].sum() for k in rows) + 3)
+            a, b = right + pooling * usual, total - right + pooling * (1 - usual)
+            others = [k for k in range(n_answers) if k != y]
+            shares = {k: counts[:, y, k].sum() + 0.5 if shape == "class" else 1.0 for k in others}
+            logs[t, y, y] = psi(a) - psi(a + b)
+            for k in others:
+                logs[t, y, k] = psi(b) - psi(a + b) + np.log(shares[k] / sum(shares.values()))
+    return logs
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_steps_are_those_of_plain_loops(shape):
+    data = crowd(0, n_labelers=6, n_classes=3, n_items=40)
+    labels = data.labels.with_gold({0: int(data.truth[0])})
+    votes = labels.votes.toarray().reshape(40, 6, 3)
+    posterior = votes.sum(axis=1) / votes.sum(axis=(1, 2))[:, None]
+    posterior[0] = np.eye(3)[data.truth[0]]
+    for _ in range(4):
+        logs = believed_by_loops(np.einsum("ita,iy->tya", votes, posterior), shape, 1.5)
+        weights = posterior.sum(axis=0) + 1
+        joint = np.einsum("ita,tya->iy", votes, logs) + psi(weights) - psi(weights.sum())
+        before, posterior = posterior, np.exp(joint - joint.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        posterior[0] = np.eye(3)[data.truth[0]]
+    model = noise.Variational(shape=shape, pooling=1.5, max_iter=4, tol=0.0).fit(labels)
+    np.testing.assert_allclose(model.prior_, (posterior.sum(axis=0) + 1) / 43, rtol=1e-9)
+    prior = np.log(model.prior_) + np.einsum("ita,tya->iy", votes, believed_by_loops(
+        np.einsum("ita,iy->tya", votes, before), shape, 1.5
+    ))  # fmt: skip
+    expected = np.exp(prior - prior.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posterior(labels)[1:], expected[1:], rtol=1e-7)
+    assert model.posterior(labels)[0].max() == 1.0
+    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_votes_leave_no_doubt_about_matrices(shape):
+    data = simulate.dawid_skene(n_items=5000, n_labelers=6, random_state=0)
+    model = noise.Variational(shape=shape).fit(data.labels)
+    truth = np.asarray(data.parameters["confusion"])
+    if shape == "coin":
+        truth = np.repeat(np.einsum("tcc->t", truth)[:, None] / 2, 2, axis=1)
+        np.testing.assert_allclose(model.confusion_[:, [0, 1], [0, 1]], truth, atol=0.06)
+    else:
+        np.testing.assert_allclose(model.confusion_, truth, atol=0.06)
+
+
+def test_a_mix_of_shapes_finds_more_truths_than_published_matrices():
+    worlds = [crowd(seed) for seed in range(8)]
+    published = np.mean([share_found(noise.DawidSkene(pooling=0, max_iter=500), data) for data in worlds])
+    assert np.mean([share_found(noise.Stack(), data) for data in worlds]) > published + 0.02
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_stranger_counts_as_an_average_labeler(shape):
+    labels = simulate.dawid_skene(n_items=400, n_labelers=5, accuracy=(0.85, 0.9), random_state=0).labels
+    model = noise.Variational(shape=shape).fit(labels)
+    by_stranger = model.posterior(Labels.from_matrix([[0], [1]], classes=[0, 1], labelers=[99]))
+    assert by_stranger[[0, 1], [0, 1]] == pytest.approx(0.875, abs=0.07)
