@@ -19,6 +19,7 @@ from trueup.noise.heldout import heldout_scores, is_splittable
 from trueup.noise.variational import Variational
 
 _LEAST_WEIGHT = 0.01  # of a model that is worth fitting
+_WEIGHT_TOLERANCE = 1e-5  # finer steps would change no answer
 _SCORED_VOTES = 20_000  # that models are compared on
 
 
@@ -43,11 +44,10 @@ class Candidate:
 class Stack(NoiseModel):
     """Several models, weighted by how likely they make held-out votes [1]_, with a part of the weight shared evenly.
 
-    No single model wins on real data, and the best by held-out votes is often ahead by less than chance. Half of the
-    weights maximise Σ log Σ_m w_m p_m(vote | the item's other votes), a concave problem. The other half is shared
-    evenly: held-out votes reward a model for knowing what labelers like to say, which is not yet finding the truth.
-    The posterior of the truth is the same mixture of the models' posteriors. Made by ``trueup.noise.fit(labels,
-    "auto")``.
+    No single model wins on real data, and the best by held-out votes is often ahead by less than chance. A part of the
+    weights maximises Σ log Σ_m w_m p_m(vote | the item's other votes), a concave problem. The rest is shared evenly:
+    held-out votes reward a model for knowing what labelers like to say, which is not yet finding the truth. The
+    posterior of the truth is the same mixture of the models' posteriors. Made by ``trueup.noise.fit(labels, "auto")``.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Stack(NoiseModel):
         models: Sequence[NoiseModel] | None = None,
         *,
         n_folds: int = 3,
-        even_share: float = 0.5,
+        even_share: float = 0.7,
         time_budget: float = 60.0,
         random_state: RandomState = 0,
     ) -> None:
@@ -109,7 +109,7 @@ class Stack(NoiseModel):
         check_integer(self.n_folds, name="n_folds", low=2)
         check_number(self.even_share, name="even_share", low=0.0, high=1.0)
         scores, skipped = self._scores(models, _some_items(labels))
-        weights = stacking_weights(scores) if scores.shape[1] else np.array([])
+        weights = stacking_weights(scores, tol=_WEIGHT_TOLERANCE) if scores.shape[1] else np.array([])
         weights = (1 - self.even_share) * weights + self.even_share / max(len(weights), 1)
         scored = list(zip(models, np.nanmean(scores, axis=0), weights, strict=False)) if scores.shape[1] else []
         if not scored:  # nothing could be held out, or no time at all
@@ -198,7 +198,7 @@ def stacking_weights(scores: Floats, *, max_iter: int = 1000, tol: float = 1e-9)
     weights = np.full(n_models, 1 / n_models)
     likelihood = np.exp(scores - scores.max(axis=1, keepdims=True))
     for _ in range(max_iter):
-        updated = weights * (likelihood / (likelihood @ weights)[:, None]).mean(axis=0)
+        updated = weights * (likelihood.T @ (1 / (likelihood @ weights))) / len(likelihood)
         if np.abs(updated - weights).max() < tol:
             break
         weights = updated
