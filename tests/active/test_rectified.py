@@ -11,7 +11,7 @@ from scipy import stats
 
 import trueup as tu
 from trueup.active import effective_number, lure_weights
-from trueup.active.rectified import Recalibration, recalibrate, weighted_answers
+from trueup.active.rectified import weighted_answers
 
 VALUES = np.array([0.0, 1.0, 4.0, -2.0, 7.0])
 WANTED = np.array([0.4, 0.25, 0.2, 0.1, 0.05])
@@ -97,14 +97,6 @@ def test_weights_are_those_of_the_log():
     np.testing.assert_allclose(answers.weights, expected / expected.mean())
 
 
-def test_cumulative_chances_are_those_of_the_model():
-    rng = np.random.default_rng(0)
-    model = Recalibration(rng.normal(size=(7, 3)), rng.normal(size=(7, 3, 2)), np.ones(2), np.ones(7))
-    draws = rng.normal(size=(4, 2))
-    expected = [np.cumsum(model.probabilities(one), axis=1)[:, :-1] for one in draws]
-    np.testing.assert_allclose(model.cumulative(draws), expected)
-
-
 def test_vetted_only_is_jeffreys_for_accuracy():
     truth, labels, predictions = world(2)
     test = tu.ActiveTest(predictions, labels, strategy="random", estimator="vetted-only")
@@ -116,37 +108,6 @@ def test_vetted_only_is_jeffreys_for_accuracy():
     assert estimate.mean == pytest.approx(exact.mean(), abs=4 * exact.std() / np.sqrt(1000))
     np.testing.assert_allclose(estimate.interval(0.95, kind="equal"), exact.interval(0.95), atol=0.02)
     assert stats.kstest(estimate.draws(1000, random_state=0), exact.cdf).pvalue > 1e-3
-
-
-def test_the_correction_matches_the_vetted_sums():
-    """With a wide prior the corrected model expects of the vetted items what was found: that is the rectification."""
-    rng = np.random.default_rng(0)
-    x = np.zeros((60, 2, 2))
-    x[:, 1, 0], x[:, 1, 1] = 1.0, rng.integers(2, size=60)
-    truth = rng.integers(2, size=60)
-    model = Recalibration(np.log(np.full((60, 2), [0.9, 0.1])), x, np.full(2, 1e3), np.ones(60))
-    weights = rng.uniform(0.5, 1.5, size=60)
-    found = recalibrate(model, np.arange(60), truth, weights, n_draws=0)
-    p = model.probabilities(found.mode)
-    expected = np.einsum("n,nc,ncf->f", weights, p, x)
-    np.testing.assert_allclose(expected, weights @ x[np.arange(60), truth], atol=1e-3)
-
-
-def test_draws_of_the_correction_agree_with_a_grid():
-    rng = np.random.default_rng(1)
-    x = np.zeros((25, 2, 1))
-    x[:, 1, 0] = 1.0
-    truth = (rng.random(25) < 0.3).astype(int)
-    model = Recalibration(np.log(np.full((25, 2), 0.5)), x, np.array([1.0]), np.ones(25))
-    draws = recalibrate(model, np.arange(25), truth, np.ones(25), n_draws=4000, rng=rng).draws[:, 0]
-    grid = np.linspace(-5, 5, 4001)
-    log_height = truth.sum() * grid - 25 * np.logaddexp(0, grid) - grid**2 / 2
-    p = np.exp(log_height - log_height.max())
-    p /= p.sum()
-    mean = p @ grid
-    std = np.sqrt(p @ (grid - mean) ** 2)
-    assert draws.mean() == pytest.approx(mean, abs=6 * std / np.sqrt(2000))
-    assert draws.std() == pytest.approx(std, rel=0.08)
 
 
 def test_a_wrong_crowd_is_corrected():

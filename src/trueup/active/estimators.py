@@ -16,7 +16,7 @@ from trueup.active.influence import count_slopes, expected_counts
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool
 from trueup.active.rectified import (
-    Recalibration,
+    PoolRecalibration,
     draw_rectified,
     drawn_items,
     known_classes,
@@ -42,7 +42,7 @@ class Request:
 
     Attributes
     ----------
-    model : Recalibration
+    model : PoolRecalibration
         How the noise model can be corrected.
     category : int, optional
         One only, in place of the mean over all.
@@ -50,7 +50,7 @@ class Request:
 
     pool: Pool
     progress: Progress
-    model: Recalibration
+    model: PoolRecalibration
     noise: str | NoiseModel
     target: Target
     n_draws: int
@@ -94,7 +94,7 @@ class MetricEstimator(ABC):
         """Why it cannot work on a pool, in one sentence, before anyone is paid to look at it; None if it can."""
         return None
 
-    def believed(self, pool: Pool, progress: Progress, model: Recalibration) -> Floats:
+    def believed(self, pool: Pool, progress: Progress, model: PoolRecalibration) -> Floats:
         """P(class) of every item, as a strategy then sees it; by default those of the corrected noise model."""
         return recalibrated_probabilities(model, pool, progress)
 
@@ -162,7 +162,7 @@ class Learned(MetricEstimator):
             f'{outputs}; use "rectified"'
         )
 
-    def believed(self, pool: Pool, progress: Progress, model: Recalibration) -> Floats:
+    def believed(self, pool: Pool, progress: Progress, model: PoolRecalibration) -> Floats:
         """With several systems it believes something else for each; the strategy sees the mean."""
         positive = np.mean(self._of_systems(pool, progress), axis=0)
         table = np.empty((pool.n_items, 2))

@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import rankdata
 
 from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import Influence, influence, root_mean_square
 from trueup.active.pool import Pool
 from trueup.active.strategy import effective_number, lure_weights
+from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate
 from trueup.estimators.system_features import Used, main_features, principal_features
 from trueup.sessions.log import Progress
 
@@ -31,12 +30,7 @@ _LOST = 3.0  # vetted items that learning the correction costs
 _LEAST_WEIGHT = 0.02
 _NO_REACH = 1e-6  # of the farthest reach: an item that cannot move the metric
 _UNIMPORTANT = 0.05
-_BLOCK = 1_000_000  # numbers held at once
 _FEW = 10  # answers by chance below which others count too
-_NEWTON_STEPS = 40
-_CANDIDATES = 2000
-_CANDIDATES_BLOCK = 5_000_000  # numbers held at once for them
-_FREEDOM = 8.0  # of the Student law that they come from
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +82,20 @@ def drawn_items(pool: Pool, progress: Progress) -> tuple[Positions, Floats, int]
     return drawn, lure_weights(progress.propensity[drawn], place[drawn], n_pool), n_pool
 
 
-def recalibration_of(pool: Pool) -> Recalibration:
+@dataclass(frozen=True, eq=False)
+class PoolRecalibration(Recalibration):
+    """A recalibration of the items of a pool, for a metric.
+
+    Attributes
+    ----------
+    importance : array of shape (n_items,)
+        What an answer on each item counts for beside its chance; less where the metric does not look at the item.
+    """
+
+    importance: Floats
+
+
+def recalibration_of(pool: Pool) -> PoolRecalibration:
     """The features by which the model's probabilities can be corrected."""
     n_classes, used = pool.n_classes, pool.used
     offset = np.log(np.maximum(pool.prior, _LEAST_PROBABILITY))
@@ -110,7 +117,13 @@ def recalibration_of(pool: Pool) -> Recalibration:
         scales.append(_SYSTEM_SCALES[used])
     features = np.concatenate(blocks)
     scale = np.repeat(scales, [len(block) for block in blocks]).astype(float)
-    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), scale, _importance(effects))
+    return PoolRecalibration(
+        offset=offset,
+        features=np.ascontiguousarray(np.moveaxis(features, 0, 2)),
+        mean=np.zeros(len(scale)),
+        scale=scale,
+        importance=_importance(effects),
+    )
 
 
 def _metric_features(effects: list[Influence]) -> Floats:
@@ -144,7 +157,7 @@ def _outputs_used(pool: Pool, used: Used) -> list[Used]:
     return ["classes"]
 
 
-def recalibrated_probabilities(model: Recalibration, pool: Pool, progress: Progress) -> Floats:
+def recalibrated_probabilities(model: PoolRecalibration, pool: Pool, progress: Progress) -> Floats:
     """Current P(class) of each item at the mode of the correction; vetted items are certain."""
     answers = weighted_answers(pool, progress)
     mode = recalibrate(model, answers.positions, answers.truth, _tempered(answers, model), n_draws=0).mode
@@ -153,7 +166,7 @@ def recalibrated_probabilities(model: Recalibration, pool: Pool, progress: Progr
 
 
 def draw_rectified(
-    model: Recalibration, pool: Pool, progress: Progress, *, n_draws: int, rng: np.random.Generator
+    model: PoolRecalibration, pool: Pool, progress: Progress, *, n_draws: int, rng: np.random.Generator
 ) -> Codes:
     """Truths of all items, shape (n_draws, n_items), given the answers so far."""
     answers = weighted_answers(pool, progress)
@@ -163,18 +176,13 @@ def draw_rectified(
     learned = recalibrate(
         model, answers.positions, answers.truth, _tempered(answers, model), n_draws=n_coefficients, rng=rng
     )
-    truths = np.empty((n_coefficients * each, pool.n_items), dtype=np.int16)
-    block = max(1, _BLOCK // model.offset.size)
-    for first in range(0, n_coefficients, block):
-        upto = np.repeat(model.cumulative(learned.draws[first : first + block]), each, axis=0)
-        rows = truths[first * each : first * each + len(upto)]
-        rows[:] = (rng.random(rows.shape)[:, :, None] >= upto).sum(axis=2)
+    truths = draw_classes(model, learned.draws, each=each, rng=rng)
     known = known_classes(pool, progress)
     truths[:, known >= 0] = known[known >= 0]
     return truths[:n_draws]
 
 
-def _tempered(answers: Weighted, model: Recalibration) -> Floats:
+def _tempered(answers: Weighted, model: PoolRecalibration) -> Floats:
     """Weights that add up to the items they are worth, less what the correction costs: intervals of few items.
 
     A scale that lets answers that were as good as known cost nothing (a "sandwich") is narrower, and holds too rarely
@@ -188,109 +196,3 @@ def _tempered(answers: Weighted, model: Recalibration) -> Floats:
 def known_classes(pool: Pool, progress: Progress) -> Positions:
     """The class of each item as the expert or the gold says, -1 where unknown."""
     return np.where(progress.truth >= 0, progress.truth, pool.labels.gold_codes).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Recalibration:
-    """Features of all items, and what the votes say of them.
-
-    Attributes
-    ----------
-    offset : array of shape (n_items, n_classes)
-        Log P(class | votes), finite.
-    features : array of shape (n_items, n_classes, n_features)
-    scale : array of shape (n_features,)
-        Prior standard deviations.
-    importance : array of shape (n_items,)
-        What an answer on each item counts for beside its chance; less where the metric does not look at the item.
-    """
-
-    offset: Floats
-    features: Floats
-    scale: Floats
-    importance: Floats
-
-    def probabilities(self, coefficients: Floats) -> Floats:
-        """P(class) of each item, shape (n_items, n_classes)."""
-        return np.asarray(softmax(self.offset + self.features @ coefficients, axis=1))
-
-    def cumulative(self, draws: Floats) -> Floats:
-        """P(class or one before it) but for the last class, shape (n_draws, n_items, n_classes - 1)."""
-        flat = self.features.reshape(-1, len(self.scale))
-        heights = (draws @ flat.T + self.offset.ravel()).reshape(len(draws), *self.offset.shape)
-        heights -= heights.max(axis=2, keepdims=True)
-        upto = np.cumsum(np.exp(heights, out=heights), axis=2)
-        return np.asarray(upto[:, :, :-1] / upto[:, :, -1:])
-
-
-@dataclass(frozen=True, eq=False)
-class RecalibrationDraws:
-    """The coefficients: their mode and draws, shape (n_draws, n_features), worth `effective` independent ones."""
-
-    mode: Floats
-    draws: Floats
-    effective: float
-
-
-def recalibrate(
-    model: Recalibration,
-    positions: Positions,
-    truth: Codes,
-    weights: Floats,
-    *,
-    n_draws: int,
-    rng: np.random.Generator | None = None,
-) -> RecalibrationDraws:
-    """Learn the coefficients from vetted items.
-
-    Parameters
-    ----------
-    positions, truth : integer arrays of shape (n_vetted,)
-        The vetted items and their classes.
-    weights : array of shape (n_vetted,)
-        What each counts for; that of items that were likely to be asked is small.
-    n_draws : int
-        0 for the mode alone.
-    """
-    offset = model.offset[positions]
-    x = model.features[positions]
-    precision = model.scale**-2.0
-    at = np.arange(len(positions))
-
-    def height(w: Floats) -> float:
-        logs = log_softmax(offset + x @ w, axis=1)
-        return float(weights @ logs[at, truth] - 0.5 * precision @ w**2)
-
-    w = np.zeros(len(model.scale))
-    value = height(w)
-    information = np.diag(precision)
-    for _ in range(_NEWTON_STEPS):
-        p = softmax(offset + x @ w, axis=1)
-        mean = np.einsum("nc,ncf->nf", p, x)
-        gradient = weights @ (x[at, truth] - mean) - precision * w
-        flat = x.reshape(-1, len(w))
-        information = flat.T @ (flat * (weights[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * weights[:, None])
-        information += np.diag(precision)
-        step = np.linalg.solve(information, gradient)
-        while height(w + step) < value - 1e-12 and np.abs(step).max() > 1e-10:
-            step = step / 2
-        w = w + step
-        new = height(w)
-        if new - value < 1e-9:
-            break
-        value = new
-    if not n_draws or rng is None:
-        return RecalibrationDraws(w, w[None], np.inf)
-    factor = np.linalg.cholesky(information)
-    standard = rng.standard_normal((len(w), _CANDIDATES)) * np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _CANDIDATES))
-    candidates = w + solve_triangular(factor, standard, lower=True, trans="T").T
-    log_proposal = -0.5 * (_FREEDOM + len(w)) * np.log1p((standard**2).sum(axis=0) / _FREEDOM)
-    rows = max(1, _CANDIDATES_BLOCK // max(offset.size, 1))
-    log_likelihood = [
-        log_softmax(offset + np.einsum("ncf,kf->knc", x, part), axis=2)[:, at, truth] @ weights
-        for part in (candidates[k : k + rows] for k in range(0, _CANDIDATES, rows))
-    ]
-    log_weight = np.concatenate(log_likelihood) - 0.5 * candidates**2 @ precision - log_proposal
-    chance = np.exp(log_weight - logsumexp(log_weight))
-    chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
-    return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()))

@@ -21,7 +21,7 @@ from trueup._base.validation import (
 )
 from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request, as_estimate, estimate_metric
 from trueup.active.pool import State, category_code, category_list, make_pool
-from trueup.active.rectified import Recalibration, recalibration_of
+from trueup.active.rectified import PoolRecalibration, recalibration_of
 from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy
 from trueup.data.labels import Labels
@@ -132,7 +132,7 @@ class ActiveTest(Session):
         self._begin(labels, self._strategy, strategy, options)
 
     @cached_property
-    def _model(self) -> Recalibration:
+    def _model(self) -> PoolRecalibration:
         """How answers correct what the votes say; worked out once, when it is first needed."""
         return recalibration_of(self.pool)
 

@@ -55,9 +55,9 @@ def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: Used) -> 
     )
     if n_systems > _MOST_MAIN:
         if used == "scores":
-            detail = _bends(main[:1], aligned.positive)
+            detail = bends(main[:1], aligned.positive)
     elif used == "scores" and n_systems * len(_KNOTS) <= _MOST_DETAIL:
-        detail = _bends(main, aligned.positive)
+        detail = bends(main, aligned.positive)
     elif used == "classes":
         detail = _splits(aligned.codes, n_classes)
     intercepts = np.broadcast_to(np.eye(n_classes)[1:, None, :], (n_classes - 1, n_items, n_classes))
@@ -121,7 +121,7 @@ def _normal_scores(scores: Floats) -> Floats:
     return out
 
 
-def _bends(main: Floats, positive: int | None) -> Floats:
+def bends(main: Floats, positive: int | None) -> Floats:
     """Hinges along the scores: the log-odds of the class need not be a straight line."""
     assert positive is not None
     bent = []

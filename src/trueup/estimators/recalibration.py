@@ -1,0 +1,137 @@
+"""Probabilities of classes corrected by items whose class somebody checked.
+
+A log-linear correction of what a model says, with a prior on its coefficients: few checked items leave the model
+nearly as it is, many overrule it. Where each quantity that is summed up later is a feature, more checked items leave
+no bias, however wrong the model is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import log_softmax, logsumexp, softmax
+
+from trueup._base.types import Codes, Floats, Positions
+
+_NEWTON_STEPS = 40
+_CANDIDATES = 2000
+_CANDIDATES_BLOCK = 5_000_000  # numbers held at once for them
+_FREEDOM = 8.0  # of the Student law that they come from
+_BLOCK = 1_000_000  # numbers held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """What a model says of all items, and the features by which it can be corrected.
+
+    Attributes
+    ----------
+    offset : array of shape (n_items, n_classes)
+        Log P(class), finite, up to a constant for each item.
+    features : array of shape (n_items, n_classes, n_features)
+    mean, scale : arrays of shape (n_features,)
+        Means and standard deviations of the normal prior of the coefficients.
+    """
+
+    offset: Floats
+    features: Floats
+    mean: Floats
+    scale: Floats
+
+    def probabilities(self, coefficients: Floats) -> Floats:
+        """P(class) of each item, shape (n_items, n_classes)."""
+        return np.asarray(softmax(self.offset + self.features @ coefficients, axis=1))
+
+    def cumulative(self, draws: Floats) -> Floats:
+        """P(class or one before it) but for the last class, shape (n_draws, n_items, n_classes - 1)."""
+        flat = self.features.reshape(-1, len(self.scale))
+        heights = (draws @ flat.T + self.offset.ravel()).reshape(len(draws), *self.offset.shape)
+        heights -= heights.max(axis=2, keepdims=True)
+        upto = np.cumsum(np.exp(heights, out=heights), axis=2)
+        return np.asarray(upto[:, :, :-1] / upto[:, :, -1:])
+
+
+@dataclass(frozen=True, eq=False)
+class RecalibrationDraws:
+    """The coefficients: their mode and draws, shape (n_draws, n_features), worth `effective` independent ones."""
+
+    mode: Floats
+    draws: Floats
+    effective: float
+
+
+def recalibrate(
+    model: Recalibration,
+    positions: Positions,
+    truth: Codes,
+    weights: Floats,
+    *,
+    n_draws: int,
+    rng: np.random.Generator | None = None,
+) -> RecalibrationDraws:
+    """Learn the coefficients from vetted items.
+
+    Parameters
+    ----------
+    positions, truth : integer arrays of shape (n_vetted,)
+        The vetted items and their classes.
+    weights : array of shape (n_vetted,)
+        What each counts for; that of items that were likely to be asked is small.
+    n_draws : int
+        0 for the mode alone.
+    """
+    offset = model.offset[positions]
+    x = model.features[positions]
+    precision = model.scale**-2.0
+    at = np.arange(len(positions))
+
+    def height(w: Floats) -> float:
+        logs = log_softmax(offset + x @ w, axis=1)
+        return float(weights @ logs[at, truth] - 0.5 * precision @ (w - model.mean) ** 2)
+
+    w = model.mean.astype(float)
+    value = height(w)
+    information = np.diag(precision)
+    for _ in range(_NEWTON_STEPS):
+        p = softmax(offset + x @ w, axis=1)
+        mean = np.einsum("nc,ncf->nf", p, x)
+        gradient = weights @ (x[at, truth] - mean) - precision * (w - model.mean)
+        flat = x.reshape(-1, len(w))
+        information = flat.T @ (flat * (weights[:, None] * p).reshape(-1, 1)) - mean.T @ (mean * weights[:, None])
+        information += np.diag(precision)
+        step = np.linalg.solve(information, gradient)
+        while height(w + step) < value - 1e-12 and np.abs(step).max() > 1e-10:
+            step = step / 2
+        w = w + step
+        new = height(w)
+        if new - value < 1e-9:
+            break
+        value = new
+    if not n_draws or rng is None:
+        return RecalibrationDraws(w, w[None], np.inf)
+    factor = np.linalg.cholesky(information)
+    standard = rng.standard_normal((len(w), _CANDIDATES)) * np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _CANDIDATES))
+    candidates = w + solve_triangular(factor, standard, lower=True, trans="T").T
+    log_proposal = -0.5 * (_FREEDOM + len(w)) * np.log1p((standard**2).sum(axis=0) / _FREEDOM)
+    rows = max(1, _CANDIDATES_BLOCK // max(offset.size, 1))
+    log_likelihood = [
+        log_softmax(offset + np.einsum("ncf,kf->knc", x, part), axis=2)[:, at, truth] @ weights
+        for part in (candidates[k : k + rows] for k in range(0, _CANDIDATES, rows))
+    ]
+    log_weight = np.concatenate(log_likelihood) - 0.5 * (candidates - model.mean) ** 2 @ precision - log_proposal
+    chance = np.exp(log_weight - logsumexp(log_weight))
+    chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
+    return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()))
+
+
+def draw_classes(model: Recalibration, coefficients: Floats, *, each: int = 1, rng: np.random.Generator) -> Codes:
+    """Classes of all items, `each` times for each row of coefficients, shape (n_rows · each, n_items)."""
+    classes = np.empty((len(coefficients) * each, len(model.offset)), dtype=np.int16)
+    block = max(1, _BLOCK // max(model.offset.size, 1))
+    for first in range(0, len(coefficients), block):
+        upto = np.repeat(model.cumulative(coefficients[first : first + block]), each, axis=0)
+        rows = classes[first * each : first * each + len(upto)]
+        rows[:] = (rng.random(rows.shape)[:, :, None] >= upto).sum(axis=2)
+    return classes
