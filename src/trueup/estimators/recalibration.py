@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from trueup._base.types import Codes, Floats, Positions
 
@@ -46,11 +46,19 @@ class Recalibration:
 
     def cumulative(self, draws: Floats) -> Floats:
         """P(class or one before it) but for the last class, shape (n_draws, n_items, n_classes - 1)."""
-        flat = self.features.reshape(-1, len(self.scale))
-        heights = (draws @ flat.T + self.offset.ravel()).reshape(len(draws), *self.offset.shape)
-        heights -= heights.max(axis=2, keepdims=True)
-        upto = np.cumsum(np.exp(heights, out=heights), axis=2)
-        return np.asarray(upto[:, :, :-1] / upto[:, :, -1:])
+        n_items, n_classes = self.offset.shape
+        if n_classes == 2:
+            first, second = self.features[:, 0], self.features[:, 1]
+            return np.asarray(expit(draws @ (first - second).T + (self.offset[:, 0] - self.offset[:, 1])))[:, :, None]
+        # Classes before items, so that sums over classes run along whole rows of items.
+        flat = np.moveaxis(self.features, 1, 0).reshape(-1, len(self.scale))
+        heights = (draws @ flat.T + self.offset.T.ravel()).reshape(len(draws), n_classes, n_items)
+        heights -= heights.max(axis=1, keepdims=True)
+        np.exp(heights, out=heights)
+        for c in range(1, n_classes):
+            heights[:, c] += heights[:, c - 1]
+        heights[:, :-1] /= heights[:, -1:]
+        return np.moveaxis(heights[:, :-1], 1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +136,12 @@ def recalibrate(
 
 def draw_classes(model: Recalibration, coefficients: Floats, *, each: int = 1, rng: np.random.Generator) -> Codes:
     """Classes of all items, `each` times for each row of coefficients, shape (n_rows · each, n_items)."""
-    classes = np.empty((len(coefficients) * each, len(model.offset)), dtype=np.int16)
+    classes = np.zeros((len(coefficients) * each, len(model.offset)), dtype=np.int16)
     block = max(1, _BLOCK // max(model.offset.size, 1))
     for first in range(0, len(coefficients), block):
-        upto = np.repeat(model.cumulative(coefficients[first : first + block]), each, axis=0)
-        rows = classes[first * each : first * each + len(upto)]
-        rows[:] = (rng.random(rows.shape)[:, :, None] >= upto).sum(axis=2)
+        upto = np.moveaxis(model.cumulative(coefficients[first : first + block]), 2, 0)
+        rows = classes[first * each : (first + block) * each]
+        uniform = rng.random(rows.shape)
+        for chance in upto:
+            rows += uniform >= np.repeat(chance, each, axis=0)
     return classes

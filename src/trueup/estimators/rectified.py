@@ -192,10 +192,13 @@ def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: Bo
     """Logit P(right) = logit f̄ + α + β (x − x̄), with x the logit of what the model says of the named class."""
     named = outputs.outputs("classes")[0]
     target = np.where(named >= 0, named, posterior.argmax(axis=1))
-    p_right = _clipped(posterior[np.arange(len(target)), target])
-    x = logit(p_right)
-    slope = np.where(looked_at, x - x[looked_at].mean() if looked_at.any() else 0.0, 0.0)
-    offset = np.where(looked_at, logit(p_right[looked_at].mean()) if looked_at.any() else 0.0, x)
+    p_right = posterior[np.arange(len(target)), target]
+    x = logit(_clipped(p_right))
+    if looked_at.any():
+        offset = np.where(looked_at, logit(_clipped(p_right[looked_at].mean())), x)
+        slope = np.where(looked_at, x - x[looked_at].mean(), 0.0)
+    else:
+        offset, slope = x, np.zeros_like(x)
     features = np.stack([looked_at.astype(float), slope])
     return _OneAgainstRest(_binary_model(offset, features, [_RIGHT_INTERCEPT, _RIGHT_SLOPE]), target, posterior)
 
