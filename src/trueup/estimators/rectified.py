@@ -71,7 +71,7 @@ def rectified_truths(
     integer array of shape (n_draws, n_items)
         The vetted items are as they were found.
     """
-    _check_chances(gold, chance)
+    check_chances(gold, chance)
     looked_at = np.asarray(outputs.has_output(metric.looks_at).any(axis=0))
     correction = _choose_correction(posterior, outputs, metric, looked_at, positive)
     vetted = np.flatnonzero((gold >= 0) & looked_at)
@@ -95,12 +95,17 @@ def design_weights(chance: Floats) -> Floats:
     An item drawn with the chance p stands for 1 / p items, of which one is itself and known: it teaches about the
     1 / p − 1 others. One that was certain to be drawn stands for itself alone. Items with one chance count one each.
     """
-    weights = 1 / chance - 1
+    return scale_to_effective(1 / chance - 1)
+
+
+def scale_to_effective(weights: Floats) -> Floats:
+    """Weights so scaled that they add up to the number of evenly drawn items they are worth: (Σw)² / Σw²."""
     total = float((weights**2).sum())
-    return np.asarray(weights * (weights.sum() / total)) if total > 0 else np.zeros_like(chance)
+    return np.asarray(weights * (weights.sum() / total)) if total > 0 else np.zeros_like(weights)
 
 
-def _check_chances(gold: Codes, chance: Floats) -> None:
+def check_chances(gold: Codes, chance: Floats) -> None:
+    """Stop inclusion probabilities of vetted items that are none."""
     of_gold = chance[gold >= 0]
     wrong = of_gold[~((of_gold > 0) & (of_gold <= 1))]
     if len(wrong):
