@@ -18,6 +18,7 @@ from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.registry import DEFAULT_NOISE, fit, get_model, list_models, register_model, resolve
 from trueup.noise.sampling import PosteriorDraws, sample
+from trueup.noise.shared_difficulty import SharedDifficulty
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 from trueup.noise.variational import Variational
@@ -36,6 +37,7 @@ __all__ = [
     "OneCoin",
     "PosteriorDraws",
     "Sampler",
+    "SharedDifficulty",
     "SoftTruth",
     "Stack",
     "Subtypes",

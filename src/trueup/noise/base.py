@@ -20,7 +20,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,25 @@ class CompiledStart(NamedTuple):
     hyper: Floats
     learns_pooled: bool
 
+    def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
+        """Run the sweeps; see `compiled_gibbs.run_chain`."""
+        from trueup.noise.kernels import compiled_gibbs
+
+        compiled_gibbs.run_chain(votes, systems, gold, item_prior, states, *self, *rest)
+
+
+class Start(Protocol):
+    """What a compiled chain starts from, and where it stands while it runs."""
+
+    @property
+    def state_class(self) -> npt.NDArray[np.int64]:
+        """The class of each state."""
+        ...
+
+    def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
+        """Run the sweeps."""
+        ...
+
 
 class Sampler(ABC):
     """The parameters of a model in one chain, and how they are drawn given the states of all items.
@@ -78,15 +97,23 @@ class Sampler(ABC):
     weights : array of shape (n_states,)
         P(state).
     state_class : array of shape (n_states,)
+    state_group : integer array of shape (n_states,)
+        States in which the systems under test behave alike; by default each by itself.
+    evidence : array of shape (n_states, n_classes), optional
+        Where items have priors of their own: the sum of the log prior of each class over the items of a state. A chain
+        sets it before each draw.
     """
 
     table: Floats
     weights: Floats
     state_class: Codes
+    state_group: Positions
+    evidence: Floats | None = None
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None) -> None:
         self.n_raters, self.n_classes, self.n_answers = n_raters, n_classes, n_answers
         self.state_class = class_states(n_classes) if state_class is None else state_class.copy()
+        self.state_group = np.arange(len(self.state_class))
 
     @abstractmethod
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
@@ -101,8 +128,12 @@ class Sampler(ABC):
             How many items of each known class are in each state; a state that holds one has that class.
         """
 
-    def compiled_start(self) -> CompiledStart | None:
+    def compiled_start(self) -> Start | None:
         """Where a compiled chain can do what `draw` does, what it starts from."""
+        return None
+
+    def first_states(self, truth: Positions, rng: np.random.Generator) -> Positions | None:
+        """States to start from, given a guess of the classes; None where the chain has guesses of its own."""
         return None
 
     @property

@@ -32,6 +32,8 @@ class Clusters(StateModel):
     ----------
     n_extra : int, optional
         Extra clusters, by default as many as classes.
+    averaged : bool
+        Whether every second chain of draws is without extra clusters.
     pooling : float
         Strength of the pull towards a cluster's pooled row in a fit, in votes.
     n_starts, max_iter, tol, random_state
@@ -50,6 +52,7 @@ class Clusters(StateModel):
         self,
         *,
         n_extra: int | None = None,
+        averaged: bool = True,
         pooling: float = 2.0,
         n_starts: int = 4,
         max_iter: int = 200,
@@ -57,6 +60,7 @@ class Clusters(StateModel):
         random_state: RandomState = 0,
     ) -> None:
         self.n_extra = n_extra
+        self.averaged = averaged
         super().__init__(pooling=pooling, n_starts=n_starts, max_iter=max_iter, tol=tol, random_state=random_state)
 
     def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
@@ -64,10 +68,10 @@ class Clusters(StateModel):
         return (0, n_extra) if n_extra else (0,)
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
-        """One for each chain; those of every second chain are without extra clusters."""
+        """One for each chain; where they are averaged, those of every second one are without extra clusters."""
         size = (n_raters, labels.n_classes, labels.n_answers)
         n_extra = self._extra_choices(labels.n_classes)[-1]
-        return [ClusterSampler(*size, n_extra=0 if chain % 2 else n_extra) for chain in range(n_chains)]
+        return [ClusterSampler(*size, n_extra=0 if self.averaged and chain % 2 else n_extra) for chain in range(n_chains)]
 
 
 class ClusterSampler(PooledSampler):
@@ -86,13 +90,19 @@ class ClusterSampler(PooledSampler):
         self._shares = (float(max(n_extra, 1)), float(n_classes))
         self.pooled = normalise(self._pooled_prior())
 
-    def _draw_classes(self, tables: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
+    def _draw_classes(
+        self, tables: Floats, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator
+    ) -> None:
         """The class of each extra cluster given its tables, the pooled row integrated out."""
-        of_classes = tables[self.is_extra][:, : self.n_classes]
-        if len(of_classes):
-            weight = gammaln(_EXTRA_DIAGONAL + of_classes) - gammaln(1.0 + of_classes)
-            weight[forbidden[self.is_extra]] = -np.inf
-            self.state_class[self.is_extra] = np.argmax(weight + rng.gumbel(size=weight.shape), axis=1)
+        of_classes = tables[:, : self.n_classes]
+        weight = gammaln(_EXTRA_DIAGONAL + of_classes) - gammaln(1.0 + of_classes)
+        weight[forbidden] = -np.inf
+        for g in np.flatnonzero(self.is_extra):
+            if self.evidence is not None:  # what is known of its items, and how many the classes then have
+                for y in range(self.n_classes):
+                    self.state_class[g] = y
+                    weight[g, y] += self.evidence[g, y] + self._log_within_classes(state_counts, self.state_class)
+            self.state_class[g] = np.argmax(weight[g] + rng.gumbel(size=self.n_classes))
 
     def _log_allocation(self, state_counts: Floats, is_extra: Booleans) -> float:
         """Log P(how many items are in each cluster), up to a constant, weights integrated out."""

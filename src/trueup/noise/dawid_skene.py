@@ -216,7 +216,7 @@ class PooledSampler(Sampler):
         if not self._fixed:
             self._draw_strengths(by_state.sum(axis=2), tables.sum(axis=1), rng)
         forbidden = np.asarray(gold.sum(axis=1, keepdims=True) > gold)  # classes that a known item of a state excludes
-        self._draw_classes(tables, forbidden, rng)
+        self._draw_classes(tables, state_counts, forbidden, rng)
         gamma = rng.standard_gamma(self._pooled_prior() + tables) + 1e-12
         self.pooled = gamma / gamma.sum(axis=1, keepdims=True)
         self._exchange_classes(state_counts, forbidden, rng)
@@ -233,7 +233,8 @@ class PooledSampler(Sampler):
         Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate.
         """
         state, rater, answer = np.nonzero(by_state)
-        n = by_state[state, rater, answer].astype(np.int64)
+        n = by_state[state, rater, answer]
+        n = np.maximum(np.floor(n + rng.random(len(n)) * (n % 1 > 0)), 1).astype(np.int64)  # parts count by chance
         mass = self.strength[state] * self.pooled[state, answer]
         cell = np.repeat(np.arange(len(n)), n - 1)
         seated = np.arange(len(cell)) - np.repeat(np.cumsum(n - 1) - (n - 1), n - 1) + 1
@@ -253,7 +254,9 @@ class PooledSampler(Sampler):
         drawn = rng.standard_gamma(np.maximum(shape + n_tables - seats, 1e-3)) / (rate - log_x)
         self.strength = np.maximum(drawn, _LEAST_STRENGTH)
 
-    def _draw_classes(self, tables: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
+    def _draw_classes(
+        self, tables: Floats, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator
+    ) -> None:
         """The classes of states that are unknown; here none are."""
 
     def _exchange_classes(self, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
@@ -271,12 +274,25 @@ class PooledSampler(Sampler):
             change += (diagonal[b] - 1) * (log_pooled[a, class_b] - log_pooled[b, class_b])
             roles = self.is_extra.copy()
             roles[[a, b]] = roles[[b, a]]
-            if self.is_extra[a] != self.is_extra[b]:
+            if self.evidence is not None:
+                swapped = self.state_class.copy()
+                swapped[[a, b]] = class_b, class_a
+                change += self.evidence[a, class_b] + self.evidence[b, class_a]
+                change -= self.evidence[a, class_a] + self.evidence[b, class_b]
+                change += self._log_within_classes(state_counts, swapped)
+                change -= self._log_within_classes(state_counts, self.state_class)
+            elif self.is_extra[a] != self.is_extra[b]:
                 change += self._log_allocation(state_counts, roles)
                 change -= self._log_allocation(state_counts, self.is_extra)
             if np.log(rng.random()) < change:
                 self.state_class[a], self.state_class[b] = class_b, class_a
                 self.is_extra = roles
+
+    def _log_within_classes(self, state_counts: Floats, state_class: Codes) -> float:
+        """Log P(states of the items | their classes), weights of the states of a class integrated out."""
+        kinds = np.bincount(state_class, minlength=self.n_classes)
+        items = np.bincount(state_class, state_counts, self.n_classes)
+        return float((gammaln(np.maximum(kinds, 1)) - gammaln(np.maximum(kinds, 1) + items)).sum())
 
     def _log_allocation(self, state_counts: Floats, is_extra: Booleans) -> float:
         """Log P(how many items are in each state), up to a constant, where roles tell states apart."""

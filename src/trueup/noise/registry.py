@@ -16,6 +16,7 @@ from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
+from trueup.noise.shared_difficulty import SharedDifficulty
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
 from trueup.noise.variational import Variational
@@ -37,7 +38,18 @@ MODELS: Registry[type[NoiseModel]] = Registry(
     "noise",
     {
         model.alias: model
-        for model in (Majority, OneCoin, DawidSkene, Variational, GLAD, Difficulty, Subtypes, Clusters, SoftTruth)
+        for model in (
+            Majority,
+            OneCoin,
+            DawidSkene,
+            Variational,
+            GLAD,
+            Difficulty,
+            Subtypes,
+            Clusters,
+            SharedDifficulty,
+            SoftTruth,
+        )
     },
     group="trueup.noise_models",
     check=_check_model,

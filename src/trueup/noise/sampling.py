@@ -7,7 +7,6 @@ are more columns of it, so evaluating a classifier is asking for the matrix of o
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +20,14 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
-from trueup.noise import kernels
-from trueup.noise.base import CompiledStart, NoiseModel, Sampler, vote_shares
+from trueup.noise.base import NoiseModel
+from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.registry import resolve
+
+
+_MOST_MONITORED = 8  # systems whose accuracies tell whether chains agree
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,13 @@ class PosteriorDraws:
     rater_confusion : array of shape (n_draws, n_raters, n_classes, n_answers)
         The extra raters' matrices P(answer | class).
     posterior : array of shape (n_items, n_classes)
-        P(class) of each item: how often it was drawn.
+        P(class) of each item: the mean of its chances given the parameters of each draw.
     truths : array of shape (n_kept, n_items)
         Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
     log_likelihood : array of shape (n_draws,)
+    scores : array of shape (n_items,)
+        Of each item, the sum of the log-densities of its votes and outputs, each given the others: how well the model
+        predicts what it was not told. 0 where a sampler does not keep them.
     n_chains : int
     rhat, ess : float
         The worst R-hat and the least effective number of draws among prior, raters' accuracies and log-likelihood.
@@ -60,6 +65,7 @@ class PosteriorDraws:
     truths: npt.NDArray[np.int16] = field(repr=False)
     truth_draws: npt.NDArray[np.int64] = field(repr=False)
     log_likelihood: Floats
+    scores: Floats = field(repr=False)
     n_chains: int
     rhat: float
     ess: float
@@ -80,7 +86,9 @@ def sample(
     model: str | NoiseModel = "dawid-skene",
     *,
     raters: npt.ArrayLike | None = None,
+    outputs: SystemOutputs | None = None,
     item_prior: LogLinearPrior | None = None,
+    one_witness: bool = False,
     n_chains: int = 4,
     n_warmup: int = 1000,
     n_draws: int = 2000,
@@ -97,9 +105,14 @@ def sample(
         A model that can be drawn, by name ("clusters", "subtypes", "dawid-skene", "one-coin", or one that was
         registered with samplers of its own) or as an object, whose parameters count and whose fit does not.
     raters : array of shape (n_raters, n_items) or (n_items,), optional
-        Codes of the classes that extra raters gave, -1 for none.
+        Codes of the classes that extra raters gave, -1 for none; they are taken for more labelers.
+    outputs : SystemOutputs, optional
+        What systems say of the items, as answers with rows of their own in each state: they may err with the labelers,
+        and say nothing of what labelers are like.
     item_prior : LogLinearPrior, optional
         What else is known of the items; its coefficients are drawn too.
+    one_witness : bool
+        Whether several votes of a labeler on an item count for one together; by default each counts.
     n_chains, n_warmup, n_draws : int
         Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
     progress : callable, optional
@@ -109,7 +122,9 @@ def sample(
     check_integer(n_warmup, name="n_warmup", low=0)
     check_integer(n_draws, name="n_draws", low=4)
     codes = _rater_codes(raters, labels)
-    problem = SamplingProblem(labels, _with_raters(labels, codes), len(codes), item_prior)
+    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs
+    votes = _with_raters(labels, codes, one_witness=one_witness)
+    problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
     drawn_model = resolve(model)
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
     seeds = as_generator(random_state).spawn(n_chains)
@@ -152,19 +167,32 @@ def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> Codes:
     return codes
 
 
-def _with_raters(labels: Labels, codes: Codes) -> sparse.csr_array:
+def _with_raters(labels: Labels, codes: Codes, *, one_witness: bool) -> sparse.csr_array:
+    votes = _shared_out(labels) if one_witness and labels.n_labelers > 1 else labels.votes
     if not len(codes):
-        return labels.votes
+        return votes
     rater, item = np.nonzero(codes >= 0)
     column = rater * labels.n_answers + codes[rater, item]
     extra = sparse.coo_array(
         (np.ones(len(item)), (item, column)), shape=(labels.n_items, len(codes) * labels.n_answers)
     )
-    return sparse.csr_array(sparse.hstack([labels.votes, extra], format="csr"))
+    return sparse.csr_array(sparse.hstack([votes, extra], format="csr"))
+
+
+def _shared_out(labels: Labels) -> sparse.csr_array:
+    """The votes, where several of a labeler on an item share one."""
+    votes = labels.votes
+    item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
+    pair = item * labels.n_labelers + votes.indices // labels.n_answers
+    _, place = np.unique(pair, return_inverse=True)
+    total = np.bincount(place, votes.data)
+    if (total <= 1).all():
+        return votes
+    return sparse.csr_array((votes.data / total[place], votes.indices, votes.indptr), shape=votes.shape)
 
 
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
-    drawn = np.sum([c.drawn for c in chains], axis=0)
+    chances = np.sum([c.chances for c in chains], axis=0)
     # Chains with other numbers of states, as with and without extra clusters, are draws of two models: each must mix.
     kinds = [[c for c in chains if c.sampler.n_states == n] for n in sorted({c.sampler.n_states for c in chains})]
     monitored = [values for kind in kinds for values in _monitored(kind, problem)]
@@ -174,14 +202,27 @@ def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
         labeler_accuracy=np.concatenate([c.accuracy for c in chains]),
         rater_counts=np.concatenate([c.rater_counts for c in chains]),
         rater_confusion=np.concatenate([c.rater_confusion for c in chains]),
-        posterior=drawn / drawn.sum(axis=1, keepdims=True),
+        posterior=chances / chances.sum(axis=1, keepdims=True),
         truths=np.concatenate([c.truths for c in chains]),
         truth_draws=np.concatenate([c.truth_draws + k * n_draws for k, c in enumerate(chains)]),
         log_likelihood=np.concatenate([c.log_likelihood for c in chains]),
+        scores=_scores(chains, problem),
         n_chains=len(chains),
         rhat=float(np.nanmax([1.0, *[rhat(m) for m in monitored]])),
         ess=float(min(effective_draws(m) for m in monitored)),
     )
+
+
+def _scores(chains: list[Chain], problem: SamplingProblem) -> Floats:
+    """Leave-one-out log-densities by importance sampling: a density given the others is a harmonic mean over draws."""
+    n = sum(c.densities.n for c in chains)
+    of_votes = np.sum([c.densities.votes for c in chains], axis=0) / n
+    of_outputs = np.sum([c.densities.outputs for c in chains], axis=0) / n
+    votes = problem.votes
+    item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
+    logs = -np.log(np.where(of_votes > 0, of_votes, 1.0))
+    scores = np.bincount(item, logs, votes.shape[0])
+    return np.asarray(scores - np.log(np.where(of_outputs > 0, of_outputs, 1.0)).sum(axis=0))
 
 
 def _monitored(chains: list[Chain], problem: SamplingProblem) -> list[Floats]:
@@ -192,207 +233,10 @@ def _monitored(chains: list[Chain], problem: SamplingProblem) -> list[Floats]:
         counts = np.stack([c.rater_counts[:, r] for c in chains])
         right = np.einsum("ndcc->nd", counts[..., :n_classes])
         values.append(right / np.maximum(counts.sum(axis=(2, 3)), 1))
+    for codes in problem.outputs.codes[:_MOST_MONITORED]:
+        given = codes >= 0
+        if given.any() and codes.max() < n_classes:
+            values.append(np.stack([(c.truths[:, given] == codes[given]).mean(axis=1) for c in chains]))
     if not problem.n_raters:
         values.append(np.stack([np.nanmean(c.accuracy, axis=1) for c in chains]))
     return values
-
-
-_MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
-_SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
-
-
-@dataclass(frozen=True)
-class SamplingProblem:
-    """Labels, and their votes with those of the extra raters as more columns; and what else is known of the items."""
-
-    labels: Labels
-    votes: sparse.csr_array
-    n_raters: int
-    item_prior: LogLinearPrior | None = None
-
-    @property
-    def n_all(self) -> int:
-        """Labelers and extra raters."""
-        return self.labels.n_labelers + self.n_raters
-
-
-class Chain:
-    """One chain and what it leaves: arrays as those of `PosteriorDraws`, and how often each class was drawn."""
-
-    def __init__(self, problem: SamplingProblem, sampler: Sampler, number: int, n_draws: int, n_chains: int) -> None:
-        labels = problem.labels
-        self.problem, self.sampler, self.number, self.n_draws = problem, sampler, number, n_draws
-        n_kept = max(1, min(n_draws, 500, _MAX_KEPT_TRUTHS // max(labels.n_items * n_chains, 1)))
-        self.truth_draws = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
-        self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
-        self.prior = np.zeros((n_draws, labels.n_classes))
-        self.accuracy = np.zeros((n_draws, labels.n_labelers))
-        self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
-        self.rater_confusion = np.zeros_like(self.rater_counts)
-        self.drawn = np.zeros((labels.n_items, labels.n_classes))
-        self.log_likelihood = np.empty(n_draws)
-
-    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
-        """Run from a start of its own; `report` hears of the share done."""
-        states = self._first_states(rng)
-        engine = kernels.engine_for(self.problem.votes, n_warmup + self.n_draws)
-        start = self.sampler.compiled_start() if engine == "numba" else None
-        if start is None:
-            self._sweep(states, n_warmup, rng, report, engine)
-        else:
-            self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
-
-    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-        """A dispersed first guess of the state of each item.
-
-        Classes are drawn from the shares of votes, flatter in every second chain. Of the extra states, the first chain
-        gives a random share of the items to each, the next the items with divided votes to one of their class, and the
-        next those to one of the runner-up class.
-        """
-        labels = self.problem.labels
-        shares, n_classes = vote_shares(labels), labels.n_classes
-        flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)
-        flat /= flat.sum(axis=1, keepdims=True)
-        truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
-        states, target = truth, truth
-        n_extra = self.sampler.n_states - n_classes
-        if n_extra:
-            kind = self.number // 2 % 3
-            if kind == 0:
-                moved = rng.random(labels.n_items) < 0.5
-            else:
-                top = shares.max(axis=1)
-                moved = top <= max(0.7, float(np.quantile(top, 0.4)))
-                order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1, kind="stable")
-                target = truth if kind == 1 else order[:, -2]
-            if n_extra >= 2 * n_classes:  # several extra ones of each class
-                target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)
-            states = np.where(moved, n_classes + target % n_extra, states)
-        return np.where(labels.gold_codes >= 0, labels.gold_codes, states).astype(np.int16)
-
-    def _sweep_compiled(
-        self,
-        start: CompiledStart,
-        states: npt.NDArray[np.int64],
-        n_warmup: int,
-        rng: np.random.Generator,
-        report: Callable[[float], None],
-    ) -> None:
-        """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
-        from trueup.noise.kernels import compiled_gibbs
-
-        total = n_warmup + self.n_draws
-        done = np.zeros(1)
-        finished = threading.Event()
-        votes, labels, item_prior = self.problem.votes, self.problem.labels, self.problem.item_prior
-        indptr, indices = votes.indptr.astype(np.int64), votes.indices.astype(np.int64)
-
-        def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
-            compiled_gibbs.run_chain(
-                indptr,
-                indices,
-                votes.data,
-                labels.gold_codes,
-                known,
-                states,
-                *start,
-                labels.n_classes,
-                labels.n_labelers,
-                warmup,
-                self.truth_draws[kept] - first_draw,
-                rng,
-                self.prior[draws],
-                self.accuracy[draws],
-                self.rater_counts[draws],
-                self.rater_confusion[draws],
-                self.drawn,
-                self.truths[kept],
-                self.log_likelihood[draws],
-                done,
-            )
-
-        def watch() -> None:
-            while not finished.wait(0.2):
-                report(float(done[0] / total))
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            if item_prior is None:
-                sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
-            else:
-                state = item_prior.start()
-                for first in range(-n_warmup, self.n_draws, _SWEEPS_A_REDRAW):
-                    state = item_prior.redraw(state, start.state_class[states], rng)
-                    last = min(first + _SWEEPS_A_REDRAW, self.n_draws)
-                    draws = slice(max(first, 0), max(last, 0))
-                    kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
-                    known = item_prior.probabilities(state.coefficients)
-                    sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
-        finally:
-            finished.set()
-            watcher.join()
-        report(1.0)
-
-    def _sweep(
-        self,
-        states: npt.NDArray[np.int16],
-        n_warmup: int,
-        rng: np.random.Generator,
-        report: Callable[[float], None],
-        engine: kernels.Engine,
-    ) -> None:
-        """All sweeps with one call of the kernel each; the reference for the compiled chain."""
-        labels, votes, item_prior, sampler = (
-            self.problem.labels,
-            self.problem.votes,
-            self.problem.item_prior,
-            self.sampler,
-        )
-        counts, state_counts = kernels.count_states(votes, states, sampler.n_states)
-        total = n_warmup + self.n_draws
-        coefficients = None if item_prior is None else item_prior.start()
-        known: Floats | None = None
-        for sweep in range(total):
-            sampler.draw(counts, state_counts, _gold_counts(labels, states, sampler.n_states), rng)
-            if item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
-                coefficients = item_prior.redraw(coefficients, sampler.state_class[states], rng)
-                known = item_prior.probabilities(coefficients.coefficients)
-            step = kernels.gibbs_step(
-                votes,
-                sampler.table,
-                sampler.weights,
-                rng.random(labels.n_items),
-                gold=labels.gold_codes,
-                state_class=sampler.state_class,
-                engine=engine,
-                item_prior=known,
-            )
-            counts, state_counts, states = step.counts, step.state_counts, step.states
-            if sweep >= n_warmup:
-                self._record(sweep - n_warmup, step)
-            if sweep % 50 == 49 or sweep == total - 1:
-                report((sweep + 1) / total)
-
-    def _record(self, k: int, step: kernels.Sweep) -> None:
-        """Keep what a sweep drew as draw `k`."""
-        labels, sampler = self.problem.labels, self.sampler
-        truth = sampler.state_class[step.states]
-        self.drawn[np.arange(labels.n_items), truth] += 1
-        self.prior[k] = sampler.class_prior()
-        by_class = sampler.class_counts(step.counts, np.arange(labels.n_labelers))
-        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
-        volume = labels.votes_per_labeler
-        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1), np.nan)
-        raters = np.arange(labels.n_labelers, self.problem.n_all)
-        self.rater_counts[k] = sampler.class_counts(step.counts, raters)
-        self.rater_confusion[k] = sampler.confusion(raters)
-        self.log_likelihood[k] = step.log_likelihood
-        self.truths[self.truth_draws == k] = truth
-
-
-def _gold_counts(labels: Labels, states: npt.NDArray[np.int16], n_states: int) -> Floats:
-    """How many items of each known class are in each state, shape (n_states, n_classes)."""
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    cell = states[known].astype(np.int64) * labels.n_classes + labels.gold_codes[known]
-    return np.bincount(cell, minlength=n_states * labels.n_classes).reshape(n_states, -1).astype(float)

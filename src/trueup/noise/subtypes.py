@@ -68,10 +68,14 @@ class StateModel(NoiseModel):
         self.state_confusion_ = from_table(best.table, labels.n_answers)
         self.pooled_ = self._pooled(from_table(best.expectation.counts, labels.n_answers), labels)
         self.state_class_ = self._classes_of_states(labels)
-        self.prior_ = self.state_prior_ @ self.state_class_
-        self.confusion_ = np.asarray(np.einsum("ys,tsa->tya", self._state_given_class(), self.state_confusion_))
+        self._set_class_matrices()
         self.n_iter_, self.converged_, self.loss_history_ = best.n_iter, best.converged, best.loss_history
         return self
+
+    def _set_class_matrices(self) -> None:
+        """What the states say of the classes."""
+        self.prior_ = self.state_prior_ @ self.state_class_
+        self.confusion_ = np.asarray(np.einsum("ys,tsa->tya", self._state_given_class(), self.state_confusion_))
 
     def _choose_extra(self, labels: Labels) -> int:
         """The number of extra states under which held-out votes are most likely."""

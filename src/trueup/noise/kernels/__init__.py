@@ -74,6 +74,7 @@ class Sweep:
     counts: Floats
     state_counts: Floats
     log_likelihood: float
+    posterior: Floats | None = None  # (items, states), where the engine has it anyway
 
 
 def engine_for(votes: sparse.csr_array, passes: int) -> Engine:
@@ -192,22 +193,26 @@ def gibbs_step(
     state_class: Codes,
     engine: Engine,
     item_prior: Floats | None = None,
+    log_likelihood_beside: Floats | None = None,
 ) -> Sweep:
     """One state for each item, drawn by inversion of `uniforms` (so both engines draw the same), and its counts.
 
     With `item_prior`, P(class) of each item, shape (items, classes), weights only share out a class to its states.
+    `log_likelihood_beside`, shape (items, states), is what is told beside the votes.
     """
+    if log_likelihood_beside is not None:
+        engine = "scipy"
     states = np.empty(len(gold), dtype=np.int16)
     if item_prior is not None:
         engine = "scipy"
         weights = weights / np.bincount(state_class, weights)[state_class]
     if engine == "scipy":
         matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
-        p, per_item = _posterior(matrix, table, weights, gold, state_class, item_prior)
+        p, per_item = _posterior(matrix, table, weights, gold, state_class, item_prior, log_likelihood_beside)
         # The last state with any probability serves when rounding leaves a remainder.
         last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
         states[:] = np.minimum((np.cumsum(p, axis=1) <= uniforms[:, None]).sum(axis=1), last)
-        return Sweep(states, *count_states(matrix, states, len(weights)), float(per_item.sum()))
+        return Sweep(states, *count_states(matrix, states, len(weights)), float(per_item.sum()), p)
     from trueup.noise.kernels import compiled
 
     ready = prepare(votes)
@@ -286,11 +291,14 @@ def _posterior(
     gold: npt.NDArray[Any],
     state_class: npt.NDArray[Any],
     item_prior: Floats | None = None,
+    beside: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):  # a state may have no weight
         log_starts = np.log(_starts(weights, state_class, len(weights)))
     joint = log_likelihood(votes, table)
     joint += log_starts[1 + gold] if (gold >= 0).any() else log_starts[0]
+    if beside is not None:
+        joint += beside
     if item_prior is not None:
         joint += np.log(np.maximum(item_prior, FLOOR))[:, state_class]
     per_item = logsumexp(joint, axis=1)

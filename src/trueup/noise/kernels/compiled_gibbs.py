@@ -1,9 +1,9 @@
-"""A whole chain of the Gibbs sampler, compiled; imported only where numba is installed.
+"""Whole chains of the Gibbs sampler, compiled; imported only where numba is installed.
 
-One function runs all sweeps of a chain for the models whose rows are Dirichlet: `DawidSkeneSampler` (fixed
-pseudo-counts), `PooledSampler` (pooled rows) and `ClusterSampler` (extra clusters). Those classes, with `gibbs_step`,
-are the reference: the same conditional draws in the same order. On small data a sweep here takes some microseconds
-instead of a third of a millisecond.
+`run_chain` is for the models whose rows are Dirichlet: `DawidSkeneSampler` (fixed pseudo-counts), `PooledSampler`
+(pooled rows) and `ClusterSampler` (extra clusters). Those classes, with `gibbs_step`, are the reference: the same
+conditional draws in the same order. On small data a sweep here takes some microseconds instead of a third of a
+millisecond. `compiled_difficulty` has the chain of `DifficultySampler`, which shares the draws of the states.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trueup._base.types import Floats
 Integers = npt.NDArray[Any]
 
 _RESCALE_EVERY = 16
-_FLOOR = 1e-10
+FLOOR = 1e-10
 
 
 @numba.njit(cache=True, nogil=True)
@@ -41,18 +41,39 @@ def _log_allocation(state_counts, is_extra, rare_a, rare_b):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True)
+def _log_within_classes(state_counts, labels, n_classes):  # type: ignore[no-untyped-def]
+    """Log P(states of the items | their classes), weights of the states of a class integrated out."""
+    value = 0.0
+    for y in range(n_classes):
+        kinds = 0
+        items = 0.0
+        for g in range(len(labels)):
+            if labels[g] == y:
+                kinds += 1
+                items += state_counts[g]
+        if kinds > 0:
+            value += math.lgamma(float(kinds)) - math.lgamma(kinds + items)
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
 def _agrees(held, state, label):  # type: ignore[no-untyped-def]
     """Whether a state may have a class: it holds no item known to be of another."""
     return held[state].sum() == held[state, label]
 
 
 @numba.njit(cache=True, nogil=True)
-def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, prior, rng):  # type: ignore[no-untyped-def]
-    """Tables, strengths, classes of extra clusters, pooled rows and roles; see `PooledSampler.draw`."""
+def _draw_hyper(counts, state_counts, held, evidence, labels, is_extra, pooled, strength, prior, rng):  # type: ignore[no-untyped-def]
+    """Tables, strengths, classes of extra clusters, pooled rows and roles; see `PooledSampler.draw`.
+
+    `evidence`, the sum of the log item prior of each class over the items of a state, has no rows where items have no
+    prior of their own.
+    """
     n_labelers, n_answers, n_states = counts.shape
     main_diagonal, extra_diagonal, rare_a, rare_b, shape0, rate0 = prior
     n_classes = held.shape[1]
     learns_strength = shape0 > 0.0
+    with_evidence = len(evidence) > 0
     tables = np.zeros((n_states, n_answers))
     for g in range(n_states):
         s = strength[g]
@@ -62,6 +83,9 @@ def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, 
             total = 0.0
             for a in range(n_answers):
                 n = int(counts[t, a, g])
+                rest = counts[t, a, g] - n
+                if rest > 0.0 and rng.random() < rest:  # parts of votes count by chance
+                    n += 1
                 if n > 0:
                     total += n
                     mass = s * pooled[g, a]
@@ -85,6 +109,9 @@ def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, 
             top = -1e300
             for y in range(n_classes):
                 weight[y] = math.lgamma(extra_diagonal + tables[g, y]) - math.lgamma(1.0 + tables[g, y])
+                if with_evidence:
+                    labels[g] = y
+                    weight[y] += evidence[g, y] + _log_within_classes(state_counts, labels, n_classes)
                 top = max(top, weight[y])
             total = 0.0
             for y in range(n_classes):
@@ -121,17 +148,26 @@ def _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, 
             change += (diagonal_b - 1) * (math.log(pooled[a, lb]) - math.log(pooled[b, lb]))
             role_a = is_extra[a]
             role_b = is_extra[b]
-            if role_a != role_b:
-                before = _log_allocation(state_counts, is_extra, rare_a, rare_b)
-                is_extra[a] = role_b
-                is_extra[b] = role_a
-                change += _log_allocation(state_counts, is_extra, rare_a, rare_b) - before
-            if math.log(max(rng.random(), 1e-300)) < change:
+            if with_evidence:
+                change += evidence[a, lb] + evidence[b, la] - evidence[a, la] - evidence[b, lb]
+                change -= _log_within_classes(state_counts, labels, n_classes)
                 labels[a] = lb
                 labels[b] = la
-            else:
+                change += _log_within_classes(state_counts, labels, n_classes)
+            elif role_a != role_b:
+                change -= _log_allocation(state_counts, is_extra, rare_a, rare_b)
+                is_extra[a] = role_b
+                is_extra[b] = role_a
+                change += _log_allocation(state_counts, is_extra, rare_a, rare_b)
+            is_extra[a] = role_b
+            is_extra[b] = role_a
+            labels[a] = lb
+            labels[b] = la
+            if math.log(max(rng.random(), 1e-300)) >= change:
                 is_extra[a] = role_a
                 is_extra[b] = role_b
+                labels[a] = la
+                labels[b] = lb
 
 
 @numba.njit(cache=True, nogil=True)
@@ -161,11 +197,179 @@ def _draw_weights(state_counts, is_extra, rare_a, rare_b, weights, rng):  # type
         weights[g] = max(weights[g], 1e-300)
 
 
+@numba.njit(cache=True, nogil=True)
+def draw_output_rows(counts, first, row_prior, power, table, rng):  # type: ignore[no-untyped-def]
+    """Rows of the systems' outputs in each group of states, raised to what each system counts for."""
+    for s in range(len(power)):
+        for g in range(counts.shape[1]):
+            total = 0.0
+            for c in range(first[s], first[s + 1]):
+                table[c, g] = max(rng.standard_gamma(row_prior[c] + counts[c, g]), 1e-100)
+                total += table[c, g]
+            for c in range(first[s], first[s + 1]):
+                table[c, g] = max(table[c, g] / total, FLOOR) ** power[s]
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_states(  # type: ignore[no-untyped-def]
+    votes, systems, gold, item_prior, labels, group, weights, table, output_table, states, totals, keep, out, rng
+):
+    """Draw the state of each item given all parameters, and count; returns the log-likelihood.
+
+    `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these, the truth and the votes' densities.
+    """
+    indptr, indices, data = votes
+    outputs, first, power, _ = systems
+    counts, state_counts, held, output_counts, evidence = totals
+    posterior, truth, inverse, output_inverse = out
+    n_items, n_states = len(gold), len(weights)
+    n_classes = held.shape[1]
+    with_prior = len(item_prior) > 0
+    class_weight = np.zeros(n_classes)
+    for g in range(n_states):  # with an item prior, weights only share out a class to its states
+        class_weight[labels[g]] += weights[g]
+    counts[:] = 0.0
+    state_counts[:] = 0.0
+    held[:] = 0.0
+    output_counts[:] = 0.0
+    evidence[:] = 0.0
+    p = np.empty(n_states)
+    log_likelihood = 0.0
+    for i in range(n_items):
+        for g in range(n_states):
+            p[g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
+            if with_prior:
+                p[g] *= max(item_prior[i, labels[g]], FLOOR) / class_weight[labels[g]]
+        factors = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            column = indices[j]
+            whole = int(data[j])
+            part = data[j] - whole
+            if part > 0.0:
+                for g in range(n_states):
+                    p[g] *= table[column, g] ** part
+                factors += 1
+            for _ in range(whole):
+                for g in range(n_states):
+                    p[g] *= table[column, g]
+                factors += 1
+                if factors >= _RESCALE_EVERY:
+                    top = 0.0
+                    for g in range(n_states):
+                        top = max(top, p[g])
+                    for g in range(n_states):
+                        p[g] /= top
+                    log_likelihood += math.log(top)
+                    factors = 0
+        for s in range(len(power)):
+            if outputs[s, i] >= 0:
+                column = first[s] + outputs[s, i]
+                for g in range(n_states):
+                    p[g] *= output_table[column, group[g]]
+        total = 0.0
+        for g in range(n_states):
+            total += p[g]
+        log_likelihood += math.log(total)
+        rest = rng.random() * total
+        drawn = -1
+        for g in range(n_states):
+            if p[g] > 0.0:
+                drawn = g
+                rest -= p[g]
+                if rest < 0.0:
+                    break
+        states[i] = drawn
+        state_counts[drawn] += 1.0
+        if gold[i] >= 0:
+            held[drawn, gold[i]] += 1.0
+        for j in range(indptr[i], indptr[i + 1]):
+            counts[indices[j], drawn] += data[j]
+        for s in range(len(power)):
+            if outputs[s, i] >= 0:
+                output_counts[first[s] + outputs[s, i], group[drawn]] += power[s]
+        if with_prior:
+            for y in range(n_classes):
+                evidence[drawn, y] += math.log(max(item_prior[i, y], FLOOR))
+        if keep > 0:
+            for g in range(n_states):
+                posterior[i, labels[g]] += p[g] / total
+        if keep > 1:
+            truth[i] = labels[drawn]
+            for j in range(indptr[i], indptr[i + 1]):
+                value = 0.0
+                for g in range(n_states):
+                    value += p[g] / table[indices[j], g] ** data[j]
+                inverse[j] += value / total
+            for s in range(len(power)):
+                if outputs[s, i] >= 0:
+                    value = 0.0
+                    for g in range(n_states):
+                        value += p[g] / output_table[first[s] + outputs[s, i], group[g]]
+                    output_inverse[s, i] += value / total
+    return log_likelihood
+
+
+@numba.njit(cache=True, nogil=True)
+def count(votes, systems, gold, item_prior, group, states, totals):  # type: ignore[no-untyped-def]
+    """The counts that the states of a start give."""
+    indptr, indices, data = votes
+    outputs, first, power, _ = systems
+    counts, state_counts, held, output_counts, evidence = totals
+    for i in range(len(gold)):
+        drawn = states[i]
+        state_counts[drawn] += 1
+        if gold[i] >= 0:
+            held[drawn, gold[i]] += 1
+        for j in range(indptr[i], indptr[i + 1]):
+            counts[indices[j], drawn] += data[j]
+        for s in range(len(power)):
+            if outputs[s, i] >= 0:
+                output_counts[first[s] + outputs[s, i], group[drawn]] += power[s]
+        for y in range(evidence.shape[1] if len(item_prior) > 0 else 0):
+            evidence[drawn, y] += math.log(max(item_prior[i, y], FLOOR))
+
+
+@numba.njit(cache=True, nogil=True)
+def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out):  # type: ignore[no-untyped-def]
+    """Class shares, accuracies of labelers, and counts and matrices of further raters, of one draw."""
+    out_prior, out_accuracy, out_counts, out_confusion = out
+    n_raters, n_classes = out_counts.shape[1], out_counts.shape[2]
+    for g in range(len(weights)):
+        y = labels[g]
+        out_prior[k, y] += weights[g]
+        for t in range(n_labelers):
+            out_accuracy[k, t] += counts[t * n_answers + y, g]
+        for r in range(n_raters):
+            for a in range(n_answers):
+                column = (n_labelers + r) * n_answers + a
+                out_counts[k, r, y, a] += counts[column, g]
+                out_confusion[k, r, y, a] += weights[g] * table[column, g]
+    for t in range(n_labelers):
+        out_accuracy[k, t] = out_accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
+    for r in range(n_raters):
+        for y in range(n_classes):
+            total = 0.0
+            for a in range(n_answers):
+                total += out_confusion[k, r, y, a]
+            for a in range(n_answers):
+                out_confusion[k, r, y, a] /= max(total, 1e-300)
+
+
+@numba.njit(cache=True, nogil=True)
+def volumes(votes, n_labelers, n_answers):  # type: ignore[no-untyped-def]
+    _, indices, data = votes
+    volume = np.zeros(n_labelers)
+    for j in range(len(indices)):
+        t = indices[j] // n_answers
+        if t < n_labelers:
+            volume[t] += data[j]
+    return volume
+
+
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def run_chain(
-    indptr: Integers,
-    indices: Integers,
-    data: Floats,
+    votes: tuple[Integers, Integers, Floats],
+    systems: tuple[Integers, Integers, Floats, Floats],
     gold: Integers,
     item_prior: Floats,
     states: Integers,
@@ -175,57 +379,46 @@ def run_chain(
     strength: Floats,
     prior: Floats,
     hierarchical: bool,
-    n_classes: int,
     n_labelers: int,
     n_warmup: int,
     kept: Integers,
     rng: Any,
-    out_prior: Floats,
-    out_accuracy: Floats,
-    out_counts: Floats,
-    out_confusion: Floats,
-    out_drawn: Floats,
-    out_truths: Integers,
+    parameters: tuple[Floats, Floats, Floats, Floats],
+    out: tuple[Floats, Integers, Floats, Floats],
     out_log_likelihood: Floats,
     done: Floats,
 ) -> None:
     """Run all sweeps of a chain and fill the outputs; `CompiledStart` says what it starts from.
 
     Without `hierarchical`, rows have the fixed pseudo-counts ``strength * pooled``. `states`, `labels`, `is_extra`,
-    `pooled` and `strength` are changed in place, so that a chain can go on where it stopped. `item_prior` is P(class)
-    of each item, or has no rows. `done[0]` counts sweeps, for progress.
+    `pooled` and `strength` are changed in place, so that a chain can go on where it stopped. `systems` are codes of
+    outputs (systems, items), the first column of each, what each counts for, and the pseudo-counts of the columns.
+    `item_prior` is P(class) of each item, or has no rows. `done[0]` counts sweeps, for progress.
     """
-    with_prior = len(item_prior) > 0
-    class_weight = np.ones(n_classes)
-    n_items = len(gold)
+    posterior, truths, inverse, output_inverse = out
+    n_classes = parameters[0].shape[1]
     n_states, n_answers = pooled.shape
-    n_all = out_counts.shape[1] + n_labelers
-    n_draws = len(out_prior)
+    n_all = parameters[2].shape[1] + n_labelers
+    n_draws = len(out_log_likelihood)
     counts = np.zeros((n_all, n_answers, n_states))
-    state_counts = np.zeros(n_states)
-    held = np.zeros((n_states, n_classes))  # items of known class in each state
+    flat = counts.reshape(n_all * n_answers, n_states)
+    _, first, power, row_prior = systems
+    output_counts = np.zeros((first[-1], n_states))
+    evidence = np.zeros((n_states if len(item_prior) > 0 else 0, n_classes))
+    totals = (flat, np.zeros(n_states), np.zeros((n_states, n_classes)), output_counts, evidence)
+    group = np.arange(n_states)
+    output_table = np.empty((first[-1], n_states))
     table = np.empty((n_all * n_answers, n_states))
     weights = np.empty(n_states)
-    p = np.empty(n_states)
     row = np.empty(n_answers)
-    volume = np.zeros(n_labelers)
-    rare_a = prior[2]
-    rare_b = prior[3]
+    volume = volumes(votes, n_labelers, n_answers)
     hyper = (prior[0], prior[1], prior[2], prior[3], prior[4], prior[5])
-    for i in range(n_items):
-        state_counts[states[i]] += 1
-        if gold[i] >= 0:
-            held[states[i], gold[i]] += 1
-        for j in range(indptr[i], indptr[i + 1]):
-            t = indices[j] // n_answers
-            counts[t, indices[j] - t * n_answers, states[i]] += data[j]
-            if t < n_labelers:
-                volume[t] += data[j]
+    count(votes, systems, gold, item_prior, group, states, totals)
     next_kept = 0
     for sweep in range(n_warmup + n_draws):
         if hierarchical:
-            _draw_hyper(counts, state_counts, held, labels, is_extra, pooled, strength, hyper, rng)
-        _draw_weights(state_counts, is_extra, rare_a, rare_b, weights, rng)
+            _draw_hyper(counts, totals[1], totals[2], evidence, labels, is_extra, pooled, strength, hyper, rng)
+        _draw_weights(totals[1], is_extra, prior[2], prior[3], weights, rng)
         for t in range(n_all):
             for g in range(n_states):
                 total = 0.0
@@ -233,81 +426,31 @@ def run_chain(
                     row[a] = max(rng.standard_gamma(strength[g] * pooled[g, a] + counts[t, a, g]), 1e-100)
                     total += row[a]
                 for a in range(n_answers):
-                    table[t * n_answers + a, g] = max(row[a] / total, _FLOOR)
-        if with_prior:  # weights only share out a class to its states
-            class_weight[:] = 0.0
-            for g in range(n_states):
-                class_weight[labels[g]] += weights[g]
-        counts[:] = 0.0
-        state_counts[:] = 0.0
-        held[:] = 0.0
-        log_likelihood = 0.0
+                    table[t * n_answers + a, g] = max(row[a] / total, FLOOR)
+        draw_output_rows(output_counts, first, row_prior, power, output_table, rng)
         k = sweep - n_warmup
-        keep_truth = k >= 0 and next_kept < len(kept) and kept[next_kept] == k
-        for i in range(n_items):
-            for g in range(n_states):
-                p[g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
-                if with_prior:
-                    p[g] *= max(item_prior[i, labels[g]], _FLOOR) / class_weight[labels[g]]
-            factors = 0
-            for j in range(indptr[i], indptr[i + 1]):
-                column = indices[j]
-                for _ in range(int(data[j])):
-                    for g in range(n_states):
-                        p[g] *= table[column, g]
-                    factors += 1
-                    if factors == _RESCALE_EVERY:
-                        top = 0.0
-                        for g in range(n_states):
-                            top = max(top, p[g])
-                        for g in range(n_states):
-                            p[g] /= top
-                        log_likelihood += math.log(top)
-                        factors = 0
-            total = 0.0
-            for g in range(n_states):
-                total += p[g]
-            log_likelihood += math.log(total)
-            rest = rng.random() * total
-            drawn = -1
-            for g in range(n_states):
-                if p[g] > 0.0:
-                    drawn = g
-                    rest -= p[g]
-                    if rest < 0.0:
-                        break
-            states[i] = drawn
-            state_counts[drawn] += 1.0
-            if gold[i] >= 0:
-                held[drawn, gold[i]] += 1.0
-            for j in range(indptr[i], indptr[i + 1]):
-                t = indices[j] // n_answers
-                counts[t, indices[j] - t * n_answers, drawn] += data[j]
-            if k >= 0:
-                out_drawn[i, labels[drawn]] += 1.0
-                if keep_truth:
-                    out_truths[next_kept, i] = labels[drawn]
+        keep = 0
+        if k >= 0:
+            keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
+        recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
+        log_likelihood = draw_states(
+            votes,
+            systems,
+            gold,
+            item_prior,
+            labels,
+            group,
+            weights,
+            table,
+            output_table,
+            states,
+            totals,
+            keep,
+            recorded,
+            rng,
+        )
         done[0] += 1
-        if k < 0:
-            continue
-        next_kept += keep_truth
-        out_log_likelihood[k] = log_likelihood
-        for g in range(n_states):
-            y = labels[g]
-            out_prior[k, y] += weights[g]
-            for t in range(n_labelers):
-                out_accuracy[k, t] += counts[t, y, g]
-            for r in range(n_all - n_labelers):
-                t = n_labelers + r
-                for a in range(n_answers):
-                    out_counts[k, r, y, a] += counts[t, a, g]
-                    out_confusion[k, r, y, a] += weights[g] * table[t * n_answers + a, g]
-        for t in range(n_labelers):
-            out_accuracy[k, t] = out_accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
-        for r in range(n_all - n_labelers):
-            for y in range(n_classes):
-                total = 0.0
-                for a in range(n_answers):
-                    total += out_confusion[k, r, y, a]
-                for a in range(n_answers):
-                    out_confusion[k, r, y, a] /= max(total, 1e-300)
+        if k >= 0:
+            next_kept += keep > 1
+            out_log_likelihood[k] = log_likelihood
+            record(k, labels, weights, flat, table, n_labelers, n_answers, volume, parameters)

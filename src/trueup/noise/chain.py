@@ -1,0 +1,336 @@
+"""One chain of the sampler: states of the items and parameters of the model, drawn in turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from trueup._base.types import Codes, Floats
+from trueup.data.labels import Labels
+from trueup.noise import kernels
+from trueup.noise.base import Sampler, Start, vote_shares
+from trueup.noise.item_prior import LogLinearPrior
+
+_MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
+_MOST_KEPT = 500  # truths of a chain
+_SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
+_ROW_MASS = 2.0  # what is expected of a system beforehand, in items: that it says what it mostly says
+
+
+@dataclass(frozen=True, eq=False)
+class SystemOutputs:
+    """What the systems under test say of the items, as answers with rows of their own in every state.
+
+    Attributes
+    ----------
+    codes : integer array of shape (n_systems, n_items)
+        A class or a bin of scores, -1 for none.
+    n_answers : integer array of shape (n_systems,)
+    power : array of shape (n_systems,)
+        What each counts for: 1 for a witness of its own, less for one of several that say much the same.
+    """
+
+    codes: npt.NDArray[np.int64]
+    n_answers: npt.NDArray[np.int64]
+    power: Floats
+
+    @classmethod
+    def none(cls, n_items: int) -> SystemOutputs:
+        """No systems."""
+        return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
+
+    @property
+    def first(self) -> npt.NDArray[np.int64]:
+        """The first column of each system, and the end."""
+        return np.concatenate([[0], np.cumsum(self.n_answers)]).astype(np.int64)
+
+    def row_prior(self) -> Floats:
+        """Pseudo-counts of the columns."""
+        rows = [np.empty(0)]
+        for codes, n, power in zip(self.codes, self.n_answers, self.power, strict=True):
+            counts = np.bincount(codes[codes >= 0], minlength=n) + 1.0
+            rows.append(_ROW_MASS * power * counts / counts.sum())
+        return np.concatenate(rows)
+
+    def indicator(self) -> sparse.csr_array:
+        """Items × columns."""
+        system, item = np.nonzero(self.codes >= 0)
+        column = self.first[system] + self.codes[system, item]
+        shape = (self.codes.shape[1], int(self.first[-1]))
+        return sparse.csr_array(sparse.coo_array((np.ones(len(item)), (item, column)), shape=shape))
+
+
+@dataclass(frozen=True)
+class SamplingProblem:
+    """Labels, and their votes with those of extra raters as more columns; systems; and what is known of the items."""
+
+    labels: Labels
+    votes: sparse.csr_array
+    n_raters: int
+    outputs: SystemOutputs
+    item_prior: LogLinearPrior | None = None
+
+    @property
+    def n_all(self) -> int:
+        """Labelers and extra raters."""
+        return self.labels.n_labelers + self.n_raters
+
+
+@dataclass(eq=False)
+class Densities:
+    """Sums over draws of one over the density of each vote given the others, for leave-one-out scores."""
+
+    votes: Floats
+    outputs: Floats
+    n: int = 0
+
+
+class Chain:
+    """One chain and what it leaves: arrays as those of `PosteriorDraws`, and the summed chances of the classes."""
+
+    def __init__(self, problem: SamplingProblem, sampler: Sampler, number: int, n_draws: int, n_chains: int) -> None:
+        labels = problem.labels
+        self.problem, self.sampler, self.number, self.n_draws = problem, sampler, number, n_draws
+        n_kept = max(1, min(n_draws, _MOST_KEPT, _MAX_KEPT_TRUTHS // max(labels.n_items * n_chains, 1)))
+        self.truth_draws = np.unique(np.linspace(0, n_draws - 1, n_kept).astype(np.int64))
+        self.truths = np.empty((len(self.truth_draws), labels.n_items), dtype=np.int16)
+        self.prior = np.zeros((n_draws, labels.n_classes))
+        self.accuracy = np.zeros((n_draws, labels.n_labelers))
+        self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
+        self.rater_confusion = np.zeros_like(self.rater_counts)
+        self.chances = np.zeros((labels.n_items, labels.n_classes))
+        self.densities = Densities(np.zeros(problem.votes.nnz), np.zeros(problem.outputs.codes.shape))
+        self.log_likelihood = np.empty(n_draws)
+
+    def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
+        """Run from a start of its own; `report` hears of the share done."""
+        states = self._first_states(rng)
+        engine = kernels.engine_for(self.problem.votes, n_warmup + self.n_draws)
+        start = self.sampler.compiled_start() if engine == "numba" else None
+        if start is None:
+            self._sweep(states, n_warmup, rng, report, engine)
+        else:
+            self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
+        self.densities.n = len(self.truth_draws)
+
+    def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+        """A dispersed first guess of the state of each item.
+
+        Classes are drawn from the shares of votes, flatter in every second chain. Of the extra states, the first chain
+        gives a random share of the items to each, the next the items with divided votes to one of their class, and the
+        next those to one of the runner-up class.
+        """
+        labels = self.problem.labels
+        shares, n_classes = vote_shares(labels), labels.n_classes
+        flat = shares ** (1.0 if self.number % 4 < 2 else 0.5)
+        flat /= flat.sum(axis=1, keepdims=True)
+        truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
+        known = labels.gold_codes >= 0
+        own = self.sampler.first_states(np.where(known, labels.gold_codes, truth).astype(np.int64), rng)
+        if own is not None:
+            return own.astype(np.int16)
+        states, target = truth, truth
+        n_extra = self.sampler.n_states - n_classes
+        if n_extra:
+            kind = self.number // 2 % 3
+            if kind == 0:
+                moved = rng.random(labels.n_items) < 0.5
+            else:
+                top = shares.max(axis=1)
+                moved = top <= max(0.7, float(np.quantile(top, 0.4)))
+                order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1, kind="stable")
+                target = truth if kind == 1 else order[:, -2]
+            if n_extra >= 2 * n_classes:  # several extra ones of each class
+                target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)
+            states = np.where(moved, n_classes + target % n_extra, states)
+        return np.where(known, labels.gold_codes, states).astype(np.int16)
+
+    def _sweep_compiled(
+        self,
+        start: Start,
+        states: npt.NDArray[np.int64],
+        n_warmup: int,
+        rng: np.random.Generator,
+        report: Callable[[float], None],
+    ) -> None:
+        """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
+        total = n_warmup + self.n_draws
+        done = np.zeros(1)
+        finished = threading.Event()
+        votes, labels, item_prior = self.problem.votes, self.problem.labels, self.problem.item_prior
+        table = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
+        outputs = self.problem.outputs
+        systems = (outputs.codes, outputs.first, outputs.power, outputs.row_prior())
+
+        def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
+            truths = self.truths[kept]
+            start.run(
+                table,
+                systems,
+                labels.gold_codes,
+                known,
+                states,
+                labels.n_labelers,
+                warmup,
+                self.truth_draws[kept] - first_draw,
+                rng,
+                (self.prior[draws], self.accuracy[draws], self.rater_counts[draws], self.rater_confusion[draws]),
+                (
+                    self.chances,
+                    truths if len(truths) else np.empty((1, labels.n_items), np.int16),
+                    self.densities.votes,
+                    self.densities.outputs,
+                ),
+                self.log_likelihood[draws],
+                done,
+            )
+
+        def watch() -> None:
+            while not finished.wait(0.2):
+                report(float(done[0] / total))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            if item_prior is None:
+                sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
+            else:
+                state = item_prior.start()
+                for first in range(-n_warmup, self.n_draws, _SWEEPS_A_REDRAW):
+                    state = item_prior.redraw(state, start.state_class[states], rng)
+                    last = min(first + _SWEEPS_A_REDRAW, self.n_draws)
+                    draws = slice(max(first, 0), max(last, 0))
+                    kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
+                    known = item_prior.probabilities(state.coefficients)
+                    sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
+        finally:
+            finished.set()
+            watcher.join()
+        report(1.0)
+
+    def _sweep(
+        self,
+        states: npt.NDArray[np.int16],
+        n_warmup: int,
+        rng: np.random.Generator,
+        report: Callable[[float], None],
+        engine: kernels.Engine,
+    ) -> None:
+        """All sweeps with one call of the kernel each; the reference for the compiled chain."""
+        labels, votes, item_prior, sampler = (
+            self.problem.labels,
+            self.problem.votes,
+            self.problem.item_prior,
+            self.sampler,
+        )
+        rows = OutputRows(self.problem.outputs, sampler)
+        counts, state_counts = kernels.count_states(votes, states, sampler.n_states)
+        total = n_warmup + self.n_draws
+        coefficients = None if item_prior is None else item_prior.start()
+        known: Floats | None = None
+        for sweep in range(total):
+            if item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
+                coefficients = item_prior.redraw(coefficients, sampler.state_class[states], rng)
+                known = item_prior.probabilities(coefficients.coefficients)
+            if known is not None:
+                sampler.evidence = _evidence(known, states, sampler.n_states)
+            sampler.draw(counts, state_counts, _gold_counts(labels, states, sampler.n_states), rng)
+            said = rows.log_likelihood(states, rng)
+            step = kernels.gibbs_step(
+                votes,
+                sampler.table,
+                sampler.weights,
+                rng.random(labels.n_items),
+                gold=labels.gold_codes,
+                state_class=sampler.state_class,
+                engine=engine,
+                item_prior=known,
+                log_likelihood_beside=said,
+            )
+            counts, state_counts, states = step.counts, step.state_counts, step.states
+            if sweep >= n_warmup:
+                self._record(sweep - n_warmup, step, rows)
+            if sweep % 50 == 49 or sweep == total - 1:
+                report((sweep + 1) / total)
+
+    def _record(self, k: int, step: kernels.Sweep, rows: OutputRows) -> None:
+        """Keep what a sweep drew as draw `k`."""
+        labels, sampler = self.problem.labels, self.sampler
+        truth = sampler.state_class[step.states]
+        by_class = sampler.class_counts(step.counts, np.arange(labels.n_labelers))
+        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
+        volume = np.bincount(
+            self.problem.votes.indices // labels.n_answers, self.problem.votes.data, self.problem.n_all
+        )[: labels.n_labelers]
+        self.prior[k] = sampler.class_prior()
+        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1e-12), np.nan)
+        raters = np.arange(labels.n_labelers, self.problem.n_all)
+        self.rater_counts[k] = sampler.class_counts(step.counts, raters)
+        self.rater_confusion[k] = sampler.confusion(raters)
+        self.log_likelihood[k] = step.log_likelihood
+        if step.posterior is None:
+            self.chances[np.arange(labels.n_items), truth] += 1
+        else:
+            self.chances += step.posterior @ np.eye(labels.n_classes)[sampler.state_class]
+        if k in self.truth_draws:
+            self.truths[self.truth_draws == k] = truth
+            if step.posterior is not None:
+                votes = self.problem.votes
+                item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
+                density = np.maximum(sampler.table[votes.indices], kernels.FLOOR) ** votes.data[:, None]
+                self.densities.votes += (step.posterior[item] / density).sum(axis=1)
+                self.densities.outputs += rows.inverse_densities(step.posterior)
+
+
+class OutputRows:
+    """The systems' rows in each group of states, drawn given the states."""
+
+    def __init__(self, outputs: SystemOutputs, sampler: Sampler) -> None:
+        self.outputs, self.group = outputs, sampler.state_group
+        self._indicator = outputs.indicator()
+        self._prior = outputs.row_prior()
+        self._log_table: Floats = np.empty((0, 0))
+
+    def log_likelihood(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> Floats | None:
+        """Draw the rows, and log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
+        outputs = self.outputs
+        if not len(outputs.codes):
+            return None
+        n_groups = int(self.group.max()) + 1
+        counts = kernels.count_states(self._indicator, self.group[states].astype(np.int16), n_groups)[0]
+        power = np.repeat(outputs.power, outputs.n_answers)[:, None]
+        rows = np.maximum(rng.standard_gamma(self._prior[:, None] + power * counts), 1e-100)
+        of_system = np.repeat(np.arange(len(outputs.codes)), outputs.n_answers)
+        total = np.zeros((len(outputs.codes), n_groups))
+        np.add.at(total, of_system, rows)
+        self._log_table = power * np.log(np.maximum(rows / total[of_system], kernels.FLOOR))
+        return np.asarray(self._indicator @ self._log_table[:, self.group])
+
+    def inverse_densities(self, posterior: Floats) -> Floats:
+        """One over the density of each output given all else, shape (n_systems, n_items); 0 where there is none."""
+        inverse = np.zeros(self.outputs.codes.shape)
+        for s, first in enumerate(self.outputs.first[:-1]):
+            given = np.flatnonzero(self.outputs.codes[s] >= 0)
+            column = first + self.outputs.codes[s, given]
+            inverse[s, given] = (posterior[given] / np.exp(self._log_table[column][:, self.group])).sum(axis=1)
+        return inverse
+
+
+def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Floats:
+    """The sum of the log prior of each class over the items of a state."""
+    total = np.zeros((n_states, known.shape[1]))
+    np.add.at(total, states, np.log(np.maximum(known, kernels.FLOOR)))
+    return total
+
+
+def _gold_counts(labels: Labels, states: npt.NDArray[np.int16], n_states: int) -> Floats:
+    """How many items of each known class are in each state, shape (n_states, n_classes)."""
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    cell = states[known].astype(np.int64) * labels.n_classes + labels.gold_codes[known]
+    return np.bincount(cell, minlength=n_states * labels.n_classes).reshape(n_states, -1).astype(float)

@@ -1,0 +1,201 @@
+"""A whole chain of `DifficultySampler`, compiled; imported only where numba is installed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from trueup._base.types import Floats
+from trueup.noise.kernels.compiled_gibbs import (
+    FLOOR,
+    Integers,
+    count,
+    draw_output_rows,
+    draw_states,
+    record,
+    volumes,
+)
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_sigmoid(x):  # type: ignore[no-untyped-def]
+    return -math.log1p(math.exp(-x)) if x > 0 else x - math.log1p(math.exp(x))
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_right(level, slope, right, wrong, grid):  # type: ignore[no-untyped-def]
+    """Log-likelihood of right and wrong votes on items of one class by their ease."""
+    value = 0.0
+    for k in range(len(grid)):
+        if right[k] > 0.0:
+            value += right[k] * _log_sigmoid(level + slope * grid[k])
+        if wrong[k] > 0.0:
+            value += wrong[k] * _log_sigmoid(-level - slope * grid[k])
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, rng):  # type: ignore[no-untyped-def]
+    """Levels and slopes of the raters and their laws, given the counts by state; see `DifficultySampler.draw`."""
+    n_raters, n_answers, n_states = counts.shape
+    n_classes, n_points = levels.shape[1], len(grid)
+    mean0, mean_scale, level_scale, slope_scale, spread_scale = hyper
+    right = np.zeros((n_raters, n_classes, n_points))
+    wrong = np.zeros((n_raters, n_classes, n_points))
+    for t in range(n_raters):
+        for g in range(n_states):
+            y = labels[g]
+            for a in range(n_answers):
+                if a == y:
+                    right[t, y, g % n_points] += counts[t, a, g]
+                else:
+                    wrong[t, y, g % n_points] += counts[t, a, g]
+    for _ in range(2):
+        for t in range(n_raters):
+            slope = math.exp(slopes[t])
+            current = np.empty(n_classes)
+            n_votes = 0.0
+            for y in range(n_classes):
+                n = right[t, y].sum() + wrong[t, y].sum()
+                n_votes += n
+                current[y] = _log_right(levels[t, y], slope, right[t, y], wrong[t, y], grid)
+                proposal = levels[t, y] + rng.standard_normal() * 2.4 / math.sqrt(level_scale**-2 + n / 6)
+                value = _log_right(proposal, slope, right[t, y], wrong[t, y], grid)
+                change = value - current[y]
+                change -= ((proposal - means[y]) ** 2 - (levels[t, y] - means[y]) ** 2) / (2 * level_scale**2)
+                if math.log(max(rng.random(), 1e-300)) < change:
+                    levels[t, y] = proposal
+                    current[y] = value
+            new = slopes[t] + rng.standard_normal() * 2.4 / math.sqrt(slope_scale**-2 + n_votes / 10)
+            value = 0.0
+            for y in range(n_classes):
+                value += _log_right(levels[t, y], math.exp(new), right[t, y], wrong[t, y], grid)
+            change = value - current.sum()
+            change -= ((new - spread[0]) ** 2 - (slopes[t] - spread[0]) ** 2) / (2 * slope_scale**2)
+            if math.log(max(rng.random(), 1e-300)) < change:
+                slopes[t] = new
+        for y in range(n_classes):
+            precision = mean_scale**-2 + n_raters * level_scale**-2
+            centre = (mean0 * mean_scale**-2 + levels[:, y].sum() * level_scale**-2) / precision
+            means[y] = centre + rng.standard_normal() / math.sqrt(precision)
+        # How much items differ at all: first alone, then with all slopes moved along.
+        for joint in range(2):
+            step = rng.standard_normal() * (0.3 if joint == 0 else 0.15)
+            new = spread[0] + step
+            change = step - (math.exp(2 * new) - math.exp(2 * spread[0])) / (2 * spread_scale**2)
+            for t in range(n_raters):
+                if joint == 0:
+                    change -= ((slopes[t] - new) ** 2 - (slopes[t] - spread[0]) ** 2) / (2 * slope_scale**2)
+                else:
+                    for y in range(n_classes):
+                        change += _log_right(levels[t, y], math.exp(slopes[t] + step), right[t, y], wrong[t, y], grid)
+                        change -= _log_right(levels[t, y], math.exp(slopes[t]), right[t, y], wrong[t, y], grid)
+            if math.log(max(rng.random(), 1e-300)) < change:
+                spread[0] = new
+                if joint == 1:
+                    slopes += step
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def run_chain(
+    votes: tuple[Integers, Integers, Floats],
+    systems: tuple[Integers, Integers, Floats, Floats],
+    gold: Integers,
+    item_prior: Floats,
+    states: Integers,
+    labels: Integers,
+    group: Integers,
+    grid: Floats,
+    grid_weights: Floats,
+    levels: Floats,
+    slopes: Floats,
+    means: Floats,
+    spread: Floats,
+    hyper: tuple[float, float, float, float, float],
+    n_answers: int,
+    n_labelers: int,
+    n_warmup: int,
+    kept: Integers,
+    rng: Any,
+    parameters: tuple[Floats, Floats, Floats, Floats],
+    out: tuple[Floats, Integers, Floats, Floats],
+    out_log_likelihood: Floats,
+    done: Floats,
+) -> None:
+    """As `compiled_gibbs.run_chain`, for items that are more or less easy for all; `levels`, `slopes`, `means`, `spread` move."""
+    posterior, truths, inverse, output_inverse = out
+    n_classes, n_points = parameters[0].shape[1], len(grid)
+    n_states = n_classes * n_points
+    n_all = len(slopes)
+    n_draws = len(out_log_likelihood)
+    counts = np.zeros((n_all, n_answers, n_states))
+    flat = counts.reshape(n_all * n_answers, n_states)
+    _, first, power, row_prior = systems
+    n_groups = group.max() + 1
+    output_counts = np.zeros((first[-1], n_groups))
+    evidence = np.zeros((n_states if len(item_prior) > 0 else 0, n_classes))
+    totals = (flat, np.zeros(n_states), np.zeros((n_states, n_classes)), output_counts, evidence)
+    output_table = np.empty((first[-1], n_groups))
+    table = np.empty((n_all * n_answers, n_states))
+    weights = np.empty(n_states)
+    row = np.empty(n_answers)
+    shares = np.empty(n_classes)
+    volume = volumes(votes, n_labelers, n_answers)
+    count(votes, systems, gold, item_prior, group, states, totals)
+    next_kept = 0
+    for sweep in range(n_warmup + n_draws):
+        _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, rng)
+        for y in range(n_classes):
+            items = 0.0
+            for k in range(n_points):
+                items += totals[1][y * n_points + k]
+            shares[y] = max(rng.standard_gamma(1.0 + items), 1e-300)
+        total = shares.sum()
+        for y in range(n_classes):
+            for k in range(n_points):
+                weights[y * n_points + k] = shares[y] / total * grid_weights[k]
+        for t in range(n_all):
+            for y in range(n_classes):
+                total = 0.0
+                for a in range(n_answers):
+                    if a != y:
+                        said = 0.0
+                        for k in range(n_points):
+                            said += counts[t, a, y * n_points + k]
+                        row[a] = max(rng.standard_gamma(1.0 + said), 1e-100)
+                        total += row[a]
+                for k in range(n_points):
+                    right = 1.0 / (1.0 + math.exp(-levels[t, y] - math.exp(slopes[t]) * grid[k]))
+                    for a in range(n_answers):
+                        chance = right if a == y else (1.0 - right) * row[a] / total
+                        table[t * n_answers + a, y * n_points + k] = max(chance, FLOOR)
+        draw_output_rows(output_counts, first, row_prior, power, output_table, rng)
+        k = sweep - n_warmup
+        keep = 0
+        if k >= 0:
+            keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
+        recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
+        log_likelihood = draw_states(
+            votes,
+            systems,
+            gold,
+            item_prior,
+            labels,
+            group,
+            weights,
+            table,
+            output_table,
+            states,
+            totals,
+            keep,
+            recorded,
+            rng,
+        )
+        done[0] += 1
+        if k >= 0:
+            next_kept += keep > 1
+            out_log_likelihood[k] = log_likelihood
+            record(k, labels, weights, flat, table, n_labelers, n_answers, volume, parameters)
