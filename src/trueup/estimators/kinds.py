@@ -1,0 +1,340 @@
+"""How labelers and systems may err: independently, by a shared difficulty, or by kinds of items; each drawn.
+
+The three kinds of model are drawn from the same votes and outputs. Which of them predicts votes that it was not told
+decides what the shared answer rests on (`shared_shares`): a gate, since weights in proportion to evidence stay split
+between models that contain each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import rankdata
+
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup.data.aligned import AlignedPredictions
+from trueup.data.encoding import vocabulary_from
+from trueup.data.labels import Labels
+from trueup.estimators.system_features import Used
+from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth
+from trueup.noise.chain import SystemOutputs
+from trueup.noise.diagnostics import effective_draws, rhat
+from trueup.noise.sampling import PosteriorDraws, sample
+
+INDEPENDENT, DIFFICULTY, KINDS, SOFT = "independent", "difficulty", "kinds", "soft"
+_GATE = 1.3  # standard errors by which a model of dependence must predict better than independent errors
+_CLOSED = {INDEPENDENT: 0.8, DIFFICULTY: 0.2}  # shares of the draws where none does
+_OPEN = {DIFFICULTY: 0.5, KINDS: 0.5}
+_CHAINS = 4
+_SWEEPS = (500, 1000)  # of warm-up and of draws
+_FEWER_SWEEPS = (300, 600)
+_MANY_VOTES = 15_000  # from here on fewer sweeps and fewer points of difficulty
+_FEW_POINTS = 7
+_MOST_STATES = 150  # a model with more is left out
+_BINS = 8  # of scores
+_FEW_BINS = 5
+_FEW_ITEMS = 200
+_LEVELS = 3  # of how sure a system is of the class it names
+_SAME = 0.98  # agreement from which on systems are the same one
+_MOST_SOFT = 3  # different systems up to which ambiguous items are modelled
+_WORST_RHAT = 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class KindDraws:
+    """What one kind of model says.
+
+    Attributes
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+        Without rows where there is a posterior alone.
+    posterior : array of shape (n_items, n_classes)
+    scores : array of shape (n_items,)
+        Log-densities of what it was not told.
+    rhat, effective : float
+        How well chains agree, and how many independent draws they are worth.
+    """
+
+    truths: Codes = field(repr=False)
+    posterior: Floats = field(repr=False)
+    scores: Floats = field(repr=False)
+    rhat: float = 1.0
+    effective: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """All kinds, on the same items.
+
+    Attributes
+    ----------
+    draws : mapping from str to KindDraws
+    shares : mapping from str to float
+        What each counts for in the shared answer.
+    evidence : float
+        The standard errors by which the best model of dependence predicts better than independent errors.
+    """
+
+    draws: Mapping[str, KindDraws]
+    shares: Mapping[str, float]
+    evidence: float
+
+    @property
+    def centre(self) -> Floats:
+        """P(class) of each item, all kinds averaged."""
+        return np.asarray(np.mean([one.posterior for one in self.draws.values()], axis=0))
+
+    def means(self, features: Floats) -> Floats:
+        """What each kind expects of the means of features, shape (n_kinds, n_features)."""
+        n_items = features.shape[1]
+        return np.stack(
+            [np.einsum("fnc,nc->f", features, one.posterior) / max(n_items, 1) for one in self.draws.values()]
+        )
+
+    def spread(self, features: Floats) -> Floats:
+        """The standard deviation of the means of features, within the kinds and between them; shape (n_features,)."""
+        within = [_variance(one.truths, features) for one in self.draws.values() if len(one.truths)]
+        return np.asarray(np.sqrt(np.mean(within, axis=0) + self.means(features).var(axis=0)))
+
+    def mixed(self, shares: Mapping[str, float], n_draws: int, rng: np.random.Generator) -> Codes:
+        """Truths of several kinds in the given shares, in random order."""
+        parts = []
+        for name, share in shares.items():
+            truths = self.draws[name].truths
+            parts.append(truths[_evenly(len(truths), max(1, round(share * n_draws)), rng)])
+        joined = np.concatenate(parts)
+        return joined[rng.permutation(len(joined))]
+
+    def posterior(self, shares: Mapping[str, float]) -> Floats:
+        """P(class) of each item under the kinds in the given shares."""
+        total = sum(shares.values())
+        return np.asarray(sum(share / total * self.draws[name].posterior for name, share in shares.items()))
+
+
+def draw_kinds(
+    labels: Labels,
+    outputs: SystemOutputs,
+    representatives: Codes,
+    *,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+    n_chains: int = _CHAINS,
+    n_warmup: int | None = None,
+    n_draws: int | None = None,
+) -> Kinds:
+    """Draw the truth under every kind of model.
+
+    Parameters
+    ----------
+    labels : Labels
+        Gold in it is taken for known.
+    outputs : SystemOutputs
+    representatives : integer array of shape (n, n_items)
+        The classes that different systems name, for the model of ambiguous items; see `different_systems`.
+    """
+    models = models_for(labels)
+    many = labels.n_votes + outputs.codes.size > _MANY_VOTES
+    default = _FEWER_SWEEPS if many else _SWEEPS
+    warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
+    n_steps = len(models)
+
+    def report(step: int, share: float) -> None:
+        if progress is not None:
+            progress((step + share) / n_steps)
+
+    draws: dict[str, KindDraws] = {}
+    for step, (name, model) in enumerate(models.items()):
+        drawn = sample(
+            labels,
+            model,
+            outputs=outputs,
+            one_witness=True,
+            n_chains=n_chains,
+            n_warmup=warmup,
+            n_draws=kept,
+            random_state=rng,
+            progress=partial(report, step),
+            warn=False,
+        )
+        draws[name] = _kept(drawn, labels.n_classes)
+    if len(representatives) <= _MOST_SOFT:
+        draws[SOFT] = _soft(labels, representatives)
+    evidence = evidence_of(draws)
+    return Kinds(draws, shared_shares(draws, evidence), evidence)
+
+
+def models_for(labels: Labels) -> dict[str, NoiseModel]:
+    """The kinds of model that data of this size are read by."""
+    many = labels.n_votes > _MANY_VOTES
+    factor = SharedDifficulty(n_points=_FEW_POINTS) if many else SharedDifficulty()
+    models: dict[str, NoiseModel] = {INDEPENDENT: DawidSkene(), DIFFICULTY: factor, KINDS: Clusters(averaged=False)}
+    points = _FEW_POINTS if many or labels.n_classes > 3 else 11
+    if points * labels.n_classes > _MOST_STATES:
+        del models[DIFFICULTY]
+    if 2 * labels.n_classes > _MOST_STATES:
+        models[KINDS] = Clusters(n_extra=1, averaged=False)
+    return models
+
+
+def evidence_of(draws: Mapping[str, KindDraws]) -> float:
+    """The standard errors by which the best model of dependence predicts better than independent errors."""
+    values = [-np.inf]
+    for name in (DIFFICULTY, KINDS):
+        if name in draws:
+            gain = draws[name].scores - draws[INDEPENDENT].scores
+            error = float(gain.std()) * np.sqrt(len(gain))
+            values.append(float(gain.sum()) / error if error > 0 else 0.0)
+    return float(max(values))
+
+
+def shared_shares(draws: Mapping[str, KindDraws], evidence: float) -> dict[str, float]:
+    """What each kind counts for in the shared answer."""
+    shares = {name: share for name, share in (_OPEN if evidence > _GATE else _CLOSED).items() if name in draws}
+    return shares or {INDEPENDENT: 1.0}
+
+
+def mixing_of(kinds: Kinds, shares: Mapping[str, float]) -> tuple[float, float]:
+    """The worst R-hat and the least effective number of draws of the kinds that an answer rests on."""
+    worst = max(kinds.draws[name].rhat for name in shares)
+    return worst, min(kinds.draws[name].effective for name in shares)
+
+
+def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | None = None) -> SystemOutputs:
+    """What the systems say as answers: classes, bins of scores, or classes with how sure a system is.
+
+    Systems that say much the same share the weight of a witness, so that a copy, or twenty versions of one model, add
+    nothing. Labelers whose votes are in the labels are left out.
+    """
+    chosen = np.arange(outputs.n_systems) if in_votes is None else np.flatnonzero(~in_votes)
+    part = outputs.of_systems(chosen)
+    if used == "classes":
+        table = part.outputs("classes").astype(np.int64)
+        sizes = np.full(len(table), part.n_classes, dtype=np.int64)
+    else:
+        binned = [
+            _bins(row) if used == "scores" else _sure_classes(row, part.n_classes)
+            for row in part.outputs(used)
+        ]
+        table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), -1)
+        sizes = np.array([size for _, size in binned], dtype=np.int64)
+    return SystemOutputs(table.reshape(len(chosen), -1), sizes, witness_weights(table))
+
+
+def witness_weights(table: Positions) -> Floats:
+    """What each system counts for: one over the systems that say the same, those that half do counted half.
+
+    By Cohen's kappa of each pair, on the items that both have an answer to.
+    """
+    n_systems = len(table)
+    if n_systems < 2:
+        return np.ones(n_systems)
+    same = np.zeros((n_systems, n_systems))
+    chance = np.zeros_like(same)
+    both = (table >= 0).astype(float) @ (table >= 0).T.astype(float)
+    for answer in range(int(table.max(initial=0)) + 1):
+        said = (table == answer).astype(float)
+        same += said @ said.T
+        chance += np.outer(said.mean(axis=1), said.mean(axis=1))
+    agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
+    kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)
+    kappa = np.where(agreement >= 1.0, 1.0, np.clip(kappa, 0.0, 1.0))
+    np.fill_diagonal(kappa, 1.0)
+    return np.asarray(1 / kappa.sum(axis=1))
+
+
+def different_systems(codes: Codes | None) -> Codes:
+    """The classes of one system of each group that says almost the same; of none without classes."""
+    if codes is None:
+        return np.empty((0, 0), dtype=np.int32)
+    kept: list[Codes] = []
+    for row in codes:
+        if all(float((row == other).mean()) < _SAME for other in kept):
+            kept.append(row)
+        if len(kept) > _MOST_SOFT:
+            break
+    return np.array(kept, dtype=np.int32)
+
+
+def with_rater(labels: Labels, codes: Codes) -> Labels:
+    """The labels with one more labeler, who gave these classes (-1 for none)."""
+    given = np.flatnonzero(codes >= 0)
+    shape = (labels.n_items, labels.n_answers)
+    column = sparse.csr_array(sparse.coo_array((np.ones(len(given)), (given, codes[given])), shape=shape))
+    votes = sparse.csr_array(sparse.hstack([labels.votes, column], format="csr"))
+    votes.data = votes.data.astype(labels.votes.data.dtype)
+    name = _new_name(labels)
+    return replace(
+        labels,
+        labelers=vocabulary_from([*labels.labelers.tolist(), name]),
+        votes=votes,
+        abstentions=np.append(labels.abstentions, 0),
+        unanswered=None,
+    )
+
+
+def _new_name(labels: Labels) -> int | str:
+    """A name that no labeler has, of the same type."""
+    if labels.labelers.dtype == np.int64:
+        return int(labels.labelers.max(initial=0)) + 1
+    name = "system under test"
+    while name in set(labels.labelers.tolist()):
+        name += "'"
+    return name
+
+
+def _soft(labels: Labels, representatives: Codes) -> KindDraws:
+    """The model of ambiguous items: its posterior, each of the different systems as one more labeler in turn."""
+    sets = [with_rater(labels, codes) for codes in representatives] or [labels]
+    posterior = np.mean([SoftTruth().fit(one).posterior(one) for one in sets], axis=0)
+    return KindDraws(np.empty((0, labels.n_items), dtype=np.int8), posterior, np.zeros(labels.n_items))
+
+
+def _kept(drawn: PosteriorDraws, n_classes: int) -> KindDraws:
+    truths = drawn.truths.astype(np.int8) if n_classes <= 127 else drawn.truths
+    return KindDraws(truths, drawn.posterior, drawn.scores, drawn.rhat, drawn.ess)
+
+
+def _variance(truths: Codes, features: Floats) -> Floats:
+    """The variance over drawn truths of the mean of each feature."""
+    n_items = truths.shape[1]
+    at = np.arange(n_items)
+    some = truths[:: max(1, len(truths) // 500)]
+    values = np.array([features[:, at, truth].sum(axis=1) / n_items for truth in some])
+    return np.asarray(values.var(axis=0))
+
+
+def _evenly(n: int, wanted: int, rng: np.random.Generator) -> Positions:
+    """So many of n positions, evenly spaced where there are enough, else by chance."""
+    if wanted <= n:
+        return np.linspace(0, n - 1, wanted).astype(np.int64)
+    return rng.integers(n, size=wanted)
+
+
+def _bins(scores: Floats) -> tuple[Positions, int]:
+    """Scores in bins of equal numbers of items, -1 for none; and how many bins."""
+    given = np.flatnonzero(~np.isnan(scores))
+    codes = np.full(len(scores), -1, dtype=np.int64)
+    n_bins = _BINS if len(given) >= _FEW_ITEMS else _FEW_BINS
+    share = (rankdata(scores[given], method="average") - 0.5) / max(len(given), 1)
+    codes[given] = np.minimum((share * n_bins).astype(np.int64), n_bins - 1)
+    return codes, n_bins
+
+
+def _sure_classes(probabilities: Floats, n_classes: int) -> tuple[Positions, int]:
+    """The likeliest class with a level of how sure the system is of it; -1 for none."""
+    given = np.flatnonzero(~np.isnan(probabilities[:, 0]))
+    codes = np.full(len(probabilities), -1, dtype=np.int64)
+    best = probabilities[given].argmax(axis=1)
+    top = probabilities[given].max(axis=1)
+    level = np.minimum((rankdata(top) - 0.5) / max(len(given), 1) * _LEVELS, _LEVELS - 1).astype(np.int64)
+    codes[given] = best * _LEVELS + level
+    return codes, n_classes * _LEVELS
+
+
+def chains_agree(values: Floats) -> bool:
+    """Whether draws of shape (n_chains, n_draws) tell the same and are worth a hundred."""
+    return bool(np.nan_to_num(rhat(values), nan=1.0) <= _WORST_RHAT and effective_draws(values) >= 100)

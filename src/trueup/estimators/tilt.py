@@ -1,0 +1,163 @@
+"""Truths from probabilities that are all wrong in the same direction, by chance: what models do not know of themselves.
+
+Given P(class) of each item, some functionals of the truth (the accuracy of a system, the share of a class) are to be
+as uncertain as somebody says. Each draw moves all probabilities together, P_i(c) ∝ f_i(c) exp(α · φ(i, c)), just so
+far that the functionals, the means of the features φ, have the values drawn for them, and then draws a truth. So any
+metric of that truth moves along, and what two systems have in common cancels in their difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueup._base.types import Codes, Floats
+
+_NEWTON_STEPS = 15
+_RIDGE = 1e-3  # keeps the tilt finite where no probabilities have the value that was drawn
+_LONGEST_STEP = 4.0
+_PRECISION = 5e-4  # of the means
+_MOST_NUMBERS = 4_000_000  # held at once
+_MOST_SOLVED = 300  # items on which tilts are found; they then hold for all
+_LEAST = 1e-6  # probability below which a class is taken for excluded only by what is known
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What a tilt moves.
+
+    Attributes
+    ----------
+    features : array of shape (n_directions, n_items, n_classes)
+    scales : array of shape (n_directions,)
+        Standard deviations of the means of the features, which are moved independently of each other.
+    """
+
+    features: Floats
+    scales: Floats
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.scales)
+
+
+def independent_directions(features: Floats, covariance: Floats) -> Directions:
+    """Directions whose means move independently, so that those of `features` have the given covariance.
+
+    Parameters
+    ----------
+    features : array of shape (n_features, n_items, n_classes)
+    covariance : array of shape (n_features, n_features)
+        Features that are the same have the same row; they then share a direction.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-4 * max(float(values.max(initial=0.0)), 1e-12)
+    return Directions(np.tensordot(vectors[:, kept].T, features, axes=1), np.sqrt(values[kept]))
+
+
+def tilted_truths(
+    posterior: Floats,
+    directions: Directions,
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    shift: Floats | None = None,
+) -> tuple[Codes, Floats]:
+    """Draws of the truth of all items, shape (n_draws, n_items), and the tilts, shape (n_draws, n_directions).
+
+    Parameters
+    ----------
+    posterior : array of shape (n_items, n_classes)
+        f; where it is 0 or 1 the class is known.
+    directions : Directions
+    n_draws : int
+    shift : array of shape (n_directions,), optional
+        How far the means lie from those of `posterior` in the middle.
+    """
+    moves = rng.standard_normal((n_draws, directions.n)) * directions.scales
+    tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
+    return draw_tilted(posterior, directions.features, tilts, rng), tilts
+
+
+def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:
+    """A truth of all items for each tilt."""
+    n_items, n_classes = posterior.shape
+    dtype = np.int8 if n_classes <= 127 else np.int16
+    truths = np.zeros((len(tilts), n_items), dtype=dtype)
+    logs = _log(posterior)
+    rows = max(1, _MOST_NUMBERS // max(n_items * n_classes, 1))
+    for first in range(0, len(tilts), rows):
+        chances = _tilted(logs, features, tilts[first : first + rows])
+        uniform = rng.random((len(chances), n_items, 1), dtype=np.float32)
+        part = truths[first : first + rows]
+        if n_classes == 2:
+            part[:] = uniform[:, :, 0] >= chances[:, :, 0]
+        else:
+            upto = np.cumsum(chances[:, :, :-1], axis=2)
+            part[:] = (uniform >= upto).sum(axis=2)
+    return truths
+
+
+def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.random.Generator) -> Floats:
+    """The tilts under which the means of the features are moved as asked, or as near to that as they can be.
+
+    Newton's method on the convex function whose gradient is the gap, for all draws at once. Found on some of the items
+    where there are many.
+    """
+    n_items, n_classes = posterior.shape
+    n_directions = len(features)
+    if not n_directions:
+        return np.zeros((len(moves), 0))
+    if n_items > _MOST_SOLVED:
+        some = np.sort(rng.choice(n_items, _MOST_SOLVED, replace=False))
+        posterior, features = posterior[some], features[:, some]
+        n_items = _MOST_SOLVED
+    logs = _log(posterior)
+    flat = features.reshape(n_directions, -1)
+    targets = moves + flat @ posterior.ravel() / n_items
+    # No probabilities have means beyond these; a value drawn outside is the nearest that can be.
+    low, high = features.min(axis=2).mean(axis=1), features.max(axis=2).mean(axis=1)
+    targets = np.clip(targets, low, high)
+    rows = max(1, _MOST_NUMBERS // (n_items * n_classes * max(n_directions, 1)))
+    return np.concatenate(
+        [_solve(logs, features, targets[first : first + rows]) for first in range(0, len(moves), rows)]
+    )
+
+
+def _solve(logs: Floats, features: Floats, targets: Floats) -> Floats:
+    n_directions, n_items, n_classes = features.shape
+    flat = features.reshape(n_directions, -1)
+    tilts = np.zeros_like(targets)
+    for _ in range(_NEWTON_STEPS):
+        chances = _tilted(logs, features, tilts).reshape(len(tilts), -1)
+        gap = targets - chances @ flat.T / n_items - _RIDGE * tilts
+        if np.abs(gap).max() < _PRECISION:
+            break
+        # Second moments of the features less squares of their means, item by item.
+        second = np.stack([chances @ (flat * row).T for row in flat], axis=1) / n_items
+        means = (chances[:, None, :] * flat).reshape(len(tilts), n_directions, n_items, n_classes).sum(axis=3)
+        curvature = second - np.einsum("drn,dsn->drs", means, means) / n_items
+        curvature += (_RIDGE + 1e-9) * np.eye(n_directions)
+        step = np.linalg.solve(curvature, gap[:, :, None])[:, :, 0]
+        size = np.abs(step).max(axis=1, keepdims=True)
+        tilts += step * np.minimum(1.0, _LONGEST_STEP / np.maximum(size, 1e-12))
+    return tilts
+
+
+def _tilted(logs: Floats, features: Floats, tilts: Floats) -> Floats:
+    """P(class) of each item under each tilt, shape (n_tilts, n_items, n_classes)."""
+    heights = logs + np.tensordot(tilts, features, axes=1)
+    heights -= heights.max(axis=2, keepdims=True)
+    np.exp(heights, out=heights)
+    heights /= heights.sum(axis=2, keepdims=True)
+    return np.asarray(heights)
+
+
+def _log(posterior: Floats) -> Floats:
+    """Log P(class): no class is out of the question but where another is certain."""
+    logs = np.log(np.maximum(posterior, _LEAST))
+    certain = posterior.max(axis=1) >= 1.0
+    logs[certain] = np.where(posterior[certain] >= 1.0, 0.0, -1e4)
+    return np.asarray(logs)
