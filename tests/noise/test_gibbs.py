@@ -390,10 +390,10 @@ def test_shapes_sums_and_seeds(strong, engine, model):
     np.testing.assert_allclose(draws.rater_confusion.sum(axis=3), 1.0)
     np.testing.assert_allclose(draws.prior.sum(axis=1), 1.0)
     np.testing.assert_allclose(draws.posterior.sum(axis=1), 1.0)
-    # All draws are few enough here to be kept: the truths are the posterior and the counts.
+    # All draws are few enough here to be kept: the truths are the counts, and near the posterior of their chances.
     assert draws.truths.shape == (200, 150)
     shares = (draws.truths[:, :, None] == np.arange(3)).mean(axis=0)
-    np.testing.assert_allclose(shares, draws.posterior)
+    np.testing.assert_allclose(shares, draws.posterior, atol=0.15)
     counts = np.zeros((200, 3, 3))
     np.add.at(counts, (np.arange(200)[:, None], draws.truths, strong.predictions[None]), 1)
     np.testing.assert_array_equal(counts[draws.truth_draws], draws.rater_counts[:, 0])

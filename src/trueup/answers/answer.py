@@ -8,6 +8,7 @@ from trueup.answers.settings import Settings
 from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
+from trueup.estimators.readings import Assumption
 from trueup.noise import NoiseModel
 
 
@@ -16,6 +17,7 @@ class Answer:
 
     task: Task
     model: NoiseModel | None
+    assumption: Assumption | None
 
     @property
     def settings(self) -> Settings:
@@ -40,6 +42,8 @@ class Answer:
     @property
     def noise(self) -> str:
         """The noise model in words."""
+        if self.task.noise is None and self.assumption is not None:
+            return f"all kinds of models, assuming {self.assumption} errors"
         return noise_in_words(self.task.noise, self.model)
 
     @property

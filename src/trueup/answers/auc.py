@@ -22,7 +22,7 @@ from trueup.estimators.published.urkullu2019 import (
     subjectivist,
 )
 from trueup.exceptions import InvalidLabels, InvalidParameter, TrueupWarning
-from trueup.noise import DEFAULT_NOISE, NoiseModel
+from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
 View = Literal["bayes", "deterministic", "subjectivist", "probabilistic"]
@@ -93,7 +93,7 @@ def auc(
         labels,
         settings=settings,
         metrics=["auc"],
-        noise=DEFAULT_NOISE if noise is None else noise,
+        noise=noise,
         target=target,
         positive=positive,
         level=0.95,

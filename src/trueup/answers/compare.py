@@ -9,16 +9,18 @@ import numpy as np
 
 from trueup._base.types import Floats, Target
 from trueup._base.validation import RandomState, check_choice
-from trueup.answers.comparison import Comparison
+from trueup.answers.comparison import Comparison, values_on
 from trueup.answers.findings import findings_of
+from trueup.answers.reading import engine_of, notes_on, refusal_of, settle_assumption
 from trueup.answers.settings import Settings
-from trueup.answers.setup import DEFAULT_TARGET, FUNCTION_DRAWS, Task, prepare
+from trueup.answers.setup import DEFAULT_TARGET, Task, prepare
 from trueup.data.labels import Labels
-from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import TruthDraws, settle_noise, truths_given_outputs
+from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
+from trueup.estimators.real_map import RealMap
+from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, silenced_warnings
 from trueup.metrics import Metric, MetricLike
-from trueup.noise import DEFAULT_NOISE, NoiseModel
+from trueup.noise import Clusters, NoiseModel
 
 _SAMPLING = ("n_chains", "n_warmup")
 
@@ -29,6 +31,7 @@ def compare(
     *,
     metric: MetricLike | Mapping[str, MetricLike] = "accuracy",
     noise: str | NoiseModel | None = None,
+    assume: Assumption | RealMap | None = None,
     target: Target = DEFAULT_TARGET,
     level: float = 0.95,
     positive: Hashable | None = None,
@@ -44,8 +47,8 @@ def compare(
     """Rank systems by a metric, from their outputs and noisy votes alone.
 
     All systems are judged on the same draws of the truth, so differences are paired. What the systems say helps to
-    draw the truth, as features of a log-linear model of it that is learned from the votes: how much the systems depend
-    on each other does not matter.
+    draw the truth: they are inside the states of the labelers, so they may err with them, and systems that say the same
+    count for one. The answers are those of `evaluate`: gold first, then votes under an assumption.
 
     Parameters
     ----------
@@ -59,6 +62,8 @@ def compare(
         A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
         better; ``{"cost": f}`` gives it a name.
     noise : str or NoiseModel, optional
+        As in `evaluate`: by default all kinds of models are drawn; one that is named gives its own answer alone.
+    assume : {"real", "shared", "independent"} or RealMap, optional
         As in `evaluate`.
     target : {"sample", "population"}
         Which system is better on exactly these items, or on the distribution they came from.
@@ -91,12 +96,13 @@ def compare(
     (['a', 'b'], True, True)
     """
     settings = Settings.of_call(compare, locals())
+    assumption = settle_assumption(assume, alone=noise is not None)
     task = prepare(
         systems,
         labels,
         settings=settings,
         metrics=metric if isinstance(metric, Mapping) else [metric],
-        noise=DEFAULT_NOISE if noise is None else noise,
+        noise=noise,
         target=target,
         positive=positive,
         level=level,
@@ -108,12 +114,22 @@ def compare(
         unknown_class=unknown_class,
         items=items,
     )
-    return measure(task, n_draws=n_draws, check_dependence=check_dependence, progress=progress, sampling=sampling)
+    return measure(
+        task,
+        assume=assume,
+        assumption=assumption,
+        n_draws=n_draws,
+        check_dependence=check_dependence,
+        progress=progress,
+        sampling=sampling,
+    )
 
 
 def measure(
     task: Task,
     *,
+    assume: Assumption | RealMap | None = None,
+    assumption: Assumption = DEFAULT_ASSUMPTION,
     n_draws: int,
     check_dependence: bool,
     progress: Callable[[float], None] | None,
@@ -128,42 +144,37 @@ def measure(
         )
     for option in sampling:
         check_choice(option, _SAMPLING, name="an option of sampling")
-    assert task.noise is not None
-    outputs = task.outputs_for(metric)
     rng = np.random.default_rng(task.seed)
+    engine, model, notes = None, None, []
     with silenced_warnings():  # what fits would say is in the findings, in one place
-        model = settle_noise(task.noise, task.labels, draw=True)
-        truth = truths_given_outputs(
-            task.labels,
-            model,
-            outputs,
-            used=metric.looks_at,
-            in_votes=task.in_votes,
-            n_draws=n_draws,
-            random_state=rng,
-            progress=progress,
-            **sampling,
-        )
-        values = system_values(
-            _fewer(truth, metric),
-            outputs,
-            metric,
-            classes=task.labels.classes,
-            positive=task.positive,
-            target=task.target,
-            random_state=rng,
-        )
+        if task.noise is None:
+            engine = engine_of(task, assume, n_draws=n_draws, progress=progress, sampling=sampling)
+            truth = engine.headline(metric, assumption)
+            notes = notes_on(engine, task, assumption)
+            refusal = refusal_of(engine, task)
+            notes = [refusal, *notes] if refusal is not None else notes
+        else:
+            model = settle_noise(task.noise, task.labels, draw=True)
+            truth = truths_given_outputs(
+                task.labels,
+                model,
+                task.outputs_for(metric),
+                used=metric.looks_at,
+                in_votes=task.in_votes,
+                n_draws=n_draws,
+                random_state=rng,
+                progress=progress,
+                **sampling,
+            )
+        values = values_on(truth, task, metric, rng)
         findings, _ = findings_of(
-            task, model, check_dependence=check_dependence, notes=(*truth.notes, *_undefined(values, task, metric))
+            task,
+            Clusters() if model is None else model,
+            check_dependence=check_dependence,
+            notes=(*truth.notes, *notes, *_undefined(values, task, metric)),
         )
-    return Comparison(task, model, metric, values, truth, findings)
-
-
-def _fewer(truth: TruthDraws, metric: Metric) -> Any:
-    """The draws a metric is computed on: a function of labels takes its time, so it sees some of them."""
-    if metric.needs != "labels":
-        return truth.truths
-    return truth.truths[:: max(1, truth.n_draws // FUNCTION_DRAWS)]
+    comparison = Comparison(task, model, metric, values, truth, findings, engine, None if engine is None else assumption)
+    return comparison.with_advice()
 
 
 def _undefined(values: Floats, task: Task, metric: Metric) -> list[Sentence]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,16 +14,23 @@ import numpy.typing as npt
 
 from trueup._base.optional import require
 from trueup._base.types import Codes, Floats
-from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
+from trueup._base.validation import check_choice, check_level, did_you_mean, kind_hint, preview
 from trueup.answers.answer import Answer
-from trueup.answers.setup import Task
+from trueup.answers.setup import Task, fewer_draws
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
-from trueup.estimators.truth import TruthDraws
-from trueup.exceptions import InvalidParameter
+from trueup.estimators.readings import ASSUMPTIONS, Assumption
+from trueup.estimators.system_values import system_values
+from trueup.estimators.truth import Basis, TruthEngine
+from trueup.estimators.truth_draws import TruthDraws
+from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
+
+
+_NEARLY_SURE = 0.9
+_ADVISED = 20  # vettings
 
 
 @dataclass(frozen=True)
@@ -76,14 +83,65 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     truth : TruthDraws
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
+    engine : TruthEngine or None
+        Behind the answers where no noise model was named.
+    assumption : {"real", "shared", "independent"} or None
+        What answers from votes assume of errors; None where a noise model was named.
     """
 
     task: Task = field(repr=False)
-    model: NoiseModel = field(repr=False)
+    model: NoiseModel | None = field(repr=False)
     measure: Metric
     draws: Floats = field(repr=False)
     truth: TruthDraws = field(repr=False)
     warnings: tuple[str, ...]
+    engine: TruthEngine | None = field(default=None, repr=False)
+    assumption: Assumption | None = None
+    from_votes: bool = field(default=False, repr=False)
+
+    # ------------------------------------------------------------------ what it rests on
+
+    @property
+    def basis(self) -> Basis:
+        """What the answer rests on: "gold" that was drawn at random, or "votes"."""
+        return "votes" if self.engine is None or self.from_votes else self.engine.basis(self.measure)
+
+    def assuming(self, assumption: Assumption) -> Comparison:
+        """The same comparison from votes alone under another assumption.
+
+        Parameters
+        ----------
+        assumption : {"independent", "shared", "real"}
+        """
+        check_choice(assumption, ASSUMPTIONS, name="assumption")
+        if self.engine is None:
+            raise InvalidParameter(
+                f"there is one answer here, that of a noise model that was named, and none assuming {assumption!r}; "
+                "leave out ⟨noise⟩ to have all three",
+                parameter="assumption",
+            )
+        truth = self.engine.assuming(self.measure, assumption)
+        values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
+        return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True)
+
+    def with_advice(self) -> Comparison:
+        """With what some vettings would settle, where a system is called the best from votes alone."""
+        codes = self.codes
+        if self.engine is None or self.basis == "gold" or len(self) < 2 or codes is None:
+            return self
+        first, second = self.ranking[:2]
+        if self.prob_best[first] <= _NEARLY_SURE:
+            return self
+        a, b = codes[self._at(first)], codes[self._at(second)]
+        both = (a >= 0) & (b >= 0)
+        apart = float((a != b)[both].mean()) if both.any() else 0.0
+        advice = Sentence(
+            f"That {first!r} is best rests on votes alone. {_ADVISED} vetted items among the "
+            f"{int((a != b)[both].sum()):,} where it differs from {second!r} "
+            f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about '
+            f"±{1.96 * apart / np.sqrt(_ADVISED):.3f}."
+        )
+        return replace(self, warnings=(*self.warnings, advice))
 
     # ------------------------------------------------------------------ what was asked
 
@@ -298,7 +356,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         width = max(len(str(s)) for s in some)
         lines = [
             f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
-            f"(noise {self.noise}, target {self.target})"
+            f"({self._in_words()}, target {self.target})"
         ]
         for system in some:
             low, high = self[system].interval(self.level)
@@ -310,6 +368,11 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             lines.append(f"  … and {len(self) - len(some)} more")
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
+
+    def _in_words(self) -> str:
+        if self.engine is None:
+            return f"noise {self.noise}"
+        return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a system, the best first: system, rank, mean, std, low, high, prob_best, regret, undefined."""
@@ -330,6 +393,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             "higher_is_better": self.higher_is_better,
             "target": self.target,
             "noise": self.noise,
+            "basis": self.basis,
             "level": self.level,
             "n_items": self.n_items,
             "systems": [
@@ -372,3 +436,16 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
         ax.grid(axis="x", alpha=0.3)
         return ax
+
+
+def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
+    """The metric of every system on every draw, shape (n_draws, n_systems)."""
+    return system_values(
+        fewer_draws(truth, metric),
+        task.outputs_for(metric),
+        metric,
+        classes=task.labels.classes,
+        positive=task.positive,
+        target=task.target,
+        random_state=rng,
+    )

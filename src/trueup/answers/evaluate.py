@@ -11,14 +11,19 @@ from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_options
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
+from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, Task, prepare
 from trueup.data.labels import Labels
 from trueup.estimators import METHODS, Method, Problem, Solution
+from trueup.estimators.readings import Assumption
+from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import MetricLike
 from trueup.noise import DEFAULT_NOISE, NoiseModel
+
+_DRAWS = 2000  # of the truth under each assumption
 
 
 def evaluate(
@@ -26,6 +31,7 @@ def evaluate(
     labels: Labels,
     *,
     noise: str | NoiseModel | None = None,
+    assume: Assumption | RealMap | None = None,
     metrics: Sequence[MetricLike] | Mapping[str, MetricLike] = ("accuracy", "precision", "recall", "f1"),
     method: str = "bayes",
     target: Target | None = None,
@@ -40,7 +46,11 @@ def evaluate(
     progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """The posterior of every metric, from predictions and noisy votes alone.
+    """The posterior of every metric, from predictions and noisy votes.
+
+    Gold first: from 20 vetted items on that were drawn at random (``labels.with_gold(…, drawn="random")``) and that a
+    metric looks at, its answer rests on them, whatever the models say. With votes alone there are three answers, nested
+    in what they assume (`Evaluation.assuming`); the headline is "real".
 
     Parameters
     ----------
@@ -49,10 +59,15 @@ def evaluate(
     labels : Labels
         The votes. Gold items enter every method exactly.
     noise : str or NoiseModel, optional
-        By default `trueup.noise.DEFAULT_NOISE`, as in all doors, unless the method needs another: "dawid-skene" for
-        those that need a confusion matrix of each labeler. Known noise as a model (`Confusion`, or `Difficulty` with
+        By default all kinds of models are drawn, as `assume` says; methods other than "bayes" take
+        `trueup.noise.DEFAULT_NOISE`, or "dawid-skene" where they need a confusion matrix of each labeler. A model that
+        is named gives its own answer alone: known noise as a model (`Confusion`, or `Difficulty` with
         its parameters); or a model to be learned from the same votes, by name (see `trueup.noise.list_models`, or
         "auto") or with its settings. A model that is passed is never changed.
+    assume : {"real", "shared", "independent"} or RealMap, optional
+        What the headline from votes assumes of errors. "independent": each labeler errs on their own. "shared": items
+        may be hard or misleading for all, as far as votes tell. "real", the default: as in real crowds, where votes do
+        not tell all; widened by what was learned from sets with truth, or by a map of your own (`trueup.calibrate`).
     metrics : sequence or mapping
         Names as in `trueup.metrics.list_metrics`, for predictions with scores or probabilities those of scores too
         ("auc", "log_loss", …), and functions ``metric(y_true, y_pred) -> float``. A mapping gives them names:
@@ -79,7 +94,7 @@ def evaluate(
     progress : callable, optional
         Called with the share of the work done.
     **options
-        For the method; with learned noise and "bayes" those of `trueup.noise.sample`.
+        For the method; with "bayes" those of `trueup.noise.sample` (n_chains, n_warmup, n_draws).
 
     Returns
     -------
@@ -98,12 +113,14 @@ def evaluate(
     chosen = METHODS[method]
     if (truth is not None) != (METHODS.resolve(method) == "ideal"):
         raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it', parameter="truth")
+    by_engine = noise is None and METHODS.resolve(method) == "bayes"
+    assumption = settle_assumption(assume, alone=not by_engine)
     task = prepare(
         predictions,
         labels,
         settings=settings,
         metrics=metrics,
-        noise=_noise_of(chosen) if noise is None else noise,
+        noise=None if by_engine else _noise_of(chosen) if noise is None else noise,
         target=_target_of(chosen, method, target),
         positive=positive,
         level=level,
@@ -115,6 +132,9 @@ def evaluate(
         needs_classes=True,
         truth=truth,
     )
+    if by_engine:
+        engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=options)
+        return evaluation_by(engine, task, assumption, check_dependence=check_dependence)
     with silenced_warnings():  # what fits would say is in the findings, in one place
         model = None if task.noise is None else settle_noise(task.noise, labels, draw=chosen.draws_noise)
         solution = _solve(task, chosen, METHODS.resolve(method), model, options, progress)

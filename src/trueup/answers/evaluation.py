@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,10 +16,11 @@ from trueup._base.optional import require
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_level
 from trueup.answers.answer import Answer
-from trueup.answers.setup import FUNCTION_DRAWS, Task
+from trueup.answers.setup import FUNCTION_DRAWS, Task, fewer_draws
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.estimators import METHODS, CountsPosterior, JointPoint, Problem, Solution
+from trueup.estimators.counts import point_estimate
 from trueup.estimators.curves import (
     Curve,
     CurveKind,
@@ -28,9 +29,12 @@ from trueup.estimators.curves import (
     error_sensitivity,
     performance_curve,
 )
+from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.system_features import Used
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import TruthDraws, is_drawn, truths_given_outputs
+from trueup.estimators.truth import Basis, TruthEngine, is_drawn, solution_of, truths_given_outputs
+from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import IndependenceCheck, NoiseModel
@@ -146,6 +150,12 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
     independence : IndependenceCheck or None
+    engine : TruthEngine or None
+        Behind the answers where no noise model and no other method was named.
+    assumption : {"real", "shared", "independent"} or None
+        What the answers that rest on votes assume of errors; None where a noise model or a method was named.
+    refused : bool
+        Whether vetted items contradict the models, so that these give no interval.
     """
 
     task: Task = field(repr=False)
@@ -153,6 +163,10 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     model: NoiseModel | None = field(repr=False)
     warnings: tuple[str, ...]
     independence: IndependenceCheck | None
+    engine: TruthEngine | None = field(default=None, repr=False)
+    assumption: Assumption | None = None
+    refused: bool = False
+    from_votes: bool = field(default=False, repr=False)
 
     # ------------------------------------------------------------------ what was asked
 
@@ -175,6 +189,47 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     def n_items(self) -> int:
         """Items with a prediction."""
         return int((self.predictions >= 0).sum())
+
+    # ------------------------------------------------------------------ what it rests on
+
+    @property
+    def basis(self) -> Basis:
+        """What the answer rests on: "gold" that was drawn at random, or "votes"; that of the first metric."""
+        return self.basis_of(next(iter(self.task.metrics), "accuracy"))
+
+    def basis_of(self, name: str) -> Basis:
+        """What the answer about one metric rests on."""
+        return "votes" if self.engine is None or not self._gold_first else self.engine.basis(self.metric(name))
+
+    @property
+    def _gold_first(self) -> bool:
+        """Whether gold comes before votes: not where an assumption was asked for afterwards."""
+        return not self.from_votes
+
+    def assuming(self, assumption: Assumption) -> Evaluation:
+        """The same evaluation from votes alone under another assumption.
+
+        Parameters
+        ----------
+        assumption : {"independent", "shared", "real"}
+        """
+        check_choice(assumption, ASSUMPTIONS, name="assumption")
+        if self.engine is None:
+            named = "a noise model" if self.method == "bayes" else f"the method {self.method!r}"
+            raise InvalidParameter(
+                f"there is one answer here, that of {named} that was named, and none assuming {assumption!r}; leave "
+                "out ⟨noise⟩ and ⟨method⟩ to have all three",
+                parameter="assumption",
+            )
+        truth = self.engine.assuming(self.metric("accuracy"), assumption)
+        rng = np.random.default_rng(self.seed)
+        solution = solution_of(truth, self.predictions, len(self.classes), target=self.target, rng=rng)
+        return replace(self, solution=solution, assumption=assumption, refused=False, from_votes=True)
+
+    @property
+    def vettings(self) -> dict[int, float]:
+        """How wide the interval of the accuracy would be after so many vetted items drawn at random, about."""
+        return widths_after_vetting(self.solution.truth, self.predictions, self.level)
 
     # ------------------------------------------------------------------ the answers
 
@@ -208,18 +263,27 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return self.task.metric_named(name)
 
     def _estimate(self, metric: Metric) -> Estimate:
-        if metric.needs == "counts":
+        rests_on_gold = self.engine is not None and self._gold_first and self.engine.basis(metric) == "gold"
+        if self.refused and not rests_on_gold:
+            return point_estimate(metric, self._estimate_from_draws(metric).mean)
+        if metric.needs == "counts" and self.engine is None:
             return self.solution.counts.estimate(metric)
+        return self._estimate_from_draws(metric)
+
+    def _estimate_from_draws(self, metric: Metric) -> Estimate:
         rng = np.random.default_rng(self.seed)
-        if metric.needs == "labels":
+        if self.engine is None and metric.needs == "labels":
             truths = self.solution.counts.draw_truths(FUNCTION_DRAWS, rng)
             seen = self.predictions >= 0
             values = metric.of_labels(truths[:, seen], self.predictions[seen], classes=self.classes)
             return DrawnEstimate(values, bounds=metric.bounds, name=metric.name)
-        outputs = self.task.outputs_for(metric)
+        if self.engine is not None and metric.needs == "counts":
+            truth = self._drawn(metric)
+            solution = solution_of(truth, self.predictions, len(self.classes), target=self.target, rng=rng)
+            return solution.counts.estimate(metric)
         values = system_values(
-            self._truths(metric.looks_at).truths,
-            outputs,
+            fewer_draws(self._drawn(metric), metric),
+            self.task.outputs_for(metric),
             metric,
             classes=self.classes,
             positive=self.positive,
@@ -228,9 +292,22 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         )
         return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
 
+    def _drawn(self, metric: Metric) -> TruthDraws:
+        """The draws of the truth that a metric is measured on."""
+        if self.engine is None:
+            return self._truths(metric.looks_at)
+        assert self.assumption is not None
+        if self._gold_first:
+            return self.engine.headline(metric, self.assumption)
+        return self.engine.assuming(metric, self.assumption)
+
     def _truths(self, used: Used) -> TruthDraws:
         """Truths drawn with the scores or probabilities as evidence; the same for all metrics that look at these."""
         if used not in self._drawn_truths:
+            if self.engine is not None:
+                assert self.assumption is not None
+                self._drawn_truths[used] = self.engine.readings(used).assuming(self.assumption)
+                return self._drawn_truths[used]
             if self.model is None or self.method != "bayes":
                 raise InvalidParameter('metrics of scores need ⟨method="bayes"⟩; or use trueup.auc', parameter="method")
             sampling = {k: v for k, v in self.settings.arguments.items() if k in ("n_chains", "n_warmup")}
@@ -281,6 +358,9 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         if scores is None:
             raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
         how: dict[str, Any] = {"n_thresholds": n_thresholds, "positive": self.positive, "level": self.level}
+        if self.engine is not None:
+            truths = self._drawn(self.metric("auc")).truths
+            return curve_of_truths(truths, scores, kind=kind, **how)
         if self.method == "bayes" and self.model is not None and is_drawn(self.model):
             return curve_of_truths(self._truths("scores").truths, scores, kind=kind, **how)
         return performance_curve(self.problem, scores, kind=kind, **how)
@@ -300,9 +380,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     # ------------------------------------------------------------------ out
 
     def __repr__(self) -> str:
-        lines = [
-            f"Evaluation of {self.n_items:,} predictions ({self.method}, noise {self.noise}, target {self.target})"
-        ]
+        lines = [f"Evaluation of {self.n_items:,} predictions ({self._in_words()}, target {self.target})"]
         width = max(map(len, self.metrics), default=0)
         for name in self.metrics:
             low, high = self[name].interval(self.level)
@@ -311,12 +389,19 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
 
+    def _in_words(self) -> str:
+        if self.engine is None:
+            return f"{self.method}, noise {self.noise}"
+        return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, JSON-able."""
         return {
             "method": self.method,
             "target": self.target,
             "noise": self.noise,
+            "basis": self.basis,
+            "assuming": self._all_assumptions(),
             "level": self.level,
             "n_items": self.n_items,
             "classes": [str(c) for c in self.classes.tolist()],
@@ -325,6 +410,16 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             "confusion": self.confusion.mean.tolist(),
             "warnings": list(self.warnings),
             "diagnostics": dict(self.solution.diagnostics),
+        }
+
+    def _all_assumptions(self) -> dict[str, Any]:
+        """The three answers from votes, JSON-able; none where one model or method was named."""
+        if self.engine is None:
+            return {}
+        answers = {name: self.assuming(name) for name in ASSUMPTIONS}
+        return {
+            name: {metric: answer[metric].to_dict(self.level) for metric in self.metrics}
+            for name, answer in answers.items()
         }
 
     def to_frame(self, *, backend: str | None = None) -> Any:

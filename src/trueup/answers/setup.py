@@ -15,6 +15,7 @@ from trueup.answers.settings import Settings
 from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
+from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric, MetricLike, as_metrics
 from trueup.noise import NoiseModel, resolve
@@ -224,3 +225,10 @@ def _on_common_items(task: Task, rule: str) -> Task:
         f'{int(shared.sum()):,} are judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
     )
     return replace(task, outputs=task.outputs.on_items(shared), findings=(*task.findings, Sentence(finding)))
+
+
+def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
+    """The draws a metric is computed on: a function of labels takes its time, so it sees some of them."""
+    if metric.needs != "labels":
+        return truth.truths
+    return truth.truths[:: max(1, truth.n_draws // FUNCTION_DRAWS)]

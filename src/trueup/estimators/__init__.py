@@ -42,7 +42,8 @@ from trueup.estimators.published.urkullu2019 import (
 )
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import TruthDraws, bayes_learned, draw_truths
+from trueup.estimators.truth import bayes_learned, draw_truths
+from trueup.estimators.truth_draws import TruthDraws
 
 __all__ = [
     "METHODS",

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 
 _NEWTON_STEPS = 15
 _RIDGE = 1e-3  # keeps the tilt finite where no probabilities have the value that was drawn
 _LONGEST_STEP = 4.0
 _PRECISION = 5e-4  # of the means
 _MOST_NUMBERS = 4_000_000  # held at once
-_MOST_SOLVED = 300  # items on which tilts are found; they then hold for all
+_MOST_TILTS = 500  # different ones; more draws share them
+_MOST_SOLVED = 250  # items on which tilts are found; they then hold for all
 _LEAST = 1e-6  # probability below which a class is taken for excluded only by what is known
 
 
@@ -64,8 +65,9 @@ def tilted_truths(
     rng: np.random.Generator,
     *,
     shift: Floats | None = None,
-) -> tuple[Codes, Floats]:
-    """Draws of the truth of all items, shape (n_draws, n_items), and the tilts, shape (n_draws, n_directions).
+    observed: tuple[Positions, Codes] | None = None,
+) -> Codes:
+    """Draws of the truth of all items, shape (n_draws, n_items).
 
     Parameters
     ----------
@@ -75,10 +77,22 @@ def tilted_truths(
     n_draws : int
     shift : array of shape (n_directions,), optional
         How far the means lie from those of `posterior` in the middle.
+    observed : (positions, classes), optional
+        Items whose class was seen: tilts under which it was likelier are drawn more often.
     """
-    moves = rng.standard_normal((n_draws, directions.n)) * directions.scales
+    seen = observed is not None and len(observed[0]) > 0 and directions.n > 0
+    n_tilts = _MOST_TILTS * (4 if seen else 1)
+    n_tilts = n_tilts if seen else min(n_draws, n_tilts)
+    moves = rng.standard_normal((n_tilts, directions.n)) * directions.scales
     tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
-    return draw_tilted(posterior, directions.features, tilts, rng), tilts
+    chosen = np.arange(n_draws) % n_tilts
+    if observed is not None and seen:
+        positions, classes = observed
+        chances = _tilted(_log(posterior[positions]), directions.features[:, positions], tilts)
+        logs = np.log(np.maximum(chances[:, np.arange(len(classes)), classes], _LEAST)).sum(axis=1)
+        weights = np.exp(logs - logs.max())
+        chosen = rng.choice(n_tilts, size=n_draws, p=weights / weights.sum())
+    return draw_tilted(posterior, directions.features, tilts[chosen], rng)
 
 
 def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:
@@ -110,10 +124,15 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
     n_directions = len(features)
     if not n_directions:
         return np.zeros((len(moves), 0))
-    if n_items > _MOST_SOLVED:
-        some = np.sort(rng.choice(n_items, _MOST_SOLVED, replace=False))
-        posterior, features = posterior[some], features[:, some]
-        n_items = _MOST_SOLVED
+    # An item on which no feature tells classes apart is not moved, and one that is known cannot be.
+    movable = np.flatnonzero((np.ptp(features, axis=2).max(axis=0) > 0) & (posterior.max(axis=1) < 1.0))
+    if not len(movable):
+        return np.zeros((len(moves), n_directions))
+    moves = moves * (n_items / len(movable))
+    if len(movable) > _MOST_SOLVED:
+        movable = np.sort(rng.choice(movable, _MOST_SOLVED, replace=False))
+    posterior, features = posterior[movable], features[:, movable]
+    n_items = len(movable)
     logs = _log(posterior)
     flat = features.reshape(n_directions, -1)
     targets = moves + flat @ posterior.ravel() / n_items

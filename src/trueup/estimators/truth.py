@@ -1,20 +1,19 @@
 """p(truth | votes, systems, gold): the one place that sees votes, systems and gold together.
 
-Every door ends here: `solve_bayes` for the confusion counts of one system, `truths_given_outputs` for any metric of
-any number of systems. All systems are judged on the same draws, so what they share cancels in their differences.
-
-Two engines stand behind these doors. A system may be one more rater of the sampler, whose matrix is drawn with those of
-the labelers (`bayes_learned`); or what the systems say may be features of a log-linear prior of each item's class
-(`draw_truths` with an item prior), which leaves open how they depend on each other. Where the noise is known and one
-system is judged by its classes, the posterior is exact (`estimators.exact_binary`, `exact_multiclass`).
+Every door ends here. Where the caller names no noise model, `TruthEngine` has the answers: from votes alone under three
+assumptions, and from vetted items that were drawn at random. Where one is named, `truths_given_outputs` draws under it
+alone. Systems are inside the states of the labelers, so they may err with them, and all are judged on the same draws,
+so what they share cancels in their differences. Where the noise is known, what the systems say are features of a
+log-linear prior of each item's class, and for the classes of one system the posterior is exact
+(`estimators.exact_binary`, `exact_multiclass`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +25,17 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.exact_binary import bayes
+from trueup.estimators.kinds import as_outputs
 from trueup.estimators.problem import Problem, Solution
+from trueup.estimators.readings import Assumption, Readings, read_truth
+from trueup.estimators.real_map import RealMap, shipped_map
+from trueup.estimators.rectified import gold_in_denominator, rectified_truths
 from trueup.estimators.system_features import Used, system_prior
+from trueup.estimators.system_values import system_counts
+from trueup.estimators.truth_draws import TruthDraws
+from trueup.metrics import Metric
 from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
+from trueup.noise.chain import SystemOutputs
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
 
@@ -38,45 +45,18 @@ _MANY_ITEMS = 20_000
 _SWEEPS_A_DRAW = 3  # of a chain for each truth that is kept: neighbours are much alike
 
 
-@dataclass(frozen=True, eq=False)
-class TruthDraws:
-    """Drawn truths.
-
-    Attributes
-    ----------
-    truths : integer array of shape (n_draws, n_items)
-        A class for each item in each draw; gold items have their own.
-    posterior : array of shape (n_items, n_classes)
-        P(class) of each item.
-    diagnostics : mapping
-    converged : bool
-    notes : tuple of str
-        Sentences a user should read.
-    """
-
-    truths: Codes = field(repr=False)
-    posterior: Floats = field(repr=False)
-    diagnostics: Mapping[str, float] = field(default_factory=dict)
-    converged: bool = True
-    notes: tuple[str, ...] = ()
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws."""
-        return len(self.truths)
-
-
 def draw_truths(
     labels: Labels,
     noise: str | NoiseModel,
     *,
+    outputs: SystemOutputs | None = None,
     item_prior: LogLinearPrior | None = None,
     n_draws: int = 2000,
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
 ) -> TruthDraws:
-    """Draw the truth of all items from p(truth | votes, features of the items).
+    """Draw the truth of all items from p(truth | votes, systems, features of the items).
 
     Parameters
     ----------
@@ -84,6 +64,8 @@ def draw_truths(
     noise : str or NoiseModel
         A model that is drawn together with the truth, by name or not fitted (see `trueup.noise.sample`); or a known or
         fitted one, which is taken as it is.
+    outputs : SystemOutputs, optional
+        What systems say of the items, for a model that is drawn.
     item_prior : LogLinearPrior, optional
         What else tells the class of an item; its coefficients are drawn too. Without it the class shares of the noise
         model are all that is known.
@@ -101,6 +83,7 @@ def draw_truths(
     draws = sample(
         labels,
         noise,
+        outputs=outputs,
         item_prior=item_prior,
         n_chains=n_chains,
         n_warmup=sampling.pop("n_warmup", 500),
@@ -253,12 +236,14 @@ def truths_given_outputs(
     n_draws, random_state, progress, **sampling
         As for `draw_truths`.
     """
-    prior = None
-    if in_votes is None or not in_votes.all():
+    what: dict[str, Any] = {}
+    if is_drawn(noise):
+        what["outputs"] = as_outputs(outputs, used, in_votes)
+    elif in_votes is None or not in_votes.all():
         others = outputs if in_votes is None else outputs.of_systems(~in_votes)
-        prior = system_prior(others, labels.n_classes, used=used)
+        what["item_prior"] = system_prior(others, labels.n_classes, used=used)
     return draw_truths(
-        labels, noise, item_prior=prior, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
+        labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
     )
 
 
@@ -331,27 +316,49 @@ def bayes_learned(
     """
     check_choice(target, ("sample", "population"), name="target")
     rng = as_generator(random_state)
-    draws = sample(labels, model, raters=predictions, random_state=rng, progress=progress, warn=False, **sampling)
-    n_classes = labels.n_classes
-    notes = () if draws.converged else (not_mixed(draws),)
+    codes = np.asarray(predictions, dtype=np.int64)
+    outputs = SystemOutputs(codes[None], np.array([labels.n_classes]), np.ones(1))
+    draws = sample(labels, model, outputs=outputs, random_state=rng, progress=progress, warn=False, **sampling)
+    truth = TruthDraws(
+        _small(draws.truths, labels.n_classes),
+        draws.posterior,
+        {"r_hat": draws.rhat, "effective_draws": draws.ess, "least_prior": float(draws.prior.mean(0).min())},
+        draws.converged,
+        () if draws.converged else (not_mixed(draws),),
+    )
+    return solution_of(truth, codes, labels.n_classes, target=target, rng=rng)
+
+
+def solution_of(
+    truth: TruthDraws, codes: npt.ArrayLike, n_classes: int, *, target: Target, rng: np.random.Generator
+) -> Solution:
+    """The posterior of the confusion counts of one system, from draws of the truth.
+
+    Parameters
+    ----------
+    truth : TruthDraws
+    codes : integer array of shape (n_items,)
+        The predicted classes, -1 for none.
+    target : {"sample", "population"}
+        The confusion counts on these items; or the rates behind them, of which the items are a sample (Rubin's Bayesian
+        bootstrap).
+    """
+    counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
     if target == "sample":
-        counts: CountsPosterior = DrawnCounts(
-            draws.rater_counts[:, 0, :, :n_classes], truths=partial(_choose_truths, draws.truths)
-        )
+        posterior: CountsPosterior = DrawnCounts(counts, truths=partial(_choose_truths, truth.truths))
     else:
-        counts = DrawnRates(draws.prior[:, :, None] * draws.rater_confusion[:, 0, :, :n_classes])
+        rates = rng.standard_gamma(counts)
+        posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
+    mean = counts.mean(axis=0)
+    total = np.maximum(mean.sum(axis=1, keepdims=True), 1e-12)
     return Solution(
-        counts=counts,
-        confusion=draws.rater_confusion[:, 0, :, :n_classes].mean(axis=0),
-        n_iter=draws.n_draws,
-        converged=draws.converged,
-        diagnostics={
-            "r_hat": draws.rhat,
-            "effective_draws": draws.ess,
-            "least_prior": float(draws.prior.mean(0).min()),
-        },
-        notes=notes,
-        truth=draws.posterior,
+        counts=posterior,
+        confusion=mean / total,
+        n_iter=truth.n_draws,
+        converged=truth.converged,
+        diagnostics=truth.diagnostics,
+        notes=truth.notes,
+        truth=truth.posterior,
     )
 
 
@@ -359,3 +366,122 @@ def _choose_truths(kept: Codes, n: int, rng: np.random.Generator) -> Codes:
     """Some of the draws that the chains kept: all different where there are enough."""
     order = rng.permutation(len(kept))[:n] if n <= len(kept) else rng.integers(len(kept), size=n)
     return kept[order]
+
+
+Basis = Literal["gold", "votes"]
+ENOUGH_GOLD = 20  # vetted items drawn at random, in the metric's own denominator, from which an answer rests on them
+
+
+@dataclass(frozen=True, eq=False)
+class TruthEngine:
+    """The truth of all items, however a metric needs it; drawn when first asked for and kept.
+
+    Attributes
+    ----------
+    labels : Labels
+    outputs : AlignedPredictions
+        What all systems say of the items.
+    positive : int
+        Code of the positive class.
+    in_votes : boolean array of shape (n_systems,), optional
+        Systems that are labelers whose votes are in the labels.
+    real_map : RealMap
+    n_draws : int
+        Of each answer.
+    seed : int
+    progress : callable, optional
+    sampling : mapping
+        Options of the chains.
+    """
+
+    labels: Labels = field(repr=False)
+    outputs: AlignedPredictions = field(repr=False)
+    positive: int
+    in_votes: Booleans | None = None
+    real_map: RealMap = field(default_factory=shipped_map)
+    n_draws: int = 2000
+    seed: int = 0
+    progress: Callable[[float], None] | None = field(default=None, repr=False)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def drawn_gold(self) -> Codes:
+        """The class of each vetted item that was drawn at random, -1 for all others; also of gold kept aside."""
+        known = np.where(self.labels.gold_codes >= 0, self.labels.gold_codes, self.labels.held_codes)
+        return np.where(np.isnan(self.labels.gold_chance), -1, known).astype(np.int32)
+
+    @cached_property
+    def model_labels(self) -> Labels:
+        """The labels as models see them: what is to correct them is not told to them."""
+        told = np.where(self.drawn_gold >= 0, -1, self.labels.gold_codes).astype(np.int32)
+        return replace(self.labels, gold_codes=told)
+
+    @cached_property
+    def _readings(self) -> dict[Used, Readings]:
+        return {}
+
+    @cached_property
+    def _rectified(self) -> dict[str, TruthDraws]:
+        return {}
+
+    def readings(self, used: Used) -> Readings:
+        """What the votes say, for metrics that look at classes, scores or probabilities."""
+        if used not in self._readings:
+            self._readings[used] = read_truth(
+                self.model_labels,
+                self.outputs.prepared_for(used, positive=self.positive),
+                used=used,
+                real_map=self.real_map,
+                in_votes=self.in_votes,
+                vetted=self.drawn_gold,
+                n_draws=self.n_draws,
+                seed=self.seed,
+                progress=self.progress,
+                **self.sampling,
+            )
+        return self._readings[used]
+
+    def basis(self, metric: Metric) -> Basis:
+        """What the headline of a metric rests on."""
+        return "gold" if self.gold_seen(metric) >= ENOUGH_GOLD else "votes"
+
+    def gold_seen(self, metric: Metric) -> int:
+        """Vetted items drawn at random that a metric looks at."""
+        if not (self.drawn_gold >= 0).any():
+            return 0
+        outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
+        return gold_in_denominator(metric, outputs, self.drawn_gold, self.positive)
+
+    def headline(self, metric: Metric, assumption: Assumption) -> TruthDraws:
+        """Draws for the headline of a metric: gold first, then the votes under an assumption."""
+        return self.rectified(metric) if self.basis(metric) == "gold" else self.assuming(metric, assumption)
+
+    def assuming(self, metric: Metric, assumption: Assumption) -> TruthDraws:
+        """Draws from votes alone under an assumption; what was drawn and vetted is known, and corrects nothing else."""
+        draws = self.readings(metric.looks_at).assuming(assumption)
+        known = self.drawn_gold >= 0
+        if not known.any():
+            return draws
+        truths = draws.truths.copy()
+        truths[:, known] = self.drawn_gold[known]
+        return replace(draws, truths=truths)
+
+    def rectified(self, metric: Metric) -> TruthDraws:
+        """Draws from the models corrected by the vetted items that were drawn at random."""
+        if metric.name not in self._rectified:
+            readings = self.readings(metric.looks_at)
+            truths = rectified_truths(
+                readings.centre,
+                self.outputs.prepared_for(metric.looks_at, positive=self.positive),
+                metric,
+                gold=self.drawn_gold,
+                chance=self.labels.gold_chance,
+                positive=self.positive,
+                n_draws=min(self.n_draws, max(200, _MOST_LABELS // max(self.labels.n_items, 1))),
+                rng=np.random.default_rng([self.seed, 17]),
+            )
+            chosen = self.model_labels.gold_codes >= 0
+            truths[:, chosen] = self.model_labels.gold_codes[chosen]
+            posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
+            self._rectified[metric.name] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
+        return self._rectified[metric.name]

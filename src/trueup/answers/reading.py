@@ -1,0 +1,166 @@
+"""From the engine's draws of the truth to an answer: which draws a door reads, and what is said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import check_choice
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.findings import findings_of
+from trueup.answers.setup import Task
+from trueup.estimators.kinds import with_rater
+from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
+from trueup.estimators.real_map import RealMap, shipped_map
+from trueup.estimators.rectified import gold_only_interval
+from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine, solution_of
+from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
+from trueup.metrics import Metric, get_metric
+from trueup.noise import Clusters, DawidSkene
+
+SAMPLING = ("n_chains", "n_warmup", "n_draws")
+_CONTRADICTION = 3.0  # standard errors by which chosen gold refutes the models
+_LEAST_CHOSEN = 5
+
+
+def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> Assumption:
+    """The assumption that is meant; an error where a noise model or method that is named leaves no choice."""
+    if assume is None:
+        return DEFAULT_ASSUMPTION
+    if alone:
+        raise InvalidParameter(
+            f"⟨assume⟩ chooses between the answers of all models, got {assume!r} beside a ⟨noise⟩ or ⟨method⟩ that is "
+            "named and gives its own alone; leave out one of them",
+            parameter="assume",
+        )
+    if isinstance(assume, RealMap):
+        return "real"
+    check_choice(assume, ASSUMPTIONS, name="assume")
+    return assume
+
+
+def engine_of(
+    task: Task,
+    assume: Assumption | RealMap | None,
+    *,
+    n_draws: int,
+    progress: Callable[[float], None] | None,
+    sampling: Mapping[str, Any],
+) -> TruthEngine:
+    """The engine for a task."""
+    for option in sampling:
+        check_choice(option, SAMPLING, name="an option of sampling")
+    in_votes = task.in_votes
+    return TruthEngine(
+        task.labels,
+        task.outputs,
+        task.positive,
+        in_votes=in_votes if in_votes.any() else None,
+        real_map=assume if isinstance(assume, RealMap) else shipped_map(),
+        n_draws=n_draws,
+        seed=task.seed,
+        progress=progress,
+        sampling=dict(sampling),
+    )
+
+
+def evaluation_by(
+    engine: TruthEngine, task: Task, assumption: Assumption, *, check_dependence: bool
+) -> Evaluation:
+    """The answer of `evaluate` from the engine's draws."""
+    metric = first_of_counts(task)
+    rng = np.random.default_rng(task.seed)
+    with silenced_warnings():  # what fits would say is in the findings, in one place
+        truth = engine.headline(metric, assumption)
+        solution = solution_of(truth, task.codes, task.labels.n_classes, target=task.target, rng=rng)
+        notes = notes_on(engine, task, assumption)
+        findings, independence = findings_of(
+            task,
+            Clusters(),
+            check_dependence=check_dependence,
+            notes=(*solution.notes, *notes),
+            counts=solution.counts.mean_counts,
+        )
+        refusal = refusal_of(engine, task)
+    if refusal is not None:
+        findings = (refusal, *findings)
+    return Evaluation(
+        task, solution, Clusters(), findings, independence, engine, assumption, refused=refusal is not None
+    )
+
+
+def first_of_counts(task: Task) -> Metric:
+    """The first metric that is asked for and looks at classes, else accuracy: what the confusion matrix rests on."""
+    for metric in task.metrics.values():
+        if metric.needs == "counts":
+            return metric
+    return get_metric("accuracy", task.labels.classes.tolist())
+
+
+def notes_on(engine: TruthEngine, task: Task, assumption: Assumption) -> list[Sentence]:
+    """What to say of the gold that was drawn at random, and of data unlike those behind the widening."""
+    n_drawn = int((engine.drawn_gold >= 0).sum())
+    notes = []
+    if n_drawn:
+        few = [name for name, metric in task.metrics.items() if engine.basis(metric) == "votes"]
+        rest = [name for name in task.metrics if name not in few]
+        for name in few:
+            metric = task.metrics[name]
+            seen = engine.gold_seen(metric)
+            alone = gold_only_interval(
+                metric,
+                task.outputs_for(metric),
+                gold=engine.drawn_gold,
+                chance=task.labels.gold_chance,
+                positive=task.positive,
+                level=task.level,
+            )
+            words = "say nothing" if alone is None else f"say {alone[0]:.3f} to {alone[1]:.3f}"
+            what = "the others rest on gold; " if rest else ""
+            notes.append(
+                Sentence(
+                    f"{name} rests on votes: {what}it looks at {seen} of the {n_drawn} vetted items that were drawn, "
+                    f"and needs {ENOUGH_GOLD}; these alone {words}. Vet {ENOUGH_GOLD - seen} more of that kind."
+                )
+            )
+    if assumption == "real" and (not n_drawn or notes):
+        notes += engine.real_map.doubts(task.labels)
+    return notes
+
+
+def refusal_of(engine: TruthEngine, task: Task) -> Sentence | None:
+    """Whether gold that someone chose contradicts what models expect of the systems on it; then they are not believed.
+
+    The models are not told the gold here. What they expect may be off by what real crowds are off by, and no more.
+    """
+    chosen = np.flatnonzero(engine.model_labels.gold_codes >= 0)
+    codes = task.outputs.codes
+    if len(chosen) < _LEAST_CHOSEN or codes is None or (engine.drawn_gold >= 0).sum() >= ENOUGH_GOLD:
+        return None
+    for name, row in zip(task.outputs.systems.tolist(), codes, strict=True):
+        z = contradiction(engine, row, chosen)
+        if abs(z) > _CONTRADICTION:
+            what = "more often" if z > 0 else "less often"
+            return Sentence(
+                f"The vetted items contradict the models: {name!r} is right on them {what} than expected (z = {z:.1f}), "
+                "so no interval is given; vet items drawn at random (⟨trueup.labelers.draw_sample⟩) and pass them with "
+                '⟨drawn="random"⟩.'
+            )
+    return None
+
+
+def contradiction(engine: TruthEngine, codes: Codes, chosen: Any) -> float:
+    """Right answers on chosen gold less what is expected, in standard errors."""
+    seen = chosen[codes[chosen] >= 0]
+    if len(seen) < _LEAST_CHOSEN:
+        return 0.0
+    blind = with_rater(engine.labels.without_gold(), codes)
+    posterior: Floats = DawidSkene().fit(blind).posterior(blind)
+    expected = np.clip(posterior[seen, codes[seen]], 0.02, 0.98)
+    right = engine.model_labels.gold_codes[seen] == codes[seen]
+    systematic = float(engine.real_map.deviations(np.zeros(1))[0]) * 2 * len(seen)
+    variance = float((expected * (1 - expected)).sum()) + systematic**2
+    return float((right - expected).sum() / np.sqrt(variance))

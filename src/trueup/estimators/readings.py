@@ -1,0 +1,330 @@
+"""Three answers from votes alone, nested in what they assume: independent errors, shared ones, and as real crowds do.
+
+*Independent*: every labeler errs on their own. *Shared*: items may be hard or misleading for all, as far as votes can
+tell (`estimators.kinds`). *Real*: all kinds of model averaged, with a floor for what no vote shows, widened by what was
+learned from real sets with truth (`estimators.real_map`); the widening moves the truth itself (`estimators.tilt`), so
+every metric and every difference follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from trueup._base.types import Booleans, Codes, Floats
+from trueup.data.aligned import AlignedPredictions
+from trueup.data.labels import Labels
+from trueup.estimators.kinds import (
+    INDEPENDENT,
+    KindDraws,
+    Kinds,
+    as_outputs,
+    different_systems,
+    draw_kinds,
+    mixing_of,
+    with_rater,
+)
+from trueup.estimators.real_map import RealMap
+from trueup.estimators.system_features import Used
+from trueup.estimators.tilt import Directions, independent_directions, tilted_truths
+from trueup.estimators.truth_draws import TruthDraws
+from trueup.noise import GLAD, DawidSkene
+from trueup.noise.chain import SystemOutputs
+
+Assumption = Literal["independent", "shared", "real"]
+ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
+DEFAULT_ASSUMPTION: Assumption = "real"
+_MOST_VOTES = 40_000  # above, models are drawn on some of the items
+_SOME_VOTES = 12_000  # on these
+_LEAST_ITEMS = 500
+_MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
+_MOST_SYSTEMS = 40  # that have directions of their own
+_MOST_SHARES = 8  # classes up to which their shares are moved
+_MOST_LABELS = 400_000_000  # drawn in all; one byte each
+_WORST_RHAT = 1.1
+_FEWEST_DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """p(truth | votes, systems) under each assumption, drawn when first asked for.
+
+    Attributes
+    ----------
+    kinds : Kinds
+        On `some` of the items.
+    some : boolean array of shape (n_items,)
+        The items that the models were drawn on; all of them but in large data.
+    posterior : array of shape (n_items, n_classes)
+        P(class) of every item under independent errors, from all votes.
+    features : array of shape (n_features, n_items, n_classes)
+        Those whose means are the metrics of the systems, then the shares of the classes.
+    distances : array of shape (n_systems, n_systems)
+        The share of items on which systems differ.
+    known : integer array of shape (n_items,)
+        The class of vetted items that the models were told, -1 for none.
+    vetted : integer array of shape (n_items,)
+        The class of those drawn at random, which the models were not told: they say how far real crowds go here.
+    """
+
+    kinds: Kinds
+    some: Booleans = field(repr=False)
+    posterior: Floats = field(repr=False)
+    features: Floats = field(repr=False)
+    distances: Floats = field(repr=False)
+    known: Codes = field(repr=False)
+    vetted: Codes = field(repr=False)
+    real_map: RealMap
+    n_draws: int
+    seed: int
+
+    @property
+    def n_systems(self) -> int:
+        """Systems with a direction of their own."""
+        return len(self.distances)
+
+    @cached_property
+    def _cache(self) -> dict[Assumption, TruthDraws]:
+        return {}
+
+    def assuming(self, assumption: Assumption) -> TruthDraws:
+        """Draws of the truth under an assumption."""
+        if assumption not in self._cache:
+            rng = np.random.default_rng([self.seed, ASSUMPTIONS.index(assumption)])
+            self._cache[assumption] = self._real(rng) if assumption == "real" else self._of_models(assumption, rng)
+        return self._cache[assumption]
+
+    @property
+    def centre(self) -> Floats:
+        """P(class) of each item with all kinds of model averaged: what gold then corrects."""
+        if self.some.all():
+            return self.kinds.centre
+        return self.posterior
+
+    def _of_models(self, assumption: Assumption, rng: np.random.Generator) -> TruthDraws:
+        shares = {INDEPENDENT: 1.0} if assumption == "independent" else self.kinds.shares
+        rhat, effective = mixing_of(self.kinds, shares)
+        diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
+        converged = rhat <= _WORST_RHAT and effective >= _FEWEST_DRAWS
+        notes = () if converged else (_not_mixed(rhat, effective),)
+        if self.some.all():
+            truths = self.kinds.mixed(shares, self.n_draws, rng)
+            return TruthDraws(truths, self.kinds.posterior(shares), diagnostics, converged, notes)
+        # Where there are many items, parameters are known as well as all votes tell, and models as well as some do.
+        part = self.features[:, self.some]
+        means = self.kinds.means(part)
+        names = list(self.kinds.draws)
+        weights = np.array([shares.get(name, 0.0) for name in names])
+        centre = weights @ means / weights.sum()
+        within = [
+            _covariance(self.kinds.draws[name].truths, part) * share / weights.sum() for name, share in shares.items()
+        ]
+        between = sum(
+            share / weights.sum() * np.outer(gap, gap)
+            for share, gap in zip(weights, means - centre, strict=True)
+            if share
+        )
+        covariance = np.sum(within, axis=0) * self.some.mean() + between
+        directions = independent_directions(self.features, np.asarray(covariance))
+        shift = centre - means[names.index(INDEPENDENT)]
+        truths = self._tilted(directions, self._along(directions, shift), rng)
+        return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
+
+    def _real(self, rng: np.random.Generator) -> TruthDraws:
+        part = self.features[:, self.some]
+        spread = self.kinds.spread(part)
+        n = self.n_systems
+        noise = _drawing_variance(self.centre, self.features)
+        deviations = self.real_map.deviations(spread[:n])
+        deviations = np.sqrt(np.maximum(deviations**2 - noise[:n], 1e-6))
+        covariance = np.zeros((len(spread), len(spread)))
+        covariance[:n, :n] = self.real_map.covariance(deviations, self.distances)
+        n_shares = len(spread) - n
+        if n_shares:
+            centring = np.eye(n_shares) - 1 / n_shares  # shares add up to one
+            shares = self.real_map.share_deviations(spread[n:])
+            covariance[n:, n:] = centring @ np.diag(shares**2) @ centring
+        directions = independent_directions(self.features, covariance)
+        shift = None
+        if not self.some.all():
+            means = self.kinds.means(part)
+            gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
+            shift = self._along(directions, gap)
+        truths = self._tilted(directions, shift, rng)
+        rhat, effective = mixing_of(self.kinds, self.kinds.shares)
+        diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
+        return TruthDraws(truths, self.centre, diagnostics)
+
+    def _along(self, directions: Directions, shift: Floats) -> Floats:
+        """A shift of the means of the features as one of the means of the directions."""
+        flat = self.features.reshape(len(self.features), -1)
+        loadings = np.linalg.lstsq(flat @ flat.T, flat @ directions.features.reshape(directions.n, -1).T, rcond=None)[0]
+        return np.asarray(loadings.T @ shift)
+
+    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
+        n_draws = int(np.clip(_MOST_LABELS // max(len(self.posterior), 1), 100, self.n_draws))
+        told = np.flatnonzero(self.vetted >= 0)
+        truths = tilted_truths(
+            self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told])
+        )
+        for codes in (self.known, self.vetted):
+            truths[:, codes >= 0] = codes[codes >= 0]
+        return truths
+
+
+def read_truth(
+    labels: Labels,
+    outputs: AlignedPredictions,
+    *,
+    used: Used,
+    real_map: RealMap,
+    in_votes: Booleans | None = None,
+    vetted: Codes | None = None,
+    n_draws: int = 2000,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> Readings:
+    """Draw the kinds of models for votes and systems.
+
+    Parameters
+    ----------
+    labels : Labels
+        Gold in it is taken for known; leave out what is to correct the models.
+    outputs : AlignedPredictions
+        As the metric wants them.
+    used : {"classes", "scores", "probabilities"}
+        Which of the outputs the metric looks at.
+    real_map : RealMap
+    in_votes : boolean array of shape (n_systems,), optional
+        Systems that are labelers whose very votes are in the labels: these are in the evidence already.
+    vetted : integer array of shape (n_items,), optional
+        The class of items that were drawn at random and vetted, -1 for none.
+    n_draws : int
+        Of each answer.
+    **sampling
+        n_chains, n_warmup.
+    """
+    rng = np.random.default_rng(seed)
+    systems = as_outputs(outputs, used, in_votes)
+    others = outputs if in_votes is None else outputs.of_systems(~in_votes)
+    representatives = different_systems(_classes_of(others))
+    some = np.ones(labels.n_items, dtype=bool)
+    if labels.n_classes > _MANY_CLASSES:
+        posterior = GLAD().fit(labels).posterior(labels)
+        kinds = _posterior_alone(posterior, min(n_draws, 200), rng)
+    elif labels.n_votes <= _MOST_VOTES:
+        kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
+        posterior = kinds.draws[INDEPENDENT].posterior
+    else:
+        some = _some_items(labels, rng)
+        part = labels.select(items=labels.items[some])
+        systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
+        kinds = draw_kinds(part, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
+        posterior = _from_all_votes(labels, representatives)
+    features = direction_features(outputs, labels.n_classes, used, posterior)
+    distances = distances_between(outputs, used)
+    told = np.full(labels.n_items, -1, dtype=np.int32) if vetted is None else vetted
+    return Readings(kinds, some, posterior, features, distances, labels.gold_codes, told, real_map, n_draws, seed)
+
+
+def direction_features(outputs: AlignedPredictions, n_classes: int, used: Used, posterior: Floats) -> Floats:
+    """Features whose means over the items are what the systems are judged by, then the shares of the classes.
+
+    The mean of a system's feature is its accuracy, its AUC but for a constant, or the mean probability that it gives to
+    the truth.
+    """
+    rows = []
+    for row in outputs.outputs(used)[:_MOST_SYSTEMS]:
+        if used == "classes":
+            feature = np.asarray(row[:, None] == np.arange(n_classes), dtype=float)
+            given = row >= 0
+        elif used == "scores":
+            positive = outputs.positive
+            assert positive is not None
+            given = ~np.isnan(row)
+            feature = np.zeros((len(row), n_classes))
+            order = np.argsort(np.argsort(row[given], kind="stable"), kind="stable")
+            share = float(np.clip(posterior[given, positive].mean(), 0.02, 0.98)) if given.any() else 0.5
+            feature[given, positive] = ((order + 0.5) / max(len(order), 1) - 0.5) / (share * (1 - share))
+        else:
+            given = ~np.isnan(row[:, 0])
+            feature = np.where(given[:, None], np.nan_to_num(row), 0.0)
+        rows.append(feature / max(float(given.mean()), 1e-12))
+    features = np.array(rows).reshape(len(rows), len(posterior), n_classes)
+    if n_classes > _MOST_SHARES:
+        return features
+    shares = np.broadcast_to(np.eye(n_classes)[:, None, :], (n_classes, len(posterior), n_classes))
+    return np.concatenate([features, shares])
+
+
+def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:
+    """How much systems differ: the share of items they class differently, or one less the correlation of scores."""
+    table = outputs.outputs(used)[:_MOST_SYSTEMS]
+    n = len(table)
+    distances = np.zeros((n, n))
+    for a in range(n):
+        for b in range(a):
+            if used == "classes":
+                both = (table[a] >= 0) & (table[b] >= 0)
+                apart = float((table[a] != table[b])[both].mean()) if both.any() else 1.0
+            else:
+                x, y = np.asarray(table[a], dtype=float).ravel(), np.asarray(table[b], dtype=float).ravel()
+                both = ~np.isnan(x) & ~np.isnan(y)
+                varied = both.sum() > 1 and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0
+                apart = (1 - float(np.corrcoef(x[both], y[both])[0, 1])) / 2 if varied else float(not both.any())
+            distances[a, b] = distances[b, a] = apart
+    return distances
+
+
+def _classes_of(outputs: AlignedPredictions) -> Codes | None:
+    return outputs.codes
+
+
+def _some_items(labels: Labels, rng: np.random.Generator) -> Booleans:
+    """Items with some thousand votes, by chance; those that are vetted among them."""
+    mean = labels.n_votes / labels.n_items
+    n = int(min(labels.n_items, max(_LEAST_ITEMS, _SOME_VOTES / max(mean, 1e-9))))
+    some = np.zeros(labels.n_items, dtype=bool)
+    some[rng.choice(labels.n_items, n, replace=False)] = True
+    return some
+
+
+def _from_all_votes(labels: Labels, representatives: Codes) -> Floats:
+    """P(class) of every item under independent errors, with different systems as more labelers."""
+    for codes in representatives:
+        labels = with_rater(labels, codes)
+    return DawidSkene().fit(labels).posterior(labels)
+
+
+def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:
+    """One kind, whose parameters are taken as known."""
+    nothing = Directions(np.empty((0, *posterior.shape)), np.empty(0))
+    truths = tilted_truths(posterior, nothing, n_draws, rng)
+    draws: Mapping[str, KindDraws] = {INDEPENDENT: KindDraws(truths, posterior, np.zeros(len(posterior)))}
+    return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
+
+
+def _covariance(truths: Codes, features: Floats) -> Floats:
+    """Of the means of features over drawn truths."""
+    at = np.arange(truths.shape[1])
+    values = np.array([features[:, at, truth].mean(axis=1) for truth in truths[:: max(1, len(truths) // 500)]])
+    return np.atleast_2d(np.cov(values.T, bias=True))
+
+
+def _drawing_variance(posterior: Floats, features: Floats) -> Floats:
+    """The variance that the means have from drawing each item's class on its own, shape (n_features,)."""
+    means = np.einsum("fnc,nc->fn", features, posterior)
+    squares = np.einsum("fnc,nc->fn", features**2, posterior)
+    return np.asarray((squares - means**2).sum(axis=1) / posterior.shape[0] ** 2)
+
+
+def _not_mixed(rhat: float, effective: float) -> str:
+    return (
+        f"The chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} effective draws): raise n_draws, or take "
+        "it that the votes admit several readings of the truth and vet some items."
+    )
