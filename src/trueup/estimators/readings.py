@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.estimators.kinds import (
@@ -184,7 +185,7 @@ def read_truth(
     real_map: RealMap,
     in_votes: Booleans | None = None,
     vetted: Codes | None = None,
-    n_draws: int = 2000,
+    n_truths: int = 2000,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
@@ -204,11 +205,12 @@ def read_truth(
         Systems that are labelers whose very votes are in the labels: these are in the evidence already.
     vetted : integer array of shape (n_items,), optional
         The class of items that were drawn at random and vetted, -1 for none.
-    n_draws : int
-        Of each answer.
+    n_truths : int
+        Draws of each answer.
     **sampling
-        n_chains, n_warmup.
+        Of the chains: n_chains, n_warmup, n_draws.
     """
+    check_integer(n_truths, name="n_draws", low=10)
     rng = np.random.default_rng(seed)
     systems = as_outputs(outputs, used, in_votes)
     others = outputs if in_votes is None else outputs.of_systems(~in_votes)
@@ -216,7 +218,7 @@ def read_truth(
     some = np.ones(labels.n_items, dtype=bool)
     if labels.n_classes > _MANY_CLASSES:
         posterior = GLAD().fit(labels).posterior(labels)
-        kinds = _posterior_alone(posterior, min(n_draws, 200), rng)
+        kinds = _posterior_alone(posterior, min(n_truths, 200), rng)
     elif labels.n_votes <= _MOST_VOTES:
         kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
         posterior = kinds.draws[INDEPENDENT].posterior
@@ -229,7 +231,7 @@ def read_truth(
     features = direction_features(outputs, labels.n_classes, used, posterior)
     distances = distances_between(outputs, used)
     told = np.full(labels.n_items, -1, dtype=np.int32) if vetted is None else vetted
-    return Readings(kinds, some, posterior, features, distances, labels.gold_codes, told, real_map, n_draws, seed)
+    return Readings(kinds, some, posterior, features, distances, labels.gold_codes, told, real_map, n_truths, seed)
 
 
 def direction_features(outputs: AlignedPredictions, n_classes: int, used: Used, posterior: Floats) -> Floats:

@@ -434,7 +434,7 @@ class TruthEngine:
                 real_map=self.real_map,
                 in_votes=self.in_votes,
                 vetted=self.drawn_gold,
-                n_draws=self.n_draws,
+                n_truths=self.n_draws,
                 seed=self.seed,
                 progress=self.progress,
                 **self.sampling,
