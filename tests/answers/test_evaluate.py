@@ -77,7 +77,7 @@ def test_an_evaluation_is_a_mapping_of_estimates(binary):
     assert ev["accuracy"].name == "accuracy"
     assert ev["mcc"].bounds == (-1.0, 1.0)  # not asked for, known all the same
     assert ev["accuracy"] is ev["accuracy"]
-    assert (ev.method, ev.target, ev.noise, ev.level, ev.n_items) == ("bayes", "sample", "clusters", 0.95, 300)
+    assert (ev.method, ev.target, ev.assumption, ev.level, ev.n_items) == ("bayes", "sample", "real", 0.95, 300)
     low, high = ev["accuracy"].interval(0.95)
     assert low < binary.accuracy < high
 
@@ -206,14 +206,26 @@ def test_gold_narrows_and_corrects(binary):
 
 
 def test_gold_tells_that_most_labelers_err_together():
-    """The default noise model must take vetted truths for true, against any number of votes."""
+    """A drawn noise model must take vetted truths for true, against any number of votes."""
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=300)
     votes = np.where(rng.random((300, 5)) < 0.2, truth[:, None], 1 - truth[:, None])
     labels = Labels.from_matrix(votes).with_gold({i: int(truth[i]) for i in range(150)})
     predictions = np.where(rng.random(300) < 0.9, truth, 1 - truth)
-    low, high = tu.evaluate(predictions, labels, **FAST)["accuracy"].interval(0.99)
+    low, high = tu.evaluate(predictions, labels, noise="clusters", **FAST)["accuracy"].interval(0.99)
     assert low <= np.mean(predictions == truth) <= high
+
+
+def test_gold_that_contradicts_the_votes_refuses_an_interval_from_them():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    votes = np.where(rng.random((300, 5)) < 0.2, truth[:, None], 1 - truth[:, None])
+    labels = Labels.from_matrix(votes).with_gold({i: int(truth[i]) for i in range(150)})
+    predictions = np.where(rng.random(300) < 0.9, truth, 1 - truth)
+    ev = tu.evaluate(predictions, labels, **FAST)
+    assert ev.refused
+    assert "contradict the models" in ev.warnings[0]
+    assert np.isnan(ev["accuracy"].interval(0.95)[0])
 
 
 # ---------------------------------------------------------------------- agreement with what lies below

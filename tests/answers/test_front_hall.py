@@ -74,20 +74,21 @@ def test_curves_and_findings_fit_no_model_of_their_own(scored, monkeypatch):
     curve = ev.curve("roc", n_thresholds=11)
     ev.sensitivity()
     assert not fits
-    assert ev.noise == DEFAULT_NOISE
+    assert ev.assumption == "real"
     low, high = ev["auc"].interval(0.95)
     assert low - 0.05 < curve.area < high + 0.05
 
 
-def test_one_default_noise_and_target_for_every_door(scored):
+def test_one_default_assumption_and_target_for_every_door(scored):
     labels, scores = scored
     ev = tu.evaluate(scores, labels, check_dependence=False, **FAST)
     cmp = tu.compare({"a": scores, "b": scores}, labels, metric="auc", check_dependence=False, n_draws=50)
     test = tu.ActiveTest(scores, labels)
-    assert {ev.noise, cmp.noise, test.noise} == {DEFAULT_NOISE}
+    assert ev.noise == cmp.noise == "all kinds of models, assuming real errors"
+    assert test.noise == DEFAULT_NOISE
     assert {ev.target, cmp.target, test.target} == {"sample"}
-    assert f"noise {DEFAULT_NOISE}, target sample" in repr(ev)
-    assert f"noise {DEFAULT_NOISE}, target sample" in repr(cmp)
+    assert "from votes, assuming real errors, target sample" in repr(ev)
+    assert "from votes, assuming real errors, target sample" in repr(cmp)
 
 
 def test_settings_tell_defaults_from_choices():

@@ -118,6 +118,7 @@ DOORS = {
 ROWS = {
     "evaluate": {
         "noise": Row({"noise": "one-coin"}),
+        "assume": Row({"assume": "shared"}),
         "metrics": Row({"metrics": ["mcc"]}),
         "method": Row({"method": "majority"}, {"n_draws": None, "n_warmup": None}),
         "target": Row({"target": "population"}),
@@ -132,6 +133,7 @@ ROWS = {
     "compare": {
         "metric": Row({"metric": "f1"}),
         "noise": Row({"noise": "one-coin"}),
+        "assume": Row({"assume": "shared"}),
         "target": Row({"target": "population"}, {"target": "sample"}),
         "positive": Row({"positive": 0}, {"metric": "precision"}),
         "items": Row({"items": "own"}, {"systems": {"a": PARTLY, "b": DATA.other}}),

@@ -26,8 +26,8 @@ from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.sampling import PosteriorDraws, sample
 
 INDEPENDENT, DIFFICULTY, KINDS, SOFT = "independent", "difficulty", "kinds", "soft"
-_GATE = 1.3  # standard errors by which a model of dependence must predict better than independent errors
-_CLOSED = {INDEPENDENT: 0.8, DIFFICULTY: 0.2}  # shares of the draws where none does
+_GATE = 0.04  # standard deviations of an item by which a model of dependence must predict better than independence
+_CLOSED = {INDEPENDENT: 0.95, DIFFICULTY: 0.05}  # shares of the draws where none does
 _OPEN = {DIFFICULTY: 0.5, KINDS: 0.5}
 _CHAINS = 4
 _SWEEPS = (500, 1000)  # of warm-up and of draws
@@ -76,7 +76,8 @@ class Kinds:
     shares : mapping from str to float
         What each counts for in the shared answer.
     evidence : float
-        The standard errors by which the best model of dependence predicts better than independent errors.
+        How much better the best model of dependence predicts than independent errors do: the mean gain of an item, in
+        standard deviations.
     """
 
     draws: Mapping[str, KindDraws]
@@ -181,14 +182,9 @@ def models_for(labels: Labels) -> dict[str, NoiseModel]:
 
 
 def evidence_of(draws: Mapping[str, KindDraws]) -> float:
-    """The standard errors by which the best model of dependence predicts better than independent errors."""
-    values = [-np.inf]
-    for name in (DIFFICULTY, KINDS):
-        if name in draws:
-            gain = draws[name].scores - draws[INDEPENDENT].scores
-            error = float(gain.std()) * np.sqrt(len(gain))
-            values.append(float(gain.sum()) / error if error > 0 else 0.0)
-    return float(max(values))
+    """The mean gain of the best model of dependence over independent errors, in standard deviations of an item."""
+    gains = [draws[name].scores - draws[INDEPENDENT].scores for name in (DIFFICULTY, KINDS) if name in draws]
+    return max([0.0, *[float(gain.mean() / gain.std()) for gain in gains if gain.std() > 0]])
 
 
 def shared_shares(draws: Mapping[str, KindDraws], evidence: float) -> dict[str, float]:
@@ -219,9 +215,9 @@ def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | Non
             _bins(row) if used == "scores" else _sure_classes(row, part.n_classes)
             for row in part.outputs(used)
         ]
-        table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), -1)
+        table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), outputs.n_items)
         sizes = np.array([size for _, size in binned], dtype=np.int64)
-    return SystemOutputs(table.reshape(len(chosen), -1), sizes, witness_weights(table))
+    return SystemOutputs(table, sizes, witness_weights(table))
 
 
 def witness_weights(table: Positions) -> Floats:

@@ -168,7 +168,7 @@ def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> Codes:
 
 
 def _with_raters(labels: Labels, codes: Codes, *, one_witness: bool) -> sparse.csr_array:
-    votes = _shared_out(labels) if one_witness and labels.n_labelers > 1 else labels.votes
+    votes = _shared_out(labels) if one_witness else labels.votes
     if not len(codes):
         return votes
     rater, item = np.nonzero(codes >= 0)
@@ -180,15 +180,15 @@ def _with_raters(labels: Labels, codes: Codes, *, one_witness: bool) -> sparse.c
 
 
 def _shared_out(labels: Labels) -> sparse.csr_array:
-    """The votes, where several of a labeler on an item share one."""
+    """The votes, where several of a labeler on an item share one; those of an anonymous crowd are of many."""
+    if not labels.has_repeats:
+        return labels.votes
     votes = labels.votes
     item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
-    pair = item * labels.n_labelers + votes.indices // labels.n_answers
-    _, place = np.unique(pair, return_inverse=True)
-    total = np.bincount(place, votes.data)
-    if (total <= 1).all():
-        return votes
-    return sparse.csr_array((votes.data / total[place], votes.indices, votes.indptr), shape=votes.shape)
+    labeler = votes.indices // labels.n_answers
+    _, place = np.unique(item * labels.n_labelers + labeler, return_inverse=True)
+    total = np.where(labels.is_crowd[labeler], 1.0, np.bincount(place, votes.data)[place])
+    return sparse.csr_array((votes.data / total, votes.indices, votes.indptr), shape=votes.shape)
 
 
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
