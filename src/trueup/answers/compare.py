@@ -173,7 +173,9 @@ def measure(
             check_dependence=check_dependence,
             notes=(*truth.notes, *notes, *_undefined(values, task, metric)),
         )
-    comparison = Comparison(task, model, metric, values, truth, findings, engine, None if engine is None else assumption)
+    comparison = Comparison(
+        task, model, metric, values, truth, findings, engine, None if engine is None else assumption
+    )
     return comparison.with_advice()
 
 

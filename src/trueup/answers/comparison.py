@@ -28,7 +28,6 @@ from trueup.metrics import Metric
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
-
 _NEARLY_SURE = 0.9
 _ADVISED = 20  # vettings
 

@@ -15,8 +15,8 @@ from trueup.answers.setup import Task
 from trueup.estimators.kinds import with_rater
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.rectified import gold_only_interval
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine, solution_of
+from trueup.estimators.vetting import gold_only_interval
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
 from trueup.metrics import Metric, get_metric
 from trueup.noise import Clusters, DawidSkene
@@ -67,9 +67,7 @@ def engine_of(
     )
 
 
-def evaluation_by(
-    engine: TruthEngine, task: Task, assumption: Assumption, *, check_dependence: bool
-) -> Evaluation:
+def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, check_dependence: bool) -> Evaluation:
     """The answer of `evaluate` from the engine's draws."""
     metric = first_of_counts(task)
     rng = np.random.default_rng(task.seed)
@@ -103,32 +101,31 @@ def first_of_counts(task: Task) -> Metric:
 def notes_on(engine: TruthEngine, task: Task, assumption: Assumption) -> list[Sentence]:
     """What to say of the gold that was drawn at random, and of data unlike those behind the widening."""
     n_drawn = int((engine.drawn_gold >= 0).sum())
-    notes = []
-    if n_drawn:
-        few = [name for name, metric in task.metrics.items() if engine.basis(metric) == "votes"]
-        rest = [name for name in task.metrics if name not in few]
-        for name in few:
-            metric = task.metrics[name]
-            seen = engine.gold_seen(metric)
-            alone = gold_only_interval(
-                metric,
-                task.outputs_for(metric),
-                gold=engine.drawn_gold,
-                chance=task.labels.gold_chance,
-                positive=task.positive,
-                level=task.level,
-            )
-            words = "say nothing" if alone is None else f"say {alone[0]:.3f} to {alone[1]:.3f}"
-            what = "the others rest on gold; " if rest else ""
-            notes.append(
-                Sentence(
-                    f"{name} rests on votes: {what}it looks at {seen} of the {n_drawn} vetted items that were drawn, "
-                    f"and needs {ENOUGH_GOLD}; these alone {words}. Vet {ENOUGH_GOLD - seen} more of that kind."
-                )
-            )
+    few = [name for name, metric in task.metrics.items() if n_drawn and engine.basis(metric) == "votes"]
+    notes = [_few_vetted(engine, task, few, n_drawn)] if few else []
     if assumption == "real" and (not n_drawn or notes):
         notes += engine.real_map.doubts(task.labels)
     return notes
+
+
+def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int) -> Sentence:
+    """Metrics that rest on votes since they look at few of the vetted items, and what these say by themselves."""
+    told = []
+    for name in names:
+        metric = task.metrics[name]
+        alone = gold_only_interval(
+            metric,
+            task.outputs_for(metric),
+            gold=engine.drawn_gold,
+            chance=task.labels.gold_chance,
+            level=task.level,
+        )
+        words = "" if alone is None else f", which alone say {alone[0]:.3f} to {alone[1]:.3f}"
+        told.append(f"{name} ({engine.gold_seen(metric)} of {n_drawn}{words})")
+    return Sentence(
+        f"Too few of the vetted items that were drawn are such as these metrics look at, so they rest on votes: "
+        f"{'; '.join(told)}; vet more until each has {ENOUGH_GOLD}."
+    )
 
 
 def refusal_of(engine: TruthEngine, task: Task) -> Sentence | None:
@@ -145,8 +142,9 @@ def refusal_of(engine: TruthEngine, task: Task) -> Sentence | None:
         if abs(z) > _CONTRADICTION:
             what = "more often" if z > 0 else "less often"
             return Sentence(
-                f"The vetted items contradict the models: {name!r} is right on them {what} than expected (z = {z:.1f}), "
-                "so no interval is given; vet items drawn at random (⟨trueup.labelers.draw_sample⟩) and pass them with "
+                f"The vetted items contradict the models: {name!r} is right on them {what} than expected "
+                f"(z = {z:.1f}), so no interval is given; vet items drawn at random "
+                "(⟨trueup.labelers.draw_sample⟩) and pass them with "
                 '⟨drawn="random"⟩.'
             )
     return None

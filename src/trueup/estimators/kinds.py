@@ -211,10 +211,7 @@ def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | Non
         table = part.outputs("classes").astype(np.int64)
         sizes = np.full(len(table), part.n_classes, dtype=np.int64)
     else:
-        binned = [
-            _bins(row) if used == "scores" else _sure_classes(row, part.n_classes)
-            for row in part.outputs(used)
-        ]
+        binned = [_bins(row) if used == "scores" else _sure_classes(row, part.n_classes) for row in part.outputs(used)]
         table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), outputs.n_items)
         sizes = np.array([size for _, size in binned], dtype=np.int64)
     return SystemOutputs(table, sizes, witness_weights(table))

@@ -169,9 +169,7 @@ class Readings:
     def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
         n_draws = int(np.clip(_MOST_LABELS // max(len(self.posterior), 1), 100, self.n_draws))
         told = np.flatnonzero(self.vetted >= 0)
-        truths = tilted_truths(
-            self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told])
-        )
+        truths = tilted_truths(self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told]))
         for codes in (self.known, self.vetted):
             truths[:, codes >= 0] = codes[codes >= 0]
         return truths

@@ -103,5 +103,4 @@ class RealMap:
 def shipped_map() -> RealMap:
     """The map that comes with the library."""
     record = json.loads(files("trueup.estimators").joinpath("real_map.json").read_text(encoding="utf-8"))
-    ranges = {name: tuple(record.pop(name)) for name in ("classes", "votes_per_item")}
-    return RealMap(**record, **ranges)
+    return RealMap(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})

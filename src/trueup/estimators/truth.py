@@ -26,10 +26,11 @@ from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.exact_binary import bayes
 from trueup.estimators.kinds import as_outputs
+from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.readings import Assumption, Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.rectified import gold_in_denominator, rectified_truths
+from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.system_values import system_counts
 from trueup.estimators.truth_draws import TruthDraws
@@ -242,9 +243,7 @@ def truths_given_outputs(
     elif in_votes is None or not in_votes.all():
         others = outputs if in_votes is None else outputs.of_systems(~in_votes)
         what["item_prior"] = system_prior(others, labels.n_classes, used=used)
-    return draw_truths(
-        labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling
-    )
+    return draw_truths(labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling)
 
 
 def solve_bayes(
@@ -483,5 +482,7 @@ class TruthEngine:
             chosen = self.model_labels.gold_codes >= 0
             truths[:, chosen] = self.model_labels.gold_codes[chosen]
             posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
-            self._rectified[metric.name] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
+            self._rectified[metric.name] = TruthDraws(
+                truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())}
+            )
         return self._rectified[metric.name]

@@ -71,7 +71,9 @@ class Clusters(StateModel):
         """One for each chain; where they are averaged, those of every second one are without extra clusters."""
         size = (n_raters, labels.n_classes, labels.n_answers)
         n_extra = self._extra_choices(labels.n_classes)[-1]
-        return [ClusterSampler(*size, n_extra=0 if self.averaged and chain % 2 else n_extra) for chain in range(n_chains)]
+        return [
+            ClusterSampler(*size, n_extra=0 if self.averaged and chain % 2 else n_extra) for chain in range(n_chains)
+        ]
 
 
 class ClusterSampler(PooledSampler):

@@ -233,8 +233,10 @@ class PooledSampler(Sampler):
         Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate.
         """
         state, rater, answer = np.nonzero(by_state)
-        n = by_state[state, rater, answer]
-        n = np.maximum(np.floor(n + rng.random(len(n)) * (n % 1 > 0)), 1).astype(np.int64)  # parts count by chance
+        votes = by_state[state, rater, answer]
+        n = np.maximum(np.floor(votes + rng.random(len(votes)) * (votes % 1 > 0)), 1).astype(
+            np.int64
+        )  # parts by chance
         mass = self.strength[state] * self.pooled[state, answer]
         cell = np.repeat(np.arange(len(n)), n - 1)
         seated = np.arange(len(cell)) - np.repeat(np.cumsum(n - 1) - (n - 1), n - 1) + 1

@@ -26,7 +26,6 @@ from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.registry import resolve
 
-
 _MOST_MONITORED = 8  # systems whose accuracies tell whether chains agree
 
 

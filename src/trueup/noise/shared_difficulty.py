@@ -75,7 +75,8 @@ class SharedDifficulty(StateModel):
         counts, state_counts = kernels.count_states(labels.votes, states, sampler.n_states)
         warmup, n_draws = _FIT_SWEEPS
         engine = kernels.engine_for(labels.votes, warmup + n_draws)
-        tables, weights, losses = 0.0, 0.0, []
+        tables, weights = np.zeros(counts.shape), np.zeros(sampler.n_states)
+        losses: list[float] = []
         for sweep in range(warmup + n_draws):
             sampler.draw(counts, state_counts, _NO_GOLD_COUNTS, rng)
             step = kernels.gibbs_step(
@@ -92,9 +93,9 @@ class SharedDifficulty(StateModel):
                 tables, weights = tables + sampler.table / n_draws, weights + sampler.weights / n_draws
                 losses.append(-step.log_likelihood / max(labels.n_votes, 1))
         self.n_extra_ = sampler.n_states - labels.n_classes
-        self.state_prior_ = np.asarray(weights)
+        self.state_prior_ = weights
         self.state_class_ = np.eye(labels.n_classes)[sampler.state_class]
-        self.state_confusion_ = from_table(np.asarray(tables), labels.n_answers)
+        self.state_confusion_ = from_table(tables, labels.n_answers)
         self.pooled_ = self.state_confusion_.mean(axis=0)
         self._set_class_matrices()
         self.n_iter_, self.converged_, self.loss_history_ = n_draws, True, losses

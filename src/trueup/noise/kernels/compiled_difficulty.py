@@ -125,7 +125,7 @@ def run_chain(
     out_log_likelihood: Floats,
     done: Floats,
 ) -> None:
-    """As `compiled_gibbs.run_chain`, for items that are more or less easy for all; `levels`, `slopes`, `means`, `spread` move."""
+    """As `compiled_gibbs.run_chain`, for items more or less easy; `levels`, `slopes`, `means` and `spread` move."""
     posterior, truths, inverse, output_inverse = out
     n_classes, n_points = parameters[0].shape[1], len(grid)
     n_states = n_classes * n_points

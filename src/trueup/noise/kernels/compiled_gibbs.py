@@ -357,6 +357,7 @@ def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out
 
 @numba.njit(cache=True, nogil=True)
 def volumes(votes, n_labelers, n_answers):  # type: ignore[no-untyped-def]
+    """How many votes each labeler gave."""
     _, indices, data = votes
     volume = np.zeros(n_labelers)
     for j in range(len(indices)):
