@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -103,4 +104,5 @@ class RealMap:
 def shipped_map() -> RealMap:
     """The map that comes with the library."""
     record = json.loads(files("trueup.estimators").joinpath("real_map.json").read_text(encoding="utf-8"))
-    return RealMap(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+    numbers: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+    return RealMap(**numbers)
