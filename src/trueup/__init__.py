@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from trueup.active import ActiveTest
     from trueup.answers.auc import auc
+    from trueup.answers.calibrate import calibrate
     from trueup.answers.compare import compare
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluate import evaluate
@@ -60,6 +61,7 @@ __all__ = [
     "__version__",
     "active",
     "auc",
+    "calibrate",
     "cleaning",
     "compare",
     "estimators",
@@ -90,6 +92,7 @@ _HOME_OF = {
     "Labels": "trueup.data.labels",
     "Predictions": "trueup.data.predictions",
     "auc": "trueup.answers.auc",
+    "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
     "evaluate": "trueup.answers.evaluate",
     "plan": "trueup.labelers.planning",

@@ -24,7 +24,6 @@ from trueup.active.rectified import (
     weighted_answers,
 )
 from trueup.active.strategy import effective_number
-from trueup.data.aligned import AlignedPredictions
 from trueup.estimators.system_values import system_counts, system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings
@@ -216,7 +215,7 @@ class VettedOnly(MetricEstimator):
         if n < _FEWEST:
             raise InvalidParameter(f'⟨estimator="vetted-only"⟩ needs some answers, got {n}; tell some first')
         if pool.metric.needs == "counts" and pool.categories is None:
-            codes = _part(pool.aligned, answers.positions).codes
+            codes = pool.aligned.at_items(answers.positions).codes
             assert codes is not None
             weights = answers.weights * (effective_number(answers.weights) / answers.weights.sum())
             counts = system_counts(answers.truth[None], codes, pool.n_classes, weights=weights[None].astype(np.float32))
@@ -343,7 +342,7 @@ def _values(
     parts = [
         system_values(
             truths[:, group],
-            _part(pool.aligned, at[group]),
+            pool.aligned.at_items(at[group]),
             pool.metric,
             classes=pool.labels.classes,
             positive=pool.positive,
@@ -356,31 +355,6 @@ def _values(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no category defines is nan
         return np.asarray(np.nanmean(parts, axis=0))
-
-
-def _part(aligned: AlignedPredictions, positions: Positions) -> AlignedPredictions:
-    """The outputs for some items."""
-    outputs = {name: getattr(aligned, name) for name in ("codes", "scores", "probabilities")}
-    return replace(aligned, **{name: part[:, positions] for name, part in outputs.items() if part is not None})
-
-
-@dataclass(frozen=True, eq=False)
-class _WeightedMetric:
-    """The metric of one system, and what the items do to it.
-
-    Attributes
-    ----------
-    value : float
-    pulls : array of shape (n_drawn,)
-        Of each drawn item, for the chance by which these were drawn and not others of the pool; of mean zero.
-    pool_pulls : array of shape (n_known,)
-        Of each item whose class is known, for the chance by which the pool holds these items and not others. The sum of
-        their squares is the variance of the metric over such pools.
-    """
-
-    value: float
-    pulls: Floats
-    pool_pulls: Floats
 
 
 def _weighted_counts(

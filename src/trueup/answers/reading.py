@@ -12,11 +12,11 @@ from trueup._base.validation import check_choice
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.setup import Task
+from trueup.estimators.gold_only import gold_only_estimate
 from trueup.estimators.kinds import with_rater
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine, solution_of
-from trueup.estimators.vetting import gold_only_interval
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
 from trueup.metrics import Metric, get_metric
 from trueup.noise import Clusters, DawidSkene
@@ -113,14 +113,20 @@ def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int)
     told = []
     for name in names:
         metric = task.metrics[name]
-        alone = gold_only_interval(
-            metric,
-            task.outputs_for(metric),
-            gold=engine.drawn_gold,
-            chance=task.labels.gold_chance,
-            level=task.level,
-        )
-        words = "" if alone is None else f", which alone say {alone[0]:.3f} to {alone[1]:.3f}"
+        words = ""
+        if engine.gold_seen(metric):
+            alone = gold_only_estimate(
+                task.outputs_for(metric),
+                metric,
+                gold=engine.drawn_gold,
+                chance=task.labels.gold_chance,
+                classes=task.labels.classes,
+                positive=task.positive,
+                target=task.target,
+                rng=np.random.default_rng(task.seed),
+            )
+            low, high = alone.interval(task.level)
+            words = f", which alone say {low:.3f} to {high:.3f}" if np.isfinite(low) else ""
         told.append(f"{name} ({engine.gold_seen(metric)} of {n_drawn}{words})")
     return Sentence(
         f"Too few of the vetted items that were drawn are such as these metrics look at, so they rest on votes: "

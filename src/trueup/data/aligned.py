@@ -97,6 +97,11 @@ class AlignedPredictions:
         parts: dict[str, Any] = {name: None if table is None else table[chosen] for name, table in tables.items()}
         return replace(self, **parts)
 
+    def at_items(self, chosen: Booleans | Positions) -> AlignedPredictions:
+        """Some of the items alone, in their order."""
+        outputs = {name: getattr(self, name) for name in ("codes", "scores", "probabilities")}
+        return replace(self, **{name: part[:, chosen] for name, part in outputs.items() if part is not None})
+
     def on_items(self, kept: Booleans) -> AlignedPredictions:
         """No prediction but on some of the items; those left out stay in their places, as items without one."""
         return replace(

@@ -60,6 +60,8 @@ class Readings:
         On `some` of the items.
     some : boolean array of shape (n_items,)
         The items that the models were drawn on; all of them but in large data.
+    part : array of shape (n_features, n_some, n_classes)
+        The features of these items, whose means are the same metrics on them.
     posterior : array of shape (n_items, n_classes)
         P(class) of every item under independent errors, from all votes.
     features : array of shape (n_features, n_items, n_classes)
@@ -74,6 +76,7 @@ class Readings:
 
     kinds: Kinds
     some: Booleans = field(repr=False)
+    part: Floats = field(repr=False)
     posterior: Floats = field(repr=False)
     features: Floats = field(repr=False)
     distances: Floats = field(repr=False)
@@ -116,7 +119,7 @@ class Readings:
             truths = self.kinds.mixed(shares, self.n_draws, rng)
             return TruthDraws(truths, self.kinds.posterior(shares), diagnostics, converged, notes)
         # Where there are many items, parameters are known as well as all votes tell, and models as well as some do.
-        part = self.features[:, self.some]
+        part = self.part
         means = self.kinds.means(part)
         names = list(self.kinds.draws)
         weights = np.array([shares.get(name, 0.0) for name in names])
@@ -136,8 +139,7 @@ class Readings:
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
-        part = self.features[:, self.some]
-        spread = self.kinds.spread(part)
+        spread = self.kinds.spread(self.part)
         n = self.n_systems
         noise = _drawing_variance(self.centre, self.features)
         deviations = self.real_map.deviations(spread[:n])
@@ -152,7 +154,7 @@ class Readings:
         directions = independent_directions(self.features, covariance)
         shift = None
         if not self.some.all():
-            means = self.kinds.means(part)
+            means = self.kinds.means(self.part)
             gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
             shift = self._along(directions, gap)
         truths = self._tilted(directions, shift, rng)
@@ -212,7 +214,7 @@ def read_truth(
     rng = np.random.default_rng(seed)
     systems = as_outputs(outputs, used, in_votes)
     others = outputs if in_votes is None else outputs.of_systems(~in_votes)
-    representatives = different_systems(_classes_of(others))
+    representatives = different_systems(others.codes)
     some = np.ones(labels.n_items, dtype=bool)
     if labels.n_classes > _MANY_CLASSES:
         posterior = GLAD().fit(labels).posterior(labels)
@@ -221,15 +223,20 @@ def read_truth(
         kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
         posterior = kinds.draws[INDEPENDENT].posterior
     else:
-        some = _some_items(labels, rng)
+        some = _some_items(labels, outputs.has_output(used).any(axis=0), rng)
         part = labels.select(items=labels.items[some])
         systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
         kinds = draw_kinds(part, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(labels, representatives)
     features = direction_features(outputs, labels.n_classes, used, posterior)
     distances = distances_between(outputs, used)
+    part = features
+    if not some.all():
+        part = direction_features(outputs.at_items(some), labels.n_classes, used, posterior[some])
     told = np.full(labels.n_items, -1, dtype=np.int32) if vetted is None else vetted
-    return Readings(kinds, some, posterior, features, distances, labels.gold_codes, told, real_map, n_truths, seed)
+    return Readings(
+        kinds, some, part, posterior, features, distances, labels.gold_codes, told, real_map, n_truths, seed
+    )
 
 
 def direction_features(outputs: AlignedPredictions, n_classes: int, used: Used, posterior: Floats) -> Floats:
@@ -281,16 +288,14 @@ def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:
     return distances
 
 
-def _classes_of(outputs: AlignedPredictions) -> Codes | None:
-    return outputs.codes
-
-
-def _some_items(labels: Labels, rng: np.random.Generator) -> Booleans:
-    """Items with some thousand votes, by chance; those that are vetted among them."""
+def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) -> Booleans:
+    """Items with some thousand votes, by chance; those that systems say something of before others."""
     mean = labels.n_votes / labels.n_items
     n = int(min(labels.n_items, max(_LEAST_ITEMS, _SOME_VOTES / max(mean, 1e-9))))
+    order = rng.permutation(labels.n_items)
+    order = np.concatenate([order[has_output[order]], order[~has_output[order]]])
     some = np.zeros(labels.n_items, dtype=bool)
-    some[rng.choice(labels.n_items, n, replace=False)] = True
+    some[order[:n]] = True
     return some
 
 
