@@ -357,6 +357,25 @@ def _values(
         return np.asarray(np.nanmean(parts, axis=0))
 
 
+@dataclass(frozen=True, eq=False)
+class _WeightedMetric:
+    """The metric of one system, and what the items do to it.
+
+    Attributes
+    ----------
+    value : float
+    pulls : array of shape (n_drawn,)
+        Of each drawn item, for the chance by which these were drawn and not others of the pool; of mean zero.
+    pool_pulls : array of shape (n_known,)
+        Of each item whose class is known, for the chance by which the pool holds these items and not others. The sum of
+        their squares is the variance of the metric over such pools.
+    """
+
+    value: float
+    pulls: Floats
+    pool_pulls: Floats
+
+
 def _weighted_counts(
     pool: Pool, codes: Codes, known: Codes, drawn: Positions, weights: Floats, aside: Booleans, *, tuned: bool
 ) -> _WeightedMetric:

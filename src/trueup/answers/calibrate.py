@@ -66,7 +66,7 @@ def calibrate(
     """
     settings = Settings.of_call(calibrate, locals())
     check_level(level)
-    names = list(range(len(sets))) if families is None else list(families)
+    names: list[Hashable] = list(range(len(sets))) if families is None else list(families)
     if len(names) != len(sets):
         raise InvalidParameter(
             f"⟨families⟩ must name the source of each of {len(sets)} sets, got {len(names)}", parameter="families"
@@ -114,7 +114,7 @@ def calibrate(
 
 def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
     """The least value that this share of the weight does not exceed."""
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")
     upto = np.cumsum(weights[order]) / weights.sum()
     return float(values[order][min(int(np.searchsorted(upto, level - 1e-12)), len(values) - 1)])
 

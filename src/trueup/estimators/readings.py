@@ -223,10 +223,10 @@ def read_truth(
         kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
         posterior = kinds.draws[INDEPENDENT].posterior
     else:
-        some = _some_items(labels, outputs.has_output(used).any(axis=0), rng)
-        part = labels.select(items=labels.items[some])
+        some = _some_items(labels, np.asarray(outputs.has_output(used).any(axis=0)), rng)
+        chosen = labels.select(items=labels.items[some])
         systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
-        kinds = draw_kinds(part, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
+        kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(labels, representatives)
     features = direction_features(outputs, labels.n_classes, used, posterior)
     distances = distances_between(outputs, used)
