@@ -273,3 +273,43 @@ def test_gold_in_the_denominator_of_scores():
     truth = np.array([0, 0, 0, 1, 1, -1])
     outputs = outputs_of(scores=np.arange(6.0))
     assert gold_in_denominator(get_metric("auc", [0, 1]), outputs, truth, 1) == 4
+
+
+def test_classes_that_nobody_names_keep_their_proportions():
+    """A metric of right and wrong says nothing of which other class a wrong item has: that stays the model's."""
+    rng = np.random.default_rng(11)
+    codes = np.zeros((1, 4000), dtype=int)
+    truth = np.where(rng.random(4000) < 0.5, 0, rng.choice([1, 2], size=4000))
+    posterior = np.tile([0.9, 0.08, 0.02], (4000, 1))
+    gold, chance = draw_gold(truth, 400, rng)
+    truths = rectify(posterior, outputs_of(codes, n_classes=3), metric_of("accuracy", 3), gold, chance, n_draws=100)
+    shares = np.bincount(truths[:, gold < 0].ravel(), minlength=3) / truths[:, gold < 0].size
+    assert shares[0] == pytest.approx(0.5, abs=0.06)
+    assert shares[1] / shares[2] == pytest.approx(4, rel=0.05)
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_many_classes_and_two_systems(sure):
+    """The size of the correction does not grow with the classes; a model that is sure of a class leaves others open."""
+    n_classes = 300
+    truth, codes, _, rng = world(12, n=600, n_classes=n_classes, n_systems=2)
+    believed = np.eye(n_classes)[np.where(rng.random(600) < 0.7, codes[0], truth)]
+    posterior = believed if sure else 0.8 * believed + 0.2 / n_classes
+    outputs, metric = outputs_of(codes, n_classes=n_classes), metric_of("accuracy", n_classes)
+    gold, chance = draw_gold(truth, 200, rng)
+    truths = rectify(posterior, outputs, metric, gold, chance, n_draws=150)
+    right = (truths[:, None, :] == codes).mean(axis=2)
+    true = (truth == codes).mean(axis=1)
+    np.testing.assert_allclose(right.mean(axis=0), true, atol=0.06)
+    assert (right.std(axis=0) > 0).all()
+    assert truths.min() >= 0
+    assert truths.max() < n_classes
+
+
+def test_a_system_and_its_copy_are_alike():
+    truth, codes, posterior, rng = world(13, n=500, n_classes=3)
+    gold, chance = draw_gold(truth, 60, rng)
+    metric = metric_of("accuracy", 3)
+    twice = outputs_of(np.concatenate([codes, codes]), n_classes=3)
+    values = values_of(rectify(posterior, twice, metric, gold, chance), twice, metric)
+    np.testing.assert_array_equal(values[:, 0], values[:, 1])

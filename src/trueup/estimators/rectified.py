@@ -31,9 +31,14 @@ _VOTE = (0.0, 2.0)
 _VOTE_SLOPE = (0.0, 0.5)
 _OF_CLASS = (0.0, 1.0)
 _SCORE = (0.0, 1.5)
+_SCORE_HINGE = (0.0, 0.75)
 _MOST_SYSTEMS = 6  # with features of their own; more are summed up by their principal components
+_TINY = 1e-12
 _BLOCK = 1_000_000  # numbers held at once
 _MOST_CLASSES = 8  # with effects of their own: those predicted most often
+
+Features = list[tuple[Floats, tuple[float, float]]]
+"""Groups of features of the items, the features first, and the mean and standard deviation of the prior of each."""
 
 
 def rectified_truths(
@@ -120,47 +125,52 @@ def check_chances(gold: Codes, chance: Floats) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _OneAgainstRest:
-    """A correction of P(one class) of each item; the other classes keep their proportions.
+class _NamedAgainstRest:
+    """A correction of P(class) of one or some classes of each item; the others keep their proportions.
 
     Attributes
     ----------
     model : Recalibration
-        With two classes: 0 for the rest, 1 for the class.
-    target : integer array of shape (n_items,)
-        The class of each item.
+        Its first class stands for all that have no column of their own, the next ones for the columns.
+    named : integer array of shape (n_items, n_columns)
+        The class of each column, -1 where a column has none.
     posterior : array of shape (n_items, n_classes)
     """
 
     model: Recalibration
-    target: Codes
+    named: Codes
     posterior: Floats
 
     def code(self, truth: Codes) -> Codes:
         """Truths as the model has them."""
-        return np.asarray(truth == self.target, dtype=np.int64)
+        is_it = (self.named == truth[:, None]) & (truth[:, None] >= 0)
+        return np.where(is_it.any(axis=1), is_it.argmax(axis=1) + 1, 0)
 
     def decode(self, draws: Codes, rng: np.random.Generator) -> Codes:
         """Classes from what the model draws; where it is one of the rest, which one is drawn now."""
-        n_classes = self.posterior.shape[1]
-        if n_classes == 2:
-            return np.where(draws == 1, self.target, 1 - self.target).astype(draws.dtype)
-        rest = self.posterior.copy()
-        rest[np.arange(len(rest)), self.target] = 0.0
-        total = rest.sum(axis=1, keepdims=True)
-        even = (np.arange(n_classes) != self.target[:, None]) / (n_classes - 1)
-        upto = np.cumsum(np.where(total > 0, rest / np.where(total > 0, total, 1.0), even), axis=1)
-        upto[upto >= upto[:, -1:]] = np.inf  # the last class with any share, whatever the rounding
-        classes = np.empty_like(draws)
+        if self.posterior.shape[1] == 2:
+            return np.where(draws == 1, self.named[:, 0], 1 - self.named[:, 0]).astype(draws.dtype)
+        upto = self._shares_of_rest()
+        classes = np.zeros_like(draws)
         rows = max(1, _BLOCK // max(draws.shape[1], 1))
         for first in range(0, len(draws), rows):
-            block = draws[first : first + rows]
-            u = rng.random(block.shape)
-            others = np.zeros_like(block)
-            for column in upto[:, :-1].T:
-                others += u >= column
-            classes[first : first + rows] = np.where(block == 1, self.target, others)
+            block, drawn = classes[first : first + rows], draws[first : first + rows]
+            uniform = rng.random(block.shape)
+            for share in upto.T:
+                block += uniform >= share
+            for column, named in enumerate(self.named.T, start=1):
+                np.copyto(block, named, where=drawn == column, casting="unsafe")
         return classes
+
+    def _shares_of_rest(self) -> Floats:
+        """P(class or one before it | no column's class) but for the last class, shape (n_items, n_classes - 1)."""
+        rest = self.posterior + _TINY  # even shares where the model is sure that it is none of them
+        item, column = np.nonzero(self.named >= 0)
+        rest[item, self.named[item, column]] = 0.0
+        upto = np.cumsum(rest, axis=1)
+        upto = np.divide(upto, upto[:, -1:], out=np.zeros_like(upto), where=upto[:, -1:] > 0)
+        upto[upto >= 1 - _TINY] = np.inf  # the last class with any share, whatever the rounding
+        return upto[:, :-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,11 +190,14 @@ class _EveryClass:
 
 def _choose_correction(
     posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: Booleans, positive: int
-) -> _OneAgainstRest | _EveryClass:
+) -> _NamedAgainstRest | _EveryClass:
     """The correction with a coefficient for each thing the metric sums over, and few others."""
     n_classes = posterior.shape[1]
-    if outputs.n_systems == 1 and counts_right_only(metric, n_classes):
+    right_only = counts_right_only(metric, n_classes)
+    if outputs.n_systems == 1 and right_only:
         return _correct_right(posterior, outputs, looked_at)
+    if n_classes > 2 and outputs.n_systems <= _MOST_SYSTEMS and right_only:
+        return _correct_named(posterior, outputs, looked_at)
     if metric.needs == "scores":
         return _correct_class(posterior, positive, looked_at, _score_features(outputs))
     one = only_class(metric, n_classes, positive)
@@ -193,7 +206,7 @@ def _choose_correction(
     return _correct_class(posterior, one, looked_at, _vote_features(collapse_outputs(outputs, one)))
 
 
-def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: Booleans) -> _OneAgainstRest:
+def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: Booleans) -> _NamedAgainstRest:
     """Logit P(right) = logit f̄ + α + β (x − x̄), with x the logit of what the model says of the named class."""
     named = outputs.outputs("classes")[0]
     target = np.where(named >= 0, named, posterior.argmax(axis=1))
@@ -205,16 +218,47 @@ def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: Bo
     else:
         offset, slope = x, np.zeros_like(x)
     features = np.stack([looked_at.astype(float), slope])
-    return _OneAgainstRest(_binary_model(offset, features, [_RIGHT_INTERCEPT, _RIGHT_SLOPE]), target, posterior)
+    model = _binary_model(offset, features, [_RIGHT_INTERCEPT, _RIGHT_SLOPE])
+    return _NamedAgainstRest(model, target[:, None], posterior)
 
 
-Features = list[tuple[Floats, tuple[float, float]]]
-"""Features of the items, shape (n_features, n_items), each group with the mean and standard deviation of its prior."""
+def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: Booleans) -> _NamedAgainstRest:
+    """Which of the named classes is right, or none of them: a level for each system and class, and a slope."""
+    codes = outputs.outputs("classes")
+    n_systems, n_items = codes.shape
+    named = codes.T.copy()
+    for system in range(1, n_systems):  # a class that another system names has one column
+        named[(codes[:system] == codes[system]).any(axis=0), system] = -1
+    has_column = named >= 0
+    p = np.where(has_column, posterior[np.arange(n_items)[:, None], named], 0.0)
+    rest = np.log(np.maximum(1 - p.sum(axis=1), _LEAST_PROBABILITY))
+    x = np.log(np.maximum(p, _LEAST_PROBABILITY)) - rest[:, None]
+    centre = x[has_column].mean() if has_column.any() else 0.0
+    is_said = (named == codes[:, :, None]) & has_column
+    common = _most_common(codes, posterior)
+    groups: Features = [
+        (np.where(has_column, x - centre, 0.0)[None], _SLOPE),
+        (is_said.astype(float), _VOTE),
+        ((named == common[:, None, None]).astype(float), _OF_CLASS),
+    ]
+    if n_systems == 2:
+        groups.append((is_said.all(axis=0, keepdims=True).astype(float), _OF_CLASS))
+    offset = np.concatenate([np.zeros((n_items, 1)), np.where(has_column, x, -np.inf)], axis=1)
+    features = np.concatenate([group for group, _ in groups])
+    features = np.concatenate([np.zeros((len(features), n_items, 1)), features], axis=2)
+    return _NamedAgainstRest(_log_linear_model(offset, features, groups), named, posterior)
+
+
+def _most_common(codes: Codes | None, posterior: Floats) -> Codes:
+    """The classes that systems name most often, or that the model holds likeliest: those with effects of their own."""
+    n_classes = posterior.shape[1]
+    masses = posterior.sum(axis=0) if codes is None else np.bincount(codes[codes >= 0], minlength=n_classes)
+    return np.sort(np.argsort(-masses, kind="stable")[:_MOST_CLASSES])
 
 
 def _correct_class(
     posterior: Floats, one_class: int, looked_at: Booleans, of_systems: tuple[Features, Floats]
-) -> _OneAgainstRest:
+) -> _NamedAgainstRest:
     """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say, and with what slope."""
     x = logit(_clipped(posterior[:, one_class]))
     slope = (x - x[looked_at].mean() if looked_at.any() else x)[None]
@@ -222,8 +266,7 @@ def _correct_class(
     groups: Features = [(np.ones_like(slope), _INTERCEPT), (slope, _SLOPE), *features, (votes * slope, _VOTE_SLOPE)]
     stacked = np.concatenate([group for group, _ in groups])
     priors = [prior for group, prior in groups for _ in group]
-    target = np.full(len(x), one_class)
-    return _OneAgainstRest(_binary_model(x, stacked, priors), target, posterior)
+    return _NamedAgainstRest(_binary_model(x, stacked, priors), np.full((len(x), 1), one_class), posterior)
 
 
 def _vote_features(collapsed: AlignedPredictions) -> tuple[Features, Floats]:
@@ -242,7 +285,7 @@ def _score_features(outputs: AlignedPredictions) -> tuple[Features, Floats]:
     main = _system_features(outputs, outputs.n_classes, "scores")
     assert outputs.positive is not None
     bent = bends(main, outputs.positive) if len(main) <= 2 else main[:0]
-    features: Features = [(part[:, :, outputs.positive], _SCORE) for part in (main, bent)]
+    features: Features = [(main[:, :, outputs.positive], _SCORE), (bent[:, :, outputs.positive], _SCORE_HINGE)]
     return features, np.empty((0, main.shape[1]))
 
 
@@ -255,11 +298,7 @@ def _correct_classes(
     slope = offset - offset.mean(axis=1, keepdims=True)
     slope = slope - slope[looked_at].mean(axis=0) if looked_at.any() else slope
     groups: Features = [(slope[None], _SLOPE)]
-    if outputs.codes is not None:
-        own = np.argsort(-np.bincount(outputs.codes[outputs.codes >= 0], minlength=n_classes), kind="stable")
-        levels = np.eye(n_classes)[np.sort(own[:_MOST_CLASSES])]
-    else:
-        levels = np.eye(n_classes)[:_MOST_CLASSES]
+    levels = np.eye(n_classes)[_most_common(outputs.codes, posterior)]
     groups.append((np.broadcast_to(levels[:, None, :], (len(levels), n_items, n_classes)), _INTERCEPT))
     kind = metric.looks_at
     main = _system_features(outputs, n_classes, kind)
@@ -273,9 +312,14 @@ def _correct_classes(
     else:
         assert outputs.probabilities is not None
         groups.append((np.nan_to_num(outputs.probabilities[:_MOST_SYSTEMS]), _VOTE))
-    features = np.moveaxis(np.concatenate([group for group, _ in groups]), 0, 2)
+    features = np.concatenate([group for group, _ in groups])
+    return _EveryClass(_log_linear_model(offset, features, groups))
+
+
+def _log_linear_model(offset: Floats, features: Floats, groups: Features) -> Recalibration:
+    """A model of features of shape (n_features, n_items, n_classes), with the priors of their groups."""
     means, scales = np.array([prior for group, prior in groups for _ in group]).T
-    return _EveryClass(Recalibration(offset, np.ascontiguousarray(features), means, scales))
+    return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), means, scales)
 
 
 def _system_features(outputs: AlignedPredictions, n_classes: int, kind: Used) -> Floats:
