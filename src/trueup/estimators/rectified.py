@@ -25,6 +25,8 @@ from trueup.metrics import Metric
 _LEAST_PROBABILITY = 0.02  # a model is never believed more than this
 _RIGHT_INTERCEPT = (0.0, 1.2)  # prior mean and standard deviation, from the open crowds: wide enough for unseen ones
 _RIGHT_SLOPE = (0.8, 0.4)
+_VOTED_INTERCEPT = (0.0, 1.5)
+_VOTED_SLOPE = (0.8, 0.6)
 _SLOPE = (0.0, 1.0)
 _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
@@ -197,12 +199,14 @@ def _choose_correction(
     if outputs.n_systems == 1 and right_only:
         return _correct_right(posterior, outputs, looked_at)
     if n_classes > 2 and outputs.n_systems <= _MOST_SYSTEMS and right_only:
-        return _correct_named(posterior, outputs, looked_at)
+        return _correct_named(posterior, outputs)
     if metric.needs == "scores":
         return _correct_class(posterior, positive, looked_at, _score_features(outputs))
     one = only_class(metric, n_classes, positive)
     if one is None or metric.needs == "probabilities":
         return _correct_classes(posterior, outputs, metric, looked_at)
+    if outputs.n_systems == 1:
+        return _correct_class_by_vote(posterior, one, outputs)
     return _correct_class(posterior, one, looked_at, _vote_features(collapse_outputs(outputs, one)))
 
 
@@ -211,18 +215,11 @@ def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: Bo
     named = outputs.outputs("classes")[0]
     target = np.where(named >= 0, named, posterior.argmax(axis=1))
     p_right = posterior[np.arange(len(target)), target]
-    x = logit(_clipped(p_right))
-    if looked_at.any():
-        offset = np.where(looked_at, logit(_clipped(p_right[looked_at].mean())), x)
-        slope = np.where(looked_at, x - x[looked_at].mean(), 0.0)
-    else:
-        offset, slope = x, np.zeros_like(x)
-    features = np.stack([looked_at.astype(float), slope])
-    model = _binary_model(offset, features, [_RIGHT_INTERCEPT, _RIGHT_SLOPE])
+    model = _level_and_slope_model(p_right, [looked_at], [_RIGHT_INTERCEPT, _RIGHT_SLOPE])
     return _NamedAgainstRest(model, target[:, None], posterior)
 
 
-def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: Booleans) -> _NamedAgainstRest:
+def _correct_named(posterior: Floats, outputs: AlignedPredictions) -> _NamedAgainstRest:
     """Which of the named classes is right, or none of them: a level for each system and class, and a slope."""
     codes = outputs.outputs("classes")
     n_systems, n_items = codes.shape
@@ -267,6 +264,14 @@ def _correct_class(
     stacked = np.concatenate([group for group, _ in groups])
     priors = [prior for group, prior in groups for _ in group]
     return _NamedAgainstRest(_binary_model(x, stacked, priors), np.full((len(x), 1), one_class), posterior)
+
+
+def _correct_class_by_vote(posterior: Floats, one_class: int, outputs: AlignedPredictions) -> _NamedAgainstRest:
+    """Logit P(class) = logit f̄ + α + β (x − x̄), apart for items that the system gives to the class and for others."""
+    codes = outputs.outputs("classes")[0]
+    groups = [codes == one_class, (codes != one_class) & (codes >= 0)]
+    model = _level_and_slope_model(posterior[:, one_class], groups, [_VOTED_INTERCEPT, _VOTED_SLOPE])
+    return _NamedAgainstRest(model, np.full((len(codes), 1), one_class), posterior)
 
 
 def _vote_features(collapsed: AlignedPredictions) -> tuple[Features, Floats]:
@@ -325,6 +330,18 @@ def _log_linear_model(offset: Floats, features: Floats, groups: Features) -> Rec
 def _system_features(outputs: AlignedPredictions, n_classes: int, kind: Used) -> Floats:
     few = outputs.n_systems <= _MOST_SYSTEMS
     return (main_features if few else principal_features)(outputs, n_classes, kind)
+
+
+def _level_and_slope_model(p: Floats, groups: list[Booleans], priors: list[tuple[float, float]]) -> Recalibration:
+    """In each group of items logit P = logit p̄ + α + β (x − x̄), with x = logit p; items of no group are left alone."""
+    x = logit(_clipped(p))
+    offset, features = x.copy(), np.zeros((2 * len(groups), len(x)))
+    for k, members in enumerate(groups):
+        if members.any():
+            offset[members] = logit(_clipped(p[members].mean()))
+            features[2 * k, members] = 1.0
+            features[2 * k + 1, members] = x[members] - x[members].mean()
+    return _binary_model(offset, features, len(groups) * priors)
 
 
 def _binary_model(offset: Floats, features: Floats, priors: list[tuple[float, float]]) -> Recalibration:
