@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueup._base.types import Target
-from trueup.answers.findings import noise_in_words
+from trueup.answers.findings import all_kinds_in_words, noise_in_words
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
@@ -43,7 +43,7 @@ class Answer:
     def noise(self) -> str:
         """The noise model in words."""
         if self.task.noise is None and self.assumption is not None:
-            return f"all kinds of models, assuming {self.assumption} errors"
+            return all_kinds_in_words(self.assumption)
         return noise_in_words(self.task.noise, self.model)
 
     @property

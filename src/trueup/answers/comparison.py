@@ -393,6 +393,8 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             "target": self.target,
             "noise": self.noise,
             "basis": self.basis,
+            "assumption": self.assumption,
+            "assuming": self._all_assumptions(),
             "level": self.level,
             "n_items": self.n_items,
             "systems": [
@@ -402,6 +404,22 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             "expected_regret": self.expected_regret,
             "warnings": list(self.warnings),
             "diagnostics": dict(self.truth.diagnostics),
+        }
+
+    def _all_assumptions(self) -> dict[str, Any]:
+        """How the first two of the ranking differ in each answer from votes, JSON-able; none where a model was named."""
+        if self.engine is None or len(self) < 2:
+            return {}
+        first, second = self.ranking[:2]
+        answers = {name: self.assuming(name) for name in ASSUMPTIONS}
+        return {
+            name: {
+                "a": str(first),
+                "b": str(second),
+                "difference": answer.difference(first, second).to_dict(self.level),
+                "prob_a_better": answer.prob_better(first, second),
+            }
+            for name, answer in answers.items()
         }
 
     def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:

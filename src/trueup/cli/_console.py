@@ -49,6 +49,8 @@ _IN_PLACE_OF = {
     "Predictions.from_scores": "a column of them, see --score",
     "Predictions.from_probabilities": "a column for each class, see --probability",
     "rates.error_bounds": "trueup rates bounds",
+    "trueup.labelers.draw_sample": "trueup plan draw",
+    "trueup.ActiveTest": "trueup vet",
     "list_metrics()": "trueup metrics",
 }
 

@@ -31,6 +31,12 @@ def _noise_models() -> list[str]:
     return [*list_models(), "auto"]
 
 
+def _assumptions() -> list[str]:
+    from trueup.estimators.readings import ASSUMPTIONS
+
+    return list(ASSUMPTIONS)
+
+
 def _methods() -> list[str]:
     from trueup.estimators import METHODS
 
@@ -63,6 +69,7 @@ def _views() -> list[str]:
 
 # By the word that stands for the list in a help text.
 lists: dict[str, Callable[[], list[str]]] = {
+    "ASSUMPTIONS": _assumptions,
     "NOISE_MODELS": _noise_models,
     "METHODS": _methods,
     "METRICS": _metric_names,
@@ -132,9 +139,18 @@ Noise = Annotated[
     str | None,
     option(
         "--noise",
-        "How labelers err; one of NOISE_MODELS.",
+        "How labelers err, by this model alone; one of NOISE_MODELS.",
         chosen_from="NOISE_MODELS",
         show_default="the library's, which is printed",
+    ),
+]
+Assume = Annotated[
+    str | None,
+    option(
+        "--assume",
+        "What the answer from votes assumes of errors: one of ASSUMPTIONS. Not with --noise or --method.",
+        chosen_from="ASSUMPTIONS",
+        show_default="real",
     ),
 ]
 Method = Annotated[
@@ -264,12 +280,16 @@ class SamplerOptions:
 
     draws: Annotated[
         int | None,
-        _sampler("--draws", "Draws of the posterior; fewer are rougher.", metavar="N", min=1, show_default="2000"),
+        _sampler("--draws", "Draws of the posterior; fewer are rougher.", metavar="N", min=1, show_default="the library's"),
     ] = None
     warmup: Annotated[
         int | None,
         _sampler(
-            "--warmup", "Steps of each chain that are thrown away first.", metavar="N", min=1, show_default="1000"
+            "--warmup",
+            "Steps of each chain that are thrown away first.",
+            metavar="N",
+            min=1,
+            show_default="the library's",
         ),
     ] = None
 

@@ -32,8 +32,9 @@ def auc(
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.auc import auc as area
+    from trueup.answers.findings import all_kinds_in_words
     from trueup.answers.setup import DEFAULT_TARGET
-    from trueup.noise import DEFAULT_NOISE
+    from trueup.estimators.readings import DEFAULT_ASSUMPTION
 
     known = options.lists["VIEWS"]()
     views = known if "all" in view else [check_choice(v, known, name="view") for v in dict.fromkeys(view)]
@@ -61,12 +62,14 @@ def auc(
                     **{name: value for name, value in settings.items() if is_meant or name == "n_draws"},
                 )
             results.append({"system": str(name), "view": one_view, **estimate.to_dict(level)})
+    # The other views take the votes as they are.
+    noise_words = (noise or all_kinds_in_words(DEFAULT_ASSUMPTION)) if "bayes" in views else "not used"
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
-        about = {"noise": noise or DEFAULT_NOISE, "target": target or DEFAULT_TARGET}
+        about = {"noise": noise_words, "target": target or DEFAULT_TARGET}
         print_json({**json_head(seed=seed, files=files), **about, "results": results})
         return
     rows = [(r["system"], r["view"], number(r["mean"]), interval(r["low"], r["high"])) for r in results]
     columns = ("system", ("view", "left"), "AUC", f"{level_words(level)} interval")
     print_table(columns, rows)
-    say(f"{labels.n_items:,} items; noise {noise or DEFAULT_NOISE}, target {target or DEFAULT_TARGET}.")
+    say(f"{labels.n_items:,} items; noise {noise_words}, target {target or DEFAULT_TARGET}.")

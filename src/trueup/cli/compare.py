@@ -32,7 +32,7 @@ from trueup.cli._files import (
     read_votes,
     write_report,
 )
-from trueup.cli.evaluate import dependence, evaluate_each
+from trueup.cli.evaluate import dependence, evaluate_each, say_what_is_assumed
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def compare(
     metric: options.Metric = "accuracy",
     target: options.Target = None,
     noise: options.Noise = None,
+    assume: options.Assume = None,
     level: options.Level = 0.95,
     judged_on: Annotated[
         str | None,
@@ -103,6 +104,7 @@ def compare(
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
     asked: dict[str, Any] = {
         "noise": noise,
+        "assume": assume,
         "level": level,
         "positive": positive,
         "random_state": seed,
@@ -137,6 +139,7 @@ def compare(
             metric=(metric, "accuracy"),
             target=(target, None),
             noise=(noise, None),
+            assume=(assume, None),
             level=(level, 0.95),
             judged_on=(judged_on, None),
             unknown=(unknown, "ignore"),
@@ -292,6 +295,8 @@ def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions
 
 def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> None:
     """The ranking and the differences for people."""
+    from trueup.answers.telling import basis_words
+
     ranking, level = comparison.ranking, comparison.level
     first, second = ranking[0], ranking[1]
     sure = "and is told apart from" if comparison.told_apart(first, second) else "but cannot be told apart from"
@@ -305,6 +310,7 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
         estimate = comparison[system]
         bounds = interval(*estimate.interval(level))
         ranks.append((rank, system, number(estimate.mean), bounds, chance(comparison.prob_best[system])))
+    say(f"This rests on {basis_words(comparison)}.")
     columns = (("rank", "right"), ("system", "left"), comparison.metric, f"{level_words(level)} interval", "best with")
     print_table(columns, ranks)
     rows = []
@@ -314,9 +320,27 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
         better = chance(comparison.prob_better(a, b))
         rows.append((f"{shown(a)} minus {shown(b)}", number(difference.mean), bounds, better))
     print_table(("difference", "mean", f"{level_words(level)} interval", "first is better"), rows)
+    show_assumptions(comparison)
     say(f"{comparison.n_items:,} items; noise {comparison.noise}, target {comparison.target}.")
     if set(predicted.values()) != {comparison.n_items}:
         some = [f"{shown(system)} {predicted[str(system)]:,}" for system in ranking[:_MOST_PAIRS]]
         say(
             f"Items with votes that each has predicted: {', '.join(some)}{', …' if len(ranking) > _MOST_PAIRS else ''}."
         )
+
+
+def show_assumptions(comparison: Comparison) -> None:
+    """How the first two differ in each answer from votes alone, and what each assumes."""
+    from trueup.estimators.readings import ASSUMPTIONS
+
+    if comparison.engine is None:
+        return
+    first, second = comparison.ranking[:2]
+    rows = []
+    for assumption in ASSUMPTIONS:
+        answer = comparison.assuming(assumption)
+        bounds = interval(*answer.difference(first, second).interval(comparison.level))
+        rows.append((assumption, bounds, chance(answer.prob_better(first, second))))
+    heading = f"from votes alone, {shown(first)} minus {shown(second)}"
+    print_table((heading, f"{level_words(comparison.level)} interval", "first is better"), rows)
+    say_what_is_assumed()

@@ -58,6 +58,7 @@ def evaluate(
     method: options.Method = "bayes",
     target: options.Target = None,
     noise: options.Noise = None,
+    assume: options.Assume = None,
     level: options.Level = 0.95,
     only_system: options.OnlySystem = None,
     as_json: options.AsJson = False,
@@ -99,6 +100,7 @@ def evaluate(
         systems,
         labels,
         noise=noise,
+        assume=assume,
         metrics=list(dict.fromkeys([*metric, *(bound.metric for bound in bounds)])),
         method=method,
         target=target,
@@ -135,6 +137,7 @@ def evaluate(
         method=(method, "bayes"),
         target=(target, None),
         noise=(noise, None),
+        assume=(assume, None),
         level=(level, 0.95),
         only_system=(only_system, None),
     )
@@ -246,13 +249,17 @@ def dependence(labels: Labels) -> IndependenceCheck | None:
 def show_evaluation(
     name: str | None, evaluation: Evaluation, labels: Labels, majority: Mapping[str, float | None]
 ) -> None:
-    """A sentence and a table for people."""
+    """What is known of a system, for people."""
+    from trueup.answers.telling import basis_sentence
+
     who = "" if name is None else f"{shown(name)}: "
     first, level = evaluation.metrics[0], level_words(evaluation.level)
     low, high = evaluation[first].interval(evaluation.level)
     where = "on these items" if evaluation.target == "sample" else "on items like these"
     if math.isnan(evaluation[first].mean):
         say(f"{who}{_undefined(first, evaluation)}.")
+    elif math.isnan(low) and evaluation.refused:
+        say(f"{who}{first} is {number(evaluation[first].mean)} {where}; vetted items contradict it: no interval.")
     elif math.isnan(low):
         say(f"{who}{first} is {number(evaluation[first].mean)} {where}; this method gives no interval.")
     else:
@@ -265,7 +272,9 @@ def show_evaluation(
         estimate = evaluation[metric]
         bounds = interval(*estimate.interval(evaluation.level))
         rows.append((metric, number(estimate.mean), bounds, number(majority[metric])))
+    say(basis_sentence(evaluation))
     print_table(("metric", "estimate", f"{level} interval", "majority as truth"), rows)
+    show_assumptions(evaluation)
     for metric in evaluation.metrics:
         share = evaluation[metric].undefined
         if math.isnan(evaluation[metric].mean):
@@ -281,6 +290,32 @@ def show_evaluation(
         f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
         f"{evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
     )
+
+
+def show_assumptions(evaluation: Evaluation) -> None:
+    """The answers from votes alone side by side, what each assumes, and what vettings would bring."""
+    from trueup.answers.telling import vetting_words
+    from trueup.estimators.readings import ASSUMPTIONS
+
+    if evaluation.engine is None:
+        return
+    answers = [evaluation.assuming(assumption) for assumption in ASSUMPTIONS]
+    rows = [
+        (metric, *(interval(*answer[metric].interval(evaluation.level)) for answer in answers))
+        for metric in evaluation.metrics
+    ]
+    print_table((f"from votes alone, {level_words(evaluation.level)} interval", *ASSUMPTIONS), rows)
+    say_what_is_assumed()
+    vettings = vetting_words(evaluation)
+    if vettings is not None:
+        say(f"{vettings}: trueup plan draw.")
+
+
+def say_what_is_assumed() -> None:
+    """A line on the answers from votes."""
+    from trueup.answers.telling import WHAT_IS_ASSUMED
+
+    say("; ".join(f"{assumption}: {words}" for assumption, words in WHAT_IS_ASSUMED.items()) + ".")
 
 
 def _undefined(metric: str, evaluation: Evaluation) -> str:

@@ -1,0 +1,86 @@
+"""What an answer rests on and assumes, in words: the same on the command line and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trueup._base.wording import number
+from trueup.answers.comparison import Comparison
+from trueup.answers.evaluation import Evaluation
+from trueup.estimators.readings import Assumption
+
+WHAT_IS_ASSUMED: Mapping[Assumption, str] = {
+    "independent": "each labeler errs on their own",
+    "shared": "items may be hard or misleading for all, as far as votes tell",
+    "real": "labelers err together as in real crowds, also where votes do not tell",
+}
+_IN_SHORT: Mapping[Assumption, str] = {
+    "independent": "as if each labeler erred on their own",
+    "shared": "with such shared errors as votes tell of",
+    "real": "as real crowds err",
+}
+_TOLD = (20, 100)  # vettings
+
+
+def basis_words(answer: Evaluation | Comparison, metric: str | None = None) -> str:
+    """What a number rests on, to follow "rests on".
+
+    Parameters
+    ----------
+    answer : Evaluation or Comparison
+    metric : str, optional
+        Of an evaluation; by default its first.
+    """
+    if answer.engine is None or answer.assumption is None:
+        by_method = isinstance(answer, Evaluation) and answer.method != "bayes"
+        how = f"by the method {answer.method}" if by_method else f"with the noise model {answer.noise}"  # type: ignore[union-attr]
+        return f"votes, {how}"
+    by_metric = isinstance(answer, Evaluation) and metric is not None
+    basis = answer.basis_of(metric) if by_metric else answer.basis  # type: ignore[union-attr, arg-type]
+    if basis == "gold":
+        return f"{n_drawn(answer):,} vetted items drawn at random"
+    return f"votes, {_IN_SHORT[answer.assumption]}"
+
+
+def basis_sentence(evaluation: Evaluation) -> str:
+    """What the metrics of an evaluation rest on: the first of them, and those that rest on something else."""
+    by_basis: dict[str, list[str]] = {}
+    for name in evaluation.metrics:
+        by_basis.setdefault(basis_words(evaluation, name), []).append(name)
+    (first, names), *others = by_basis.items()
+    if not others:
+        return f"{'This rests' if len(names) == 1 else 'All of this rests'} on {first}."
+    return "; ".join(f"{_rest(names)} on {basis}" for basis, names in by_basis.items()) + "."
+
+
+def _rest(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} rests"
+    return f"{', '.join(names[:-1])} and {names[-1]} rest"
+
+
+def n_drawn(answer: Evaluation | Comparison) -> int:
+    """Vetted items that were drawn at random."""
+    return 0 if answer.engine is None else int((answer.engine.drawn_gold >= 0).sum())
+
+
+def vetting_words(evaluation: Evaluation) -> str | None:
+    """How wide the interval of the accuracy would be after more vettings; None where nothing can be said.
+
+    Two numbers of items at most: the first beyond those that are vetted already, and a larger one.
+    """
+    if evaluation.engine is None:
+        return None
+    already = n_drawn(evaluation)
+    widths = {n: width for n, width in evaluation.vettings.items() if n > already}
+    if not widths:
+        return None
+    first = min(widths)
+    later = [n for n in widths if n > first]
+    second = max([n for n in later if n <= max(_TOLD[1], 2 * first)], default=None)
+    in_all = " in all" if already else ""
+    words = (
+        f"{first} vetted items drawn at random{in_all} would bring the accuracy to a width of about "
+        f"{number(widths[first], 2)}"
+    )
+    return words if second is None else f"{words}, {second} to {number(widths[second], 2)}"
