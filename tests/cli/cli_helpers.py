@@ -14,6 +14,8 @@ PROGRAM = Path(sys.executable).with_name("trueup")
 HANGS_AFTER = 500
 # The quickest settings that still use the real sampler.
 QUICK = ("--noise", "dawid-skene", "--draws", "100", "--warmup", "50")
+# The same for the answers of all models, of which none is named.
+FEW = ("--draws", "60", "--warmup", "40")
 
 
 @dataclass(frozen=True)

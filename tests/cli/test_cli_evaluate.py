@@ -1,11 +1,13 @@
 """trueup evaluate, through its entry point."""
 
 import json
+import re
 
 import pytest
-from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
+from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
+from trueup._base.wording import interval
 
 
 def test_the_contract_with_a_report(run_trueup, votes_csv, predictions_csv, tmp_path):
@@ -133,6 +135,8 @@ def test_other_methods_have_no_interval_to_fail_on(run_main, votes_csv, predicti
     [
         (("--metric", "acuracy"), "did you mean 'accuracy'"),
         (("--method", "magic"), "magic"),
+        (("--assume", "sharedd"), "did you mean 'shared'"),
+        (("--assume", "shared", "--method", "majority"), "--assume chooses"),
         (("--noise", "none"), "none"),
         (("--level", "2"), "level"),
         (("--target", "moon"), "target"),
@@ -226,15 +230,65 @@ def test_a_bound_that_a_metric_cannot_have_is_refused(run_main, votes_csv, predi
 
 
 def test_noise_and_target_are_always_told(run_main, votes_csv, predictions_csv, systems_csv):
-    few = ("--draws", "100", "--warmup", "50")
     told = [
-        run_main("evaluate", votes_csv, predictions_csv, "-m", "accuracy", *few).out,
-        run_main("compare", votes_csv, systems_csv, *few).out,
-        run_main("auc", votes_csv, predictions_csv, *few).out,
+        run_main("evaluate", votes_csv, predictions_csv, "-m", "accuracy", *FEW).out,
+        run_main("compare", votes_csv, systems_csv, *FEW).out,
+        run_main("auc", votes_csv, predictions_csv, *FEW).out,
     ]
     for out in told:
-        assert "noise " in out
-        assert "target sample" in out
+        assert "noise all kinds of models, assuming real errors, target sample" in out
+
+
+def test_the_three_answers_stand_beside_the_headline(run_main, votes_csv, predictions_csv):
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "-m", "recall", *FEW)
+    out = run_main(*args).out
+    found = json.loads(run_main(*args, "--json").out)
+    assert "All of this rests on votes, as real crowds err." in out
+    assert (found["basis"], found["assumption"]) == ("votes", "real")
+    assert list(found["assuming"]) == ["independent", "shared", "real"]
+    for metric in ("accuracy", "recall"):
+        assert found["assuming"]["real"][metric] == found["metrics"][metric]
+        row = next(line for line in out.splitlines() if line.split()[:1] == [metric] and line.count(" to ") == 3)
+        answers = [found["assuming"][name][metric] for name in ("independent", "shared", "real")]
+        assert re.findall(r"[\d.]+ to [\d.]+", row) == [interval(one["low"], one["high"]) for one in answers]
+    assert "independent: each labeler errs on their own; shared:" in out
+    width = {int(n): value for n, value in found["vettings"].items()}
+    assert (
+        f"20 vetted items drawn at random would bring the accuracy to a width of about {width[20]:.2f}, 50 to "
+        f"{width[50]:.2f}: trueup plan draw."
+    ) in out
+
+
+def test_another_assumption_is_the_headline_where_it_is_asked_for(run_main, votes_csv, predictions_csv):
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", *FEW)
+    found = json.loads(run_main(*args, "--json", "--assume", "independent").out)
+    assert found["metrics"]["accuracy"] == found["assuming"]["independent"]["accuracy"]
+    assert found["noise"] == "all kinds of models, assuming independent errors"
+    out = run_main(*args, "--assume", "independent").out
+    assert "This rests on votes, as if each labeler erred on their own." in out
+
+
+def test_a_model_that_is_named_gives_its_own_answer_alone(run_main, votes_csv, predictions_csv, systems_csv):
+    out = run_main("evaluate", votes_csv, predictions_csv, *QUICK).out
+    assert "All of this rests on votes, with the noise model dawid-skene." in out
+    assert "independent" not in out
+    for args in (("evaluate", votes_csv, predictions_csv), ("compare", votes_csv, systems_csv)):
+        ran = run_main(*args, "--assume", "shared", *QUICK)
+        assert_one_sentence(ran)
+        assert "--assume chooses between the answers of all models" in ran.err
+        assert "--noise" in ran.err
+
+
+def test_gold_that_was_drawn_is_what_the_headline_rests_on(run_main, votes_csv, predictions_csv, tmp_path):
+    truth = crowd()["truth"]
+    rows = [(f"i{i}", ("no", "yes")[truth[i]], "random") for i in range(0, 60, 2)]
+    gold = write_csv(tmp_path / "gold.csv", ("item", "label", "drawn"), rows)
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "-m", "recall", "--gold", gold, *FEW)
+    out = run_main(*args).out
+    found = json.loads(run_main(*args, "--json").out)
+    assert found["basis_of"] == {"accuracy": "gold", "recall": "votes"}, "few positives were vetted"
+    assert "accuracy rests on 30 vetted items drawn at random; recall rests on votes, as real crowds err." in out
+    assert "50 vetted items drawn at random in all would bring" in out
 
 
 def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_csv, predictions_csv, tmp_path):

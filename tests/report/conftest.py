@@ -71,7 +71,21 @@ def comparison_alone(two_systems):
     return case({}, two_systems.comparison)
 
 
-@pytest.fixture(params=["two_classes", "two_systems", "hostile", "comparison_alone"])
+@pytest.fixture(scope="session")
+def all_models():
+    """Two systems for which no noise model was named, on votes alone."""
+    sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)
+    truth = np.asarray(sim.truth)
+    systems = {"good": np.where(np.arange(120) % 12, truth, 1 - truth), "bad": np.where(np.arange(120) % 3, truth, 0)}
+    few = {"n_warmup": 40, "check_dependence": False}
+    metrics = ["accuracy", "recall"]
+    evaluations = {
+        name: tu.evaluate(one, sim.labels, metrics=metrics, n_draws=60, **few) for name, one in systems.items()
+    }
+    return case(evaluations, tu.compare(systems, sim.labels, n_draws=200, **few))
+
+
+@pytest.fixture(params=["two_classes", "two_systems", "hostile", "comparison_alone", "all_models"])
 def any_report(request):
     return request.getfixturevalue(request.param).data
 

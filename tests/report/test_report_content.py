@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from trueup._base.wording import interval
 from trueup.report import build_report, render_html, render_markdown
 from trueup.report.compared import positive_of
 from trueup.report.sentences import is_unnamed, title_for
@@ -144,3 +145,45 @@ def test_texts_about_items_are_shown_only_if_asked_for(named_classes, with_text)
         assert "Known of the items: topic and prompt." in page
         assert "topic: topic" in page
         assert ("secret" in page) == with_text
+
+
+def test_what_an_answer_rests_on_is_in_its_first_sentence(all_models, two_systems):
+    first = all_models.data["systems"][0]
+    assert first["answer"]["rest"] == "(95%), which rests on votes, as real crowds err."
+    assert all_models.data["verdict"][0].endswith("This rests on votes, as real crowds err.")
+    named = two_systems.data["systems"][0]
+    assert named["answer"]["rest"] == "(95%), which rests on votes, with the noise model dawid-skene."
+    assert (named["assuming"], named["vetting_words"]) == ([], None), "a model that is named gives its answer alone"
+
+
+def test_an_answer_from_gold_says_so():
+    sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)
+    vetted = {item: sim.truth[k] for k, item in enumerate(sim.labels.items.tolist()) if k % 3 == 0}
+    labels = sim.labels.with_gold(vetted, drawn="random")
+    few = {"n_draws": 60, "n_warmup": 40, "check_dependence": False}
+    data = build_report(tu.evaluate(sim.truth, labels, metrics=["accuracy"], **few))["systems"][0]
+    assert data["basis"] == "gold"
+    assert data["answer"]["rest"] == "(95%), which rests on 40 vetted items drawn at random."
+    assert data["vetting_words"].startswith("50 vetted items drawn at random in all would bring")
+
+
+@FORMS
+def test_the_three_answers_are_on_the_page(all_models, render):
+    page = render(all_models.data)
+    for name, evaluation in all_models.evaluations.items():
+        system = next(one for one in all_models.data["systems"] if one["name"] == name)
+        assert system["vetting_words"] in page
+        for answer in system["assuming"]:
+            assert answer["words"] in page
+            for metric in answer["metrics"]:
+                low, high = evaluation.assuming(answer["assumption"])[metric["name"]].interval(0.95)
+                assert (metric["low"], metric["high"]) == (low, high)
+                assert interval(low, high) in page
+    for answer in all_models.data["comparison"]["assuming"]:
+        low, high = all_models.comparison.assuming(answer["assumption"]).difference("good", "bad").interval(0.95)
+        assert interval(low, high) in page
+
+
+def test_the_picture_of_the_three_answers_has_words(all_models):
+    page = render_html(all_models.data)
+    assert "accuracy from votes alone, by what is assumed. independent: mean" in page

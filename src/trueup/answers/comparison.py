@@ -407,7 +407,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         }
 
     def _all_assumptions(self) -> dict[str, Any]:
-        """How the first two of the ranking differ in each answer from votes, JSON-able; none where a model was named."""
+        """How the first two differ in each answer from votes, JSON-able; none where a model was named."""
         if self.engine is None or len(self) < 2:
             return {}
         first, second = self.ranking[:2]

@@ -280,7 +280,9 @@ class SamplerOptions:
 
     draws: Annotated[
         int | None,
-        _sampler("--draws", "Draws of the posterior; fewer are rougher.", metavar="N", min=1, show_default="the library's"),
+        _sampler(
+            "--draws", "Draws of the posterior; fewer are rougher.", metavar="N", min=1, show_default="the library's"
+        ),
     ] = None
     warmup: Annotated[
         int | None,

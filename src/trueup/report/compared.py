@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words
+from trueup.estimators.readings import ASSUMPTIONS
 from trueup.report.measures import depends_on_positive, finite
 from trueup.report.sentences import judged_words, metric_label, text
 
@@ -33,6 +35,9 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "noise": text(comparison.noise),
         "level": level,
         "n_items": comparison.n_items,
+        "basis": comparison.basis,
+        "basis_words": text(basis_words(comparison)),
+        "assuming": _assuming(comparison),
         "judged": judged_words(comparison.n_items, comparison.labels.n_items),
         "systems": [
             {
@@ -48,6 +53,21 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "groups": [[text(system) for system in group] for group in comparison.groups],
         "expected_regret": finite(comparison.expected_regret),
     }
+
+
+def _assuming(comparison: Comparison) -> list[dict[str, Any]]:
+    """How the first two differ in each answer from votes alone; none where a noise model was named."""
+    if comparison.engine is None or len(comparison) < 2:
+        return []
+    first, second = comparison.ranking[:2]
+    return [
+        {
+            "assumption": assumption,
+            "words": WHAT_IS_ASSUMED[assumption],
+            **_pair(comparison.assuming(assumption), first, second),
+        }
+        for assumption in ASSUMPTIONS
+    ]
 
 
 def _pair(comparison: Comparison, a: Any, b: Any) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words, vetting_words
 from trueup.estimators.published.practice import shared_counts
+from trueup.estimators.readings import ASSUMPTIONS
 from trueup.metrics import Metric, get_metric
 from trueup.noise.majority import majority_codes, majority_shares
 from trueup.posteriors import Estimate
@@ -51,6 +53,7 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
                 "higher_is_better": metric.higher_is_better,
                 "bounds": [finite(b) for b in estimate.bounds],
                 "dirty": dirty[wanted],
+                "basis": evaluation.basis_of(wanted),
                 "density": _density(estimate) if with_pictures else None,
             }
         )
@@ -63,11 +66,34 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
         "noise": text(evaluation.noise),
         "target": evaluation.target,
         "level": evaluation.level,
+        "basis": evaluation.basis,
+        "basis_words": text(basis_words(evaluation)),
         "metrics": metrics,
+        "assuming": _assuming(evaluation),
+        "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
+        "vetting_words": vetting_words(evaluation),
         "confusion": _confusion(evaluation) if with_pictures else None,
         "curves": _curves(evaluation) if with_pictures else [],
         "diagnostics": {key: finite(value) for key, value in evaluation.solution.diagnostics.items()},
     }
+
+
+def _assuming(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """The answers from votes alone, the one that assumes most first; none where a model or a method was named."""
+    if evaluation.engine is None:
+        return []
+    answers = {assumption: evaluation.assuming(assumption) for assumption in ASSUMPTIONS}
+    return [
+        {
+            "assumption": assumption,
+            "words": WHAT_IS_ASSUMED[assumption],
+            "metrics": [
+                {**answer[name].to_dict(evaluation.level), "name": text(name), "label": metric_label(name)}
+                for name in evaluation.metrics
+            ],
+        }
+        for assumption, answer in answers.items()
+    ]
 
 
 def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bool:

@@ -46,8 +46,15 @@ def judged_words(n_judged: int, n_items: int) -> str | None:
     return f"Judged on {n_judged:,} of {n_items:,} items, those with a prediction."
 
 
-def answer(metric: Mapping[str, Any]) -> dict[str, str]:
-    """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence."""
+def answer(metric: Mapping[str, Any], basis: str) -> dict[str, str]:
+    """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence.
+
+    Parameters
+    ----------
+    metric : mapping
+    basis : str
+        What the number rests on; see `trueup.answers.telling.basis_words`.
+    """
     label = metric["label"]
     label = label[:1].upper() + label[1:]
     low, high, level = metric["low"], metric["high"], level_words(metric["level"])
@@ -57,12 +64,13 @@ def answer(metric: Mapping[str, Any]) -> dict[str, str]:
         return {
             "claim": f"{label} is",
             "value": number(metric["mean"]),
-            "rest": "by this method, which cannot say how sure that is.",
+            "rest": f"by this method, which cannot say how sure that is. It rests on {basis}.",
         }
+    rest = f"({level}), which rests on {basis}."
     places = decimals(low, high, least=2)
     if number(low, places) == number(high, places):
-        return {"claim": f"{label} is", "value": number(low, places), "rest": f"({level})."}
-    return {"claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and "), "rest": f"({level})."}
+        return {"claim": f"{label} is", "value": number(low, places), "rest": rest}
+    return {"claim": f"{label} is between", "value": interval(low, high, least=2, joint=" and "), "rest": rest}
 
 
 def dirty_remark(metric: Mapping[str, Any]) -> str | None:
@@ -79,9 +87,13 @@ def dirty_remark(metric: Mapping[str, Any]) -> str | None:
 
 
 def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
-    """Which system is better, and how sure that is."""
+    """Which system is better, how sure that is, and what it rests on."""
     if comparison is None or len(comparison["systems"]) < 2:
         return []
+    return [f"{_ranking_sentence(comparison)} This rests on {comparison['basis_words']}."]
+
+
+def _ranking_sentence(comparison: Mapping[str, Any]) -> str:
     systems, label = comparison["systems"], metric_label(comparison["metric"])
     first, second = systems[0], systems[1]
     gap = next(p for p in comparison["pairs"] if (p["a"], p["b"]) == (first["system"], second["system"]))
@@ -90,26 +102,26 @@ def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
     way = "higher" if comparison["higher_is_better"] else "lower"
     if len(systems) == 2:
         if gap["told_apart"]:
-            return [
+            return (
                 f"{quoted(first['system'])} is better than {quoted(second['system'])}: its {label} is {way} by {by} "
                 f"({level}), and the probability that it is the better one is {chance(gap['prob_a_better'])}."
-            ]
+            )
         apart = interval(gap["low"], gap["high"], least=2)
-        return [
+        return (
             f"{quoted(first['system'])} and {quoted(second['system'])} cannot be told apart: the difference in {label} "
             f"is {apart} ({level}), and the probability that {quoted(first['system'])} is the better one is "
             f"{chance(gap['prob_a_better'])}."
-        ]
+        )
     group = next((g for g in comparison["groups"] if g[0] == first["system"]), [first["system"]])
     sentence = (
         f"{quoted(first['system'])} is the best of {len(systems)} systems by {label} with probability "
         f"{chance(first['prob_best'])}"
     )
     if len(group) == 1:
-        return [f"{sentence}; it is better than each of the others ({level})."]
+        return f"{sentence}; it is better than each of the others ({level})."
     more = f" and {len(group) - 4} more" if len(group) > 4 else ""
     others = ", ".join(quoted(name, 40) for name in group[1:4]) + more
-    return [f"{sentence}. It cannot be told apart from {others} ({level})."]
+    return f"{sentence}. It cannot be told apart from {others} ({level})."
 
 
 def plain_warnings(found: Mapping[str, Sequence[str]], n_systems: int) -> list[dict[str, Any]]:

@@ -96,7 +96,9 @@ def build_report(
         data = system_data(name, evaluation, labels=evaluation.labels, with_pictures=place < _WITH_PICTURES)
         leading = data["metrics"][0]
         judged = judged_words(evaluation.n_items, labels.n_items)
-        systems.append({**data, "answer": answer(leading), "remark": dirty_remark(leading), "judged": judged})
+        systems.append(
+            {**data, "answer": answer(leading, data["basis_words"]), "remark": dirty_remark(leading), "judged": judged}
+        )
     compared = None if comparison is None else comparison_data(comparison)
     positive = None if comparison is None else positive_of(comparison)
     found = {text(name): evaluation.warnings for name, evaluation in named.items()}
