@@ -30,6 +30,7 @@ _GATE = 0.04  # standard deviations of an item by which a model of dependence mu
 _CLOSED = {INDEPENDENT: 0.95, DIFFICULTY: 0.05}  # shares of the draws where none does
 _OPEN = {DIFFICULTY: 0.5, KINDS: 0.5}
 _CHAINS = 4
+_FEW_LABELERS = 15  # up to which labelers are learned each by themselves
 _SWEEPS = (500, 1000)  # of warm-up and of draws
 _FEWER_SWEEPS = (300, 600)
 _MANY_VOTES = 15_000  # from here on fewer sweeps and fewer points of difficulty
@@ -172,7 +173,9 @@ def models_for(labels: Labels) -> dict[str, NoiseModel]:
     """The kinds of model that data of this size are read by."""
     many = labels.n_votes > _MANY_VOTES
     factor = SharedDifficulty(n_points=_FEW_POINTS) if many else SharedDifficulty()
-    models: dict[str, NoiseModel] = {INDEPENDENT: DawidSkene(), DIFFICULTY: factor, KINDS: Clusters(averaged=False)}
+    # Many labelers with few votes each are known by what labelers are like; of a few, nothing can be learned of others.
+    alone: NoiseModel = DawidSkene() if labels.n_labelers <= _FEW_LABELERS else Clusters(n_extra=0)
+    models: dict[str, NoiseModel] = {INDEPENDENT: alone, DIFFICULTY: factor, KINDS: Clusters(averaged=False)}
     points = _FEW_POINTS if many or labels.n_classes > 3 else 11
     if points * labels.n_classes > _MOST_STATES:
         del models[DIFFICULTY]

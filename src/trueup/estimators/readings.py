@@ -40,14 +40,16 @@ Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
 DEFAULT_ASSUMPTION: Assumption = "real"
 _MOST_VOTES = 40_000  # above, models are drawn on some of the items
-_SOME_VOTES = 12_000  # on these
+_SOME_VOTES = 5_000  # on these
+_FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
 _MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 _MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SHARES = 8  # classes up to which their shares are moved
-_MOST_LABELS = 400_000_000  # drawn in all; one byte each
+_MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
+_LEAST_DRAWS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +171,9 @@ class Readings:
         return np.asarray(loadings.T @ shift)
 
     def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
-        n_draws = int(np.clip(_MOST_LABELS // max(len(self.posterior), 1), 100, self.n_draws))
+        n_draws = int(
+            np.clip(_MOST_LABELS // max(len(self.posterior), 1), min(_LEAST_DRAWS, self.n_draws), self.n_draws)
+        )
         told = np.flatnonzero(self.vetted >= 0)
         truths = tilted_truths(self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told]))
         for codes in (self.known, self.vetted):
@@ -226,6 +230,7 @@ def read_truth(
         some = _some_items(labels, np.asarray(outputs.has_output(used).any(axis=0)), rng)
         chosen = labels.select(items=labels.items[some])
         systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
+        sampling = {**_FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(labels, representatives)
     features = direction_features(outputs, labels.n_classes, used, posterior)

@@ -11,12 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from trueup._base.types import Codes, Floats, Positions
 
 _NEWTON_STEPS = 15
 _RIDGE = 1e-3  # keeps the tilt finite where no probabilities have the value that was drawn
 _LONGEST_STEP = 4.0
+_HALVINGS = 5
 _PRECISION = 5e-4  # of the means
 _MOST_NUMBERS = 4_000_000  # held at once
 _MOST_TILTS = 500  # different ones; more draws share them
@@ -83,7 +85,7 @@ def tilted_truths(
     seen = observed is not None and len(observed[0]) > 0 and directions.n > 0
     n_tilts = _MOST_TILTS * (4 if seen else 1)
     n_tilts = n_tilts if seen else min(n_draws, n_tilts)
-    moves = rng.standard_normal((n_tilts, directions.n)) * directions.scales
+    moves = _standard_moves(n_tilts, directions.n, rng) * directions.scales
     tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
     chosen = np.arange(n_draws) % n_tilts
     if observed is not None and seen:
@@ -102,15 +104,16 @@ def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.rand
     truths = np.zeros((len(tilts), n_items), dtype=dtype)
     logs = _log(posterior)
     rows = max(1, _MOST_NUMBERS // max(n_items * n_classes, 1))
+    if n_classes == 2:  # half the work, and the usual case
+        odds, along = (np.diff(table, axis=-1)[..., 0].astype(np.float32) for table in (logs, features))
     for first in range(0, len(tilts), rows):
-        chances = _tilted(logs, features, tilts[first : first + rows])
-        uniform = rng.random((len(chances), n_items, 1), dtype=np.float32)
-        part = truths[first : first + rows]
+        some, part = tilts[first : first + rows], truths[first : first + rows]
+        uniform = rng.random(part.shape, dtype=np.float32)
         if n_classes == 2:
-            part[:] = uniform[:, :, 0] >= chances[:, :, 0]
+            np.less(uniform, expit(odds + some.astype(np.float32) @ along), out=part, casting="unsafe")
         else:
-            upto = np.cumsum(chances[:, :, :-1], axis=2)
-            part[:] = (uniform >= upto).sum(axis=2)
+            upto = np.cumsum(_tilted(logs, features, some)[:, :, :-1], axis=2)
+            part[:] = (uniform[:, :, None] >= upto).sum(axis=2)
     return truths
 
 
@@ -145,12 +148,22 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
     )
 
 
+def _standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Floats:
+    """Normal draws whose means are 0 and whose covariance is 1 exactly, where there are enough of them."""
+    moves = rng.standard_normal((n, n_directions))
+    if n < 10 * n_directions or not n_directions:
+        return moves
+    moves -= moves.mean(axis=0)
+    factor = np.linalg.cholesky(np.atleast_2d(np.cov(moves.T, bias=True)))
+    return np.asarray(np.linalg.solve(factor, moves.T).T)
+
+
 def _solve(logs: Floats, features: Floats, targets: Floats) -> Floats:
     n_directions, n_items, n_classes = features.shape
     flat = features.reshape(n_directions, -1)
     tilts = np.zeros_like(targets)
+    value, chances = _value(logs, features, tilts, targets)
     for _ in range(_NEWTON_STEPS):
-        chances = _tilted(logs, features, tilts).reshape(len(tilts), -1)
         gap = targets - chances @ flat.T / n_items - _RIDGE * tilts
         if np.abs(gap).max() < _PRECISION:
             break
@@ -161,8 +174,28 @@ def _solve(logs: Floats, features: Floats, targets: Floats) -> Floats:
         curvature += (_RIDGE + 1e-9) * np.eye(n_directions)
         step = np.linalg.solve(curvature, gap[:, :, None])[:, :, 0]
         size = np.abs(step).max(axis=1, keepdims=True)
-        tilts += step * np.minimum(1.0, _LONGEST_STEP / np.maximum(size, 1e-12))
+        step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(size, 1e-12))
+        for _ in range(_HALVINGS):  # a step that is too long would leave some draws in a corner
+            new, new_chances = _value(logs, features, tilts + step, targets)
+            worse = new > value + 1e-12
+            if not worse.any():
+                break
+            step[worse] /= 2
+        else:
+            new, new_chances = _value(logs, features, tilts + step, targets)
+        tilts, value, chances = tilts + step, new, new_chances
     return tilts
+
+
+def _value(logs: Floats, features: Floats, tilts: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """The convex function that the tilts minimise, and P(class) of each item there, flat."""
+    heights = logs + np.tensordot(tilts, features, axes=1)
+    top = heights.max(axis=2, keepdims=True)
+    np.exp(heights - top, out=heights)
+    total = heights.sum(axis=2, keepdims=True)
+    value = (np.log(total) + top)[:, :, 0].mean(axis=1) - (tilts * targets).sum(axis=1)
+    heights /= total
+    return value + 0.5 * _RIDGE * (tilts**2).sum(axis=1), heights.reshape(len(tilts), -1)
 
 
 def _tilted(logs: Floats, features: Floats, tilts: Floats) -> Floats:

@@ -22,6 +22,7 @@ _LEVEL_SCALE = 0.7  # by which the levels of raters differ
 _SLOPE_SCALE = 0.3  # by which the logarithms of their slopes do
 _SPREAD_SCALE = 1.0  # of the half-normal law of the typical slope
 _GROUPS = 3  # of ease, in which the outputs of systems have rows of their own
+_FEW_RATERS = 30  # up to which abilities are drawn twice in a sweep
 _FIT_SWEEPS = (300, 300)
 _NO_GOLD_COUNTS = np.empty((0, 0))  # states here have their classes for good
 
@@ -166,7 +167,7 @@ class DifficultySampler(Sampler):
         diagonal = np.arange(self.n_classes)
         right = by_class[:, diagonal, diagonal]
         wrong = by_class.sum(axis=1) - right
-        for _ in range(2):
+        for _ in range(2 if self.n_raters <= _FEW_RATERS else 1):
             self._draw_abilities(right, wrong, rng)
             self._draw_laws(right, wrong, rng)
         said = by_class.sum(axis=3).transpose(0, 2, 1)  # raters, classes, answers

@@ -19,6 +19,8 @@ from trueup.noise.kernels.compiled_gibbs import (
     volumes,
 )
 
+_FEW_RATERS = 30
+
 
 @numba.njit(cache=True, nogil=True)
 def _log_sigmoid(x):  # type: ignore[no-untyped-def]
@@ -53,7 +55,7 @@ def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, 
                     right[t, y, g % n_points] += counts[t, a, g]
                 else:
                     wrong[t, y, g % n_points] += counts[t, a, g]
-    for _ in range(2):
+    for _ in range(2 if n_raters <= _FEW_RATERS else 1):  # of many raters, each says less of the rest
         for t in range(n_raters):
             slope = math.exp(slopes[t])
             current = np.empty(n_classes)
