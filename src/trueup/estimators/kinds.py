@@ -20,7 +20,7 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.estimators.system_features import Used
-from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth
+from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth, kernels
 from trueup.noise.chain import SystemOutputs
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.sampling import PosteriorDraws, sample
@@ -33,6 +33,7 @@ _CHAINS = 4
 _FEW_LABELERS = 15  # up to which labelers are learned each by themselves
 _SWEEPS = (500, 1000)  # of warm-up and of draws
 _FEWER_SWEEPS = (300, 600)
+_FEWEST_SWEEPS = (150, 300)  # where nothing is compiled
 _MANY_VOTES = 15_000  # from here on fewer sweeps and fewer points of difficulty
 _FEW_POINTS = 7
 _MOST_STATES = 150  # a model with more is left out
@@ -141,6 +142,8 @@ def draw_kinds(
     models = models_for(labels)
     many = labels.n_votes + outputs.codes.size > _MANY_VOTES
     default = _FEWER_SWEEPS if many else _SWEEPS
+    if kernels.engine_for(labels.votes, sum(default)) == "scipy":
+        default = _FEWEST_SWEEPS
     warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
     n_steps = len(models)
 
