@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import psi
 
 from trueup._base.types import Floats
 from trueup.data.labels import Labels
@@ -52,9 +53,9 @@ class SystemOutputs:
     def row_prior(self) -> Floats:
         """Pseudo-counts of the columns."""
         rows = [np.empty(0)]
-        for codes, n, power in zip(self.codes, self.n_answers, self.power, strict=True):
+        for codes, n in zip(self.codes, self.n_answers, strict=True):
             counts = np.bincount(codes[codes >= 0], minlength=n) + 1.0
-            rows.append(_ROW_MASS * power * counts / counts.sum())
+            rows.append(_ROW_MASS * counts / counts.sum())
         return np.concatenate(rows)
 
     def indicator(self) -> sparse.csr_array:
@@ -83,7 +84,11 @@ class SamplingProblem:
 
 @dataclass(eq=False)
 class Densities:
-    """Sums over draws of one over the density of each vote given the others, for leave-one-out scores."""
+    """Sums over draws of one over densities, for leave-one-out scores.
+
+    Of each vote given all else, and of the outputs on each item given its votes: all at once, since an output tells
+    what its copies say.
+    """
 
     votes: Floats
     outputs: Floats
@@ -104,7 +109,7 @@ class Chain:
         self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
         self.rater_confusion = np.zeros_like(self.rater_counts)
         self.chances = np.zeros((labels.n_items, labels.n_classes))
-        self.densities = Densities(np.zeros(problem.votes.nnz), np.zeros(problem.outputs.codes.shape))
+        self.densities = Densities(np.zeros(problem.votes.nnz), np.zeros(labels.n_items))
         self.log_likelihood = np.empty(n_draws)
 
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
@@ -288,13 +293,20 @@ class Chain:
 
 
 class OutputRows:
-    """The systems' rows in each group of states, drawn given the states."""
+    """The systems' rows in each group of states, drawn given the states.
+
+    A row θ ~ Dir(prior + counts) of a system that counts for w enters as exp(w m + √w (log θ − m)), where m is the mean
+    of log θ. With w = 1 this is θ. Of k copies with w = 1 / k each, the product has the mean and the covariance that
+    log θ of one of them has: rows drawn from 1 / k of the counts would have that spread too, but each is drawn to the
+    edge where an answer is rare, so that many copies would be taken for all but infallible.
+    """
 
     def __init__(self, outputs: SystemOutputs, sampler: Sampler) -> None:
         self.outputs, self.group = outputs, sampler.state_group
         self._indicator = outputs.indicator()
         self._prior = outputs.row_prior()
-        self._log_table: Floats = np.empty((0, 0))
+        self._has_output = (outputs.codes >= 0).any(axis=0)
+        self._said: Floats = np.empty((0, 0))
 
     def log_likelihood(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> Floats | None:
         """Draw the rows, and log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
@@ -304,21 +316,21 @@ class OutputRows:
         n_groups = int(self.group.max()) + 1
         counts = kernels.count_states(self._indicator, self.group[states].astype(np.int16), n_groups)[0]
         power = np.repeat(outputs.power, outputs.n_answers)[:, None]
-        rows = np.maximum(rng.standard_gamma(self._prior[:, None] + power * counts), 1e-100)
-        of_system = np.repeat(np.arange(len(outputs.codes)), outputs.n_answers)
-        total = np.zeros((len(outputs.codes), n_groups))
-        np.add.at(total, of_system, rows)
-        self._log_table = power * np.log(np.maximum(rows / total[of_system], kernels.FLOOR))
-        return np.asarray(self._indicator @ self._log_table[:, self.group])
+        mass = self._prior[:, None] + counts
+        rows = np.maximum(rng.standard_gamma(mass), 1e-100)
+        first = outputs.first[:-1]
+        total, total_mass = (np.repeat(np.add.reduceat(x, first), outputs.n_answers, axis=0) for x in (rows, mass))
+        logs = np.log(np.maximum(rows / total, kernels.FLOOR))
+        means = np.maximum(psi(mass) - psi(total_mass), np.log(kernels.FLOOR))
+        table = np.where(power == 1.0, logs, power * means + np.sqrt(power) * (logs - means))
+        self._said = np.asarray(self._indicator @ table[:, self.group])
+        return self._said
 
     def inverse_densities(self, posterior: Floats) -> Floats:
-        """One over the density of each output given all else, shape (n_systems, n_items); 0 where there is none."""
-        inverse = np.zeros(self.outputs.codes.shape)
-        for s, first in enumerate(self.outputs.first[:-1]):
-            given = np.flatnonzero(self.outputs.codes[s] >= 0)
-            column = first + self.outputs.codes[s, given]
-            inverse[s, given] = (posterior[given] / np.exp(self._log_table[column][:, self.group])).sum(axis=1)
-        return inverse
+        """One over the density of the outputs on each item given its votes, shape (n_items,); 0 where none are."""
+        if not self._has_output.any():
+            return np.zeros(len(posterior))
+        return np.where(self._has_output, (posterior * np.exp(-self._said)).sum(axis=1), 0.0)
 
 
 def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Floats:

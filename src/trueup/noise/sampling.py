@@ -49,8 +49,8 @@ class PosteriorDraws:
         Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
     log_likelihood : array of shape (n_draws,)
     scores : array of shape (n_items,)
-        Of each item, the sum of the log-densities of its votes and outputs, each given the others: how well the model
-        predicts what it was not told. 0 where a sampler does not keep them.
+        Of each item, the sum of the log-densities of its votes, each given all else, and of its outputs given its
+        votes: how well the model predicts what it was not told. 0 where a sampler does not keep them.
     n_chains : int
     rhat, ess : float
         The worst R-hat and the least effective number of draws among prior, raters' accuracies and log-likelihood.
@@ -221,7 +221,7 @@ def _scores(chains: list[Chain], problem: SamplingProblem) -> Floats:
     item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
     logs = -np.log(np.where(of_votes > 0, of_votes, 1.0))
     scores = np.bincount(item, logs, votes.shape[0])
-    return np.asarray(scores - np.log(np.where(of_outputs > 0, of_outputs, 1.0)).sum(axis=0))
+    return np.asarray(scores - np.log(np.where(of_outputs > 0, of_outputs, 1.0)))
 
 
 def _monitored(chains: list[Chain], problem: SamplingProblem) -> list[Floats]:

@@ -112,7 +112,8 @@ def _draw_hyper(counts, state_counts, held, evidence, labels, is_extra, pooled, 
                 if with_evidence:
                     labels[g] = y
                     weight[y] += evidence[g, y] + _log_within_classes(state_counts, labels, n_classes)
-                top = max(top, weight[y])
+                if _agrees(held, g, y):  # a class that is excluded may be likelier by far than all others
+                    top = max(top, weight[y])
             total = 0.0
             for y in range(n_classes):
                 weight[y] = math.exp(weight[y] - top) if _agrees(held, g, y) else 0.0
@@ -198,16 +199,32 @@ def _draw_weights(state_counts, is_extra, rare_a, rare_b, weights, rng):  # type
 
 
 @numba.njit(cache=True, nogil=True)
+def _digamma(x):  # type: ignore[no-untyped-def]
+    value = 0.0
+    while x < 6.0:
+        value -= 1.0 / x
+        x += 1.0
+    square = 1.0 / (x * x)
+    return value + math.log(x) - 0.5 / x - square * (1.0 / 12 - square * (1.0 / 120 - square / 252))
+
+
+@numba.njit(cache=True, nogil=True)
 def draw_output_rows(counts, first, row_prior, power, table, rng):  # type: ignore[no-untyped-def]
-    """Rows of the systems' outputs in each group of states, raised to what each system counts for."""
+    """Rows of the systems' outputs in each group of states, as each system counts; see `chain.OutputRows`."""
     for s in range(len(power)):
         for g in range(counts.shape[1]):
             total = 0.0
+            mass = 0.0
             for c in range(first[s], first[s + 1]):
                 table[c, g] = max(rng.standard_gamma(row_prior[c] + counts[c, g]), 1e-100)
                 total += table[c, g]
+                mass += row_prior[c] + counts[c, g]
             for c in range(first[s], first[s + 1]):
-                table[c, g] = max(table[c, g] / total, FLOOR) ** power[s]
+                table[c, g] = max(table[c, g] / total, FLOOR)
+                if power[s] != 1.0:
+                    mean = max(_digamma(row_prior[c] + counts[c, g]) - _digamma(mass), math.log(FLOOR))
+                    value = math.log(table[c, g]) - mean
+                    table[c, g] = math.exp(power[s] * mean + math.sqrt(power[s]) * value)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -261,8 +278,13 @@ def draw_states(  # type: ignore[no-untyped-def]
                         p[g] /= top
                     log_likelihood += math.log(top)
                     factors = 0
+        from_votes = 0.0
+        for g in range(n_states):
+            from_votes += p[g]
+        has_output = False
         for s in range(len(power)):
             if outputs[s, i] >= 0:
+                has_output = True
                 column = first[s] + outputs[s, i]
                 for g in range(n_states):
                     p[g] *= output_table[column, group[g]]
@@ -286,7 +308,7 @@ def draw_states(  # type: ignore[no-untyped-def]
             counts[indices[j], drawn] += data[j]
         for s in range(len(power)):
             if outputs[s, i] >= 0:
-                output_counts[first[s] + outputs[s, i], group[drawn]] += power[s]
+                output_counts[first[s] + outputs[s, i], group[drawn]] += 1.0
         if with_prior:
             for y in range(n_classes):
                 evidence[drawn, y] += math.log(max(item_prior[i, y], FLOOR))
@@ -300,12 +322,8 @@ def draw_states(  # type: ignore[no-untyped-def]
                 for g in range(n_states):
                     value += p[g] / table[indices[j], g] ** data[j]
                 inverse[j] += value / total
-            for s in range(len(power)):
-                if outputs[s, i] >= 0:
-                    value = 0.0
-                    for g in range(n_states):
-                        value += p[g] / output_table[first[s] + outputs[s, i], group[g]]
-                    output_inverse[s, i] += value / total
+            if has_output:
+                output_inverse[i] += from_votes / total
     return log_likelihood
 
 
@@ -324,7 +342,7 @@ def count(votes, systems, gold, item_prior, group, states, totals):  # type: ign
             counts[indices[j], drawn] += data[j]
         for s in range(len(power)):
             if outputs[s, i] >= 0:
-                output_counts[first[s] + outputs[s, i], group[drawn]] += power[s]
+                output_counts[first[s] + outputs[s, i], group[drawn]] += 1.0
         for y in range(evidence.shape[1] if len(item_prior) > 0 else 0):
             evidence[drawn, y] += math.log(max(item_prior[i, y], FLOOR))
 
