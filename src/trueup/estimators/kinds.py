@@ -233,11 +233,14 @@ def witness_weights(table: Positions) -> Floats:
         return np.ones(n_systems)
     same = np.zeros((n_systems, n_systems))
     chance = np.zeros_like(same)
-    both = (table >= 0).astype(float) @ (table >= 0).T.astype(float)
+    answered = (table >= 0).astype(float)
+    both = answered @ answered.T
     for answer in range(int(table.max(initial=0)) + 1):
         said = (table == answer).astype(float)
         same += said @ said.T
-        chance += np.outer(said.mean(axis=1), said.mean(axis=1))
+        # How often the row's system says so, on the items that the column's has an answer to as well.
+        share = np.divide(said @ answered.T, both, out=np.zeros_like(same), where=both > 0)
+        chance += share * share.T
     agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
     kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)
     kappa = np.where(agreement >= 1.0, 1.0, np.clip(kappa, 0.0, 1.0))
@@ -245,17 +248,21 @@ def witness_weights(table: Positions) -> Floats:
     return np.asarray(1 / kappa.sum(axis=1))
 
 
-def different_systems(codes: Codes | None) -> Codes:
-    """The classes of one system of each group that says almost the same; of none without classes."""
-    if codes is None:
-        return np.empty((0, 0), dtype=np.int32)
+def different_systems(codes: Codes) -> Codes:
+    """The classes of one system of each group that says almost the same, where any of them says something."""
     kept: list[Codes] = []
     for row in codes:
-        if all(float((row == other).mean()) < _SAME for other in kept):
+        if all(_agreement(row, other) < _SAME for other in kept):
             kept.append(row)
         if len(kept) > _MOST_SOFT:
             break
-    return np.array(kept, dtype=np.int32)
+    return np.array(kept, dtype=np.int32).reshape(len(kept), codes.shape[1])
+
+
+def _agreement(codes: Codes, others: Codes) -> float:
+    """The share of equal answers among the items that either of two has an answer to."""
+    either = (codes >= 0) | (others >= 0)
+    return float((codes == others)[either].mean()) if either.any() else 1.0
 
 
 def with_rater(labels: Labels, codes: Codes) -> Labels:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.stats import rankdata
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
@@ -218,7 +219,8 @@ def read_truth(
     rng = np.random.default_rng(seed)
     systems = as_outputs(outputs, used, in_votes)
     others = outputs if in_votes is None else outputs.of_systems(~in_votes)
-    representatives = different_systems(others.codes)
+    no_classes = np.empty((0, labels.n_items), dtype=np.int32)
+    representatives = different_systems(no_classes if others.codes is None else others.codes)
     some = np.ones(labels.n_items, dtype=bool)
     if labels.n_classes > _MANY_CLASSES:
         posterior = GLAD().fit(labels).posterior(labels)
@@ -260,9 +262,9 @@ def direction_features(outputs: AlignedPredictions, n_classes: int, used: Used, 
             assert positive is not None
             given = ~np.isnan(row)
             feature = np.zeros((len(row), n_classes))
-            order = np.argsort(np.argsort(row[given], kind="stable"), kind="stable")
+            order = rankdata(row[given])  # scores that are equal have one rank, whatever the order of the items
             share = float(np.clip(posterior[given, positive].mean(), 0.02, 0.98)) if given.any() else 0.5
-            feature[given, positive] = ((order + 0.5) / max(len(order), 1) - 0.5) / (share * (1 - share))
+            feature[given, positive] = ((order - 0.5) / max(len(order), 1) - 0.5) / (share * (1 - share))
         else:
             given = ~np.isnan(row[:, 0])
             feature = np.where(given[:, None], np.nan_to_num(row), 0.0)
