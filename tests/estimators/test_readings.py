@@ -1,0 +1,137 @@
+"""Three answers from votes, nested in what they assume."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.estimators.kinds import different_systems, with_rater, witness_weights
+from trueup.estimators.real_map import RealMap, shipped_map
+from trueup.exceptions import InvalidParameter
+
+FAST = {"n_warmup": 100, "n_draws": 200, "check_dependence": False}
+
+
+@pytest.fixture(scope="module")
+def dependent():
+    return tu.simulate.shared_difficulty(n_items=250, slope=2.0, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def evaluation(dependent):
+    return tu.evaluate(dependent.predictions, dependent.labels, **FAST)
+
+
+def width(estimate):
+    low, high = estimate.interval(0.95)
+    return high - low
+
+
+def test_answers_widen_with_what_they_allow(evaluation):
+    widths = [width(evaluation.assuming(name)["accuracy"]) for name in ("independent", "shared", "real")]
+    assert widths[0] < 0.5 * widths[1]
+    assert widths[0] < 0.5 * widths[2]
+    assert evaluation.basis == "votes"
+    assert evaluation["accuracy"].mean == evaluation.assuming("real")["accuracy"].mean
+
+
+def test_means_are_inside_their_intervals(evaluation):
+    for name in ("independent", "shared", "real"):
+        for metric, estimate in evaluation.assuming(name).items():
+            low, high = estimate.interval(0.95)
+            assert low <= estimate.mean <= high, (name, metric)
+
+
+def test_a_named_model_gives_its_answer_alone(dependent):
+    ev = tu.evaluate(dependent.predictions, dependent.labels, noise="dawid-skene", **FAST)
+    with pytest.raises(InvalidParameter, match="there is one answer here, that of a noise model"):
+        ev.assuming("real")
+    with pytest.raises(InvalidParameter, match="assume"):
+        tu.evaluate(dependent.predictions, dependent.labels, noise="dawid-skene", assume="real")
+    with pytest.raises(InvalidParameter, match="assume must be one of"):
+        tu.evaluate(dependent.predictions, dependent.labels, assume="none")
+
+
+def test_a_copy_of_a_system_changes_nothing(dependent, evaluation):
+    a = dependent.predictions
+    few = np.random.default_rng(0).choice(250, 3, replace=False)
+    altered = a.copy()
+    altered[few] = 1 - altered[few]
+    sampling = {"n_warmup": 100, "check_dependence": False}
+    for other in (a, altered):
+        cmp = tu.compare({"a": a, "b": other}, dependent.labels, **sampling)
+        # Short chains: the shared answer is of several readings, and its width moves by chance.
+        for name, tolerance in (("independent", 0.2), ("shared", 0.5), ("real", 0.3)):
+            alone = evaluation.assuming(name)["accuracy"]
+            beside = cmp.assuming(name)["a"]
+            assert width(beside) == pytest.approx(width(alone), rel=tolerance), name
+            assert beside.mean == pytest.approx(alone.mean, abs=0.25 * width(alone)), name
+    assert tu.compare({"a": a, "b": a}, dependent.labels, **sampling).difference("a", "b").std == 0
+
+
+def test_a_map_of_ones_own_is_the_headline(dependent):
+    narrow = RealMap(widening=0.5, floor=0.01)
+    ev = tu.evaluate(dependent.predictions, dependent.labels, assume=narrow, **FAST)
+    assert ev.assumption == "real"
+    assert width(ev["accuracy"]) < 0.6 * width(tu.evaluate(dependent.predictions, dependent.labels, **FAST)["accuracy"])
+
+
+def test_the_shipped_map_says_what_is_unlike_its_sets():
+    labels = tu.Labels.from_matrix(np.random.default_rng(0).integers(0, 40, size=(50, 3)))
+    said = [str(sentence) for sentence in shipped_map().doubts(labels)]
+    assert any("classes" in sentence for sentence in said)
+    few = tu.simulate.baseline(n_items=100, random_state=0).labels
+    assert not shipped_map().doubts(few)
+
+
+def test_witnesses_that_say_the_same_share_one_vote():
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(2, size=(2, 400))
+    np.testing.assert_allclose(witness_weights(np.stack([one, one])), [0.5, 0.5])
+    weights = witness_weights(np.stack([one, other]))
+    assert (weights > 0.85).all()
+    family = np.where(rng.random((20, 400)) < 0.05, 1 - one, one)
+    assert witness_weights(family).sum() < 1.5
+    assert len(different_systems(np.stack([one, one, other]))) == 2
+
+
+def test_one_more_rater_is_one_more_labeler():
+    sim = tu.simulate.baseline(n_items=40, random_state=0)
+    labels = with_rater(sim.labels, np.where(np.arange(40) < 30, sim.predictions, -1))
+    assert labels.n_labelers == sim.labels.n_labelers + 1
+    assert labels.n_votes == sim.labels.n_votes + 30
+    assert sim.labels.n_votes == 40 * sim.labels.n_labelers
+
+
+def test_large_data_are_read_from_some_items(monkeypatch):
+    sim = tu.simulate.dawid_skene(n_items=1500, n_labelers=8, votes_per_item=4, random_state=0)
+    whole = tu.evaluate(sim.predictions, sim.labels, **FAST).assuming("independent")["accuracy"]
+    monkeypatch.setattr("trueup.estimators.readings._MOST_VOTES", 5_000)
+    monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 2_500)
+    part = tu.evaluate(sim.predictions, sim.labels, **FAST)
+    some = part.assuming("independent")["accuracy"]
+    assert part.engine.readings("classes").some.sum() < 1500
+    assert abs(some.mean - whole.mean) < 0.35 * width(whole)
+    assert width(some) == pytest.approx(width(whole), rel=0.5)
+    low, high = part["accuracy"].interval(0.95)
+    assert low < np.mean(sim.predictions == sim.truth) < high
+
+
+def test_gold_that_was_drawn_comes_first_and_says_how_far_votes_go(dependent):
+    rng = np.random.default_rng(0)
+    truth = dependent.truth
+    drawn = rng.choice(250, 60, replace=False).tolist()
+
+    def answer(n):
+        gold = {i: int(truth[i]) for i in drawn[:n]}
+        return tu.evaluate(dependent.predictions, dependent.labels.with_gold(gold, drawn="random"), **FAST)
+
+    nearly, enough = answer(19), answer(21)
+    assert (nearly.basis, enough.basis) == ("votes", "gold")
+    assert 0.6 < width(enough["accuracy"]) / width(nearly["accuracy"]) < 1.6
+    assert any("rest on votes" in sentence for sentence in nearly.warnings)
+    sixty = answer(60)
+    assert sixty.basis_of("accuracy") == "gold"
+    assert width(sixty["accuracy"]) < 0.85 * width(enough["accuracy"])
+    low, high = sixty["accuracy"].interval(0.99)
+    assert low <= np.mean(dependent.predictions == truth) <= high
+    assert sixty.assuming("real").basis == "votes"

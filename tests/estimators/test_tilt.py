@@ -1,0 +1,86 @@
+"""Truths drawn from probabilities that are all moved in one direction."""
+
+import numpy as np
+import pytest
+
+from trueup.estimators.tilt import Directions, independent_directions, solve_tilts, tilted_truths
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    rng = np.random.default_rng(0)
+    p = rng.beta(3, 1, 400)
+    codes = (rng.random((3, 400)) < 0.7).astype(int)
+    codes[1] = codes[0]
+    features = (codes[:, :, None] == np.arange(2)).astype(float)
+    return np.column_stack([1 - p, p]), codes, features
+
+
+def accuracies(truths, codes):
+    return (truths[:, None, :] == codes).mean(axis=2)
+
+
+def test_means_move_as_far_as_asked_and_copies_move_together(crowd):
+    posterior, codes, features = crowd
+    covariance = 0.06**2 * np.array([[1.0, 1.0, 0.4], [1.0, 1.0, 0.4], [0.4, 0.4, 1.0]])
+    directions = independent_directions(features, covariance)
+    assert directions.n == 2  # a copy adds no direction
+    values = accuracies(tilted_truths(posterior, directions, 2000, np.random.default_rng(1)), codes)
+    np.testing.assert_array_equal(values[:, 0], values[:, 1])
+    expected = np.einsum("fnc,nc->f", features, posterior) / 400
+    np.testing.assert_allclose(values.mean(axis=0), expected, atol=0.006)
+    # Drawing each item adds its own chance to what was asked for.
+    drawing = np.sqrt((posterior[:, 0] * posterior[:, 1]).sum()) / 400
+    np.testing.assert_allclose(values.std(axis=0), np.hypot(0.06, drawing), rtol=0.06)
+    assert np.corrcoef(values.T)[0, 2] == pytest.approx(0.4, abs=0.1)
+
+
+def test_means_cannot_leave_what_is_possible():
+    posterior = np.tile([0.02, 0.98], (300, 1))
+    features = np.broadcast_to(np.array([0.0, 1.0]), (1, 300, 2))
+    truths = tilted_truths(posterior, Directions(features, np.array([0.1])), 1000, np.random.default_rng(0))
+    low, middle, high = np.quantile(truths.mean(axis=1), [0.025, 0.5, 0.975])
+    assert 0.72 < low < 0.84  # 0.98 less 1.96 times 0.1
+    assert middle > 0.95
+    assert high == pytest.approx(1.0, abs=0.004)
+
+
+def test_targets_that_exclude_each_other_stay_in_the_middle():
+    """An accuracy of 0.99 leaves no room for a share that is 0.2 off; neither goes to an end."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=300)
+    posterior = np.where(codes[:, None] == np.arange(2), 0.99, 0.01)
+    features = np.stack([codes[:, None] == np.arange(2), np.broadcast_to([False, True], (300, 2))]).astype(float)
+    tilts = solve_tilts(posterior, features, np.array([[0.0, 0.2]]), rng)
+    assert np.isfinite(tilts).all()
+    moved = posterior * np.exp(np.tensordot(tilts[0], features, axes=1))
+    moved /= moved.sum(axis=1, keepdims=True)
+    accuracy = moved[np.arange(300), codes].mean()
+    assert 0.75 < accuracy < 0.99
+
+
+def test_what_is_known_stays_and_what_was_seen_counts(crowd):
+    posterior, codes, features = crowd
+    posterior = posterior.copy()
+    posterior[:50] = [1.0, 0.0]
+    directions = independent_directions(features[:1], np.array([[0.1**2]]))
+    rng = np.random.default_rng(0)
+    truths = tilted_truths(posterior, directions, 600, rng)
+    assert (truths[:, :50] == 0).all()
+    seen = np.arange(100, 160)
+    wrong = 1 - codes[0, seen]  # the system was wrong on all that somebody looked at
+    after = tilted_truths(posterior, directions, 600, rng, observed=(seen, wrong))
+    rest = np.arange(200, 400)
+    before = (truths[:, rest] == codes[0, rest]).mean()
+    assert (after[:, rest] == codes[0, rest]).mean() < before - 0.1
+
+
+def test_many_classes():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet(np.full(12, 0.3), 200)
+    codes = posterior.argmax(axis=1)
+    features = (codes[:, None] == np.arange(12))[None].astype(float)
+    truths = tilted_truths(posterior, Directions(features, np.array([0.05])), 800, rng)
+    assert truths.min() >= 0
+    assert truths.max() <= 11
+    assert (truths == codes).mean() == pytest.approx(posterior.max(axis=1).mean(), abs=0.01)
