@@ -18,6 +18,7 @@ TOP_LEVEL = [
     "__version__",
     "active",
     "auc",
+    "calibrate",
     "cleaning",
     "compare",
     "estimators",

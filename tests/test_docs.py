@@ -80,7 +80,6 @@ def own_parts():
 @pytest.mark.parametrize("path", with_blocks("python"), ids=name_of)
 def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TRUEUP_ENGINE", "scipy")  # nothing to compile; both engines give the same
     page = types.ModuleType("page")  # a module that exists, so that what a text defines can be pickled
     monkeypatch.setitem(sys.modules, "page", page)
     for block in blocks_of(path.read_text(encoding="utf-8")):

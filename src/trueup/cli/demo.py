@@ -131,7 +131,7 @@ def crowd_on_digits(
     """Votes of a simulated crowd on scikit-learn's digits, the truth, and the predictions of two classifiers.
 
     Difficulty is shared: a digit that a plain nearest-centroid rule finds ambiguous is one that labelers, too, tend to
-    take for that other digit. Both classifiers are trained on a third of the data and predict the rest.
+    take for that other digit. Both classifiers are trained on two thirds of the data and predict the rest.
     """
     import numpy as np
     from sklearn.datasets import load_digits
@@ -142,7 +142,7 @@ def crowd_on_digits(
     from trueup.data.labels import Labels
 
     images, digits = load_digits(return_X_y=True)
-    train, test, y_train, truth = train_test_split(images, digits, train_size=1 / 3, random_state=random_state)
+    train, test, y_train, truth = train_test_split(images, digits, train_size=2 / 3, random_state=random_state)
     predictions = {
         "support vectors": SVC(gamma=0.001).fit(train, y_train).predict(test),
         "naive Bayes": GaussianNB(var_smoothing=1e-2).fit(train, y_train).predict(test),
@@ -191,7 +191,7 @@ def run_demo(
 
     begin("training two classifiers and asking a crowd")
     labels, truth, predictions = crowd_on_digits(random_state=random_state)
-    settings: dict[str, Any] = {"n_warmup": 300, "n_draws": 700}
+    settings: dict[str, Any] = {"n_warmup": 200, "n_draws": 400}
     model = None
     if quick:
         labels, truth = labels.select(items=labels.items[:200]), truth[:200]

@@ -40,6 +40,7 @@ from trueup.estimators.published.urkullu2019 import (
     probabilistic,
     subjectivist,
 )
+from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import bayes_learned, draw_truths
@@ -63,6 +64,7 @@ __all__ = [
     "NormalCounts",
     "PointCounts",
     "Problem",
+    "RealMap",
     "ScoreEstimate",
     "Sensitivity",
     "Solution",
