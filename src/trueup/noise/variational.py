@@ -37,7 +37,7 @@ class Variational(TableModel):
     """Every labeler has a confusion matrix, and truth and matrices have distributions that are learned in turn.
 
     `DawidSkene` takes the most probable matrices for the true ones. Here they have a distribution too (Bayesian
-    classifier combination by variational Bayes, [1]_ [2]_): a vote counts by the mean of the logarithm of its
+    classifier combination by variational Bayes [1]_, [2]_): a vote counts by the mean of the logarithm of its
     probability. What labelers have in common is learned from all of them, and a labeler with few votes is drawn towards
     it. Two smaller shapes of matrices serve where there are too few votes to learn whole ones.
 
