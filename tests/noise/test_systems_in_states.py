@@ -55,9 +55,8 @@ def exact_posterior(log_of, n=4):
     return sum(w * np.eye(2)[t] for w, t in zip(weights, truths, strict=True))
 
 
-@pytest.mark.parametrize("power", [(1.0, 1.0), (0.5, 0.5)])
-def test_systems_with_rows_of_their_own_are_drawn_exactly(engine, power):
-    outputs = SystemOutputs(SAID, np.array([2, 3]), np.array(power))
+def test_systems_with_rows_of_their_own_are_drawn_exactly(engine):
+    outputs = SystemOutputs(SAID, np.array([2, 3]), np.ones(2))
     posterior = exact_posterior(partial(log_evidence, outputs=outputs))
     n_draws, tolerance = (600, 0.07) if engine == "scipy" else (40_000, 0.01)
     draws = noise.sample(

@@ -149,7 +149,7 @@ def refusal_of(engine: TruthEngine, task: Task) -> Sentence | None:
             what = "more often" if z > 0 else "less often"
             return Sentence(
                 f"The vetted items contradict the models: {name!r} is right on them {what} than expected "
-                f"(z = {z:.1f}), so no interval is given; vet items drawn at random "
+                f"(z = {z:.1f}), so an interval from votes is not to be had; vet items drawn at random "
                 "(⟨trueup.labelers.draw_sample⟩) and pass them with "
                 '⟨drawn="random"⟩.'
             )

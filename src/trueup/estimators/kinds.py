@@ -22,7 +22,6 @@ from trueup.data.labels import Labels
 from trueup.estimators.system_features import Used
 from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth, kernels
 from trueup.noise.chain import SystemOutputs
-from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.sampling import PosteriorDraws, sample
 
 INDEPENDENT, DIFFICULTY, KINDS, SOFT = "independent", "difficulty", "kinds", "soft"
@@ -43,7 +42,6 @@ _FEW_ITEMS = 200
 _LEVELS = 3  # of how sure a system is of the class it names
 _SAME = 0.98  # agreement from which on systems are the same one
 _MOST_SOFT = 3  # different systems up to which ambiguous items are modelled
-_WORST_RHAT = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,8 +337,3 @@ def _sure_classes(probabilities: Floats, n_classes: int) -> tuple[Positions, int
     level = np.minimum((rankdata(top) - 0.5) / max(len(given), 1) * _LEVELS, _LEVELS - 1).astype(np.int64)
     codes[given] = best * _LEVELS + level
     return codes, n_classes * _LEVELS
-
-
-def chains_agree(values: Floats) -> bool:
-    """Whether draws of shape (n_chains, n_draws) tell the same and are worth a hundred."""
-    return bool(np.nan_to_num(rhat(values), nan=1.0) <= _WORST_RHAT and effective_draws(values) >= 100)

@@ -135,7 +135,9 @@ class Readings:
             for share, gap in zip(weights, means - centre, strict=True)
             if share
         )
+        # The truth of each item is drawn afterwards, and its chance must not count twice.
         covariance = np.sum(within, axis=0) * self.some.mean() + between
+        covariance = covariance - _drawing_covariance(self.posterior, self.features)
         directions = independent_directions(self.features, np.asarray(covariance))
         shift = centre - means[names.index(INDEPENDENT)]
         truths = self._tilted(directions, self._along(directions, shift), rng)
@@ -144,15 +146,16 @@ class Readings:
     def _real(self, rng: np.random.Generator) -> TruthDraws:
         spread = self.kinds.spread(self.part)
         n = self.n_systems
-        noise = _drawing_variance(self.centre, self.features)
-        deviations = self.real_map.deviations(spread[:n])
+        noise = np.diag(_drawing_covariance(self.centre, self.features))
+        unknown = float((self.known < 0).mean())  # what is known is not wrong with the rest
+        deviations = self.real_map.deviations(spread[:n], unknown)
         deviations = np.sqrt(np.maximum(deviations**2 - noise[:n], 1e-6))
         covariance = np.zeros((len(spread), len(spread)))
         covariance[:n, :n] = self.real_map.covariance(deviations, self.distances)
         n_shares = len(spread) - n
         if n_shares:
             centring = np.eye(n_shares) - 1 / n_shares  # shares add up to one
-            shares = self.real_map.share_deviations(spread[n:])
+            shares = self.real_map.share_deviations(spread[n:], unknown)
             covariance[n:, n:] = centring @ np.diag(shares**2) @ centring
         directions = independent_directions(self.features, covariance)
         shift = None
@@ -223,7 +226,8 @@ def read_truth(
     representatives = different_systems(no_classes if others.codes is None else others.codes)
     some = np.ones(labels.n_items, dtype=bool)
     if labels.n_classes > _MANY_CLASSES:
-        posterior = GLAD().fit(labels).posterior(labels)
+        raters = with_rater(labels, representatives[0]) if len(representatives) else labels
+        posterior = GLAD().fit(raters).posterior(raters)
         kinds = _posterior_alone(posterior, min(n_truths, 200), rng)
     elif labels.n_votes <= _MOST_VOTES:
         kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
@@ -328,11 +332,12 @@ def _covariance(truths: Codes, features: Floats) -> Floats:
     return np.atleast_2d(np.cov(values.T, bias=True))
 
 
-def _drawing_variance(posterior: Floats, features: Floats) -> Floats:
-    """The variance that the means have from drawing each item's class on its own, shape (n_features,)."""
+def _drawing_covariance(posterior: Floats, features: Floats) -> Floats:
+    """Of the means of features, from drawing each item's class on its own; shape (n_features, n_features)."""
+    n_items = len(posterior)
     means = np.einsum("fnc,nc->fn", features, posterior)
-    squares = np.einsum("fnc,nc->fn", features**2, posterior)
-    return np.asarray((squares - means**2).sum(axis=1) / posterior.shape[0] ** 2)
+    flat = features.reshape(len(features), -1)
+    return np.asarray(((flat * posterior.ravel()) @ flat.T - means @ means.T) / n_items**2)
 
 
 def _not_mixed(rhat: float, effective: float) -> str:

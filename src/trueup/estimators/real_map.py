@@ -58,13 +58,20 @@ class RealMap:
         check_number(self.widening, name="widening", low=0.0, strict=True)
         check_number(self.floor, name="floor", low=0.0)
 
-    def deviations(self, spread: Floats) -> Floats:
-        """Standard deviations of the systems' metrics, from the spread of the models about them."""
-        return np.asarray(self.widening / LEVEL_SCALE * np.sqrt(spread**2 + self.floor**2))
+    def deviations(self, spread: Floats, unknown: float = 1.0) -> Floats:
+        """Standard deviations of the systems' metrics, from the spread of the models about them.
 
-    def share_deviations(self, spread: Floats) -> Floats:
+        Parameters
+        ----------
+        spread : array of shape (n_systems,)
+        unknown : float
+            The share of the items that nobody vetted: models are wrong about these alone.
+        """
+        return np.asarray(self.widening / LEVEL_SCALE * np.sqrt(spread**2 + (self.floor * unknown) ** 2))
+
+    def share_deviations(self, spread: Floats, unknown: float = 1.0) -> Floats:
         """Standard deviations of the shares of the classes."""
-        return np.asarray(self.share_widening * np.sqrt(spread**2 + self.floor**2))
+        return np.asarray(self.share_widening * np.sqrt(spread**2 + (self.floor * unknown) ** 2))
 
     def covariance(self, deviations: Floats, distances: Floats) -> Floats:
         """Of the systems' metrics: what is wrong about one is in part wrong about all, and wholly about a copy.

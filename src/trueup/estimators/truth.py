@@ -420,7 +420,7 @@ class TruthEngine:
         return {}
 
     @cached_property
-    def _rectified(self) -> dict[str, TruthDraws]:
+    def _rectified(self) -> dict[tuple[str, str, int], TruthDraws]:
         return {}
 
     def readings(self, used: Used) -> Readings:
@@ -467,11 +467,13 @@ class TruthEngine:
 
     def rectified(self, metric: Metric) -> TruthDraws:
         """Draws from the models corrected by the vetted items that were drawn at random."""
-        if metric.name not in self._rectified:
+        key = (metric.name, metric.needs, id(metric.function))  # functions may share a name
+        if key not in self._rectified:
             readings = self.readings(metric.looks_at)
+            outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
             truths = rectified_truths(
                 readings.centre,
-                self.outputs.prepared_for(metric.looks_at, positive=self.positive),
+                outputs.of_systems(_first_of_equals(outputs.outputs(metric.looks_at))),
                 metric,
                 gold=self.drawn_gold,
                 chance=self.labels.gold_chance,
@@ -482,7 +484,13 @@ class TruthEngine:
             chosen = self.model_labels.gold_codes >= 0
             truths[:, chosen] = self.model_labels.gold_codes[chosen]
             posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
-            self._rectified[metric.name] = TruthDraws(
-                truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())}
-            )
-        return self._rectified[metric.name]
+            self._rectified[key] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
+        return self._rectified[key]
+
+
+def _first_of_equals(table: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The places of systems that are no copies of earlier ones: a copy has nothing to correct."""
+    seen: dict[bytes, int] = {}
+    for place, row in enumerate(table):
+        seen.setdefault(np.ascontiguousarray(row).tobytes(), place)
+    return np.array(list(seen.values()), dtype=np.int64)
