@@ -7,6 +7,7 @@ import pytest
 
 import trueup as tu
 from trueup._base.wording import interval
+from trueup.answers.telling import basis_words, vetting_words
 from trueup.report import build_report, render_html, render_markdown
 from trueup.report.compared import positive_of
 from trueup.report.sentences import is_unnamed, title_for
@@ -187,3 +188,20 @@ def test_the_three_answers_are_on_the_page(all_models, render):
 def test_the_picture_of_the_three_answers_has_words(all_models):
     page = render_html(all_models.data)
     assert "accuracy from votes alone, by what is assumed. independent: mean" in page
+
+
+@pytest.mark.parametrize(
+    ("call", "basis"),
+    [
+        ({"method": "majority"}, "votes, by the method majority"),
+        ({"method": "ideal"}, "the truth"),
+        ({"noise": "dawid-skene", "n_draws": 60, "n_warmup": 30}, "votes, with the noise model dawid-skene"),
+    ],
+    ids=["a method", "the truth", "a model"],
+)
+def test_what_was_named_is_what_an_answer_rests_on(named_classes, call, basis):
+    labels, systems = named_classes
+    more = {"truth": systems["old"]} if call.get("method") == "ideal" else {}
+    evaluation = tu.evaluate(systems["new"], labels, check_dependence=False, **call, **more)
+    assert basis_words(evaluation) == basis
+    assert vetting_words(evaluation) is None

@@ -32,11 +32,10 @@ def basis_words(answer: Evaluation | Comparison, metric: str | None = None) -> s
         Of an evaluation; by default its first.
     """
     if answer.engine is None or answer.assumption is None:
-        by_method = isinstance(answer, Evaluation) and answer.method != "bayes"
-        how = f"by the method {answer.method}" if by_method else f"with the noise model {answer.noise}"  # type: ignore[union-attr]
-        return f"votes, {how}"
-    by_metric = isinstance(answer, Evaluation) and metric is not None
-    basis = answer.basis_of(metric) if by_metric else answer.basis  # type: ignore[union-attr, arg-type]
+        if isinstance(answer, Evaluation) and answer.method != "bayes":
+            return "the truth" if answer.method == "ideal" else f"votes, by the method {answer.method}"
+        return f"votes, with the noise model {answer.noise}"
+    basis = answer.basis_of(metric) if isinstance(answer, Evaluation) and metric is not None else answer.basis
     if basis == "gold":
         return f"{n_drawn(answer):,} vetted items drawn at random"
     return f"votes, {_IN_SHORT[answer.assumption]}"
