@@ -17,6 +17,7 @@ from trueup.data.labels import Labels
 from trueup.estimators.exact_multiclass import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import entropy
+from trueup.noise import kernels
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import DEFAULT_NOISE, fit, resolve
 from trueup.noise.sampling import sample
@@ -260,7 +261,9 @@ def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: n
     if model.can_be_drawn:
         drawn = sample(labels, model, n_warmup=500, n_draws=500, random_state=rng, warn=False)
         if not drawn.converged:
-            drawn = sample(labels, model, n_warmup=2000, n_draws=4000, random_state=rng)
+            # The longest run takes minutes where nothing is compiled.
+            warmup, kept_sweeps = (2000, 4000) if kernels.engine_for(labels.votes, 1000) == "numba" else (500, 1000)
+            drawn = sample(labels, model, n_warmup=warmup, n_draws=kept_sweeps, random_state=rng)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
         return drawn.truths[kept]
     fitted = model if model.is_fitted else fit(labels, model)
