@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks._engine_answers import ASSUMPTIONS
 from benchmarks._engine_runs import Case, Row, run_cases
+from experiments.real_crowds.fitting import Reading, fit_widening, grades_of, read_set, widenings_left_out
 from experiments.real_crowds.grading import (
     ALL_VOTES,
     FEWER_VOTES,
@@ -36,6 +37,7 @@ from experiments.real_crowds.judging import (
 )
 from experiments.real_crowds.sets import set_names
 from experiments.su2024.report import table
+from trueup.estimators.real_map import shipped_map
 
 __all__ = ["FIGURES", "FOLDER", "Plan", "sources"]
 
@@ -78,6 +80,33 @@ class Plan:
 def votes(plan: Plan) -> Answer:
     """Accuracy, recall and prevalence of labelers from all the others' votes, with the map that is shipped."""
     return _graded(plan, (ALL_VOTES,))
+
+
+def fit(plan: Plan) -> Answer:
+    """The widening of the map: fitted without each family, what it then holds, and what is shipped."""
+    shipped = shipped_map()
+    sets = [read_set(name) for name in plan.sets]
+    if len({s.crowd.family for s in sets}) < 2:
+        return "One family alone leaves nothing to fit on.", {}
+    widenings = widenings_left_out(sets, floor=shipped.floor)
+    grades = [g for s in sets for g in grades_of(s, replace(shipped, widening=widenings[s.crowd.family]))]
+    overall = over_sets(grades)
+    lines = [
+        [f"{name} ({widenings[_family(sets, name)]:.2f})", f"{100 * s.coverage:.0f}", s.width, s.mean_error, s.n]
+        for name, s in by_set(grades).items()
+    ]
+    numbers = {
+        **numbers_of(overall, "accuracy, family left out"),
+        "widening, all sets": fit_widening(sets, floor=shipped.floor),
+        "widening, least of those left out": min(widenings.values()),
+        "widening, largest of those left out": max(widenings.values()),
+        "widening, shipped": shipped.widening,
+    }
+    told = [f"{name}: {value:.4g}" for name, value in numbers.items()]
+    by_sets = table(["set (widening without its family)", "holds %", "width", "mean error", "systems"], lines)
+    return "\n".join(
+        [table(HEAD, [["accuracy, real, family left out", *_cells(overall)]]), "", by_sets, "", *told]
+    ), numbers
 
 
 def thinned(plan: Plan) -> Answer:
@@ -194,7 +223,12 @@ def _cells(overall: Overall) -> list[object]:
     ]
 
 
+def _family(sets: Sequence[Reading], name: str) -> str:
+    return next(s.crowd.family for s in sets if s.crowd.name == name)
+
+
 FIGURES: dict[str, Callable[[Plan], Answer]] = {
+    "fit": fit,
     "votes": votes,
     "thinned": thinned,
     "left-out": left_out,

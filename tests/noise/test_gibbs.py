@@ -19,14 +19,6 @@ VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 RATER = np.array([0, 1, 0, -1])  # the last item has no prediction
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
-    return request.param
-
-
 def log_dirichlet_multinomial(counts, base):
     counts, base = np.asarray(counts, dtype=float), np.asarray(base, dtype=float)
     return float(

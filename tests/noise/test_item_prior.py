@@ -16,14 +16,6 @@ VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 GRID = np.linspace(-8, 8, 81)
 
 
-@pytest.fixture(params=["scipy", "numba"])
-def engine(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
-    return request.param
-
-
 def features_of(x, n_classes):
     """An intercept for each class but the first, and x for the last class."""
     features = np.zeros((len(x), n_classes, n_classes))

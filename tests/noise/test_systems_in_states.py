@@ -16,14 +16,6 @@ VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 SAID = np.array([[0, 1, 0, -1], [2, 0, 1, 1]])  # of two systems, the second with three answers
 
 
-@pytest.fixture(params=["scipy", "numba"])
-def engine(request, monkeypatch):
-    if request.param == "numba":
-        pytest.importorskip("numba")
-    monkeypatch.setenv("TRUEUP_ENGINE", request.param)
-    return request.param
-
-
 def log_rows(counts, base):
     """Log of the Dirichlet integral of a row with counts that need not be whole."""
     counts, base = np.asarray(counts, dtype=float), np.asarray(base, dtype=float)

@@ -145,13 +145,14 @@ def measure(
     for option in sampling:
         check_choice(option, _SAMPLING, name="an option of sampling")
     rng = np.random.default_rng(task.seed)
-    engine, model, notes = None, None, []
+    engine, model, notes, refused = None, None, [], False
     with silenced_warnings():  # what fits would say is in the findings, in one place
         if task.noise is None:
             engine = engine_of(task, assume, n_draws=n_draws, progress=progress, sampling=sampling)
             truth = engine.headline(metric, assumption)
             notes = notes_on(engine, task, assumption)
             refusal = refusal_of(engine, task)
+            refused = refusal is not None and engine.basis(metric) == "votes"
             notes = [refusal, *notes] if refusal is not None else notes
         else:
             model = settle_noise(task.noise, task.labels, draw=True)
@@ -173,9 +174,8 @@ def measure(
             check_dependence=check_dependence,
             notes=(*truth.notes, *notes, *_undefined(values, task, metric)),
         )
-    comparison = Comparison(
-        task, model, metric, values, truth, findings, engine, None if engine is None else assumption
-    )
+    assumed = None if engine is None else assumption
+    comparison = Comparison(task, model, metric, values, truth, findings, engine, assumed, refused=refused)
     return comparison.with_advice()
 
 

@@ -26,7 +26,7 @@ from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
-from trueup.posteriors import DrawnEstimate, Estimate
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 
 _NEARLY_SURE = 0.9
 _ADVISED = 20  # vettings
@@ -86,6 +86,10 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         Behind the answers where no noise model was named.
     assumption : {"real", "shared", "independent"} or None
         What answers from votes assume of errors; None where a noise model was named.
+    from_votes : bool
+        Whether gold that was drawn is left aside: the answers of `assuming`.
+    refused : bool
+        Whether vetted items contradict the models, so that these give no interval.
     """
 
     task: Task = field(repr=False)
@@ -97,6 +101,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     engine: TruthEngine | None = field(default=None, repr=False)
     assumption: Assumption | None = None
     from_votes: bool = field(default=False, repr=False)
+    refused: bool = False
 
     # ------------------------------------------------------------------ what it rests on
 
@@ -121,7 +126,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             )
         truth = self.engine.assuming(self.measure, assumption)
         values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
-        return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True)
+        return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True, refused=False)
 
     def with_advice(self) -> Comparison:
         """With what some vettings would settle, where a system is called the best from votes alone."""
@@ -134,11 +139,15 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         a, b = codes[self._at(first)], codes[self._at(second)]
         both = (a >= 0) & (b >= 0)
         apart = float((a != b)[both].mean()) if both.any() else 0.0
+        half = 1.96 * apart / np.sqrt(_ADVISED)
+        low, high = self.difference(first, second).interval(self.level)
+        if not half < (high - low) / 2:  # it would settle nothing
+            return self
         advice = Sentence(
             f"That {first!r} is best rests on votes alone. {_ADVISED} vetted items among the "
             f"{int((a != b)[both].sum()):,} where it differs from {second!r} "
             f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about '
-            f"±{1.96 * apart / np.sqrt(_ADVISED):.3f}."
+            f"±{half:.3f}."
         )
         return replace(self, warnings=(*self.warnings, advice))
 
@@ -177,7 +186,13 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     # ------------------------------------------------------------------ one system
 
     def __getitem__(self, system: Any) -> Estimate:
-        return DrawnEstimate(self.draws[:, self._at(system)], bounds=self.bounds, name=str(system))
+        return self._estimate(self.draws[:, self._at(system)], bounds=self.bounds, name=str(system))
+
+    def _estimate(self, values: Floats, *, bounds: tuple[float, float], name: str) -> Estimate:
+        """The values as an estimate; without an interval where vetted items contradict the models."""
+        if self.refused:
+            return PointEstimate(float(np.nanmean(values)), bounds=bounds, name=name)
+        return DrawnEstimate(values, bounds=bounds, name=name)
 
     def __contains__(self, system: object) -> bool:
         return system in self._places
@@ -271,7 +286,7 @@ class Comparison(Answer, Mapping[Any, Estimate]):
     def difference(self, a: Any, b: Any) -> Estimate:
         """The metric of a minus that of b, paired: both on the same draws of the truth."""
         low, high = self.bounds
-        return DrawnEstimate(
+        return self._estimate(
             self.draws[:, self._at(a)] - self.draws[:, self._at(b)],
             bounds=(low - high, high - low),
             name=f"{self.metric} of {a} minus {b}",

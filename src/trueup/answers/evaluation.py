@@ -156,6 +156,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         What the answers that rest on votes assume of errors; None where a noise model or a method was named.
     refused : bool
         Whether vetted items contradict the models, so that these give no interval.
+    from_votes : bool
+        Whether gold that was drawn is left aside: the answers of `assuming`.
     """
 
     task: Task = field(repr=False)
@@ -199,12 +201,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     def basis_of(self, name: str) -> Basis:
         """What the answer about one metric rests on."""
-        return "votes" if self.engine is None or not self._gold_first else self.engine.basis(self.metric(name))
-
-    @property
-    def _gold_first(self) -> bool:
-        """Whether gold comes before votes: not where an assumption was asked for afterwards."""
-        return not self.from_votes
+        return "votes" if self.engine is None or self.from_votes else self.engine.basis(self.metric(name))
 
     def assuming(self, assumption: Assumption) -> Evaluation:
         """The same evaluation from votes alone under another assumption.
@@ -263,7 +260,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return self.task.metric_named(name)
 
     def _estimate(self, metric: Metric) -> Estimate:
-        rests_on_gold = self.engine is not None and self._gold_first and self.engine.basis(metric) == "gold"
+        rests_on_gold = self.engine is not None and not self.from_votes and self.engine.basis(metric) == "gold"
         if self.refused and not rests_on_gold:
             return point_estimate(metric, self._estimate_from_draws(metric).mean)
         if metric.needs == "counts" and self.engine is None:
@@ -297,17 +294,13 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         if self.engine is None:
             return self._truths(metric.looks_at)
         assert self.assumption is not None
-        if self._gold_first:
-            return self.engine.headline(metric, self.assumption)
-        return self.engine.assuming(metric, self.assumption)
+        if self.from_votes:
+            return self.engine.assuming(metric, self.assumption)
+        return self.engine.headline(metric, self.assumption)
 
     def _truths(self, used: Used) -> TruthDraws:
         """Truths drawn with the scores or probabilities as evidence; the same for all metrics that look at these."""
         if used not in self._drawn_truths:
-            if self.engine is not None:
-                assert self.assumption is not None
-                self._drawn_truths[used] = self.engine.readings(used).assuming(self.assumption)
-                return self._drawn_truths[used]
             if self.model is None or self.method != "bayes":
                 raise InvalidParameter('metrics of scores need ⟨method="bayes"⟩; or use trueup.auc', parameter="method")
             sampling = {k: v for k, v in self.settings.arguments.items() if k in ("n_chains", "n_warmup")}

@@ -7,7 +7,7 @@ between models that contain each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -197,10 +197,10 @@ def shared_shares(draws: Mapping[str, KindDraws], evidence: float) -> dict[str, 
     return shares or {INDEPENDENT: 1.0}
 
 
-def mixing_of(kinds: Kinds, shares: Mapping[str, float]) -> tuple[float, float]:
+def mixing_of(kinds: Kinds, names: Iterable[str]) -> tuple[float, float]:
     """The worst R-hat and the least effective number of draws of the kinds that an answer rests on."""
-    worst = max(kinds.draws[name].rhat for name in shares)
-    return worst, min(kinds.draws[name].effective for name in shares)
+    own = [kinds.draws[name] for name in names]
+    return max(one.rhat for one in own), min(one.effective for one in own)
 
 
 def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | None = None) -> SystemOutputs:

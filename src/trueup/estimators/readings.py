@@ -116,7 +116,7 @@ class Readings:
         shares = {INDEPENDENT: 1.0} if assumption == "independent" else self.kinds.shares
         rhat, effective = mixing_of(self.kinds, shares)
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        converged = rhat <= _WORST_RHAT and effective >= _FEWEST_DRAWS
+        converged = _have_mixed(rhat, effective)
         notes = () if converged else (_not_mixed(rhat, effective),)
         if self.some.all():
             truths = self.kinds.mixed(shares, self.n_draws, rng)
@@ -164,9 +164,11 @@ class Readings:
             gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
             shift = self._along(directions, gap)
         truths = self._tilted(directions, shift, rng)
-        rhat, effective = mixing_of(self.kinds, self.kinds.shares)
+        # Chains that disagree widen the spread within a kind, so this answer has their range; it has no sentence of its
+        # own for that, but does not claim that they agree.
+        rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        return TruthDraws(truths, self.centre, diagnostics)
+        return TruthDraws(truths, self.centre, diagnostics, _have_mixed(rhat, effective))
 
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         """A shift of the means of the features as one of the means of the directions."""
@@ -338,6 +340,10 @@ def _drawing_covariance(posterior: Floats, features: Floats) -> Floats:
     means = np.einsum("fnc,nc->fn", features, posterior)
     flat = features.reshape(len(features), -1)
     return np.asarray(((flat * posterior.ravel()) @ flat.T - means @ means.T) / n_items**2)
+
+
+def _have_mixed(rhat: float, effective: float) -> bool:
+    return bool(rhat <= _WORST_RHAT and effective >= _FEWEST_DRAWS)
 
 
 def _not_mixed(rhat: float, effective: float) -> str:

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from trueup._base.types import Codes, Floats
 
 _NUMBERS = (20, 50, 100, 200, 500)
-_LEFT = 0.75  # of the width without a model that a usual one leaves; see the experiment on real crowds
+_LEFT = 0.75  # of the width without a model that one usually leaves: a rule of thumb from some twenty crowds
 
 
 def widths_after_vetting(posterior: Floats | None, codes: Codes, level: float) -> dict[int, float]:

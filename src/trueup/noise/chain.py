@@ -165,7 +165,7 @@ class Chain:
     ) -> None:
         """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
         total = n_warmup + self.n_draws
-        done = np.zeros(1)
+        done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
         votes, labels, item_prior = self.problem.votes, self.problem.labels, self.problem.item_prior
         table = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))

@@ -22,7 +22,7 @@ from trueup.noise.subtypes import Subtypes
 from trueup.noise.variational import Variational
 
 _AUTO = "auto"
-DEFAULT_NOISE = Clusters.alias  # of every door; a method that needs another says so
+DEFAULT_NOISE = Clusters.alias  # where one model is needed and none is named; a method that needs another says so
 
 
 def _check_model(name: str, model: Any) -> None:

@@ -12,9 +12,8 @@ from trueup._base.types import Floats
 from trueup.noise.kernels.compiled_gibbs import (
     FLOOR,
     Integers,
+    advance,
     count,
-    draw_output_rows,
-    draw_states,
     record,
     volumes,
 )
@@ -128,14 +127,13 @@ def run_chain(
     done: Floats,
 ) -> None:
     """As `compiled_gibbs.run_chain`, for items more or less easy; `levels`, `slopes`, `means` and `spread` move."""
-    posterior, truths, inverse, output_inverse = out
     n_classes, n_points = parameters[0].shape[1], len(grid)
     n_states = n_classes * n_points
     n_all = len(slopes)
     n_draws = len(out_log_likelihood)
     counts = np.zeros((n_all, n_answers, n_states))
     flat = counts.reshape(n_all * n_answers, n_states)
-    _, first, power, row_prior = systems
+    first = systems[1]
     n_groups = group.max() + 1
     output_counts = np.zeros((first[-1], n_groups))
     evidence = np.zeros((n_states if len(item_prior) > 0 else 0, n_classes))
@@ -174,30 +172,11 @@ def run_chain(
                     for a in range(n_answers):
                         chance = right if a == y else (1.0 - right) * row[a] / total
                         table[t * n_answers + a, y * n_points + k] = max(chance, FLOOR)
-        draw_output_rows(output_counts, first, row_prior, power, output_table, rng)
-        k = sweep - n_warmup
-        keep = 0
-        if k >= 0:
-            keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
-        recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
-        log_likelihood = draw_states(
-            votes,
-            systems,
-            gold,
-            item_prior,
-            labels,
-            group,
-            weights,
-            table,
-            output_table,
-            states,
-            totals,
-            keep,
-            recorded,
-            rng,
+        parts = (labels, group, weights, table, output_table)
+        next_kept = advance(
+            sweep - n_warmup, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
         )
-        done[0] += 1
-        if k >= 0:
-            next_kept += keep > 1
-            out_log_likelihood[k] = log_likelihood
+        if sweep >= n_warmup:
+            k = sweep - n_warmup
+            out_log_likelihood[k] = done[1]
             record(k, labels, weights, flat, table, n_labelers, n_answers, volume, parameters)

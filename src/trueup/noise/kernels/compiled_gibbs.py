@@ -328,6 +328,42 @@ def draw_states(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def advance(  # type: ignore[no-untyped-def]
+    k, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
+):
+    """Draw rows of systems and states of items as draw `k` (below 0: warm-up); the next draw whose truth is kept.
+
+    `done` gets the number of sweeps and, after it, the log-likelihood.
+    """
+    labels, group, weights, table, output_table = parts
+    posterior, truths, inverse, output_inverse = out
+    _, first, power, row_prior = systems
+    draw_output_rows(totals[3], first, row_prior, power, output_table, rng)
+    keep = 0
+    if k >= 0:
+        keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
+    recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
+    done[1] = draw_states(
+        votes,
+        systems,
+        gold,
+        item_prior,
+        labels,
+        group,
+        weights,
+        table,
+        output_table,
+        states,
+        totals,
+        keep,
+        recorded,
+        rng,
+    )
+    done[0] += 1
+    return next_kept + (keep > 1)
+
+
+@numba.njit(cache=True, nogil=True)
 def count(votes, systems, gold, item_prior, group, states, totals):  # type: ignore[no-untyped-def]
     """The counts that the states of a start give."""
     indptr, indices, data = votes
@@ -414,14 +450,13 @@ def run_chain(
     outputs (systems, items), the first column of each, what each counts for, and the pseudo-counts of the columns.
     `item_prior` is P(class) of each item, or has no rows. `done[0]` counts sweeps, for progress.
     """
-    posterior, truths, inverse, output_inverse = out
     n_classes = parameters[0].shape[1]
     n_states, n_answers = pooled.shape
     n_all = parameters[2].shape[1] + n_labelers
     n_draws = len(out_log_likelihood)
     counts = np.zeros((n_all, n_answers, n_states))
     flat = counts.reshape(n_all * n_answers, n_states)
-    _, first, power, row_prior = systems
+    first = systems[1]
     output_counts = np.zeros((first[-1], n_states))
     evidence = np.zeros((n_states if len(item_prior) > 0 else 0, n_classes))
     totals = (flat, np.zeros(n_states), np.zeros((n_states, n_classes)), output_counts, evidence)
@@ -446,30 +481,11 @@ def run_chain(
                     total += row[a]
                 for a in range(n_answers):
                     table[t * n_answers + a, g] = max(row[a] / total, FLOOR)
-        draw_output_rows(output_counts, first, row_prior, power, output_table, rng)
-        k = sweep - n_warmup
-        keep = 0
-        if k >= 0:
-            keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
-        recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
-        log_likelihood = draw_states(
-            votes,
-            systems,
-            gold,
-            item_prior,
-            labels,
-            group,
-            weights,
-            table,
-            output_table,
-            states,
-            totals,
-            keep,
-            recorded,
-            rng,
+        parts = (labels, group, weights, table, output_table)
+        next_kept = advance(
+            sweep - n_warmup, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
         )
-        done[0] += 1
-        if k >= 0:
-            next_kept += keep > 1
-            out_log_likelihood[k] = log_likelihood
+        if sweep >= n_warmup:
+            k = sweep - n_warmup
+            out_log_likelihood[k] = done[1]
             record(k, labels, weights, flat, table, n_labelers, n_answers, volume, parameters)
