@@ -16,8 +16,9 @@ import pytest
 from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup.cli import _vetting, main
-from trueup.cli._vetting import locked
+from trueup._base import locking
+from trueup._base.locking import locked
+from trueup.cli import main
 from trueup.data.reading import read_labels, read_predictions
 
 QUICK = {"TRUEUP_ENGINE": "scipy"}  # nothing to compile; both engines give the same
@@ -468,8 +469,9 @@ def test_kills_at_any_moment_leave_a_readable_session(session, begun, run_main, 
 def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process):
     patient = (
         "import sys\n"
-        "from trueup.cli import _vetting, main\n"
-        f"_vetting._SECONDS_TO_WAIT = {HANGS_AFTER}\n"  # the other may be slow on a busy machine
+        "from trueup._base import locking\n"
+        "from trueup.cli import main\n"
+        f"locking._SECONDS_TO_WAIT = {HANGS_AFTER}\n"  # the other may be slow on a busy machine
         "main(sys.argv[1:])"
     )
     programs = [
@@ -483,7 +485,7 @@ def test_two_at_once_wait_for_each_other(session, begun, run_main, start_process
 
 
 def test_a_session_in_use_is_said(session, begun, monkeypatch, run_main):
-    monkeypatch.setattr(_vetting, "_SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(locking, "_SECONDS_TO_WAIT", 0.1)
     before = session.read_bytes()
     with locked(session):
         ran = run_main("vet", "tell", session, *answers(begun))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from trueup._base.cells import plain_cell
 from trueup._base.writing import check_writable, replace_file
 from trueup.cli._app import STANDARD_INPUT, pipes
 from trueup.cli._console import as_json, note, speaking
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _SYSTEM = "system"  # the column that is found by itself
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PICTURES = (".png", ".svg", ".pdf")
 _REPORTS = (".html", ".md", ".json")
 
@@ -290,45 +289,6 @@ def _named(text: str, names: list[Any], what: str, plural: str) -> Hashable:
 
 
 # Results ------------------------------------------------------------------------------------------------------------
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""A table as csv.
-
-    Examples
-    --------
-    >>> csv_text(["item", "label"], [["a,b", 1]])
-    'item,label\n"a,b",1\n'
-    """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
-def safe_cell(value: Any) -> Any:
-    """A value that a spreadsheet shows and never runs: text that starts like a formula gets an apostrophe.
-
-    Examples
-    --------
-    >>> safe_cell("=cmd()"), safe_cell("a=b"), safe_cell(-1)
-    ("'=cmd()", 'a=b', -1)
-    """
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def plain_cell(value: Any, known: Mapping[str, Hashable]) -> Any:
-    """What `safe_cell` made safe, as it was; an apostrophe that belongs to a name stays.
-
-    Examples
-    --------
-    >>> plain_cell("'=cmd()", {"=cmd()": "=cmd()"}), plain_cell("'tis", {"tis": "tis"})
-    ('=cmd()', "'tis")
-    """
-    if isinstance(value, str) and value not in known and value[:1] == "'" and value[1:].startswith(_FORMULA):
-        return known.get(value[1:], value)
-    return value
 
 
 def _check_suffix(path: str | None, suffixes: Sequence[str], what: str) -> Path | None:

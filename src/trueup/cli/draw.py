@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import check_writable, write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._console import json_head, note, print_json
-from trueup.cli._files import about_files, csv_text, one_system, read_systems, read_votes, safe_cell
+from trueup.cli._files import about_files, one_system, read_systems, read_votes
 from trueup.exceptions import InvalidFile, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:

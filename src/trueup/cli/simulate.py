@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup._base.cells import csv_text
 from trueup.cli._app import as_command
 from trueup.cli._console import as_json as plain
 from trueup.cli._console import note, print_json, print_table, say
-from trueup.cli._files import csv_text
 from trueup.cli._options import AsJson, Seed, parse_pairs
 from trueup.exceptions import InvalidFile, InvalidParameter
 

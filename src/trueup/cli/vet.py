@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup._base.cells import csv_text, safe_cell
+from trueup._base.locking import locked
 from trueup._base.wording import chance, interval, level_words, number
 from trueup._base.writing import check_writable, write_text_safely
 from trueup.cli._app import add_to
 from trueup.cli._console import complain, fail_on, json_head, note, print_json, print_table, say, shown
-from trueup.cli._files import Plot, check_picture, csv_text, safe_cell, save_plot
+from trueup.cli._files import Plot, check_picture, save_plot
 from trueup.cli._options import AsJson, InputFile, PredictionOptions, VoteOptions, option
-from trueup.cli._vetting import SessionOptions, begin, locked, resume
+from trueup.cli._vetting import SessionOptions, begin, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:

@@ -1,0 +1,62 @@
+"""Cells of csv files: what a spreadsheet would run is made inert, and made whole again when it comes back."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+# Signs that begin a formula, also in their wide forms, which some programs take for them.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)  # also the wide forms, which some take for them
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""A table as csv.
+
+    Examples
+    --------
+    >>> csv_text(["item", "label"], [["a,b", 1]])
+    'item,label\n"a,b",1\n'
+    """
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def safe_cell(value: Any) -> Any:
+    """A value that a spreadsheet shows and never runs: text that starts like a formula gets an apostrophe.
+
+    Examples
+    --------
+    >>> safe_cell("=cmd()"), safe_cell("a=b"), safe_cell(-1)
+    ("'=cmd()", 'a=b', -1)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def plain_cell(value: Any, known: Mapping[str, Hashable]) -> Any:
+    """What `safe_cell` made safe, as it was; an apostrophe that belongs to a name stays.
+
+    Examples
+    --------
+    >>> plain_cell("'=cmd()", {"=cmd()": "=cmd()"}), plain_cell("'tis", {"tis": "tis"})
+    ('=cmd()', "'tis")
+    """
+    if isinstance(value, str) and value not in known and value[:1] == "'" and value[1:].startswith(_FORMULA):
+        return known.get(value[1:], value)
+    return value
