@@ -9,18 +9,6 @@ from typing import Any
 
 # Signs that begin a formula, also in their wide forms, which some programs take for them.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # also the wide forms, which some take for them
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
