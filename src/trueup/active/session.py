@@ -136,9 +136,8 @@ class ActiveTest(Session):
         """How answers correct what the votes say; worked out once, when it is first needed."""
         return recalibration_of(self.pool)
 
-    def ask(self, n: int = 1) -> Batch:
-        """The next items to vet. They wait for an answer, and are not asked again before it."""
-        check_integer(n, name="n", low=1)
+    def _choose(self, n: int) -> Batch:
+        """The next items to vet."""
         state = self.state
         n = min(n, int(state.available.sum()))
         if self.budget is not None:
@@ -153,7 +152,7 @@ class ActiveTest(Session):
         else:
             order = np.lexsort((np.arange(len(scores)), -np.where(state.available, scores, -np.inf)))
             chosen = order[:n].tolist()
-        return self._ask_for(chosen, scores[chosen], self._strategy.reasons(state, chosen), chances)
+        return self._batch(chosen, scores[chosen], self._strategy.reasons(state, chosen), chances)
 
     # ------------------------------------------------------------------ where it stands
 

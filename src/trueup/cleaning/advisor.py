@@ -166,16 +166,15 @@ class CleaningAdvisor(Session):
         self._states: dict[bytes, CleaningState] = {}
         self._order = np.random.default_rng([self.seed, 1]).permutation(labels.n_items)
 
-    def ask(self, n: int = 1) -> Batch:
-        """The next items to clean, best first. They wait for an answer, and are not asked again before it."""
-        check_integer(n, name="n", low=1)
+    def _choose(self, n: int) -> Batch:
+        """The next items to clean, best first."""
         state = self._state_of(self._scored_after())
         scores = self._scores(state)
         ranked = np.where(self._available[state.train], per_cost(scores, self.problem.costs[state.train]), -np.inf)
         order = np.lexsort((self._order[state.train], -self._strategy.ties(state), -ranked))
         chosen = self._affordable(order[np.isfinite(ranked[order])].tolist(), state.train, n)
         reasons = self._strategy.reasons(state, scores, chosen)
-        return self._ask_for(state.train[chosen].tolist(), scores[chosen], reasons)
+        return self._batch(state.train[chosen].tolist(), scores[chosen], reasons)
 
     def _affordable(self, order: list[int], train: Codes, n: int) -> list[int]:
         """The first n of an order that what is left of the budget can pay for."""

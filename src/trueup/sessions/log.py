@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_number, preview
 from trueup.exceptions import InvalidParameter
 
-Kind = Literal["ask", "tell", "pass", "correct"]
-_KINDS = ("ask", "tell", "pass", "correct")
-_FIELDS = {"kind", "item", "truth", "who", "propensity"}
+Kind = Literal["ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 _FORMAT = 1
 
 
@@ -28,14 +27,38 @@ class Event:
 
     Attributes
     ----------
-    kind : {"ask", "tell", "pass", "correct"}
+    kind : {"ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"}
     item : hashable
     truth : hashable, optional
         The class the expert named, for "tell" and "correct".
     who : str, optional
-        The expert.
+        The expert; for "ask" the only one who may answer, if there is such a one.
     propensity : float, optional
         The probability with which the item was drawn among those that could be; None where it was not drawn by chance.
+    at : float, optional
+        When, in seconds since 1970, by the clock of the database that keeps the log.
+    seconds : float, optional
+        How long the expert saw the item.
+    blind : bool, optional
+        Whether the expert answered without a suggestion in sight.
+    draw : int, optional
+        The place of the item among all draws, from 1 on.
+    key : str, optional
+        Of the request that brought the event; the same key again is the same event.
+    card : int, optional
+        The number of the "ask" in a stored log that this is an answer to.
+    opinion : int, optional
+        1 for the first expert who answered for the item, 2 for the next, …
+    purpose : str, optional
+        Why an item is asked for apart from being drawn, such as "overlap", "repeat" or "check".
+    text : str, optional
+        Of a comment.
+    why : str, optional
+        The reason of the strategy, for "ask".
+    shown : tuple, optional
+        The answers in the order in which they were shown.
+    saw_estimate : bool, optional
+        Whether the expert had the estimate in sight.
     """
 
     kind: Kind
@@ -43,6 +66,31 @@ class Event:
     truth: Hashable | None = None
     who: str | None = None
     propensity: float | None = None
+    at: float | None = None
+    seconds: float | None = None
+    blind: bool | None = None
+    draw: int | None = None
+    key: str | None = None
+    card: int | None = None
+    opinion: int | None = None
+    purpose: str | None = None
+    text: str | None = None
+    why: str | None = None
+    shown: tuple[Hashable, ...] | None = None
+    saw_estimate: bool | None = None
+
+
+_FIELDS = {field.name for field in fields(Event)}
+
+
+class EventLog(Protocol):
+    """A log that is kept elsewhere and that several processes write to."""
+
+    def read(self, since: int) -> list[Event]:
+        """The events after the first `since`."""
+
+    def append(self, events: Sequence[Event], after: int) -> list[Event] | None:
+        """Add events to the first `after` and return them as they are kept; None if others have written since."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +227,11 @@ def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None
     for event in events:
         _check(event, names)
         at = names.positions[event.item]
-        if event.kind == "pass":
+        if event.kind in ("later", "comment") or event.purpose == "check" or (event.opinion or 1) > 1:
+            continue  # the item waits as before, and the first opinion stands until it is corrected
+        if event.kind == "ask" and event.purpose is not None:
+            continue  # no draw
+        if event.kind in ("pass", "cannot tell", "none of these"):
             # An answer outlives the doubts of another expert.
             waiting[at], passed[at] = False, truth[at] < 0
             continue
@@ -195,8 +247,8 @@ def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None
 
 
 def _check(event: Event, names: Names) -> None:
-    if not isinstance(event, Event) or event.kind not in _KINDS:
-        raise InvalidParameter(f"a log must hold events of the kinds {', '.join(_KINDS)}, got {event!r}")
+    if not isinstance(event, Event) or event.kind not in KINDS:
+        raise InvalidParameter(f"a log must hold events of the kinds {', '.join(KINDS)}, got {event!r}")
     if not isinstance(event.item, Hashable) or event.item not in names.positions:
         raise InvalidParameter(f"the log names item {event.item!r}, which the labels do not have")
     if event.kind in ("tell", "correct") and (not isinstance(event.truth, Hashable) or event.truth not in names.codes):
@@ -207,7 +259,7 @@ def _check(event: Event, names: Names) -> None:
 
 def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
     """The log as plain records, without what is not there."""
-    return [{k: _plain(v) for k, v in asdict(event).items() if v is not None} for event in events]
+    return [{k: _plain(v) for k, v in vars(event).items() if v is not None} for event in events]
 
 
 def events_from_json(records: Any) -> list[Event]:
@@ -216,7 +268,7 @@ def events_from_json(records: Any) -> list[Event]:
     if not isinstance(log, list) or not all(isinstance(record, dict) for record in log):
         raise InvalidParameter(f"a log must be a list of records, got {type(log).__name__}; pass what to_json gave")
     for record in log:
-        if record.get("kind") not in _KINDS or "item" not in record or set(record) - _FIELDS:
+        if record.get("kind") not in KINDS or "item" not in record or set(record) - _FIELDS:
             raise InvalidParameter(f"a record of a log must have kind and item, got {preview(list(record.items()))}")
     return [Event(**{k: _hashable(v) for k, v in record.items()}) for record in log]
 

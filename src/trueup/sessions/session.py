@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from trueup.posteriors import Estimate
 from trueup.sessions.batch import Asked, Batch
 from trueup.sessions.log import (
     Event,
+    EventLog,
     Names,
     Progress,
     answer_events,
@@ -47,6 +48,7 @@ class Session(ABC):
         self._labels = labels
         self._names = Names(labels.items.tolist(), labels.classes.tolist())
         self._events: list[Event] = []
+        self._log: EventLog | None = None
         self._folded = 0, fold([], self._names)
         self._memo: dict[Any, Any] = {}
         own = fields(strategy) if is_dataclass(strategy) and strategy is chosen else ()
@@ -59,26 +61,56 @@ class Session(ABC):
 
     # ------------------------------------------------------------------ questions and answers
 
-    @abstractmethod
+    def refresh(self) -> None:
+        """Read what other processes wrote since; a session that is not stored has none.
+
+        Asking, telling and skipping begin with it. Between two calls of it nothing moves.
+        """
+        new = [] if self._log is None else self._log.read(len(self._events))
+        if new:
+            self._add(new)
+
+    def _write(self, make_events: Callable[[], Sequence[Event]]) -> None:
+        """Add what follows from the log as it is; it is worked out again where others were quicker."""
+        while True:
+            self.refresh()
+            events = list(make_events())
+            kept = events if self._log is None or not events else self._log.append(events, len(self._events))
+            if kept is not None:
+                self._add(kept)
+                return
+
     def ask(self, n: int = 1) -> Batch:
         """The next items. They wait for an answer, and are not asked again before it."""
+        check_integer(n, name="n", low=1)
+        batch = Batch([])
 
-    def _ask_for(
+        def events() -> list[Event]:
+            nonlocal batch
+            batch = self._choose(n)
+            return [Event("ask", one.item, propensity=one.propensity, why=one.why) for one in batch.details]
+
+        self._write(events)
+        return batch
+
+    @abstractmethod
+    def _choose(self, n: int) -> Batch:
+        """At most n items to ask for now."""
+
+    def _batch(
         self,
         positions: Sequence[int],
         scores: Floats,
         reasons: Sequence[str],
         chances: Sequence[float | None] | None = None,
     ) -> Batch:
-        """Ask for these items, with a score, a reason and, where they were drawn, a chance each."""
-        details = [
+        """These items, with a score, a reason and, where they were drawn, a chance each."""
+        return Batch(
             Asked(self._names.items[at], float(score), why, chance)
             for at, score, why, chance in zip(
                 positions, scores, reasons, chances or [None] * len(positions), strict=True
             )
-        ]
-        self._add(Event("ask", one.item, propensity=one.propensity) for one in details)
-        return Batch(details)
+        )
 
     def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
         """What the expert says: a mapping from item to its true class.
@@ -92,17 +124,25 @@ class Session(ABC):
         correct : bool
             Allow answers that differ from earlier ones.
         """
-        progress = self.progress
-        known = np.where(progress.vetted, progress.truth, self._labels.gold_codes)
-        self._add(answer_events(truths, self._names, self._events, known, progress.propensity, who, correct=correct))
+
+        def events() -> list[Event]:
+            progress = self.progress
+            known = np.where(progress.vetted, progress.truth, self._labels.gold_codes)
+            return answer_events(truths, self._names, self._events, known, progress.propensity, who, correct=correct)
+
+        self._write(events)
 
     def skip(self, items: Iterable[Any], *, who: str | None = None) -> None:
         """The expert passes on these items; they are not asked again. What is known of an item stays known."""
         if isinstance(items, str) or not isinstance(items, Iterable):
             raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
         positions = [self._names.position(item) for item in items]
-        known = self._known
-        self._add(Event("pass", self._names.items[at], who=who) for at in positions if not known[at])
+
+        def events() -> list[Event]:
+            known = self._known
+            return [Event("pass", self._names.items[at], who=who) for at in positions if not known[at]]
+
+        self._write(events)
 
     # ------------------------------------------------------------------ where it stands
 
@@ -176,7 +216,7 @@ class Session(ABC):
         """The same session after other events; nothing is fitted again."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._events, other._memo = list(events), {}
+        other._events, other._memo, other._log = list(events), {}, None  # nothing else writes to a copy
         other._folded = len(other._events), fold(other._events, other._names)  # what cannot be replayed is refused
         return other
 
