@@ -15,6 +15,9 @@ _EXTRA_OF = {
     "polars": "polars",
     "torch": "torch",
     "pycocotools": "coco",
+    "sqlalchemy": "storage",
+    "alembic": "storage",
+    "psycopg": "postgres",
 }
 
 

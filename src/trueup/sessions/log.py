@@ -259,7 +259,7 @@ def _check(event: Event, names: Names) -> None:
 
 def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
     """The log as plain records, without what is not there."""
-    return [{k: _plain(v) for k, v in vars(event).items() if v is not None} for event in events]
+    return [{k: plain_name(v) for k, v in vars(event).items() if v is not None} for event in events]
 
 
 def events_from_json(records: Any) -> list[Event]:
@@ -270,7 +270,7 @@ def events_from_json(records: Any) -> list[Event]:
     for record in log:
         if record.get("kind") not in KINDS or "item" not in record or set(record) - _FIELDS:
             raise InvalidParameter(f"a record of a log must have kind and item, got {preview(list(record.items()))}")
-    return [Event(**{k: _hashable(v) for k, v in record.items()}) for record in log]
+    return [Event(**{k: read_name(v) for k, v in record.items()}) for record in log]
 
 
 def session_to_json(settings: Mapping[str, Any], options: Mapping[str, Any], events: Iterable[Event]) -> str:
@@ -281,7 +281,7 @@ def session_to_json(settings: Mapping[str, Any], options: Mapping[str, Any], eve
         "options": dict(options),
         "log": events_to_json(events),
     }
-    return json.dumps(record, indent=1, default=_plain)
+    return json.dumps(record, indent=1, default=plain_name)
 
 
 def session_from_json(text: str | bytes) -> tuple[dict[str, Any], dict[str, Any], list[Event]]:
@@ -302,12 +302,13 @@ def _loaded(text: str | bytes) -> Any:
         raise InvalidParameter(f"this is no JSON, got {error}; pass the text that to_json gave") from error
 
 
-def _hashable(value: Any) -> Any:
-    """JSON has lists where names were tuples."""
-    return tuple(_hashable(v) for v in value) if isinstance(value, list) else value
+def read_name(value: Any) -> Any:
+    """A name as JSON has it, which makes lists of tuples."""
+    return tuple(read_name(v) for v in value) if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
+def plain_name(value: Any) -> Any:
+    """A name or number of numpy as JSON takes it."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 

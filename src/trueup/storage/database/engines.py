@@ -1,0 +1,29 @@
+"""From a URL to an engine of SQLAlchemy."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from trueup._base.optional import require
+from trueup.storage.base import StorageError
+from trueup.storage.database.sqlite import make_sqlite_engine
+
+
+def make_engine(address: str) -> tuple[sa.Engine, tuple[str, ...]]:
+    """The engine, and what a user should know about how it keeps things."""
+    try:
+        url = sa.make_url(address)
+    except sa.exc.ArgumentError as error:
+        raise StorageError(
+            "a storage is named by a URL, got none; write sqlite:///test.db or postgresql://user@host/database"
+        ) from error
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        engine, journal = make_sqlite_engine(url)
+        return engine, (journal.why,)
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        require("psycopg", purpose="a storage in PostgreSQL")
+        return sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True), ()
+    raise StorageError(
+        f"a storage must be SQLite or PostgreSQL, got {url.drivername!r}; write sqlite:///test.db or "
+        "postgresql://user@host/database"
+    )

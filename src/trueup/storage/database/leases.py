@@ -1,0 +1,185 @@
+"""Cards and who has them: claimed in one statement, by the clock of the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from trueup.exceptions import InvalidParameter, quoted
+from trueup.sessions.log import Event
+from trueup.storage.base import CLOSING, Card, Kept, Waiting
+from trueup.storage.database.log import OPINIONS, add_events, find_key
+from trueup.storage.database.sessions import open_row
+from trueup.storage.database.tables import DatabaseNow, cards, event_of, events
+
+_ATTEMPTS = 5  # of two tabs that claim at the same moment
+_FROM_EXPERTS = (*CLOSING, "correct", "later", "comment")
+
+
+def card_of(row: Any) -> Card:
+    """What a row with the column `now` stands for."""
+    left = 0.0 if row.leased_until is None or row.closed else max(row.leased_until - row.now, 0.0)
+    return Card(
+        row.number,
+        row.item,
+        row.draw,
+        row.propensity,
+        row.purpose,
+        row.why,
+        row.reserved_for,
+        row.closed,
+        row.leased_to,
+        row.leased_until,
+        left,
+    )
+
+
+def read_cards(connection: sa.Connection, session: int, *, open_only: bool) -> list[Card]:
+    """Cards in the order of their numbers."""
+    query = sa.select(cards, DatabaseNow().label("now")).where(cards.c.session == session).order_by(cards.c.number)
+    return [card_of(row) for row in connection.execute(query.where(sa.not_(cards.c.closed)) if open_only else query)]
+
+
+def claim(connection: sa.Connection, session: Any, who: str, seconds: float) -> Card | None:
+    """The card for an expert, leased to them; the one they have if they have one."""
+    for _ in range(_ATTEMPTS):
+        try:
+            with connection.begin_nested():
+                row = connection.execute(_claim_statement(session, who, seconds)).one_or_none()
+        except sa.exc.IntegrityError:
+            continue  # another tab of theirs was quicker; the next look sees what it got
+        if row is not None:
+            return card_of(row)
+        if connection.scalar(sa.select(_best_card(session, who))) is None:
+            return None
+    return None
+
+
+def _claim_statement(session: Any, who: str, seconds: float) -> Any:
+    # The conditions of the row itself are checked again on the version that is locked, where there are several writers.
+    return (
+        sa.update(cards)
+        .where(cards.c.session == session.id, cards.c.number == _best_card(session, who), sa.not_(cards.c.closed))
+        .where(sa.or_(cards.c.leased_to == who, _is_free()))
+        .values(leased_to=who, leased_until=DatabaseNow() + seconds)
+        .returning(cards, DatabaseNow().label("now"))
+    )
+
+
+def _is_free() -> Any:
+    return sa.or_(cards.c.leased_until.is_(None), cards.c.leased_until <= DatabaseNow())
+
+
+def _best_card(session: Any, who: str) -> Any:
+    """The number of the card an expert has, else of the first that is free, those that they have put off last."""
+    mine = (
+        sa.select(cards.c.number)
+        .where(cards.c.session == session.id, sa.not_(cards.c.closed), cards.c.leased_to == who)
+        .limit(1)
+        .scalar_subquery()
+    )
+    if session.paused:
+        return mine
+    said = sa.select(events.c.number).where(events.c.session == session.id, events.c.who == who)
+    answered = said.where(events.c.item == cards.c.item, events.c.kind.in_(OPINIONS)).correlate(cards)
+    put_off = said.where(events.c.card == cards.c.number, events.c.kind == "later").correlate(cards)
+    free = (
+        sa.select(cards.c.number)
+        .where(cards.c.session == session.id, sa.not_(cards.c.closed), _is_free())
+        .where(sa.or_(cards.c.reserved_for.is_(None), cards.c.reserved_for == who))
+        .where(sa.or_(cards.c.purpose == "repeat", ~answered.exists()))
+        .order_by(cards.c.number)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    return sa.func.coalesce(mine, free.where(~put_off.exists()).scalar_subquery(), free.scalar_subquery())
+
+
+def renew(connection: sa.Connection, session: int, who: str, number: int, seconds: float) -> Card | None:
+    """Hold a card for longer if it is still theirs."""
+    row = connection.execute(
+        sa.update(cards)
+        .where(cards.c.session == session, cards.c.number == number)
+        .where(cards.c.leased_to == who, sa.not_(cards.c.closed))
+        .values(leased_until=DatabaseNow() + seconds)
+        .returning(cards, DatabaseNow().label("now"))
+    ).one_or_none()
+    return None if row is None else card_of(row)
+
+
+def release(connection: sa.Connection, session: int, who: str, number: int) -> None:
+    """Give a card back."""
+    connection.execute(
+        sa.update(cards)
+        .where(cards.c.session == session, cards.c.number == number, cards.c.leased_to == who)
+        .values(leased_to=None, leased_until=None)
+    )
+
+
+def waiting(connection: sa.Connection, session: int, who: str) -> Waiting:
+    """What is out with others."""
+    now = connection.scalar(sa.select(DatabaseNow())) or 0.0
+    is_out = sa.and_(cards.c.leased_until > now, cards.c.leased_to != who)
+    row = connection.execute(
+        sa.select(
+            sa.func.count(),
+            sa.func.count(sa.case((is_out, 1))),
+            sa.func.min(sa.case((is_out, cards.c.leased_until))),
+        ).where(cards.c.session == session, sa.not_(cards.c.closed))
+    ).one()
+    return Waiting(row[0], row[1], None if row[2] is None else max(row[2] - now, 0.0))
+
+
+def answer(connection: sa.Connection, name: str, number: int, event: Event, next_seconds: float | None) -> Kept:
+    """Keep an answer to a card, and lease the next one to the same expert."""
+    if event.who is None or event.kind not in _FROM_EXPERTS:
+        raise InvalidParameter(
+            f"an answer must be one of {', '.join(_FROM_EXPERTS)} and name an expert, got {quoted(event.kind)} of "
+            f"{quoted(event.who)}; pass ⟨who⟩"
+        )
+    session = open_row(connection, name, lock=True)
+    card = connection.execute(
+        sa.select(cards).where(cards.c.session == session.id, cards.c.number == number)
+    ).one_or_none()
+    if card is None:
+        raise InvalidParameter(f"there is no card {number} in session {quoted(name)}, got it; claim one first")
+    before = find_key(connection, session.id, event.key) or _same_before(connection, session.id, number, event)
+    if before is not None:
+        kept, is_new = (before.number, event_of(before)), False
+    else:
+        full = replace(
+            event, item=card.item, draw=card.draw, propensity=card.propensity, purpose=card.purpose, card=number
+        )
+        earlier = _last_answer(connection, session.id, number, event.who)
+        if earlier is not None and event.kind in (*OPINIONS, "correct"):
+            kind = "correct" if event.kind == "tell" and earlier.truth is not None else event.kind
+            full = replace(full, kind=kind, opinion=earlier.opinion)
+        kept, is_new = add_events(connection, session, [full])[0], True
+    if event.kind == "later":
+        release(connection, session.id, event.who, number)
+    next_card = None if next_seconds is None else claim(connection, session, event.who, next_seconds)
+    return Kept(*kept, is_new, next_card)
+
+
+def _last_answer(connection: sa.Connection, session: int, number: int, who: str) -> Any:
+    """The last event by which an expert answered a card."""
+    return connection.execute(
+        sa.select(events)
+        .where(events.c.session == session, events.c.card == number, events.c.who == who)
+        .where(events.c.kind.in_((*OPINIONS, "correct")))
+        .order_by(events.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+def _same_before(connection: sa.Connection, session: int, number: int, event: Event) -> Any:
+    """The last answer of this expert to this card if it says the same: another tab has sent it."""
+    if event.kind not in (*OPINIONS, "correct") or event.who is None:
+        return None
+    last = _last_answer(connection, session, number, event.who)
+    if last is None or last.truth != event.truth:
+        return None
+    kinds = {last.kind, event.kind}
+    return last if len(kinds) == 1 or kinds == {"tell", "correct"} else None

@@ -1,0 +1,176 @@
+"""SQLite: how it is opened so that a crash or a power cut loses nothing."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from trueup.storage.base import StorageError
+
+_SECONDS_TO_WAIT = 60.0  # for another process to finish writing
+_OLDEST = (3, 35, 0)  # UPDATE … RETURNING
+_SYNCHRONOUS = {"wal": 2, "delete": 3}  # FULL and EXTRA, as the pragma answers
+_NETWORK = re.compile(
+    r"nfs\d?|cifs|smb\w*|9p|afs|afpfs|webdav|davfs\d?|ncpfs|ceph|lustre|gfs2?|ocfs2|glusterfs|beegfs|gpfs|pvfs2|"
+    r"fuse\.(sshfs|glusterfs|ceph|rclone|s3fs|gcsfuse|davfs2?|juicefs|ceph-fuse)"
+)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """How a database keeps what it is about to write.
+
+    Attributes
+    ----------
+    mode : {"wal", "delete"}
+        As the pragma names it; "delete" is the rollback journal.
+    why : str
+        One line for people.
+    """
+
+    mode: str
+    why: str
+
+    @property
+    def synchronous(self) -> int:
+        """The pragma's number: FULL for the write-ahead log, EXTRA for the rollback journal."""
+        return _SYNCHRONOUS[self.mode]
+
+
+def has_wal_fix(version: tuple[int, ...]) -> bool:
+    """Whether a version of SQLite can reset its write-ahead log without ever losing what was committed.
+
+    Examples
+    --------
+    >>> [has_wal_fix(version) for version in [(3, 40, 1), (3, 44, 6), (3, 50, 6), (3, 50, 7), (3, 51, 2), (3, 51, 3)]]
+    [False, True, False, True, False, True]
+    """
+    return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+
+
+def choose_journal(version: tuple[int, ...]) -> Journal:
+    """The journal for a version of SQLite."""
+    name = ".".join(map(str, version))
+    if has_wal_fix(version):
+        return Journal("wal", f"SQLite {name} keeps a write-ahead log with full sync.")
+    return Journal(
+        "delete",
+        f"SQLite {name} can lose commits when it resets its write-ahead log (mended in 3.44.6, 3.50.7 and 3.51.3), so "
+        "a rollback journal with synchronous=EXTRA is kept.",
+    )
+
+
+def make_sqlite_engine(url: sa.URL) -> tuple[sa.Engine, Journal]:
+    """The engine for a file, and the journal that its connections keep."""
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise StorageError(
+            f"SQLite must be {'.'.join(map(str, _OLDEST))} or later, got {sqlite3.sqlite_version}; use PostgreSQL, or "
+            "a newer Python"
+        )
+    path = _path_of(url)
+    journal = choose_journal(sqlite3.sqlite_version_info)
+    engine = sa.create_engine(
+        url.set(drivername="sqlite+pysqlite", database=str(path), query={}),
+        connect_args={"timeout": _SECONDS_TO_WAIT, "check_same_thread": False, "isolation_level": None},
+    )
+    sa.event.listen(engine, "connect", lambda connection, _: prepare(connection, journal, str(path)))
+    sa.event.listen(engine, "begin", _begin)
+    return engine, journal
+
+
+def _path_of(url: sa.URL) -> Path:
+    """The file, in a folder that is there and not across a network."""
+    if url.query:
+        raise StorageError(f"a URL of SQLite has no options, got {sorted(url.query)[0]!r}; leave out what follows '?'")
+    if not url.database or url.database == ":memory:":
+        raise StorageError(
+            "a storage must be a file that other processes can open, got a database in memory; use sqlite:///test.db"
+        )
+    path = Path(url.database).absolute()
+    if not path.parent.is_dir():
+        raise StorageError(f"the folder of {str(path)!r} does not exist, got {str(path.parent)!r}; make it first")
+    kind = file_system_of(path)
+    if kind is not None and _NETWORK.fullmatch(kind):
+        raise StorageError(
+            f"SQLite is not safe across a network, got {str(path)!r} on {kind}; use a folder of this machine, or "
+            "PostgreSQL"
+        )
+    return path
+
+
+def file_system_of(path: Path) -> str | None:
+    """The kind of file system that a path lies on; None where that cannot be told."""
+    mounts = Path("/proc/self/mounts")
+    if sys.platform == "win32":
+        import ctypes
+
+        remote = 4  # DRIVE_REMOTE
+        is_remote = str(path).startswith("\\\\") or ctypes.windll.kernel32.GetDriveTypeW(path.anchor) == remote
+        return "smb" if is_remote else None
+    if mounts.exists():
+        return kind_of_mount(path.resolve(), mounts.read_text(encoding="utf-8", errors="replace"))
+    return None
+
+
+def kind_of_mount(path: Path, mounts: str) -> str | None:
+    r"""The kind of the innermost mount that a path lies under, from the text of /proc/self/mounts.
+
+    Examples
+    --------
+    >>> kind_of_mount(Path("/home/my data/a.db"), "disk / ext4 rw 0 0\nserver:/x /home/my\\040data nfs4 rw 0 0")
+    'nfs4'
+    """
+    kinds = {}
+    for line in mounts.splitlines():
+        parts = line.split(" ")
+        if len(parts) > 2:
+            place = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), parts[1])
+            kinds[Path(place)] = parts[2]  # a later mount at the same place hides the one before
+    return next((kinds[folder] for folder in (path, *path.parents) if folder in kinds), None)
+
+
+def prepare(connection: Any, journal: Journal, path: str) -> None:
+    """Set up a new connection, and read back whether it is as it should be."""
+    try:
+        mode = _pragma(connection, "journal_mode")
+        if mode != journal.mode:
+            mode = _pragma(connection, f"journal_mode={journal.mode}")
+    except sqlite3.DatabaseError as error:
+        if "locked" not in str(error):
+            raise StorageError(f"{path!r} is no database of SQLite, got {error!s:.100}; name another file") from error
+    if mode == "wal" and journal.mode != "wal":
+        raise StorageError(
+            f"{path!r} must be without a write-ahead log, which SQLite {sqlite3.sqlite_version} can lose commits of, "
+            "got one that another process has open; end that process first"
+        )
+    if mode not in _SYNCHRONOUS:
+        raise StorageError(f"{path!r} must keep a journal on disk, got journal_mode={mode}; name another file")
+    wished = {
+        "synchronous": _SYNCHRONOUS[mode],
+        "foreign_keys": 1,
+        "secure_delete": 1,  # a name that is forgotten does not stay in free pages
+    }
+    for name, value in wished.items():
+        _pragma(connection, f"{name}={value}")
+        answer = _pragma(connection, name)
+        if answer != value:
+            raise StorageError(
+                f"{path!r} must be opened with {name}={value}, got {answer!r} read back; use another build of SQLite"
+            )
+
+
+def _pragma(connection: Any, text: str) -> Any:
+    row = connection.execute(f"PRAGMA {text}").fetchone()
+    return None if row is None else row[0]
+
+
+def _begin(connection: sa.Connection) -> None:
+    """Who may write says so at once: two that read first and write then would be in each other's way."""
+    may_write = connection.get_execution_options().get("may_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if may_write else "BEGIN")

@@ -1,0 +1,157 @@
+"""The tables, as they are after all migrations, and how values lie in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
+
+from trueup.sessions.log import Event, plain_name, read_name
+
+
+class JsonText(sa.types.TypeDecorator[Any]):
+    """A value as JSON in ASCII: equal values are equal text, and no database stumbles over a character."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:
+        """The value as text; None is no value."""
+        return None if value is None else json.dumps(value, default=plain_name, sort_keys=True)
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Any:
+        """The value that the text stands for."""
+        return None if value is None else read_name(json.loads(value))
+
+
+class JsonObject(JsonText):
+    """A dictionary as JSON; lists in it stay lists."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Any:
+        """The dictionary that the text stands for."""
+        return None if value is None else json.loads(value)
+
+
+class DatabaseNow(GenericFunction[float]):
+    """The clock of the database at the moment of the statement, in seconds since 1970."""
+
+    type = sa.Double()
+    inherit_cache = True
+    name = "database_now"
+
+
+@compiles(DatabaseNow, "sqlite")
+def _now_in_sqlite(element: Any, compiler: Any, **_: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"  # unixepoch has fractions since 3.42 only
+
+
+@compiles(DatabaseNow, "postgresql")
+def _now_in_postgresql(element: Any, compiler: Any, **_: Any) -> str:
+    return "extract(epoch from clock_timestamp())::double precision"
+
+
+metadata = sa.MetaData()
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", JsonText, nullable=False, unique=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("settings", JsonObject, nullable=False),
+    sa.Column("options", JsonObject, nullable=False),
+    sa.Column("fingerprints", JsonObject, nullable=False),
+    sa.Column("source", JsonObject, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("n_events", sa.Integer, nullable=False),
+    sa.Column("n_draws", sa.Integer, nullable=False),
+)
+
+
+def _of_session() -> sa.ForeignKey:
+    return sa.ForeignKey("sessions.id", ondelete="CASCADE")
+
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("session", sa.Integer, _of_session(), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("item", JsonText, nullable=False),
+    sa.Column("truth", JsonText),
+    sa.Column("who", JsonText),
+    sa.Column("propensity", sa.Double),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("seconds", sa.Double),
+    sa.Column("blind", sa.Boolean),
+    sa.Column("draw", sa.Integer),
+    sa.Column("key", JsonText),
+    sa.Column("card", sa.Integer),
+    sa.Column("opinion", sa.Integer),
+    sa.Column("purpose", JsonText),
+    sa.Column("text", JsonText),
+    sa.Column("why", JsonText),
+    sa.Column("shown", JsonText),
+    sa.Column("saw_estimate", sa.Boolean),
+    sa.Index("events_key", "session", "key", unique=True),
+    sa.Index("events_item", "session", "item"),
+    sa.Index("events_card", "session", "card"),
+)
+
+cards = sa.Table(
+    "cards",
+    metadata,
+    sa.Column("session", sa.Integer, _of_session(), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("item", JsonText, nullable=False),
+    sa.Column("draw", sa.Integer),
+    sa.Column("propensity", sa.Double),
+    sa.Column("purpose", JsonText),
+    sa.Column("why", JsonText),
+    sa.Column("reserved_for", JsonText),
+    sa.Column("closed", sa.Boolean, nullable=False),
+    sa.Column("leased_to", JsonText),
+    sa.Column("leased_until", sa.Double),
+    sa.Index("cards_item", "session", "item"),
+)
+_is_open = sa.not_(cards.c.closed)
+sa.Index("cards_open", cards.c.session, cards.c.number, sqlite_where=_is_open, postgresql_where=_is_open)
+# An expert has one card at a time, whatever several tabs ask for at once.
+_is_out = sa.and_(sa.not_(cards.c.closed), cards.c.leased_to.is_not(None))
+sa.Index(
+    "cards_one_each", cards.c.session, cards.c.leased_to, unique=True, sqlite_where=_is_out, postgresql_where=_is_out
+)
+
+grants = sa.Table(
+    "grants",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("session", sa.Integer, _of_session(), nullable=False),
+    sa.Column("who", JsonText, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("use", sa.Text, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("used", sa.Double),
+    sa.Column("revoked", sa.Double),
+    sa.Index("grants_session", "session"),
+)
+
+_FIELDS = [column.name for column in events.columns if column.name not in ("session", "number")]
+
+
+def event_of(row: Any) -> Event:
+    """The event that a row of the log stands for."""
+    return Event(**{name: getattr(row, name) for name in _FIELDS})
+
+
+def values_of(event: Event) -> dict[str, Any]:
+    """The columns of an event."""
+    return {name: getattr(event, name) for name in _FIELDS}

@@ -1,0 +1,43 @@
+"""From a URL to a storage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trueup._base.optional import require
+
+if TYPE_CHECKING:
+    from trueup.storage.base import Storage
+
+
+def open_storage(url: str | Storage) -> Storage:
+    """The storage at a URL; an empty database gets its tables.
+
+    Parameters
+    ----------
+    url : str or Storage
+        ``sqlite:///test.db`` (three slashes and a path, four for an absolute one) or
+        ``postgresql://user@host/database``. A storage is returned as it is.
+
+    Raises
+    ------
+    StorageError
+        The database is of another version of trueup, on a network file system, or cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage = open_storage(f"sqlite:///{folder}/test.db")
+    ...     names = [session.name for session in storage.sessions()]
+    ...     storage.close()
+    >>> names
+    []
+    """
+    if not isinstance(url, str):
+        return url
+    require("sqlalchemy", purpose="storage=")
+    require("alembic", purpose="storage=")
+    from trueup.storage.database.storage import DatabaseStorage
+
+    return DatabaseStorage(url)
