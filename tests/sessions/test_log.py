@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import trueup as tu
 from trueup.active import Event
 from trueup.exceptions import InvalidParameter
 from trueup.sessions.batch import draw_in_turn
@@ -133,3 +134,35 @@ def test_draws_in_turn_follow_the_chances():
 def test_no_item_without_a_chance_is_drawn():
     chosen, given = draw_in_turn(np.array([0.0, 1.0, 0.0]), 3, np.random.default_rng(0))
     assert (chosen, given) == ([1], [1.0])
+
+
+class SharedLog:
+    """A log that others write to, too."""
+
+    def __init__(self):
+        self.events = []
+
+    def read(self, since):
+        return self.events[since:]
+
+    def append(self, events, after):
+        if len(self.events) != after:
+            return None
+        self.events += events
+        return list(events)
+
+
+def test_sessions_that_follow_one_log_stand_where_it_leads():
+    sim = tu.simulate.baseline(n_items=50, random_state=0)
+    first = tu.ActiveTest(sim.predictions, sim.labels, noise="dawid-skene", random_state=0)
+    second = first.restart(random_state=0)
+    first.ask(3)  # in memory, and left behind
+    log = SharedLog()
+    first.follow(log)
+    second.follow(log)
+    assert first.log == ()
+    asked = first.ask(2)
+    second.tell({asked[0]: int(sim.truth[asked[0]])})
+    first.refresh()
+    assert (first.n_vetted, first.log) == (1, second.log)
+    assert first.labels is sim.labels

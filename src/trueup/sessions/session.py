@@ -61,6 +61,12 @@ class Session(ABC):
 
     # ------------------------------------------------------------------ questions and answers
 
+    def follow(self, log: EventLog) -> None:
+        """Go on with a log that others write to as well, from its beginning; what was in memory is left behind."""
+        self._log, self._events, self._memo = log, [], {}
+        self._folded = 0, fold([], self._names)
+        self.refresh()
+
     def refresh(self) -> None:
         """Read what other processes wrote since; a session that is not stored has none.
 
@@ -145,6 +151,11 @@ class Session(ABC):
         self._write(events)
 
     # ------------------------------------------------------------------ where it stands
+
+    @property
+    def labels(self) -> Labels:
+        """The votes that the session is about."""
+        return self._labels
 
     @property
     def log(self) -> tuple[Event, ...]:
