@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from chromium_pipe import Chromium
+    from postgres_server import Postgres
 
 # Each folder has its own; pytest loads them as plugins, and must not look for examples in them as modules.
 collect_ignore_glob = ["*conftest.py"]
@@ -90,3 +91,18 @@ def browser() -> Iterator["Chromium"]:
         pytest.skip(str(problem))
     with chromium:
         yield chromium
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator["Postgres"]:
+    """A PostgreSQL server, for tests marked ``postgres``."""
+    from postgres_server import NoPostgres, start_postgres
+
+    try:
+        server = start_postgres()
+    except NoPostgres as problem:
+        pytest.skip(str(problem))
+    try:
+        yield server
+    finally:
+        server.close()

@@ -27,6 +27,8 @@ __all__ = [
     "MissingFile",
     "NotFitted",
     "Sentence",
+    "SessionMissing",
+    "StorageError",
     "TrueupError",
     "TrueupWarning",
     "UndefinedMetricWarning",
@@ -175,6 +177,14 @@ class InvalidFile(TrueupError, ValueError):
 
 class MissingFile(TrueupError, FileNotFoundError):
     """A file does not exist."""
+
+
+class StorageError(TrueupError, ValueError):
+    """A storage cannot be opened, or holds something else than what was asked for."""
+
+
+class SessionMissing(StorageError, LookupError):
+    """A storage has no session of this name."""
 
 
 @contextmanager

@@ -30,7 +30,11 @@ from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
 from trueup.sessions.batch import Batch, draw_in_turn
 from trueup.sessions.session import Session, write_setting
+from trueup.storage import Storage
+from trueup.storage.fingerprints import of_predictions, of_votes
+from trueup.storage.joining import StoredLog
 
+STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
 _N_DRAWS = 1000
 _FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
 
@@ -71,6 +75,11 @@ class ActiveTest(Session):
     level : float
     positive : class, optional
     random_state : int, Generator or None
+    storage : str or Storage, optional
+        Where the log is kept, for several processes: ``"sqlite:///test.db"`` or ``"postgresql://…"``. The first makes
+        the session, the others join it with the same data and settings; see `trueup.storage`.
+    name : str, optional
+        Of the session in the storage.
     **options
         For the strategy, e.g. ``floor=0.5``.
 
@@ -102,6 +111,8 @@ class ActiveTest(Session):
         level: float = 0.95,
         positive: Hashable | None = None,
         random_state: RandomState = 0,
+        storage: str | Storage | None = None,
+        name: str | None = None,
         **options: Any,
     ) -> None:
         self._strategy = STRATEGIES.make(strategy, options, base=Strategy)
@@ -128,8 +139,12 @@ class ActiveTest(Session):
             raise InvalidParameter(
                 "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
             )
-        self.seed = seed_of(random_state)
+        kept = None if storage is None and name is None else StoredLog(storage, name)
+        self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
         self._begin(labels, self._strategy, strategy, options)
+        if kept is not None:
+            marks = {"votes": of_votes(labels), "predictions": of_predictions(self.pool.aligned)}
+            kept.join(self, "active test", marks, stopping=STOPPING)
 
     @cached_property
     def _model(self) -> PoolRecalibration:

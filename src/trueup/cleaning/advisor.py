@@ -27,6 +27,9 @@ from trueup.posteriors.continuous import normal_estimate
 from trueup.sessions.batch import Batch
 from trueup.sessions.log import Event, fold
 from trueup.sessions.session import Session, write_setting
+from trueup.storage import Storage
+from trueup.storage.fingerprints import fingerprint, of_votes
+from trueup.storage.joining import StoredLog
 from trueup.training.consolidated import noise_removed, noise_tolerant
 
 _KEPT = 3  # states: the one now, the one before, and theirs if scores are older
@@ -79,6 +82,11 @@ class CleaningAdvisor(Session):
     random_state : int, Generator or None
     progress : callable, optional
         Called with how many models are trained, and how many there are.
+    storage : str or Storage, optional
+        Where the log is kept, for several processes: ``"sqlite:///test.db"`` or ``"postgresql://…"``. The first makes
+        the session, the others join it with the same data and settings; see `trueup.storage`.
+    name : str, optional
+        Of the session in the storage.
     **options
         For the strategy, e.g. ``belief="votes"`` for "emi" as published.
 
@@ -124,6 +132,8 @@ class CleaningAdvisor(Session):
         memory_limit: int = 1 << 30,
         random_state: RandomState = 0,
         progress: Callable[[int, int], None] | None = None,
+        storage: str | Storage | None = None,
+        name: str | None = None,
         **options: Any,
     ) -> None:
         if strategy == ExpectedImprovement.name:
@@ -142,7 +152,8 @@ class CleaningAdvisor(Session):
         )
         self._metric = metric
         self.noise, self.weigh, self.split, self.validation = noise, bool(weigh), bool(split), validation
-        self.seed = seed_of(random_state)
+        kept = None if storage is None and name is None else StoredLog(storage, name)
+        self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
         resources = Resources(
             n_jobs,
             check_integer(memory_limit, name="memory_limit", low=1),
@@ -165,6 +176,9 @@ class CleaningAdvisor(Session):
         self._begin(labels, self._strategy, strategy, options)
         self._states: dict[bytes, CleaningState] = {}
         self._order = np.random.default_rng([self.seed, 1]).permutation(labels.n_items)
+        if kept is not None:
+            marks = {"votes": of_votes(labels), "features": fingerprint(self.problem.X), "estimator": repr(estimator)}
+            kept.join(self, "cleaning", marks, stopping=("budget", "min_improvement"))
 
     def _choose(self, n: int) -> Batch:
         """The next items to clean, best first."""

@@ -246,6 +246,11 @@ class Session(ABC):
         """Settings and log as JSON text. What no text can hold, such as a function, is to be passed to `from_json`."""
         return session_to_json({"strategy": self.strategy, **self._settings()}, self.options, self._events)
 
+    def settings_as_json(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the session was made with, and the options of its strategy, as they come back from JSON."""
+        settings, options, _ = session_from_json(self._copy([]).to_json())
+        return settings, options
+
     @classmethod
     def from_json(cls, text: str, *data: Any, **changed: Any) -> Self:
         """The session of `to_json`.
@@ -260,10 +265,25 @@ class Session(ABC):
             that is fitted, known or made of objects. Options of another strategy are those of its own.
         """
         settings, options, events = session_from_json(text)
+        session = cls.from_settings(settings, options, *data, **changed)
+        if session._log is None:
+            return session.replay(events)
+        if session._events:
+            raise InvalidParameter(
+                f"a log is read into a stored session without one, got {len(session._events)} events in it; pass "
+                "another ⟨name⟩",
+                parameter="name",
+            )
+        session._write(lambda: events)
+        return session
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], options: Mapping[str, Any], *data: Any, **changed: Any) -> Self:
+        """A session as it was made at first; see `from_json`."""
         if changed.get("strategy", settings.get("strategy")) != settings.get("strategy"):
             options = {}  # those of another strategy
         read = {name: read_setting(name, value) for name, value in settings.items() if name not in changed}
-        return cls(*data, **{**read, **options, **changed}).replay(events)
+        return cls(*data, **{**read, **options, **changed})
 
 
 def write_setting(value: object, *, name: str | None = None) -> object:

@@ -1,16 +1,8 @@
 """Sessions in a database that several processes share: SQLite by default, PostgreSQL by its URL."""
 
-from trueup.storage.base import (
-    CLOSING,
-    Card,
-    Grant,
-    Kept,
-    SessionMissing,
-    SessionRecord,
-    Storage,
-    StorageError,
-    Waiting,
-)
+from trueup.exceptions import SessionMissing, StorageError
+from trueup.storage.base import CLOSING, Card, Grant, Kept, SessionRecord, Storage, Waiting
+from trueup.storage.joining import open_session
 from trueup.storage.opening import open_storage
 
 __all__ = [
@@ -23,5 +15,6 @@ __all__ = [
     "Storage",
     "StorageError",
     "Waiting",
+    "open_session",
     "open_storage",
 ]

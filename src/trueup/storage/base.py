@@ -6,21 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from trueup.exceptions import TrueupError
 from trueup.sessions.log import Event
 
 # What settles a card. A correction changes an answer that is there; "later" and a comment leave the card open.
 CLOSING = ("tell", "pass", "cannot tell", "none of these")
 
 SessionKind = Literal["active test", "cleaning"]
-
-
-class StorageError(TrueupError, ValueError):
-    """A storage cannot be opened, or does not hold what was asked for."""
-
-
-class SessionMissing(StorageError, KeyError):
-    """There is no session of this name."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from trueup._base.optional import require
-from trueup.storage.base import StorageError
+from trueup.exceptions import StorageError
 from trueup.storage.database.sqlite import make_sqlite_engine
 
 

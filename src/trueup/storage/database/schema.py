@@ -12,7 +12,7 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from trueup.storage.base import StorageError
+from trueup.exceptions import StorageError
 
 VERSION_TABLE = "trueup_schema"
 _MIGRATIONS = Path(__file__).with_name("migrations")

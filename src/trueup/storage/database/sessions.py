@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trueup.exceptions import quoted
-from trueup.storage.base import SessionMissing, SessionRecord
+from trueup.exceptions import SessionMissing, quoted
+from trueup.storage.base import SessionRecord
 from trueup.storage.database.tables import DatabaseNow, events, sessions
 
 

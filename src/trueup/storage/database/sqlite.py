@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trueup.storage.base import StorageError
+from trueup.exceptions import StorageError
 
 _SECONDS_TO_WAIT = 60.0  # for another process to finish writing
 _OLDEST = (3, 35, 0)  # UPDATE … RETURNING

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -34,7 +36,7 @@ class DatabaseStorage:
     def __init__(self, url: str) -> None:
         self._address = url
         self._open()
-        self._write(self._make_tables)
+        self._write(partial(_make_tables, url=self.url))
 
     def _open(self) -> None:
         self._engine, self.notes = make_engine(self._address)
@@ -45,18 +47,14 @@ class DatabaseStorage:
         self._writing = self._engine.execution_options(may_write=True)
         self._writer: Writer | None = Writer(self._writing) if self._is_sqlite else None
         self._process = os.getpid()
-
-    def _make_tables(self, connection: sa.Connection) -> None:
-        if not self._is_sqlite:
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(7467)"))  # any number: one maker at a time
-        if not check_schema(connection, self.url):
-            migrate(connection)
+        self._end = weakref.finalize(self, _shut, self._writer, self._engine, self._process)
 
     # ------------------------------------------------------------------ reading and writing
 
     def _at_work(self) -> None:
         """A process that was forked has neither the thread nor the connections of its parent."""
         if os.getpid() != self._process:
+            self._end.detach()
             self._engine.dispose(close=False)
             self._open()
 
@@ -256,12 +254,25 @@ class DatabaseStorage:
 
     def close(self) -> None:
         """Finish what is being written and let go of the database."""
-        if self._writer is not None and os.getpid() == self._process:
-            self._writer.close()
-        self._engine.dispose()
+        self._end()
 
     def __repr__(self) -> str:
         return f"DatabaseStorage({self.url!r})"
+
+
+def _make_tables(connection: sa.Connection, url: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7467)"))  # any number: one maker at a time
+    if not check_schema(connection, url):
+        migrate(connection)
+
+
+def _shut(writer: Writer | None, engine: sa.Engine, process: int) -> None:
+    """Finish what is being written; a process that was forked leaves what is its parent's alone."""
+    if os.getpid() == process:
+        if writer is not None:
+            writer.close()
+        engine.dispose()
 
 
 def _check_seconds(seconds: float) -> float:

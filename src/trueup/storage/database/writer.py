@@ -50,7 +50,8 @@ class Writer:
             if not self._closed:
                 self._closed = True
                 self._jobs.put(None)
-        self._thread.join()
+        if threading.current_thread() is not self._thread:  # where the last who knew it was a job
+            self._thread.join()
 
     def _work(self) -> None:
         going_on = True
@@ -63,6 +64,7 @@ class Writer:
                     break
             going_on = batch[-1] is not None
             self._write([pair for pair in batch if pair is not None])
+            del batch  # what a job knows is not kept until the next one comes
 
     def _write(self, batch: list[tuple[Job, Future[Any]]]) -> None:
         if not batch:

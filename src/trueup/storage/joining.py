@@ -1,0 +1,134 @@
+"""A session whose log is kept in a storage: the first process makes it, the others join it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from trueup._base.validation import RandomState, seed_of
+from trueup.exceptions import InvalidParameter, StorageError, quoted
+from trueup.sessions.log import Event, plain_name, read_name
+from trueup.sessions.session import Session
+from trueup.storage.base import SessionKind, Storage
+from trueup.storage.opening import open_storage
+
+SomeSession = TypeVar("SomeSession", bound=Session)
+
+
+class StoredLog:
+    """The log of one session in a storage.
+
+    Parameters
+    ----------
+    storage : str or Storage
+        Its URL, or itself.
+    name : str
+        Of the session.
+    """
+
+    def __init__(self, storage: str | Storage | None, name: str | None) -> None:
+        if storage is None or not isinstance(name, str) or not name:
+            raise InvalidParameter(
+                f"a stored session needs both ⟨storage⟩ and ⟨name⟩, got storage={storage!r} and name={name!r}; pass "
+                "⟨storage='sqlite:///test.db'⟩ and ⟨name='q3'⟩",
+                parameter="name" if storage is not None else "storage",
+            )
+        self.storage = open_storage(storage)
+        self.name = name
+
+    def seed(self, random_state: RandomState) -> int:
+        """The seed of a session: of the one that is there, where none is asked for."""
+        record = self.storage.find(self.name) if random_state is None else None
+        return seed_of(random_state) if record is None else int(record.settings["random_state"])
+
+    def join(
+        self, session: Session, kind: SessionKind, fingerprints: Mapping[str, str], *, stopping: Sequence[str]
+    ) -> None:
+        """Make the session in the storage, or go on with it if it is the same one; then read its log.
+
+        Parameters
+        ----------
+        stopping : sequence of str
+            Settings that may change on the way: what is said is kept, and what is not said is as it was.
+        """
+        _check_names(session)
+        settings, options = session.settings_as_json()
+        record = self.storage.create(self.name, kind, settings, options=options, fingerprints=fingerprints)
+        where = f"session {quoted(self.name)} in {self.storage.url}"
+        if record.kind != kind:
+            raise StorageError(f"{where} must be of the kind {kind!r}, got {record.kind!r}; name another session")
+        changed = [role for role, mark in fingerprints.items() if record.fingerprints.get(role, mark) != mark]
+        if changed:
+            raise StorageError(
+                f"the {' and the '.join(changed)} of {where} must be as they were when it began, got others; pass the "
+                "old ones, or name a new session"
+            )
+        others = {
+            name: value for name, value in settings.items() if name not in stopping and record.settings[name] != value
+        }
+        if record.options != options:
+            others["options"] = options
+        if others:
+            name, value = next(iter(others.items()))
+            before = record.options if name == "options" else record.settings[name]
+            raise StorageError(
+                f"⟨{name}⟩ of {where} is fixed when it begins, which was {before!r:.60}, got {value!r:.60}; leave it "
+                "so, or name a new session",
+                parameter=name,
+            )
+        said = {name: settings[name] for name in stopping if settings[name] is not None}
+        if any(record.settings[name] != value for name, value in said.items()):
+            record = self.storage.change(self.name, settings=said)
+        for name in stopping:
+            setattr(session, name, record.settings[name])
+        session.follow(self)
+
+    def read(self, since: int) -> list[Event]:
+        """The events after the first `since`."""
+        return self.storage.events(self.name, since=since)
+
+    def append(self, events: Sequence[Event], after: int) -> list[Event] | None:
+        """Add events to the first `after`; None if others have written since."""
+        return self.storage.append(self.name, events, after=after)
+
+
+def open_session(kind: type[SomeSession], storage: str | Storage, name: str, *data: Any, **changed: Any) -> SomeSession:
+    """A session of a storage, with the settings that it was made with.
+
+    Parameters
+    ----------
+    kind : type
+        `ActiveTest` or `CleaningAdvisor`.
+    storage : str or Storage
+    name : str
+    *data
+        What the session was made with at first: its arguments that are passed by position.
+    **changed
+        Rules of stopping that are to be others, and settings that text cannot hold.
+    """
+    opened = open_storage(storage)
+    record = opened.open(name)
+    return kind.from_settings(record.settings, record.options, *data, storage=opened, name=name, **changed)
+
+
+def _check_names(session: Session) -> None:
+    """A log is JSON, from which names must come back as they are."""
+    for what, names in (("item", session.labels.items.tolist()), ("class", session.labels.classes.tolist())):
+        try:
+            back = read_name(json.loads(json.dumps(names, default=plain_name)))
+        except (TypeError, ValueError):
+            back = [_back_from_json(name) for name in names]
+        odd = next((name for name, other in zip(names, back, strict=True) if name != other), None)
+        if odd is not None:
+            raise InvalidParameter(
+                f"every {what} of a stored session must be text, a number or a tuple of these, got {odd!r:.60}; name "
+                "them so"
+            )
+
+
+def _back_from_json(name: Any) -> Any:
+    try:
+        return read_name(json.loads(json.dumps(name, default=plain_name)))
+    except (TypeError, ValueError):
+        return None
