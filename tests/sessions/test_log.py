@@ -10,16 +10,10 @@ import pytest
 import trueup as tu
 from trueup.active import Event
 from trueup.exceptions import InvalidParameter
+from trueup.sessions.answering import Circumstances, answer_events
 from trueup.sessions.batch import draw_in_turn
-from trueup.sessions.log import (
-    Names,
-    answer_events,
-    events_from_json,
-    events_to_json,
-    fold,
-    session_from_json,
-    session_to_json,
-)
+from trueup.sessions.log import Names, events_from_json, events_to_json, session_from_json, session_to_json
+from trueup.sessions.progress import fold, no_progress
 
 NAMES = Names(["a", "b", "c"], ["no", "yes"])
 
@@ -36,7 +30,7 @@ def test_each_event_does_its_part():
     state = fold(log, NAMES)
     assert state.truth.tolist() == [-1, 0, 0]
     assert state.waiting.tolist() == [False, False, False]
-    assert state.passed.tolist() == [True, False, False]
+    assert state.cannot_tell.tolist() == [True, False, False]
     assert state.draw.tolist() == [2, 1, 0]
     np.testing.assert_array_equal(state.propensity, [np.nan, 0.5, np.nan])
     assert state.n_tells == 2
@@ -44,10 +38,10 @@ def test_each_event_does_its_part():
 
 def test_an_answer_ends_a_pass_and_outlives_a_later_one():
     answered = fold([Event("pass", "a"), Event("tell", "a", "yes")], NAMES)
-    assert not answered.passed.any()
+    assert not answered.cannot_tell.any()
     assert answered.truth[0] == 1
     doubted = fold([Event("tell", "a", "yes"), Event("pass", "a", who="bob")], NAMES)
-    assert not doubted.passed.any()
+    assert not doubted.cannot_tell.any()
     assert doubted.truth[0] == 1
 
 
@@ -108,11 +102,11 @@ def test_what_is_no_log_is_refused(records):
 
 
 def test_all_answers_are_checked_before_any_counts():
-    known, chance = np.full(3, -1), np.full(3, np.nan)
+    known, nothing = np.full(3, -1), no_progress(3)
     with pytest.raises(InvalidParameter, match="must be one of the classes"):
-        answer_events({"a": "yes", "b": "maybe"}, NAMES, [], known, chance, None, correct=False)
-    found = answer_events({"a": "yes"}, NAMES, [], known, chance, "ann", correct=False)
-    assert found == [Event("tell", "a", "yes", "ann")]
+        answer_events({"a": "yes", "b": "maybe"}, NAMES, nothing, known, Circumstances())
+    found = answer_events({"a": "yes"}, NAMES, nothing, known, Circumstances("ann", blind=True))
+    assert found == [Event("tell", "a", "yes", "ann", blind=True)]
 
 
 def test_draws_in_turn_follow_the_chances():

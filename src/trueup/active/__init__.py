@@ -8,10 +8,12 @@ from trueup.active.session import ActiveTest
 from trueup.active.strategies import STRATEGIES, get_strategy
 from trueup.active.strategy import Strategy, effective_number, lure_weights
 from trueup.sessions.batch import Asked, Batch
-from trueup.sessions.log import Event, Progress
+from trueup.sessions.log import NONE_OF_THESE, Event
+from trueup.sessions.progress import Progress
 
 __all__ = [
     "ESTIMATORS",
+    "NONE_OF_THESE",
     "STRATEGIES",
     "ActiveTest",
     "Asked",

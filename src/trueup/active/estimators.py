@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +29,8 @@ from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, resolve
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
-from trueup.sessions.log import Progress
+from trueup.sessions.counting import Answers, Counted
+from trueup.sessions.progress import Progress
 
 _FEWEST = 2  # answers that have a spread
 _ENOUGH = 10  # answers from which a correction can be learned
@@ -45,6 +46,8 @@ class Request:
         How the noise model can be corrected.
     category : int, optional
         One only, in place of the mean over all.
+    voted : Pool, optional
+        The pool without the class of items that are none of the classes, where `pool` has it.
     """
 
     pool: Pool
@@ -55,6 +58,7 @@ class Request:
     n_draws: int
     rng: np.random.Generator
     category: int | None = None
+    voted: Pool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +131,10 @@ class Bayes(MetricEstimator):
 
     def estimate(self, request: Request) -> Estimated:
         """From truths drawn given votes, systems and answers."""
-        pool, vetted = request.pool, np.flatnonzero(request.progress.vetted)
-        labels = pool.labels
+        pool, truth = request.voted or request.pool, request.progress.truth
+        labels, vetted = pool.labels, np.flatnonzero((truth >= 0) & (truth < pool.n_classes))
         if len(vetted):
-            classes = labels.classes[request.progress.truth[vetted]].tolist()
+            classes = labels.classes[truth[vetted]].tolist()
             labels = labels.with_gold(dict(zip(labels.items[vetted].tolist(), classes, strict=True)), correct=True)
         with silenced_warnings():
             draws = truths_given_outputs(
@@ -141,8 +145,9 @@ class Bayes(MetricEstimator):
                 n_draws=request.n_draws,
                 random_state=request.rng,
             )
+        truths = np.where(truth >= pool.n_classes, truth, draws.truths)  # none of these is what no vote can say
         notes = ("The noise model is believed: nothing corrects it where labelers err together.", *draws.notes)
-        return Estimated(_values(request, draws.truths), notes)
+        return Estimated(_values(request, truths), notes)
 
 
 @dataclass(frozen=True)
@@ -299,11 +304,10 @@ def estimate_metric(estimator: MetricEstimator, request: Request) -> Estimated:
     known = known_classes(request.pool, request.progress)
     if request.target == "sample" and known.min() >= 0:
         return Estimated(np.repeat(_values(request, known[None]), request.n_draws, axis=0))
-    estimated = estimator.estimate(request)
-    return replace(estimated, notes=(*estimated.notes, *_caveats(request.progress, by_chance=estimated.by_chance)))
+    return estimator.estimate(request)
 
 
-def _caveats(progress: Progress, *, by_chance: bool) -> list[str]:
+def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance: bool) -> list[str]:
     """What of the way the answers came in makes an estimate less sure than it looks."""
     sentences = []
     n_chosen = int((progress.vetted & (progress.draw > 0) & np.isnan(progress.propensity)).sum())
@@ -316,14 +320,38 @@ def _caveats(progress: Progress, *, by_chance: bool) -> list[str]:
         sentences.append(
             f"{n_chosen} items were chosen and not drawn by chance: an interval that rests on them has no warrant."
         )
-    n_told, n_passed = int((progress.vetted & (progress.draw == 0)).sum()), int(progress.passed.sum())
+    n_told = int((progress.vetted & (progress.draw == 0)).sum())
     if n_told:
         sentences.append(
             f"{n_told} items were told without being asked: their chance to be drawn is unknown, so they count for "
             "themselves and correct nothing else."
         )
-    if n_passed:
-        sentences.append(f"{n_passed} items were passed: if these are the hard ones, the estimate is too good.")
+    n_ahead = int(counted.ahead.sum())
+    if n_ahead:
+        sentences.append(
+            f"{n_ahead} answers wait to count: an item that was drawn before them has none yet, and those that are "
+            "answered first are the easy ones."
+        )
+    n_undecided = int(counted.undecided.sum())
+    if n_undecided:
+        n_doubted = int((counted.undecided & progress.cannot_tell).sum())
+        n_disputed = int((counted.undecided & progress.disputed).sum())
+        reasons = {
+            "nobody could tell": n_doubted,
+            "experts differ": n_disputed,
+            "the prediction was in sight": n_undecided - n_doubted - n_disputed,
+        }
+        listed = ", ".join(f"{reason}: {n}" for reason, n in reasons.items() if n)
+        sentences.append(
+            f"{n_undecided} items that were drawn have no valid answer ({listed}): the interval is wide enough for "
+            "each of them to be right or wrong."
+        )
+    n_changed = int((progress.truth != progress.unswayed).sum())
+    if n_changed and answers == "all":
+        sentences.append(
+            f"{n_changed} answers were given or corrected with the prediction or the estimate in sight: an interval "
+            "that rests on them has no warrant."
+        )
     return sentences
 
 

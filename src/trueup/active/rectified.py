@@ -18,7 +18,7 @@ from trueup.active.pool import Pool
 from trueup.active.strategy import effective_number, lure_weights
 from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate
 from trueup.estimators.system_features import Used, main_features, principal_features
-from trueup.sessions.log import Progress
+from trueup.sessions.progress import Progress
 
 _LEAST_PROBABILITY = 0.01  # the votes are never believed more than this
 _SLOPE_SCALE = 0.7

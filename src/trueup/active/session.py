@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 
-from trueup._base.types import Target
+from trueup._base.types import Floats, Target
 from trueup._base.validation import (
     RandomState,
     check_choice,
@@ -19,17 +20,32 @@ from trueup._base.validation import (
     preview,
     seed_of,
 )
-from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request, as_estimate, estimate_metric
-from trueup.active.pool import State, category_code, category_list, make_pool
+from trueup.active.estimators import (
+    ESTIMATORS,
+    Estimated,
+    MetricEstimator,
+    Request,
+    as_estimate,
+    caveats,
+    estimate_metric,
+)
+from trueup.active.pool import Pool, State, category_code, category_list, make_pool
 from trueup.active.rectified import PoolRecalibration, recalibration_of
 from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy
+from trueup.active.undecided import pool_with_outside, two_worlds
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
+from trueup.sessions.answering import Circumstances
 from trueup.sessions.batch import Batch, draw_in_turn
+from trueup.sessions.cards import Card, Shares, new_cards, open_cards, overlap_of_draws
+from trueup.sessions.counting import ANSWERS, Answers, Counted, count_answers
+from trueup.sessions.log import Event
+from trueup.sessions.progress import UNKNOWN, Progress
 from trueup.sessions.session import Session, write_setting
+from trueup.sessions.standing import Standing, standing_of
 from trueup.storage import Storage
 from trueup.storage.fingerprints import of_predictions, of_votes
 from trueup.storage.joining import StoredLog
@@ -74,6 +90,16 @@ class ActiveTest(Session):
         The metric on the items of the pool, or on the distribution they came from.
     level : float
     positive : class, optional
+    blind : bool
+        Whether experts answer without a prediction in sight. Answers of a session that is not blind are kept out of
+        the valid interval.
+    overlap : float
+        The share of draws that a second expert sees too, from two named experts on, and with a budget at least 30;
+        where they differ a third settles it.
+    repeat : float
+        The share of draws that the same expert sees again, at least 50 cards later, while there is only one.
+    checks : float
+        The share of cards with an item of known class, where there is gold.
     random_state : int, Generator or None
     storage : str or Storage, optional
         Where the log is kept, for several processes: ``"sqlite:///test.db"`` or ``"postgresql://…"``. The first makes
@@ -110,6 +136,10 @@ class ActiveTest(Session):
         target: Target = "sample",
         level: float = 0.95,
         positive: Hashable | None = None,
+        blind: bool = True,
+        overlap: float = 0.1,
+        repeat: float = 0.05,
+        checks: float = 0.05,
         random_state: RandomState = 0,
         storage: str | Storage | None = None,
         name: str | None = None,
@@ -139,6 +169,7 @@ class ActiveTest(Session):
             raise InvalidParameter(
                 "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
             )
+        self.blind, self.shares = bool(blind), Shares(overlap, repeat, checks)
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
         self._begin(labels, self._strategy, strategy, options)
@@ -156,7 +187,7 @@ class ActiveTest(Session):
         state = self.state
         n = min(n, int(state.available.sum()))
         if self.budget is not None:
-            n = min(n, max(self.budget - self.n_vetted - int(self.progress.waiting.sum()), 0))
+            n = min(n, max(self.budget - self._n_paid - int(self.progress.waiting.sum()), 0))
         if n == 0:
             return Batch([])
         scores = self._strategy.scores(state)
@@ -169,21 +200,74 @@ class ActiveTest(Session):
             chosen = order[:n].tolist()
         return self._batch(chosen, scores[chosen], self._strategy.reasons(state, chosen), chances)
 
+    def _cards_for(self, who: str | None) -> list[Card]:
+        """What an expert gets before anything new is drawn."""
+        cards = super()._cards_for(who)
+        if who is None:
+            return cards  # it cannot be told who is who
+        due = new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed)
+        spoke = {at for at, each in self.progress.opinions.items() if any(one.who == who for one in each)}
+        mine = [
+            card
+            for card in due
+            if card.reserved_for == who or (card.reserved_for is None and card.position not in spoke)
+        ]
+        return [*cards, *mine, *open_cards(self.progress, who)]
+
+    def _follow_ups(self, items: Sequence[Any], who: str | None) -> list[Event]:
+        """The second cards of new draws and, where a storage hands them out, those that have become due."""
+        twice = overlap_of_draws(self.progress, who, len(items), self.shares, self.seed, self.budget)
+        events = [Event("ask", item, purpose="overlap") for item, again in zip(items, twice, strict=True) if again]
+        if self._log is not None:
+            due = new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed)
+            events += [
+                Event("ask", self._names.items[at], who=reserved_for, purpose=purpose)
+                for at, purpose, reserved_for in due
+            ]
+        return events
+
+    def _circumstances(
+        self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
+    ) -> Circumstances:
+        return Circumstances(who, self.blind if blind is None else blind, saw_estimate, seconds)
+
     # ------------------------------------------------------------------ where it stands
 
     @property
     def n_vetted(self) -> int:
-        """Number of answers."""
+        """Number of items with an answer, whether it counts yet or not."""
         return self.progress.n_tells
 
     @property
+    def n_counted(self) -> int:
+        """Number of answers that the estimate rests on: those of the completed prefix of the draws."""
+        return int(self._counted().progress.vetted.sum())
+
+    @property
+    def _n_paid(self) -> int:
+        """Answers to draws and to cards with a purpose; that nobody can tell costs nothing."""
+        extra = sum(one.purpose is not None for each in self.progress.opinions.values() for one in each)
+        return self.progress.n_tells + extra
+
+    @property
     def state(self) -> State:
-        """What the strategy sees."""
+        """What the strategy sees: every answer, also those that wait to count."""
         if "state" not in self._memo:
-            believed = self._estimator.believed(self.pool, self.progress, self._model)
+            known = np.where(self.progress.truth < self.pool.n_classes, self.progress.truth, UNKNOWN)
+            believed = self._estimator.believed(self.pool, replace(self.progress, truth=known), self._model)
             self._memo["state"] = State(self.pool, believed, self._known, self._available)
         state: State = self._memo["state"]
         return state
+
+    def standing(self) -> Standing:
+        """What came in, what counts and what waits, and how well the experts agree."""
+        return standing_of(
+            self.progress,
+            self._labels.gold_codes,
+            n_items=self.pool.n_items,
+            n_classes=self.pool.n_classes,
+            level=self.level,
+        )
 
     @property
     def finished(self) -> str | None:
@@ -206,32 +290,72 @@ class ActiveTest(Session):
 
     # ------------------------------------------------------------------ the answer
 
-    def _estimated(self, category: int | None = None) -> Estimated:
-        key = "estimated", category
-        if key not in self._memo:
-            rng = np.random.default_rng([self.seed, self.progress.n_tells, 1])  # no news, no other number
-            request = Request(self.pool, self.progress, self._model, self.noise, self.target, _N_DRAWS, rng, category)
-            self._memo[key] = estimate_metric(self._estimator, request)
-        estimated: Estimated = self._memo[key]
-        return estimated
+    def _counted(self, answers: Answers = "valid") -> Counted:
+        if ("counted", answers) not in self._memo:
+            self._memo["counted", answers] = count_answers(self.progress, answers)
+        counted: Counted = self._memo["counted", answers]
+        return counted
 
-    def estimate(self, system: Any = None, *, category: Any = None) -> Estimate:
-        """The metric of a system, by default the first; the mean over categories, or that of one."""
+    @cached_property
+    def _with_outside(self) -> tuple[Pool, PoolRecalibration]:
+        """The pool with one more class, and how answers correct it; for sessions with items that are none of these."""
+        pool = pool_with_outside(self.pool)
+        return pool, recalibration_of(pool)
+
+    def _estimate_from(self, progress: Progress, category: int | None) -> Estimated:
+        has_outside = bool((progress.truth == self.pool.n_classes).any())
+        pool, model = self._with_outside if has_outside else (self.pool, self._model)
+        rng = np.random.default_rng([self.seed, int(progress.vetted.sum()), 1])  # no news, no other number
+        request = Request(pool, progress, model, self.noise, self.target, _N_DRAWS, rng, category, self.pool)
+        return estimate_metric(self._estimator, request)
+
+    def _estimated(
+        self, systems: tuple[int, ...] = (0,), category: int | None = None, answers: Answers = "valid"
+    ) -> Estimated:
+        """Draws for all systems; where draws are undecided, half of them at worst and half at best for `systems`."""
+        counted = self._counted(answers)
+        is_decided = not counted.undecided.any()
+        key = "estimated", () if is_decided else systems, category, answers
+        if key not in self._memo:
+            if is_decided:
+                estimated = self._estimate_from(counted.progress, category)
+            else:
+                has_outside = bool((counted.progress.truth == self.pool.n_classes).any())
+                pool = self._with_outside[0] if has_outside else self.pool
+                parts = [self._estimate_from(world, category) for world in two_worlds(pool, counted, systems)]
+                estimated = replace(parts[0], values=_from_both(parts[0].values, parts[1].values))
+            notes = (*estimated.notes, *caveats(self.progress, counted, answers, by_chance=estimated.by_chance))
+            self._memo[key] = replace(estimated, notes=notes)
+        of_key: Estimated = self._memo[key]
+        return of_key
+
+    def estimate(self, system: Any = None, *, category: Any = None, answers: Answers = "valid") -> Estimate:
+        """The metric of a system, by default the first; the mean over categories, or that of one.
+
+        Parameters
+        ----------
+        answers : {"valid", "all"}
+            "valid" leaves out answers given with a prediction in sight, and corrections by someone who had seen the
+            estimate. "all" takes every answer as it stands: that interval has no warrant where the two differ.
+        """
+        check_choice(answers, ANSWERS, name="answers")
         code = None if category is None else category_code(self.pool, category)
-        metric = self.pool.metric
-        return as_estimate(self._estimated(code).values[:, self._at(system)], metric.bounds, metric.name)
+        metric, at = self.pool.metric, self._at(system)
+        return as_estimate(self._estimated((at,), code, answers).values[:, at], metric.bounds, metric.name)
 
     def difference(self, a: Any, b: Any) -> Estimate:
         """The metric of system a minus that of b, on the same draws."""
-        values = self._estimated().values
         low, high = self.pool.metric.bounds
-        apart = values[:, self._at(a)] - values[:, self._at(b)]
-        return as_estimate(apart, (low - high, high - low), f"{self.pool.metric.name} {a} minus {b}")
+        return as_estimate(self._apart(a, b), (low - high, high - low), f"{self.pool.metric.name} {a} minus {b}")
+
+    def _apart(self, a: Any, b: Any) -> Floats:
+        one, other = self._at(a), self._at(b)
+        values = self._estimated((one, other)).values
+        return np.asarray(values[:, one] - values[:, other])
 
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""
-        values = self._estimated().values
-        apart = self._sign * (values[:, self._at(a)] - values[:, self._at(b)])
+        apart = self._sign * self._apart(a, b)
         apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
         return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
 
@@ -317,5 +441,14 @@ class ActiveTest(Session):
             "half_width": self.half_width,
             "prob_better": self.prob_better,
             "positive": self.positive,
+            "blind": self.blind,
+            **vars(self.shares),
             "random_state": self.seed,
         }
+
+
+def _from_both(lowest: Floats, highest: Floats) -> Floats:
+    """Draws of two worlds as one; of two numbers without a spread the middle, for they are no interval either."""
+    if len(lowest) == 1:
+        return (lowest + highest) / 2
+    return np.concatenate([lowest, highest])

@@ -25,7 +25,8 @@ from trueup.noise.base import normalise
 from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
 from trueup.sessions.batch import Batch
-from trueup.sessions.log import Event, fold
+from trueup.sessions.log import Event
+from trueup.sessions.progress import UNKNOWN, fold
 from trueup.sessions.session import Session, write_setting
 from trueup.storage import Storage
 from trueup.storage.fingerprints import fingerprint, of_votes
@@ -260,15 +261,17 @@ class CleaningAdvisor(Session):
     def _state_of(self, n_events: int) -> CleaningState:
         """The state after the first events of the log."""
         progress = self.progress if n_events == len(self._events) else fold(self._events[:n_events], self._names)
-        key = progress.truth.tobytes()
+        # An item that is none of the classes has no label that training could use.
+        truth = np.where(progress.truth < self._labels.n_classes, progress.truth, UNKNOWN)
+        key = truth.tobytes()
         if key not in self._states:
             same = None
             for other in self._states.values():  # answers in the training part leave the validation as it was
-                if np.array_equal(other.truth[self.problem.validates], progress.truth[self.problem.validates]):
+                if np.array_equal(other.truth[self.problem.validates], truth[self.problem.validates]):
                     same = other.scorer
             while len(self._states) >= _KEPT:
                 self._states.pop(next(iter(self._states)))
-            self._states[key] = self.problem.after(progress.truth, same)
+            self._states[key] = self.problem.after(truth, same)
         self._states[key] = self._states.pop(key)  # the last one used is the last one dropped
         return self._states[key]
 

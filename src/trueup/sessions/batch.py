@@ -13,12 +13,17 @@ from trueup._base.types import Floats
 
 @dataclass(frozen=True)
 class Asked:
-    """One item to vet: its name, how much the strategy wants it, why, and the probability it was drawn with."""
+    """One item to vet: its name, how much the strategy wants it, why, and the probability it was drawn with.
+
+    A `purpose` says that it is no new draw: "overlap" (a second opinion), "settle", "repeat" or "check". Experts should
+    not see it.
+    """
 
     item: Any
     score: float
     why: str
     propensity: float | None
+    purpose: str | None = None
 
 
 class Batch(Sequence[Any]):

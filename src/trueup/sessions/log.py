@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -12,13 +11,22 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from trueup._base.optional import require
-from trueup._base.types import Booleans, Codes, Floats, Positions
-from trueup._base.validation import check_number, preview
+from trueup._base.validation import check_integer, check_number, preview
 from trueup.exceptions import InvalidParameter
 
 Kind = Literal["ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _FORMAT = 1
+
+
+class _NoneOfThese:
+    """The answer of an expert where an item is of a class that the labels do not have."""
+
+    def __repr__(self) -> str:
+        return "NONE_OF_THESE"
+
+
+NONE_OF_THESE = _NoneOfThese()
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class Event:
     kind : {"ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"}
     item : hashable
     truth : hashable, optional
-        The class the expert named, for "tell" and "correct".
+        The class the expert named, for "tell" and "correct"; a correction without one says none of these.
     who : str, optional
         The expert; for "ask" the only one who may answer, if there is such a one.
     propensity : float, optional
@@ -93,37 +101,6 @@ class EventLog(Protocol):
         """Add events to the first `after` and return them as they are kept; None if others have written since."""
 
 
-@dataclass(frozen=True, eq=False)
-class Progress:
-    """Where a session stands after a log.
-
-    Attributes
-    ----------
-    truth : integer array of shape (n_items,)
-        The class the expert named for each item, -1 where unknown.
-    waiting, passed : boolean arrays of shape (n_items,)
-        Items asked and not yet answered; items that an expert passed on.
-    propensity : array of shape (n_items,)
-        The probability with which an item was drawn; NaN where it was not drawn by chance.
-    draw : integer array of shape (n_items,)
-        The place of the item among all draws, from 1 on; 0 where it was never asked.
-    n_tells : int
-        Answers so far; a correction is not a new one.
-    """
-
-    truth: Positions
-    waiting: Booleans
-    passed: Booleans
-    propensity: Floats
-    draw: Positions
-    n_tells: int
-
-    @property
-    def vetted(self) -> Booleans:
-        """Items with an answer."""
-        return np.asarray(self.truth >= 0)
-
-
 @dataclass(frozen=True)
 class Names:
     """Items and classes by name and by place."""
@@ -141,6 +118,11 @@ class Names:
         """The code of each class."""
         return {name: k for k, name in enumerate(self.classes)}
 
+    @property
+    def outside(self) -> int:
+        """The code that stands for none of the classes: one more than the last."""
+        return len(self.classes)
+
     def position(self, item: Any) -> int:
         """The place of an item that a user names."""
         if not isinstance(item, Hashable) or item not in self.positions:
@@ -150,7 +132,9 @@ class Names:
         return self.positions[item]
 
     def code(self, truth: Any, item: Any) -> int:
-        """The code of the class that a user names for an item."""
+        """The code of the class that a user names for an item; `outside` for none of these."""
+        if truth is NONE_OF_THESE:
+            return self.outside
         if not isinstance(truth, Hashable) or truth not in self.codes:
             raise InvalidParameter(
                 f"the truth of item {item!r} must be one of the classes {preview(self.classes, most=10)}, got {truth!r}"
@@ -158,103 +142,20 @@ class Names:
         return self.codes[truth]
 
 
-def answer_events(
-    truths: Any,
-    names: Names,
-    events: Iterable[Event],
-    known: Codes,
-    propensity: Floats,
-    who: str | None,
-    *,
-    correct: bool,
-) -> list[Event]:
-    """The new lines of the log for what an expert says; all answers are checked before any counts.
-
-    Parameters
-    ----------
-    truths : mapping from item to class
-    events : iterable of Event
-        The log so far.
-    known : integer array of shape (n_items,)
-        The class of each item, -1 where unknown.
-    propensity : array of shape (n_items,)
-        NaN where an item was not drawn by chance.
-    """
-    if not isinstance(truths, Mapping):
-        raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
-    new = []
-    for item, truth in truths.items():
-        at, code = names.position(item), names.code(truth, item)
-        before = int(known[at])
-        if before not in (-1, code) and not correct:
-            raise InvalidParameter(
-                f"item {item!r} is known to be {names.classes[before]!r}, got {truth!r}; pass "
-                "⟨correct=True⟩ to change it"
-            )
-        chance = None if np.isnan(propensity[at]) else float(propensity[at])
-        kind: Kind = "tell" if before in (-1, code) else "correct"
-        event = Event(kind, names.items[at], names.classes[code], who, chance)
-        if before != code or (who is not None and not _said(event, events)):
-            new.append(event)  # else nothing is new, and nobody new says it
-    return new
-
-
-def _said(event: Event, events: Iterable[Event]) -> bool:
-    return any((e.item, e.truth, e.who) == (event.item, event.truth, event.who) for e in events)
-
-
-def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None) -> Progress:
-    """The state after the events, from item and class names to positions and codes.
-
-    Parameters
-    ----------
-    since : Progress, optional
-        Where earlier events had led: folding a log in parts is folding it at once.
-    """
-    n = len(names.items)
-    if since is None:
-        since = Progress(
-            np.full(n, -1, dtype=np.int64),
-            np.zeros(n, dtype=bool),
-            np.zeros(n, dtype=bool),
-            np.full(n, np.nan),
-            np.zeros(n, dtype=np.int64),
-            0,
-        )
-    truth, draw, propensity = since.truth.copy(), since.draw.copy(), since.propensity.copy()
-    waiting, passed = since.waiting.copy(), since.passed.copy()
-    n_tells, n_draws = since.n_tells, int(draw.max(initial=0))
-    for event in events:
-        _check(event, names)
-        at = names.positions[event.item]
-        if event.kind in ("later", "comment") or event.purpose == "check" or (event.opinion or 1) > 1:
-            continue  # the item waits as before, and the first opinion stands until it is corrected
-        if event.kind == "ask" and event.purpose is not None:
-            continue  # no draw
-        if event.kind in ("pass", "cannot tell", "none of these"):
-            # An answer outlives the doubts of another expert.
-            waiting[at], passed[at] = False, truth[at] < 0
-            continue
-        if event.kind == "ask" or (event.propensity is not None and draw[at] == 0):
-            # A log of answers alone still says with which chance each item was drawn, in the order of the draws.
-            n_draws += 1
-            draw[at], waiting[at] = n_draws, True
-            propensity[at] = math.nan if event.propensity is None else event.propensity
-        if event.kind != "ask":
-            n_tells += int(event.kind == "tell" and truth[at] < 0)
-            truth[at], waiting[at], passed[at] = names.codes[event.truth], False, False
-    return Progress(truth, waiting, passed, propensity, draw, n_tells)
-
-
-def _check(event: Event, names: Names) -> None:
+def check_event(event: Event, names: Names) -> None:
+    """Refuse an event that no session of these items and classes can have."""
     if not isinstance(event, Event) or event.kind not in KINDS:
         raise InvalidParameter(f"a log must hold events of the kinds {', '.join(KINDS)}, got {event!r}")
     if not isinstance(event.item, Hashable) or event.item not in names.positions:
         raise InvalidParameter(f"the log names item {event.item!r}, which the labels do not have")
-    if event.kind in ("tell", "correct") and (not isinstance(event.truth, Hashable) or event.truth not in names.codes):
+    is_none = event.kind == "correct" and event.truth is None
+    is_class = isinstance(event.truth, Hashable) and event.truth in names.codes
+    if event.kind in ("tell", "correct") and not (is_none or is_class):
         raise InvalidParameter(f"the log names class {event.truth!r}, got classes {preview(names.classes)}")
     if event.propensity is not None:
         check_number(event.propensity, name=f"the propensity of item {event.item!r}", low=1e-300, high=1.0)
+    if event.draw is not None:
+        check_integer(event.draw, name=f"the draw of item {event.item!r}", low=1)
 
 
 def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:

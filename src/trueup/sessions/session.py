@@ -10,26 +10,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from trueup._base.types import Booleans, Floats
+from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.registry import MODELS, get_model
 from trueup.posteriors import Estimate
+from trueup.sessions.answering import Circumstances, answer_events, skip_events
 from trueup.sessions.batch import Asked, Batch
+from trueup.sessions.cards import Card, delayed_cards
 from trueup.sessions.log import (
     Event,
     EventLog,
     Names,
-    Progress,
-    answer_events,
     events_from_json,
-    fold,
     plot_history,
     session_from_json,
     session_to_json,
 )
+from trueup.sessions.progress import Progress, fold
 
 
 class Session(ABC):
@@ -86,18 +86,57 @@ class Session(ABC):
                 self._add(kept)
                 return
 
-    def ask(self, n: int = 1) -> Batch:
-        """The next items. They wait for an answer, and are not asked again before it."""
+    def ask(self, n: int = 1, *, who: str | None = None) -> Batch:
+        """The next items. They wait for an answer, and are not asked again before it.
+
+        Parameters
+        ----------
+        who : str, optional
+            The expert who is to get them. Items that others put off come first.
+        """
         check_integer(n, name="n", low=1)
         batch = Batch([])
 
         def events() -> list[Event]:
             nonlocal batch
-            batch = self._choose(n)
-            return [Event("ask", one.item, propensity=one.propensity, why=one.why) for one in batch.details]
+            # A storage leases the cards that are in the log already; only without one they are handed out here.
+            cards = [] if self._log is not None else self._cards_for(who)[:n]
+            drawn = self._choose(n - len(cards)).details if len(cards) < n else ()
+            if self._log is None:
+                left = [card for card in delayed_cards(self.progress, who, at_last=True) if card not in cards]
+                cards += left[: n - len(cards) - len(drawn)]
+            handed = self._handed(cards)
+            batch = Batch([*handed, *drawn])
+            asks = [
+                Event(
+                    "ask",
+                    one.item,
+                    who=who if one.purpose is not None else None,
+                    propensity=one.propensity,
+                    purpose=one.purpose,
+                    why=one.why,
+                )
+                for one in batch.details
+            ]
+            return [*asks, *self._follow_ups([one.item for one in drawn], who)]
 
         self._write(events)
         return batch
+
+    def _cards_for(self, who: str | None) -> list[Card]:
+        """What an expert gets before anything new is chosen."""
+        return delayed_cards(self.progress, who)
+
+    def _handed(self, cards: Iterable[Card]) -> list[Asked]:
+        """Cards as they are handed out; the sentence is the same for all, since it must not say what was said."""
+        return [
+            Asked(self._names.items[at], 0.0, "It was asked for before and is to be looked at afresh.", None, purpose)
+            for at, purpose, _ in cards
+        ]
+
+    def _follow_ups(self, items: Sequence[Any], who: str | None) -> list[Event]:
+        """Cards that are to go into the log with the items that were just drawn."""
+        return []
 
     @abstractmethod
     def _choose(self, n: int) -> Batch:
@@ -118,7 +157,17 @@ class Session(ABC):
             )
         )
 
-    def tell(self, truths: Mapping[Any, Any], *, who: str | None = None, correct: bool = False) -> None:
+    def tell(
+        self,
+        truths: Mapping[Any, Any],
+        *,
+        who: str | None = None,
+        correct: bool = False,
+        second: bool = False,
+        blind: bool | None = None,
+        saw_estimate: bool | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """What the expert says: a mapping from item to its true class.
 
         An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only.
@@ -129,26 +178,43 @@ class Session(ABC):
             The expert.
         correct : bool
             Allow answers that differ from earlier ones.
+        second : bool
+            Keep answers that differ from earlier ones as second opinions, which a third expert settles.
+        blind : bool, optional
+            Whether no prediction was in sight; by default as the session is.
+        saw_estimate : bool, optional
+            Whether who answers had seen the estimate. A correction is then marked.
+        seconds : float, optional
+            How long the item was in sight.
         """
+        how = self._circumstances(who, blind, saw_estimate, seconds)
+        self._write(
+            lambda: answer_events(
+                truths, self._names, self.progress, self._known_codes, how, correct=correct, second=second
+            )
+        )
 
-        def events() -> list[Event]:
-            progress = self.progress
-            known = np.where(progress.vetted, progress.truth, self._labels.gold_codes)
-            return answer_events(truths, self._names, self._events, known, progress.propensity, who, correct=correct)
+    def skip(
+        self, items: Iterable[Any], *, who: str | None = None, later: bool = False, seconds: float | None = None
+    ) -> None:
+        """The expert names no class for these items. What is known of an item stays known.
 
-        self._write(events)
+        Parameters
+        ----------
+        later : bool
+            Put the items back into the queue, for another expert first. Otherwise the expert cannot tell: that is an
+            outcome, and the items are not asked again.
+        who, seconds
+            As in `tell`.
+        """
+        names = items if isinstance(items, str) or not isinstance(items, Iterable) else list(items)
+        how = self._circumstances(who, None, None, seconds)
+        self._write(lambda: skip_events(names, self._names, self.progress, self._known_codes, how, later=later))
 
-    def skip(self, items: Iterable[Any], *, who: str | None = None) -> None:
-        """The expert passes on these items; they are not asked again. What is known of an item stays known."""
-        if isinstance(items, str) or not isinstance(items, Iterable):
-            raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
-        positions = [self._names.position(item) for item in items]
-
-        def events() -> list[Event]:
-            known = self._known
-            return [Event("pass", self._names.items[at], who=who) for at in positions if not known[at]]
-
-        self._write(events)
+    def _circumstances(
+        self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
+    ) -> Circumstances:
+        return Circumstances(who, blind, saw_estimate, seconds)
 
     # ------------------------------------------------------------------ where it stands
 
@@ -159,7 +225,7 @@ class Session(ABC):
 
     @property
     def log(self) -> tuple[Event, ...]:
-        """Everything that was asked, told, passed and corrected."""
+        """Everything that was asked, told, put off and corrected."""
         return tuple(self._events)
 
     @property
@@ -184,12 +250,18 @@ class Session(ABC):
     @property
     def _known(self) -> Booleans:
         """Items whose class is known, from an answer or from the start."""
-        return np.asarray(self.progress.vetted | (self._labels.gold_codes >= 0))
+        return np.asarray(self._known_codes >= 0)
+
+    @property
+    def _known_codes(self) -> Positions:
+        """The class of each item, by an answer or from the start, -1 where unknown."""
+        progress = self.progress
+        return np.where(progress.vetted, progress.truth, self._labels.gold_codes).astype(np.int64)
 
     @property
     def _available(self) -> Booleans:
-        """Items that may be asked: not known, not waiting for an answer and not passed."""
-        return np.asarray(~(self._known | self.progress.waiting | self.progress.passed))
+        """Items that may be asked: not known, not waiting for an answer, and not such that nobody can tell."""
+        return np.asarray(~(self._known | self.progress.waiting | self.progress.cannot_tell))
 
     # ------------------------------------------------------------------ how it came to stand there
 
