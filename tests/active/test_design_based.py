@@ -160,7 +160,7 @@ def test_folding_in_parts_is_folding_at_once():
         test.skip(asked[:1])
         test.tell({asked[1]: int(1 - truth[asked[1]])}, who="bob", correct=True)
     again = test.replay(test.log)
-    for name in ("truth", "waiting", "passed", "propensity", "draw", "n_tells"):
+    for name in ("truth", "waiting", "cannot_tell", "propensity", "draw", "n_tells"):
         np.testing.assert_array_equal(getattr(test.progress, name), getattr(again.progress, name))
 
 

@@ -128,7 +128,10 @@ def test_order_of_the_items_does_not_matter():
     turned = np.arange(200)[::-1]
     other = replace(
         test.progress,
-        **{name: getattr(test.progress, name)[turned] for name in ("truth", "waiting", "passed", "propensity", "draw")},
+        **{
+            name: getattr(test.progress, name)[turned]
+            for name in ("truth", "waiting", "cannot_tell", "propensity", "draw")
+        },
     )
     mine, theirs = weighted_answers(test.pool, test.progress), weighted_answers(test.pool, other)
     np.testing.assert_allclose(mine.weights, theirs.weights[::-1])

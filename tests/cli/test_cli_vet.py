@@ -182,6 +182,8 @@ def test_answers_are_taken_with_names_as_they_are_written(session, tmp_path, run
         "item": waiting[0],
         "truth": 1,
         "propensity": log_of(session)[-1]["propensity"],
+        "draw": 1 + [event["item"] for event in log_of(session)[:3]].index(waiting[0]),
+        "blind": True,
     }
 
 

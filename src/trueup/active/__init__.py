@@ -10,6 +10,7 @@ from trueup.active.strategy import Strategy, effective_number, lure_weights
 from trueup.sessions.batch import Asked, Batch
 from trueup.sessions.log import NONE_OF_THESE, Event
 from trueup.sessions.progress import Progress
+from trueup.sessions.standing import Rate, Standing
 
 __all__ = [
     "ESTIMATORS",
@@ -23,7 +24,9 @@ __all__ = [
     "MetricEstimator",
     "Pool",
     "Progress",
+    "Rate",
     "Request",
+    "Standing",
     "State",
     "Strategy",
     "effective_number",

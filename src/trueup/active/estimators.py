@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import beta, rankdata
 
 from trueup._base.registry import Registry
 from trueup._base.types import Booleans, Codes, Floats, Positions, Target
@@ -34,6 +35,7 @@ from trueup.sessions.progress import Progress
 
 _FEWEST = 2  # answers that have a spread
 _ENOUGH = 10  # answers from which a correction can be learned
+_ADDED = 0.5  # of an answer, right and wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +283,12 @@ class Lure(MetricEstimator):
             pool_pulls = np.stack([part.pool_pulls for part in parts])
             normal += rng.standard_normal((request.n_draws, pool_pulls.shape[1])) @ pool_pulls.T
         student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(request.n_draws, 1)))
-        return Estimated(np.clip(values + student, *pool.metric.bounds), by_chance=answers.by_chance)
+        if n < _ENOUGH:
+            drawn_values = np.clip(values + student, *pool.metric.bounds)
+            notes = (f"{n} answers count so far: an interval of so few is a rough one.",)
+            return Estimated(drawn_values, notes, answers.by_chance)
+        worth = n * n_pool / (n_pool - n + 1)
+        return Estimated(_within_bounds(values, student, worth, pool.metric.bounds), by_chance=answers.by_chance)
 
 
 @dataclass(frozen=True)
@@ -383,6 +390,26 @@ def _values(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no category defines is nan
         return np.asarray(np.nanmean(parts, axis=0))
+
+
+def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[float, float]) -> Floats:
+    """Draws around values of a metric between two bounds, shape (n_draws, n_systems).
+
+    Student's law has no bounds, and no spread where all of a few answers are right. Where the metric is a share, each
+    draw keeps its place among the others, under a beta law of the same spread with half an answer added to either side,
+    as Jeffreys' prior does: what that adds goes as one by the number of answers.
+    """
+    low, high = bounds
+    if not np.isfinite(high - low):
+        return values + student
+    share = np.clip((values - low) / (high - low), 0.0, 1.0)
+    spread = share * (1 - share)
+    variance = student.var(axis=0) / (high - low) ** 2
+    worth = np.full(len(share), n)
+    np.divide(spread, variance, out=worth, where=(variance > 0) & (spread > 0))
+    places = (rankdata(student, axis=0, method="ordinal") - 0.5) / len(student)
+    drawn = beta.ppf(places, share * worth + _ADDED, (1 - share) * worth + _ADDED)
+    return np.asarray(low + (high - low) * drawn)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
 
@@ -20,20 +19,11 @@ from trueup._base.validation import (
     preview,
     seed_of,
 )
-from trueup.active.estimators import (
-    ESTIMATORS,
-    Estimated,
-    MetricEstimator,
-    Request,
-    as_estimate,
-    caveats,
-    estimate_metric,
-)
-from trueup.active.pool import Pool, State, category_code, category_list, make_pool
-from trueup.active.rectified import PoolRecalibration, recalibration_of
+from trueup.active.estimation import Estimation
+from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, as_estimate, caveats
+from trueup.active.pool import State, category_code, category_list, make_pool
 from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy
-from trueup.active.undecided import pool_with_outside, two_worlds
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import DEFAULT_NOISE, NoiseModel
@@ -43,7 +33,7 @@ from trueup.sessions.batch import Batch, draw_in_turn
 from trueup.sessions.cards import Card, Shares, new_cards, open_cards, overlap_of_draws
 from trueup.sessions.counting import ANSWERS, Answers, Counted, count_answers
 from trueup.sessions.log import Event
-from trueup.sessions.progress import UNKNOWN, Progress
+from trueup.sessions.progress import UNKNOWN
 from trueup.sessions.session import Session, write_setting
 from trueup.sessions.standing import Standing, standing_of
 from trueup.storage import Storage
@@ -51,7 +41,6 @@ from trueup.storage.fingerprints import of_predictions, of_votes
 from trueup.storage.joining import StoredLog
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
-_N_DRAWS = 1000
 _FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
 
 
@@ -169,6 +158,7 @@ class ActiveTest(Session):
             raise InvalidParameter(
                 "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
             )
+        self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
         self.blind, self.shares = bool(blind), Shares(overlap, repeat, checks)
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
@@ -176,11 +166,6 @@ class ActiveTest(Session):
         if kept is not None:
             marks = {"votes": of_votes(labels), "predictions": of_predictions(self.pool.aligned)}
             kept.join(self, "active test", marks, stopping=STOPPING)
-
-    @cached_property
-    def _model(self) -> PoolRecalibration:
-        """How answers correct what the votes say; worked out once, when it is first needed."""
-        return recalibration_of(self.pool)
 
     def _choose(self, n: int) -> Batch:
         """The next items to vet."""
@@ -254,7 +239,8 @@ class ActiveTest(Session):
         """What the strategy sees: every answer, also those that wait to count."""
         if "state" not in self._memo:
             known = np.where(self.progress.truth < self.pool.n_classes, self.progress.truth, UNKNOWN)
-            believed = self._estimator.believed(self.pool, replace(self.progress, truth=known), self._model)
+            progress = replace(self.progress, truth=known)
+            believed = self._estimator.believed(self.pool, progress, self._estimation.model)
             self._memo["state"] = State(self.pool, believed, self._known, self._available)
         state: State = self._memo["state"]
         return state
@@ -296,34 +282,14 @@ class ActiveTest(Session):
         counted: Counted = self._memo["counted", answers]
         return counted
 
-    @cached_property
-    def _with_outside(self) -> tuple[Pool, PoolRecalibration]:
-        """The pool with one more class, and how answers correct it; for sessions with items that are none of these."""
-        pool = pool_with_outside(self.pool)
-        return pool, recalibration_of(pool)
-
-    def _estimate_from(self, progress: Progress, category: int | None) -> Estimated:
-        has_outside = bool((progress.truth == self.pool.n_classes).any())
-        pool, model = self._with_outside if has_outside else (self.pool, self._model)
-        rng = np.random.default_rng([self.seed, int(progress.vetted.sum()), 1])  # no news, no other number
-        request = Request(pool, progress, model, self.noise, self.target, _N_DRAWS, rng, category, self.pool)
-        return estimate_metric(self._estimator, request)
-
     def _estimated(
         self, systems: tuple[int, ...] = (0,), category: int | None = None, answers: Answers = "valid"
     ) -> Estimated:
         """Draws for all systems; where draws are undecided, half of them at worst and half at best for `systems`."""
         counted = self._counted(answers)
-        is_decided = not counted.undecided.any()
-        key = "estimated", () if is_decided else systems, category, answers
+        key = "estimated", systems if counted.undecided.any() else (), category, answers
         if key not in self._memo:
-            if is_decided:
-                estimated = self._estimate_from(counted.progress, category)
-            else:
-                has_outside = bool((counted.progress.truth == self.pool.n_classes).any())
-                pool = self._with_outside[0] if has_outside else self.pool
-                parts = [self._estimate_from(world, category) for world in two_worlds(pool, counted, systems)]
-                estimated = replace(parts[0], values=_from_both(parts[0].values, parts[1].values))
+            estimated = self._estimation.after(counted, systems=systems, category=category, seed=self.seed)
             notes = (*estimated.notes, *caveats(self.progress, counted, answers, by_chance=estimated.by_chance))
             self._memo[key] = replace(estimated, notes=notes)
         of_key: Estimated = self._memo[key]
@@ -445,10 +411,3 @@ class ActiveTest(Session):
             **vars(self.shares),
             "random_state": self.seed,
         }
-
-
-def _from_both(lowest: Floats, highest: Floats) -> Floats:
-    """Draws of two worlds as one; of two numbers without a spread the middle, for they are no interval either."""
-    if len(lowest) == 1:
-        return (lowest + highest) / 2
-    return np.concatenate([lowest, highest])

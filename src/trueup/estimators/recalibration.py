@@ -124,14 +124,26 @@ def recalibrate(
     candidates = w + solve_triangular(factor, standard, lower=True, trans="T").T
     log_proposal = -0.5 * (_FREEDOM + len(w)) * np.log1p((standard**2).sum(axis=0) / _FREEDOM)
     rows = max(1, _CANDIDATES_BLOCK // max(offset.size, 1))
+    # Against the class that was named: for two classes one number for each answer, and no sum over classes.
+    others = (truth[:, None] + np.arange(1, offset.shape[1])) % offset.shape[1]
+    beyond = np.take_along_axis(offset, others, axis=1) - offset[at, truth][:, None]
+    apart = (np.take_along_axis(x, others[:, :, None], axis=1) - x[at, truth][:, None]).reshape(-1, len(w))
     log_likelihood = [
-        log_softmax(offset + np.einsum("ncf,kf->knc", x, part), axis=2)[:, at, truth] @ weights
+        -_log_one_plus((part @ apart.T).reshape(len(part), *beyond.shape) + beyond) @ weights
         for part in (candidates[k : k + rows] for k in range(0, _CANDIDATES, rows))
     ]
     log_weight = np.concatenate(log_likelihood) - 0.5 * (candidates - model.mean) ** 2 @ precision - log_proposal
     chance = np.exp(log_weight - logsumexp(log_weight))
     chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
     return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()))
+
+
+def _log_one_plus(heights: Floats) -> Floats:
+    """log(1 + Σ exp) over the last axis."""
+    if heights.shape[-1] == 1:
+        return np.asarray(np.logaddexp(0.0, heights[..., 0]))
+    most = np.maximum(heights.max(axis=-1), 0.0)
+    return np.asarray(most + np.log(np.exp(-most) + np.exp(heights - most[..., None]).sum(axis=-1)))
 
 
 def draw_classes(model: Recalibration, coefficients: Floats, *, each: int = 1, rng: np.random.Generator) -> Codes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -155,7 +156,7 @@ def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None
 
 
 def _copied(progress: Progress) -> Progress:
-    arrays = {name: value.copy() for name, value in vars(progress).items() if isinstance(value, np.ndarray)}
+    arrays: dict[str, Any] = {name: v.copy() for name, v in vars(progress).items() if isinstance(v, np.ndarray)}
     return replace(progress, **arrays)
 
 
