@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.cells import plain_cell
-from trueup._base.writing import write_text_safely
-from trueup.cli._app import STANDARD_INPUT
-from trueup.cli._files import (
-    by_name,
-    class_named,
-    fingerprint,
-    is_pipe,
-    read_systems,
-    read_votes,
-    source_of,
-)
+from trueup.cli._files import by_name, class_named, read_systems, read_votes, source_of
 from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option, parse_pairs
-from trueup.exceptions import InvalidFile, InvalidParameter, MissingFile
+from trueup.cli._places import KnownFile, Place, SessionFile
+from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.active import ActiveTest
@@ -31,7 +21,6 @@ if TYPE_CHECKING:
 
 
 _BESIDE = ("gold", "items")  # files of `VoteOptions`
-_STOPPING = ("budget", "half_width", "prob_better")  # may be changed on the way
 
 
 _option = functools.partial(option, panel="How to test (fixed when the session begins, but for the last three)")
@@ -76,33 +65,31 @@ class Vetting:
 
     Attributes
     ----------
-    path : Path
-        Of the session file.
+    place : Place
+        Where it is kept.
     file : SessionFile
-        What it held when it was read.
+        What it rests on, as it was read.
     labels : Labels
     systems : list
         The names of the systems under test.
     test : ActiveTest
     """
 
-    path: Path
+    place: Place
     file: SessionFile
     labels: Labels
     systems: list[Hashable]
     test: ActiveTest
-    reasons: dict[Hashable, str] = field(default_factory=dict)
+    reasons: dict[Hashable, str] = field(default_factory=dict)  # of a file whose log does not have them
 
     def save(self) -> None:
-        """Write the session file, whole or not at all."""
+        """Keep the session where it is kept."""
         waiting = [[item, why] for item, why in self.waiting()]
-        replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting).save(self.path)
+        self.place.save(replace(self.file, test=json.loads(self.test.to_json()), reasons=waiting))
 
     def ask(self, n: int) -> list[tuple[Hashable, str]]:
         """New items to vet, and why."""
-        found = [(one.item, one.why) for one in self.test.ask(n).details]
-        self.reasons |= dict(found)
-        return found
+        return [(one.item, one.why) for one in self.test.ask(n).details]
 
     def tell(self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool) -> int:
         """Take answers; returns how many are new."""
@@ -112,7 +99,8 @@ class Vetting:
 
     def waiting(self) -> list[tuple[Hashable, str]]:
         """The items that wait for an answer, and why they were asked."""
-        return [(item, self.reasons.get(item, "")) for item in self.test.waiting]
+        asked = {event.item: event.why for event in self.test.log if event.kind == "ask" and event.why is not None}
+        return [(item, asked.get(item) or self.reasons.get(item, "")) for item in self.test.waiting]
 
     def item(self, text: str) -> Hashable:
         """The item that a text means."""
@@ -181,7 +169,7 @@ def _what_is_wrong(text: str, cuts: Sequence[int], n_meant: int, items: Mapping[
 
 
 def begin(
-    session: Path,
+    place: Place,
     votes: str,
     predictions: Sequence[str],
     settings: SessionOptions,
@@ -193,7 +181,7 @@ def begin(
 
     roles = {"votes": votes} | {role: path for role in _BESIDE if (path := getattr(how, role)) is not None}
     roles |= {f"predictions {k + 1}": path for k, path in enumerate(predictions)}
-    files = {role: KnownFile.of(Path(path), session) for role, path in roles.items()}
+    files = {role: KnownFile.of(Path(path), place) for role, path in roles.items()}
     reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
     labels = read_votes(votes, how)
     systems = read_systems(list(predictions), labels, how_predicted, item=how.item)
@@ -204,9 +192,9 @@ def begin(
     if how_predicted.positive is not None:
         given["positive"] = class_named(labels, how_predicted.positive)
     options = parse_pairs(settings.option or [], option="--option")
-    test = ActiveTest(systems, labels, **given, **options)
+    test = ActiveTest(systems, labels, **given, **options, **place.made_with)
     file = SessionFile(files, reading, json.loads(test.to_json()))
-    return Vetting(session, file, labels, list(systems.systems.tolist()), test)
+    return Vetting(place, file, labels, list(systems.systems.tolist()), test)
 
 
 def _check_names(labels: Labels) -> None:
@@ -220,7 +208,7 @@ def _check_names(labels: Labels) -> None:
 
 
 def resume(
-    session: Path,
+    place: Place,
     settings: SessionOptions | None = None,
     how: VoteOptions | None = None,
     how_predicted: PredictionOptions | None = None,
@@ -234,44 +222,43 @@ def resume(
     """
     from trueup.active import ActiveTest
 
-    file = SessionFile.load(session)
-    places = {role: known.find(session) for role, known in file.files.items()}
-    _check_same_files(session, file, votes, list(predictions or []))
+    file = place.load()
+    paths_now = {role: known.find(place) for role, known in file.files.items()}
+    _check_same_files(place, file, votes, list(predictions or []))
     try:
         stored = VoteOptions(**file.reading["votes"]), PredictionOptions(**file.reading["predictions"])
     except (KeyError, TypeError) as error:
-        raise InvalidFile(f"{str(session)!r} is damaged, got no way to read its files; begin a new one") from error
+        raise InvalidFile(f"{place} is damaged, got no way to read its files; begin a new one") from error
     for said, was in zip((how, how_predicted), stored, strict=True):
         if said is not None and said not in (type(said)(), was):
             raise InvalidParameter(
-                f"how files are read is fixed when a session begins, got other options for {str(session)!r}; begin a "
-                "new session"
+                f"how files are read is fixed when a session begins, got other options for {place}; begin a new session"
             )
-    beside: dict[str, Any] = {role: str(places[role]) for role in _BESIDE if role in places}
+    beside: dict[str, Any] = {role: str(paths_now[role]) for role in _BESIDE if role in paths_now}
     read_as = replace(stored[0], **beside)
-    labels = read_votes(str(places["votes"]), read_as)
-    paths = [str(places[role]) for role in file.files if role.startswith("predictions")]
+    labels = read_votes(str(paths_now["votes"]), read_as)
+    paths = [str(paths_now[role]) for role in file.files if role.startswith("predictions")]
     systems = read_systems(paths, labels, stored[1], item=read_as.item)
-    changed = {} if settings is None else _changed(session, settings, file.test.get("settings", {}))
+    changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
     try:
-        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed)
+        test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **place.made_with)
     except (TypeError, KeyError) as error:
-        raise InvalidFile(f"{str(session)!r} is damaged, got {error!s:.80}; begin a new session") from error
+        raise InvalidFile(f"{place} is damaged, got {error!s:.80}; begin a new session") from error
     reasons = {item: why for item, why in file.reasons if isinstance(item, Hashable)}
-    return Vetting(session, file, labels, list(systems.systems.tolist()), test, reasons)
+    return Vetting(place, file, labels, list(systems.systems.tolist()), test, reasons)
 
 
-def _check_same_files(session: Path, file: SessionFile, votes: str | None, predictions: Sequence[str]) -> None:
+def _check_same_files(place: Place, file: SessionFile, votes: str | None, predictions: Sequence[str]) -> None:
     """Files that are named again must be those of the session."""
     known = [one.sha256 for role, one in file.files.items() if role.startswith("predictions")]
-    named = [KnownFile.of(Path(path), session).sha256 for path in predictions]
+    named = [KnownFile.of(Path(path), place).sha256 for path in predictions]
     same = not named or named == known
     if votes is not None:
-        same = same and KnownFile.of(Path(votes), session).sha256 == file.files["votes"].sha256
+        same = same and KnownFile.of(Path(votes), place).sha256 == file.files["votes"].sha256
     if not same:
         raise InvalidParameter(
-            f"the files of a session are fixed when it begins, got others for {str(session)!r}; leave them out, or "
-            "name a new session file"
+            f"the files of a session are fixed when it begins, got others for {place}; leave them out, or "
+            "name a new session"
         )
 
 
@@ -282,16 +269,16 @@ def _given(settings: SessionOptions) -> dict[str, Any]:
     return given if settings.seed is None else {**given, "random_state": settings.seed}
 
 
-def _changed(session: Path, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(place: Place, settings: SessionOptions, was: Mapping[str, Any]) -> dict[str, Any]:
+    from trueup.active.session import STOPPING
+
     given = _given(settings)
-    fixed = [name for name, value in given.items() if name not in _STOPPING and was.get(name) != value]
+    fixed = [name for name, value in given.items() if name not in STOPPING and was.get(name) != value]
     fixed += [name for name in ("categories", "option") if getattr(settings, name)]
     if fixed:
         flag = "--seed" if fixed[0] == "random_state" else "--" + fixed[0].replace("_", "-")
-        raise InvalidParameter(
-            f"{flag} is fixed when a session begins, got another for {str(session)!r}; begin a new session"
-        )
-    return {name: value for name, value in given.items() if name in _STOPPING}
+        raise InvalidParameter(f"{flag} is fixed when a session begins, got another for {place}; begin a new session")
+    return {name: value for name, value in given.items() if name in STOPPING}
 
 
 def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable]:
@@ -300,121 +287,3 @@ def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable
 
     categories = read_gold(source_of(path), item=item, label="category", drawn="chosen", labels=labels)
     return {name: str(category) for name, category in categories.items()}
-
-
-_FORMAT = "trueup vet"
-_VERSION = 1
-
-
-@dataclass(frozen=True)
-class KnownFile:
-    """A file that a session rests on: where it lies, seen from the session file, and what was in it."""
-
-    path: str
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path, session: Path) -> KnownFile:
-        """The file as it is now."""
-        if is_pipe(str(path)):
-            pipe = "standard input" if str(path) == STANDARD_INPUT else f"the pipe {str(path)!r}"
-            raise InvalidFile(f"a session must find its files again, got {pipe}; save it to a file and name that")
-        return cls(_seen_from(path, session), _fingerprint(path))
-
-    def find(self, session: Path) -> Path:
-        """Where the file lies now; an error if its content is another one."""
-        path = session.resolve().parent / self.path
-        if not path.exists():
-            raise MissingFile(
-                f"{str(session)!r} rests on {str(path)!r}, got no such file; put it back there, or start a new session"
-            )
-        if _fingerprint(path) != self.sha256:
-            raise InvalidFile(
-                f"{str(path)!r} must be as it was when the session {str(session)!r} began, got other content; "
-                "put the old file back, or start a new session"
-            )
-        return path
-
-
-@dataclass(frozen=True)
-class SessionFile:
-    """What the file holds.
-
-    Attributes
-    ----------
-    files : dict of KnownFile
-        By role: "votes", "predictions", "predictions 2", …, and "gold" where there is one.
-    reading : dict
-        How the files are read: columns and what else was said about them.
-    test : dict
-        What `ActiveTest.to_json` gave.
-    reasons : list of [item, why]
-        Of the items that wait for an answer.
-    """
-
-    files: dict[str, KnownFile]
-    reading: dict[str, Any]
-    test: dict[str, Any]
-    reasons: list[list[Any]] = field(default_factory=list)
-
-    def save(self, path: Path) -> None:
-        """Write it whole or not at all."""
-        record = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "files": {role: {"path": one.path, "sha256": one.sha256} for role, one in self.files.items()},
-            "reading": self.reading,
-            "reasons": self.reasons,
-            "test": self.test,
-        }
-        write_text_safely(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-    @classmethod
-    def load(cls, path: Path) -> SessionFile:
-        """Read it back, or say in one sentence why not."""
-        if not path.exists():
-            raise MissingFile(
-                f"there is no session {str(path)!r}, got no such file; begin one with `trueup vet start` or "
-                "`trueup vet ask SESSION VOTES PREDICTIONS`"
-            )
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; name a session file") from error
-        except ValueError as error:
-            raise InvalidFile(f"{str(path)!r} is no session, got {error!s:.100}; name a session file") from error
-        if not isinstance(record, dict) or record.get("format") != _FORMAT or not _is_whole(record):
-            raise InvalidFile(f"{str(path)!r} is no session of `trueup vet`, got other JSON; name a session file")
-        if record.get("version") != _VERSION:
-            raise InvalidFile(
-                f"{str(path)!r} must be of version {_VERSION}, got {record.get('version')!r}; use the trueup that "
-                "wrote it"
-            )
-        files = {role: KnownFile(one["path"], one["sha256"]) for role, one in record["files"].items()}
-        return cls(files, record["reading"], record["test"], record.get("reasons", []))
-
-
-def _is_whole(record: Mapping[str, Any]) -> bool:
-    files = record.get("files")
-    return (
-        isinstance(files, dict)
-        and "votes" in files
-        and all(isinstance(one, dict) and {"path", "sha256"} <= one.keys() for one in files.values())
-        and all(isinstance(record.get(part), dict) for part in ("reading", "test"))
-        and all(isinstance(pair, list) and len(pair) == 2 for pair in record.get("reasons", []))
-    )
-
-
-def _seen_from(path: Path, session: Path) -> str:
-    """Relative, so that the folder can be moved; absolute where there is no way from one to the other."""
-    try:
-        return Path(os.path.relpath(path.resolve(), session.resolve().parent)).as_posix()
-    except ValueError:  # another drive
-        return str(path.resolve())
-
-
-def _fingerprint(path: Path) -> str:
-    try:
-        return fingerprint(str(path))
-    except OSError as error:
-        raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; check its name and rights") from error

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup._base.cells import csv_text, safe_cell
-from trueup._base.locking import locked
 from trueup._base.wording import chance, interval, level_words, number
-from trueup._base.writing import check_writable, write_text_safely
-from trueup.cli._app import add_to
+from trueup._base.writing import check_readable, check_writable, write_text_safely
+from trueup.cli._app import STANDARD_INPUT, add_to
 from trueup.cli._console import complain, fail_on, json_head, note, print_json, print_table, say, shown
 from trueup.cli._files import Plot, check_picture, save_plot
-from trueup.cli._options import AsJson, InputFile, PredictionOptions, VoteOptions, option
+from trueup.cli._options import AsJson, PredictionOptions, VoteOptions, option
+from trueup.cli._places import Place, StorageOptions, place_of
 from trueup.cli._vetting import SessionOptions, begin, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -26,45 +26,67 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Let an expert look at the items that matter: ask which, tell what they found, see the estimate. Everything "
-    "is kept in one session file.",
+    "is kept in one session file or, with --storage and --name, in a database that several people share.",
     no_args_is_help=True,
 )
 
-SessionPath = Annotated[Path, typer.Argument(metavar="SESSION", help="The session file (JSON).")]
+SessionPath = Annotated[
+    str | None,
+    typer.Argument(metavar="SESSION", show_default=False, help="The session file (JSON); not with --storage."),
+]
 Who = Annotated[str | None, option("--who", "The expert, for the log.", metavar="NAME")]
 
 
 @add_to(app)
 def start(
-    session: SessionPath,
-    votes: Annotated[str, typer.Argument(metavar="VOTES", help="The votes: item, labeler, label."), InputFile()],
-    predictions: Annotated[list[str], typer.Argument(metavar="PREDICTIONS", help="The predictions."), InputFile()],
     settings: SessionOptions,
     how: VoteOptions,
     how_predicted: PredictionOptions,
+    kept: StorageOptions,
+    session: SessionPath = None,
+    votes: Annotated[
+        str | None, typer.Argument(metavar="VOTES", show_default=False, help="The votes: item, labeler, label.")
+    ] = None,
+    predictions: Annotated[
+        list[str] | None, typer.Argument(metavar="PREDICTIONS", show_default=False, help="The predictions.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Begin a session; 'vet ask' does the same if there is none yet."""
-    with locked(session):
-        if session.exists():
+    place, files = place_of(session, kept, votes, *(predictions or []), create=True)
+    check_begins(place, files, command="start")
+    with place.turn():
+        if place.exists():
             raise InvalidFile(
-                f"{str(session)!r} must not exist yet, got a file; go on with 'trueup vet ask {session}', or name "
-                "another"
+                f"{place} must not exist yet, got a session; go on with 'trueup vet ask {place.words}', or name another"
             )
-        vetting = begin(session, votes, predictions, settings, how, how_predicted)
+        vetting = begin(place, files[0], files[1:], settings, how, how_predicted)
         vetting.save()
     if as_json:
-        print_json({**_head(session, vetting), **_standing(vetting), "findings": []})
+        print_json({**_head(vetting), **_standing(vetting), "findings": []})
     else:
-        say(f"Began {session}: {vetting.test!r}.")
+        say(f"Began {place.words}: {vetting.test!r}.")
+
+
+def check_begins(place: Place, files: Sequence[str], *, command: str) -> None:
+    """Stop where the files that a session begins with are not named or not there."""
+    if len(files) < 2:
+        raise InvalidParameter(
+            f"a session begins with votes and predictions, got {len(files)} files; use 'trueup vet {command} "
+            f"{place.words} VOTES PREDICTIONS'"
+        )
+    for path in files:
+        if path != STANDARD_INPUT:
+            check_readable(path)
 
 
 @add_to(app)
 def ask(
-    session: SessionPath,
     settings: SessionOptions,
     how: VoteOptions,
     how_predicted: PredictionOptions,
+    kept: StorageOptions,
+    session: SessionPath = None,
     votes: Annotated[
         str | None, typer.Argument(metavar="VOTES", show_default=False, help="The votes, the first time.")
     ] = None,
@@ -101,16 +123,18 @@ def ask(
                 f"{str(out)!r} must not exist yet, since answers in it would be lost, got a file; name another, or use "
                 "--force"
             )
-    with locked(session):
-        if session.exists():
-            vetting = resume(session, settings, how, how_predicted, votes=votes, predictions=predictions)
-        elif votes is None or not predictions:
+    place, files = place_of(session, kept, votes, *(predictions or []), create=votes is not None)
+    with place.turn():
+        if place.exists():
+            vetting = resume(place, settings, how, how_predicted, votes=next(iter(files), None), predictions=files[1:])
+        elif not files:
             raise InvalidParameter(
-                f"there is no session {str(session)!r} yet, got no files to begin one; use 'trueup vet ask {session} "
-                "VOTES PREDICTIONS'"
+                f"there is no session {place} yet, got no files to begin one; use 'trueup vet ask {place.words} VOTES "
+                "PREDICTIONS'"
             )
         else:
-            vetting = begin(session, votes, predictions, settings, how, how_predicted)
+            check_begins(place, files, command="ask")
+            vetting = begin(place, files[0], files[1:], settings, how, how_predicted)
         asked = vetting.waiting() if again else vetting.ask(n)
         vetting.save()
     whys = [(item, "" if blind else why) for item, why in asked]
@@ -118,9 +142,9 @@ def ask(
         write_text_safely(out, _sheet(vetting, whys, blind=blind, with_text=with_text))
     if as_json:
         items = [{"item": item, **({} if blind else {"why": why})} for item, why in asked]
-        print_json({**_head(session, vetting), "items": items, **_standing(vetting), "findings": []})
+        print_json({**_head(vetting), "items": items, **_standing(vetting), "findings": []})
         return
-    _print_asked(vetting, whys, session, out, blind=blind)
+    _print_asked(vetting, whys, out, blind=blind)
 
 
 def _sheet(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], *, blind: bool, with_text: bool) -> str:
@@ -136,9 +160,7 @@ def _sheet(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], *, blind: bo
     return csv_text(header, [[safe_cell(cell) for cell in row] for row in rows])
 
 
-def _print_asked(
-    vetting: Vetting, asked: Sequence[tuple[Hashable, str]], session: Path, out: Path | None, *, blind: bool
-) -> None:
+def _print_asked(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], out: Path | None, *, blind: bool) -> None:
     if not asked:
         n_waiting = len(vetting.test.waiting)
         reason = "No item waits for an answer." if not n_waiting else "The items that wait use up the budget."
@@ -151,15 +173,16 @@ def _print_asked(
         print_table(("item", ("why", "left")), asked)
     note(f"classes: {', '.join(shown(name) for name in vetting.labels.classes.tolist())}")
     if out is None:
-        note(f"answer with: trueup vet tell {session} ITEM=CLASS …")
+        note(f"answer with: trueup vet tell {vetting.place.words} ITEM=CLASS …")
     else:
-        note(f"wrote {out}; fill in its column 'truth', then: trueup vet tell {session} --from {out}")
+        note(f"wrote {out}; fill in its column 'truth', then: trueup vet tell {vetting.place.words} --from {out}")
 
 
 @add_to(app)
 def tell(
     *,
-    session: SessionPath,
+    kept: StorageOptions,
+    session: SessionPath = None,
     answers: Annotated[
         list[str] | None, typer.Argument(metavar="ITEM=CLASS", show_default=False, help="What the expert found.")
     ] = None,
@@ -180,15 +203,16 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Tell what the expert found; all answers are checked before any is taken."""
-    if (not answers) == (source is None):
+    place, typed = place_of(session, kept, *(answers or []))
+    if (not typed) == (source is None):
         raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
-    with locked(session):
-        vetting = resume(session)
-        told = vetting.typed(answers or []) if source is None else vetting.read(source, item=item, truth=truth)
+    with place.turn():
+        vetting = resume(place)
+        told = vetting.typed(typed) if source is None else vetting.read(source, item=item, truth=truth)
         new = vetting.tell(told, who=who, correct=correct)
         vetting.save()
     if as_json:
-        print_json({**_head(session, vetting), "told": len(told), "new": new, **_standing(vetting), "findings": []})
+        print_json({**_head(vetting), "told": len(told), "new": new, **_standing(vetting), "findings": []})
     else:
         say(f"Answers taken: {len(told)}, of which new: {new}.")
         _print_standing(vetting)
@@ -197,26 +221,33 @@ def tell(
 @add_to(app)
 def skip(
     *,
-    session: SessionPath,
-    items: Annotated[list[str], typer.Argument(metavar="ITEM", help="Items the expert passes on.")],
+    kept: StorageOptions,
+    session: SessionPath = None,
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="ITEM", show_default=False, help="Items the expert passes on.")
+    ] = None,
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
     """The expert passes on these items; they are not asked again."""
-    with locked(session):
-        vetting = resume(session)
-        vetting.test.skip([vetting.item(text) for text in items], who=who)
+    place, names = place_of(session, kept, *(items or []))
+    if not names:
+        raise InvalidParameter("items to skip must be named, got none; use the names that 'vet ask' gave")
+    with place.turn():
+        vetting = resume(place)
+        vetting.test.skip([vetting.item(text) for text in names], who=who)
         vetting.save()
     if as_json:
-        print_json({**_head(session, vetting), "skipped": items, **_standing(vetting), "findings": []})
+        print_json({**_head(vetting), "skipped": names, **_standing(vetting), "findings": []})
     else:
-        say(f"Items skipped: {len(items)}; waiting for an answer: {len(vetting.test.waiting)}.")
+        say(f"Items skipped: {len(names)}; waiting for an answer: {len(vetting.test.waiting)}.")
 
 
 @add_to(app)
 def status(
     *,
-    session: SessionPath,
+    kept: StorageOptions,
+    session: SessionPath = None,
     history: Annotated[bool, typer.Option("--history", help="Also the estimate as answers came in.")] = False,
     every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="A step of the history.")] = 10,
     plot: Plot = None,
@@ -227,7 +258,10 @@ def status(
 ) -> None:
     """The estimate and its interval, what to know before trusting it, and whether it is time to stop."""
     picture = check_picture(plot)
-    vetting = resume(session)
+    place, more = place_of(session, kept)
+    if more:
+        raise InvalidParameter(f"a session in a storage has no file, got {more[0]!r}; leave it out")
+    vetting = resume(place)
     test = vetting.test
     if picture is not None:
         save_plot(test.plot(every=every), picture)
@@ -235,7 +269,7 @@ def status(
     unfinished = fail_unless_finished and test.finished is None
     findings = [f"the session is not finished after {test.n_vetted} answers"] if unfinished else []
     if as_json:
-        record = {**_head(session, vetting), **_standing(vetting), "findings": findings}
+        record = {**_head(vetting), **_standing(vetting), "findings": findings}
         print_json({**record, "history": rows} if history else record)
     else:
         _print_standing(vetting)
@@ -247,10 +281,10 @@ def status(
     fail_on(findings)
 
 
-def _head(session: Path, vetting: Vetting) -> dict[str, Any]:
+def _head(vetting: Vetting) -> dict[str, Any]:
     """What makes a result reproducible, for machines."""
     files = {role: {"file": known.path, "sha256": known.sha256} for role, known in vetting.file.files.items()}
-    return {**json_head(seed=vetting.test.seed, files=files), "session": str(session)}
+    return {**json_head(seed=vetting.test.seed, files=files), "session": vetting.place.words}
 
 
 def _standing(vetting: Vetting) -> dict[str, Any]:

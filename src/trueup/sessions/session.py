@@ -340,7 +340,7 @@ class Session(ABC):
         session = cls.from_settings(settings, options, *data, **changed)
         if session._log is None:
             return session.replay(events)
-        if session._events:
+        if events and session._events:
             raise InvalidParameter(
                 f"a log is read into a stored session without one, got {len(session._events)} events in it; pass "
                 "another ⟨name⟩",

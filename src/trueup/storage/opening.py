@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from trueup.storage.base import Storage
 
 
-def open_storage(url: str | Storage) -> Storage:
+def require_database(purpose: str) -> None:
+    """Say which extra is missing, if one is."""
+    for module in ("sqlalchemy", "alembic"):
+        require(module, purpose=purpose)
+
+
+def open_storage(url: str | Storage, *, create: bool = True) -> Storage:
     """The storage at a URL; an empty database gets its tables.
 
     Parameters
@@ -18,6 +24,8 @@ def open_storage(url: str | Storage) -> Storage:
     url : str or Storage
         ``sqlite:///test.db`` (three slashes and a path, four for an absolute one) or
         ``postgresql://user@host/database``. A storage is returned as it is.
+    create : bool
+        Whether a file that is not there is made, and an empty database gets its tables; else that is an error.
 
     Raises
     ------
@@ -36,8 +44,7 @@ def open_storage(url: str | Storage) -> Storage:
     """
     if not isinstance(url, str):
         return url
-    require("sqlalchemy", purpose="storage=")
-    require("alembic", purpose="storage=")
+    require_database("a storage of sessions")
     from trueup.storage.database.storage import DatabaseStorage
 
-    return DatabaseStorage(url)
+    return DatabaseStorage(url, create=create)

@@ -9,6 +9,11 @@ from trueup.exceptions import StorageError
 from trueup.storage.database.sqlite import make_sqlite_engine
 
 
+def shown_url(url: str | sa.URL) -> str:
+    """A URL as a user writes it, without the password."""
+    return sa.make_url(url).render_as_string(hide_password=True).replace("+pysqlite", "").replace("+psycopg", "")
+
+
 def make_engine(address: str) -> tuple[sa.Engine, tuple[str, ...]]:
     """The engine, and what a user should know about how it keeps things."""
     try:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from trueup._base.validation import check_number
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, StorageError
 from trueup.sessions.log import Event
 from trueup.storage.base import Card, Grant, Kept, SessionKind, SessionRecord, Waiting
 from trueup.storage.database import grants, leases, log, people, sessions
-from trueup.storage.database.engines import make_engine
+from trueup.storage.database.engines import make_engine, shown_url
 from trueup.storage.database.schema import check_schema, migrate
 from trueup.storage.database.tables import DatabaseNow
 from trueup.storage.database.writer import Writer
@@ -31,18 +33,21 @@ class DatabaseStorage:
     ----------
     url : str
         Of SQLite or PostgreSQL.
+    create : bool
+        Whether an empty database gets its tables; else it is an error.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self._address = url
         self._open()
-        self._write(partial(_make_tables, url=self.url))
+        file = self._engine.url.database if self._is_sqlite else None
+        if file is not None and not create and not Path(file).exists():
+            raise StorageError(f"there is no storage {self.url}, got no such file; name one that is there")
+        self._write(partial(_make_tables, url=self.url, create=create))
 
     def _open(self) -> None:
         self._engine, self.notes = make_engine(self._address)
-        self.url = (
-            self._engine.url.render_as_string(hide_password=True).replace("+pysqlite", "").replace("+psycopg", "")
-        )
+        self.url = shown_url(self._engine.url)
         self._is_sqlite = self._engine.dialect.name == "sqlite"
         self._writing = self._engine.execution_options(may_write=True)
         self._writer: Writer | None = Writer(self._writing) if self._is_sqlite else None
@@ -60,22 +65,37 @@ class DatabaseStorage:
 
     def _read(self, job: Callable[[sa.Connection], Result]) -> Result:
         self._at_work()
-        with self._engine.connect() as connection, connection.begin():
+        with self._faults_told(), self._engine.connect() as connection, connection.begin():
             return job(connection)
 
     def _write(self, job: Callable[[sa.Connection], Result]) -> Result:
         """What a job returns, after its commit; jobs of SQLite go through the one writer of the process."""
         self._at_work()
-        if self._writer is not None:
-            return self._writer.run(job)
-        for attempt in range(_ATTEMPTS):
-            try:
-                with self._writing.connect() as connection, connection.begin():
-                    return job(connection)
-            except sa.exc.OperationalError as error:
-                if not _stood_in_the_way(error) or attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        with self._faults_told():
+            if self._writer is not None:
+                return self._writer.run(job)
+            for _ in range(_ATTEMPTS - 1):
+                try:
+                    return self._write_now(job)
+                except sa.exc.OperationalError as error:
+                    if not _stood_in_the_way(error):
+                        raise
+            return self._write_now(job)
+
+    def _write_now(self, job: Callable[[sa.Connection], Result]) -> Result:
+        with self._writing.connect() as connection, connection.begin():
+            return job(connection)
+
+    @contextmanager
+    def _faults_told(self) -> Iterator[None]:
+        """What the database complains of, in one sentence."""
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            reason = " ".join(str(error.orig).split())
+            raise StorageError(
+                f"the storage {self.url} cannot be used, got {reason:.200}; check that it runs, its rights and the disk"
+            ) from error
 
     # ------------------------------------------------------------------ sessions
 
@@ -260,10 +280,12 @@ class DatabaseStorage:
         return f"DatabaseStorage({self.url!r})"
 
 
-def _make_tables(connection: sa.Connection, url: str) -> None:
+def _make_tables(connection: sa.Connection, url: str, *, create: bool) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(7467)"))  # any number: one maker at a time
     if not check_schema(connection, url):
+        if not create:
+            raise StorageError(f"there is no storage {url}, got an empty database; name one that has sessions")
         migrate(connection)
 
 

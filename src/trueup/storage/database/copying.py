@@ -1,0 +1,135 @@
+"""Copies of whole databases: backups, moves between SQLite and PostgreSQL, and what is done before an upgrade."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from trueup._base.writing import check_writable
+from trueup.exceptions import StorageError
+from trueup.storage.database.engines import make_engine, shown_url
+from trueup.storage.database.schema import VERSION_TABLE, known_schemas, migrate, schema_of, tables_in
+
+_ROWS_AT_ONCE = 1000
+
+
+def copy_database(source: str, target: str) -> int:
+    """Copy all sessions into an empty database, whatever the kinds of the two; returns how many sessions.
+
+    The copy has the schema of the source, and is that of one moment although others go on writing.
+    """
+    reading, writing = make_engine(source)[0], make_engine(target)[0]
+    try:
+        with _snapshot(reading) as from_here, _writing(writing) as to_there:
+            schema = _known_schema(from_here, source)
+            others = [name for name in tables_in(to_there) if name != VERSION_TABLE]
+            if others or schema_of(to_there) is not None:
+                raise StorageError(
+                    f"a copy is made into an empty database, got {shown_url(target)} with the tables "
+                    f"{', '.join(others[:5])}; name another one"
+                )
+            migrate(to_there, schema)
+            return _copy_rows(from_here, to_there)
+    finally:
+        reading.dispose()
+        writing.dispose()
+
+
+def back_up(source: str, path: Path) -> None:
+    """Write the whole database to a new file of SQLite, which is there whole or not at all."""
+    target = check_writable(path)
+    if target.exists():
+        raise StorageError(f"a backup is a new file, got {str(path)!r}, which is there; name another one")
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        engine = make_engine(source)[0]
+        try:
+            is_sqlite = engine.dialect.name == "sqlite"
+            with _snapshot(engine) as connection:
+                _known_schema(connection, source)
+                if is_sqlite:
+                    _back_up_file(connection, part)
+        finally:
+            engine.dispose()
+        if not is_sqlite:
+            copy_database(source, f"sqlite:///{part}")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
+    """Bring a database to the newest schema, after a backup; returns the schemas before and after, and the backup."""
+    engine = make_engine(url)[0]
+    try:
+        newest = known_schemas()[-1]
+        with _snapshot(engine) as connection:
+            schema = _known_schema(connection, url)
+        if schema == newest:
+            return schema, newest, None
+        path = backup or _backup_name(engine.url, schema)
+        back_up(url, path)
+        with _writing(engine) as connection:
+            migrate(connection)
+        return schema, newest, path
+    finally:
+        engine.dispose()
+
+
+def _backup_name(url: sa.URL, schema: str) -> Path:
+    """Beside a file; for a server in the folder that one is in."""
+    place = Path(str(url.database))
+    name = f"{place.stem}-schema-{schema}-backup.db"
+    return place.with_name(name) if url.drivername.startswith("sqlite") else Path(name)
+
+
+def _known_schema(connection: sa.Connection, url: str) -> str:
+    """The schema of a database that this trueup can read the tables of."""
+    schema, known = schema_of(connection), known_schemas()
+    if schema is None:
+        raise StorageError(f"{shown_url(url)} holds no sessions of trueup, got an empty or another database; name one")
+    if schema not in known:
+        raise StorageError(
+            f"the database {shown_url(url)} has schema {schema}, got a trueup that knows up to schema {known[-1]}; run "
+            "`pip install --upgrade trueup`"
+        )
+    return schema
+
+
+def _snapshot(engine: sa.Engine) -> sa.Connection:
+    """A connection that sees one moment."""
+    if engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="REPEATABLE READ")
+    return engine.connect()
+
+
+def _writing(engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
+    """A transaction that may write."""
+    return engine.execution_options(may_write=True).begin()
+
+
+def _copy_rows(source: sa.Connection, target: sa.Connection) -> int:
+    tables = sa.MetaData()
+    tables.reflect(source, only=lambda name, _: name != VERSION_TABLE)
+    for table in tables.sorted_tables:
+        rows = source.execution_options(stream_results=True).execute(sa.select(table))
+        for part in rows.mappings().partitions(_ROWS_AT_ONCE):
+            target.execute(sa.insert(table), [dict(row) for row in part])
+    sessions = tables.tables["sessions"]
+    last = target.scalar(sa.select(sa.func.max(sessions.c.id)))
+    if target.dialect.name == "postgresql" and last is not None:
+        target.execute(sa.text("SELECT setval(pg_get_serial_sequence('sessions', 'id'), :last)"), {"last": last})
+    return target.scalar(sa.select(sa.func.count()).select_from(sessions)) or 0
+
+
+def _back_up_file(connection: sa.Connection, path: Path) -> None:
+    """Page by page, as SQLite does it itself."""
+    source = connection.connection.driver_connection
+    if not isinstance(source, sqlite3.Connection):
+        raise TypeError(f"a connection of SQLite was due, got {type(source).__name__}")
+    with closing(sqlite3.connect(path)) as target:
+        source.backup(target)
