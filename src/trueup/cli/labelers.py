@@ -79,8 +79,7 @@ def labelers(
     check_level(spam_prior, name="spam_prior")
     picture = check_picture(plot)
     labels = read_votes(votes, how)
-    noise = noise or DEFAULT_NOISE
-    model = resolve(noise)
+    model = resolve(noise or DEFAULT_NOISE)
     with progress_bar("ranking labelers") as hear:
         ranking = rank(
             labels,
@@ -163,6 +162,7 @@ def _print(
         say(f"… and {len(ranking) - len(rows):,} more.")
     say(f"{len(ranking):,} labelers; noise {ranking.noise}.")
     say("spam: the probability that no vote depends on the truth; bias: answered more often than true.")
+    _say_vetted(rows, level)
     if effective is not None:
         say(effective.sentence)
     if independence is not None:
@@ -174,6 +174,17 @@ def _print(
             complain(sentence, kind="warning")
 
 
+def _say_vetted(rows: list[RankedLabeler], level: float) -> None:
+    """Whose accuracy rests on vetted items that were drawn, and what too few of them say of the others."""
+    n_judged = sum(row.basis == "gold" for row in rows)
+    if n_judged:
+        say(f"The accuracy of {n_judged:,} of {len(rows):,} rests on vetted items that were drawn at random.")
+    for row in rows:
+        if row.basis == "votes" and row.gold_only is not None:
+            ends = interval(*row.gold_only.interval(level))
+            say(f"{shown(row.labeler)}: {row.vetted} vetted items alone say {ends}; the accuracy rests on votes.")
+
+
 def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
     record: dict[str, Any] = {"labeler": row.labeler, "votes": row.votes}
     for name in ("accuracy", "information", "bias", "spam"):
@@ -181,4 +192,8 @@ def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
         low, high = estimate.interval(level)
         record[name] = {"mean": estimate.mean, "low": low, "high": high}
     record |= {"bias_class": row.bias_class, "spam_probability": row.spam_probability, "rank": row.rank}
+    record |= {"basis": row.basis, "vetted": row.vetted}
+    if row.gold_only is not None:
+        low, high = row.gold_only.interval(level)
+        record["gold_only"] = {"mean": row.gold_only.mean, "low": low, "high": high}
     return record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, Literal
 
 import numpy as np
@@ -15,8 +16,10 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.estimators.exact_multiclass import draw_categories
+from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import entropy
+from trueup.labelers.vetted import VettedAccuracy, vetted_accuracies
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import DEFAULT_NOISE, fit, resolve
@@ -49,6 +52,12 @@ class RankedLabeler:
         The probability that they are a pure spammer, whose answers do not depend on the truth at all.
     rank : (int, int)
         Between which ranks they stand, 1 being the best, at the level of the ranking.
+    basis : {"gold", "votes"}
+        What the accuracy rests on: vetted items that were drawn at random, or votes and the noise model.
+    vetted : int
+        Items among their votes that were drawn at random and vetted.
+    gold_only : Estimate or None
+        The accuracy by these items alone, to stand beside an answer from votes; None without such items.
     """
 
     labeler: Hashable
@@ -60,6 +69,9 @@ class RankedLabeler:
     spam: Estimate
     spam_probability: float
     rank: tuple[int, int]
+    basis: Basis = "votes"
+    vetted: int = 0
+    gold_only: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,11 @@ class LabelerRanking:
         columns["bias_class"] = [row.bias_class for row in self.rows]
         columns["spam_probability"] = [row.spam_probability for row in self.rows]
         columns["rank_low"], columns["rank_high"] = ([row.rank[k] for row in self.rows] for k in (0, 1))
+        columns["basis"], columns["vetted"] = (
+            [getattr(row, name) for row in self.rows] for name in ("basis", "vetted")
+        )
+        alone = [(nan, nan) if row.gold_only is None else row.gold_only.interval(self.level) for row in self.rows]
+        columns["gold_only_low"], columns["gold_only_high"] = ([end[k] for end in alone] for k in (0, 1))
         return make_frame(columns, backend=backend)
 
     def plot(
@@ -137,17 +154,26 @@ class LabelerRanking:
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
             lines.append(
                 f"  {row.rank[0]}–{row.rank[1]}  {row.labeler}: accuracy {row.accuracy.mean:.3f} ({low:.3f} to "
-                f"{high:.3f}), {row.information.mean:.3f} bits a vote, {row.votes} votes{spam}"
+                f"{high:.3f}{self._vetted_words(row)}), {row.information.mean:.3f} bits a vote, {row.votes} votes{spam}"
             )
         if len(self) > 10:
             lines.append(f"  … and {len(self) - 10} more; see to_frame()")
         return "\n".join(lines)
 
+    def _vetted_words(self, row: RankedLabeler) -> str:
+        """What vetted items that were drawn say of the accuracy of a labeler."""
+        if row.gold_only is None:
+            return ""
+        if row.basis == "gold":
+            return f" by {row.vetted} vetted"
+        low, high = row.gold_only.interval(self.level)
+        return f" by votes, {low:.3f} to {high:.3f} by {row.vetted} vetted alone"
+
 
 def rank(
     labels: Labels,
     *,
-    noise: str | NoiseModel = DEFAULT_NOISE,
+    noise: str | NoiseModel | None = None,
     by: By = "information",
     level: float = 0.95,
     spam_prior: float = 0.1,
@@ -174,11 +200,17 @@ def rank(
     "dawid-skene" that average is the exact Bayes factor), and has mass of its own in the posteriors of spam and
     information.
 
+    Gold first: the accuracy of a labeler with 20 vetted items or more among their votes that were drawn at random
+    (``labels.with_gold(…, drawn="random")``) rests on these, as that of a system in `trueup.evaluate` does: it is
+    right whatever the noise model. Below that both stand side by side (`RankedLabeler.gold_only`). The other
+    quantities, which need every class, rest on votes and the noise model.
+
     Parameters
     ----------
     labels : Labels
-    noise : {"clusters", "subtypes", "dawid-skene", "one-coin"}, another name, or a NoiseModel
-        By default `trueup.noise.DEFAULT_NOISE`, as in all doors. With these, by name or as a model, truths are drawn
+    noise : {"clusters", "subtypes", "dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
+        By default `trueup.noise.DEFAULT_NOISE`. A model that is named gives its own answer alone, gold or not.
+        With these, by name or as a model, truths are drawn
         together with the noise by `trueup.noise.sample`. Another model is taken as known once it is fitted, and truths
         are drawn item by item from its posterior. That is right for known noise (`Confusion`). For a learned model it
         is far too sure: nominal 95% intervals of accuracy held in one case of three with "majority".
@@ -213,17 +245,25 @@ def rank(
     check_level(spam_prior, name="spam_prior")
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
-    drawn = draw_labelers(labels, noise, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
+    drawn = draw_labelers(labels, noise or DEFAULT_NOISE, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
+    vetted: dict[int, VettedAccuracy] = {}
+    if noise is None:
+        vetted = vetted_accuracies(labels, n_draws=len(drawn.accuracy), seed=int(rng.integers(2**31)))
+    for t, of_labeler in vetted.items():
+        if of_labeler.draws is not None:
+            drawn.accuracy[:, t] = of_labeler.draws
     ranked = getattr(drawn, by)
     places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
-    rows = tuple(_row(labels, drawn, int(t), (int(tails[0, t]), int(tails[1, t]))) for t in order)
-    name = noise if isinstance(noise, str) else repr(noise)
+    rows = tuple(_row(labels, drawn, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t))) for t in order)
+    name = DEFAULT_NOISE if noise is None else noise if isinstance(noise, str) else repr(noise)
     return LabelerRanking(rows, by, level, name)
 
 
-def _row(labels: Labels, drawn: LabelerDraws, t: int, places: tuple[int, int]) -> RankedLabeler:
+def _row(
+    labels: Labels, drawn: LabelerDraws, t: int, places: tuple[int, int], vetted: VettedAccuracy | None
+) -> RankedLabeler:
     of_class = 1 if labels.n_classes == 2 else int(drawn.bias[:, t].mean(axis=0).argmax())
     most = float(np.log2(labels.n_classes))
     return RankedLabeler(
@@ -236,6 +276,9 @@ def _row(labels: Labels, drawn: LabelerDraws, t: int, places: tuple[int, int]) -
         spam=DrawnEstimate(np.minimum(drawn.spam[:, t], 1.0), name="spam"),
         spam_probability=float(drawn.spam_probability[t]),
         rank=places,
+        basis="votes" if vetted is None or vetted.draws is None else "gold",
+        vetted=0 if vetted is None else vetted.n_vetted,
+        gold_only=None if vetted is None else vetted.gold_only,
     )
 
 
