@@ -34,6 +34,15 @@ def test_answers_widen_with_what_they_allow(evaluation):
     assert evaluation["accuracy"].mean == evaluation.assuming("real")["accuracy"].mean
 
 
+def test_the_real_answer_is_as_wide_as_its_map_says(evaluation):
+    """The spread within and between the models, with the floor, times the widening; and no narrower after tilting."""
+    readings, real_map = evaluation.engine.readings("classes"), shipped_map()
+    spread = readings.kinds.spread(readings.part)[0]
+    expected = np.sqrt(spread**2 + real_map.floor**2) * real_map.widening / 1.96
+    assert evaluation.assuming("real")["accuracy"].std == pytest.approx(expected, rel=0.12)
+    assert expected > 1.5 * evaluation.assuming("independent")["accuracy"].std
+
+
 def test_means_are_inside_their_intervals(evaluation):
     for name in ("independent", "shared", "real"):
         for metric, estimate in evaluation.assuming(name).items():
