@@ -8,7 +8,7 @@ from scipy import stats
 
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
-from trueup.estimators.gold_only import gold_only_difference, gold_only_estimate
+from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.metrics import Metric, get_metric
 
 
@@ -31,9 +31,9 @@ def world(seed, *, n=2000, n_classes=2, n_systems=1, n_gold=40):
     return truth, codes, gold, np.full(n, n_gold / n)
 
 
-def options(gold, chance, n_classes=2, **more):
-    names = np.arange(n_classes)
-    return dict(gold=gold, chance=chance, classes=names, positive=1, rng=np.random.default_rng(0), **more)
+def estimate_of(outputs, metric, gold, chance, *, target="sample", **more):
+    sample = GoldSample(gold, chance, np.arange(outputs.n_classes), 1, target)
+    return gold_only_estimate(outputs, metric, sample, rng=np.random.default_rng(0), **more)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -53,14 +53,14 @@ def test_a_share_has_jeffreys_posterior(name, n_classes):
     exact = stats.beta(n_hits + half, n - n_hits + half)
     metric = get_metric(name, list(range(n_classes)))
     outputs = outputs_of(codes, n_classes=n_classes)
-    estimate = gold_only_estimate(outputs, metric, target="population", **options(gold, chance, n_classes))
+    estimate = estimate_of(outputs, metric, gold, chance, target="population")
     assert stats.kstest(estimate.draws(2000, random_state=0), exact.cdf).pvalue > 1e-3
 
 
 def test_a_pool_that_is_all_vetted_is_known():
     truth, codes, gold, chance = world(2, n=60, n_gold=60)
     metric = get_metric("f1", [0, 1])
-    estimate = gold_only_estimate(outputs_of(codes), metric, **options(gold, chance))
+    estimate = estimate_of(outputs_of(codes), metric, gold, chance)
     hits = ((truth == 1) & (codes[0] == 1)).sum()
     assert estimate.interval(0.95) == pytest.approx((2 * hits / ((truth == 1).sum() + (codes[0] == 1).sum()),) * 2)
 
@@ -69,8 +69,7 @@ def test_a_finite_pool_is_narrower_than_a_population():
     _, codes, gold, chance = world(3, n=80, n_gold=40)
     metric = get_metric("accuracy", [0, 1])
     pool, population = (
-        gold_only_estimate(outputs_of(codes), metric, target=target, **options(gold, chance))
-        for target in ("sample", "population")
+        estimate_of(outputs_of(codes), metric, gold, chance, target=target) for target in ("sample", "population")
     )
     assert pool.std / population.std == pytest.approx(np.sqrt(0.5), abs=0.06)
 
@@ -81,9 +80,7 @@ def test_unequal_chances_are_put_right():
     chance = np.where(is_right, 0.1, 0.9)
     gold = np.where(np.random.default_rng(0).random(4000) < chance, truth, -1)
     for target in ("sample", "population"):
-        estimate = gold_only_estimate(
-            outputs_of(codes), get_metric("accuracy", [0, 1]), target=target, **options(gold, chance)
-        )
+        estimate = estimate_of(outputs_of(codes), get_metric("accuracy", [0, 1]), gold, chance, target=target)
         assert estimate.mean == pytest.approx(is_right.mean(), abs=0.04)
 
 
@@ -96,10 +93,8 @@ def test_differences_are_paired(name, n_classes):
     worse = np.where(rng.random(len(truth)) < 0.05, (codes[0] + 1) % n_classes, codes[0])
     outputs = outputs_of(np.stack([codes[0], worse]), n_classes=n_classes)
     metric = get_metric(name, list(range(n_classes)))
-    difference = gold_only_difference(outputs, metric, **options(gold, chance, n_classes))
-    first, second = (
-        gold_only_estimate(outputs, metric, system=system, **options(gold, chance, n_classes)) for system in (0, 1)
-    )
+    difference = estimate_of(outputs, metric, gold, chance, minus=1)
+    first, second = (estimate_of(outputs, metric, gold, chance, system=system) for system in (0, 1))
     assert difference.std < 0.8 * np.hypot(first.std, second.std)
     assert difference.mean == pytest.approx(first.mean - second.mean, abs=0.03)
 
@@ -109,7 +104,7 @@ def test_intervals_of_the_pool_hold():
     metric = get_metric("f1", [0, 1])
     for seed in range(n_runs):
         truth, codes, gold, chance = world(100 + seed, n=150, n_gold=30)
-        estimate = gold_only_estimate(outputs_of(codes), metric, n_draws=500, **options(gold, chance))
+        estimate = estimate_of(outputs_of(codes), metric, gold, chance, n_draws=500)
         low, high = estimate.interval(0.95)
         hits = ((truth == 1) & (codes[0] == 1)).sum()
         n_held += low - 1e-9 <= 2 * hits / ((truth == 1).sum() + (codes[0] == 1).sum()) <= high + 1e-9
@@ -121,11 +116,11 @@ def test_scores_and_functions_of_names():
     truth, codes, gold, chance = world(6, n_gold=200)
     scores = truth + rng.normal(size=len(truth))
     outputs = outputs_of(codes, scores=scores)
-    auc = gold_only_estimate(outputs, get_metric("auc", [0, 1]), n_draws=500, **options(gold, chance))
+    auc = estimate_of(outputs, get_metric("auc", [0, 1]), gold, chance, n_draws=500)
     low, high = auc.interval(0.99)
     exact = get_metric("auc", [0, 1]).of_outputs(truth[None], scores, positive=1)[0]
     assert low < exact < high
     assert high - low < 0.3
     agrees = Metric("agrees", lambda y, p: float(np.mean(y == p)), needs="labels", bounds=(0.0, 1.0))
-    estimate = gold_only_estimate(outputs, agrees, n_draws=300, **options(gold, chance))
+    estimate = estimate_of(outputs, agrees, gold, chance, n_draws=300)
     assert estimate.mean == pytest.approx(0.75, abs=0.1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.estimators.kinds import different_systems, with_rater, witness_weights
+from trueup.estimators.kinds import different_systems, witness_weights
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.exceptions import InvalidParameter
 
@@ -101,14 +101,6 @@ def test_witnesses_that_say_the_same_share_one_vote():
     family = np.where(rng.random((20, 400)) < 0.05, 1 - one, one)
     assert witness_weights(family).sum() < 1.5
     assert len(different_systems(np.stack([one, one, other]))) == 2
-
-
-def test_one_more_rater_is_one_more_labeler():
-    sim = tu.simulate.baseline(n_items=40, random_state=0)
-    labels = with_rater(sim.labels, np.where(np.arange(40) < 30, sim.predictions, -1))
-    assert labels.n_labelers == sim.labels.n_labelers + 1
-    assert labels.n_votes == sim.labels.n_votes + 30
-    assert sim.labels.n_votes == 40 * sim.labels.n_labelers
 
 
 def test_large_data_are_read_from_some_items(monkeypatch):

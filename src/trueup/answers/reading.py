@@ -12,8 +12,8 @@ from trueup._base.validation import check_choice
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.setup import Task
-from trueup.estimators.gold_only import gold_only_estimate
-from trueup.estimators.kinds import with_rater
+from trueup.data.votes import with_rater
+from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine, solution_of
@@ -115,18 +115,16 @@ def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int)
         metric = task.metrics[name]
         words = ""
         if engine.gold_seen(metric):
-            alone = gold_only_estimate(
-                task.outputs_for(metric),
-                metric,
-                gold=engine.drawn_gold,
-                chance=task.labels.gold_chance,
-                classes=task.labels.classes,
-                positive=task.positive,
-                target=task.target,
-                rng=np.random.default_rng(task.seed),
+            sample = GoldSample(
+                engine.drawn_gold, task.labels.gold_chance, task.labels.classes, task.positive, task.target
             )
+            rng = np.random.default_rng(task.seed)
+            outputs = task.outputs_for(metric)
+            pair = outputs.systems[:2].tolist()
+            alone = gold_only_estimate(outputs, metric, sample, minus=1 if len(pair) > 1 else None, rng=rng)
             low, high = alone.interval(task.level)
-            words = f", which alone say {low:.3f} to {high:.3f}" if np.isfinite(low) else ""
+            of_pair = f" of {pair[0]!r} less {pair[1]!r}" if len(pair) > 1 else ""
+            words = f", which alone say {low:.3f} to {high:.3f}{of_pair}" if np.isfinite(low) else ""
         told.append(f"{name} ({engine.gold_seen(metric)} of {n_drawn}{words})")
     return Sentence(
         f"Too few of the vetted items that were drawn are such as these metrics look at, so they rest on votes: "

@@ -303,6 +303,45 @@ def with_classes(labels: _V, names: list[Hashable]) -> _V:
     return recoded(labels, labels.items, labels.labelers, classes, labels.answers[labels.n_classes :].tolist())
 
 
+def votes_with_raters(votes: sparse.csr_array, codes: Codes, n_answers: int) -> sparse.csr_array:
+    """The votes with those of more raters in further columns; a rater's code of -1 is no vote.
+
+    Parameters
+    ----------
+    votes : sparse array of shape (n_items, n_labelers · n_answers)
+    codes : integer array of shape (n_raters, n_items)
+    n_answers : int
+    """
+    if not len(codes):
+        return votes
+    rater, item = np.nonzero(codes >= 0)
+    column = rater * n_answers + codes[rater, item]
+    shape = (votes.shape[0], len(codes) * n_answers)
+    extra = sparse.coo_array((np.ones(len(item), dtype=votes.dtype), (item, column)), shape=shape)
+    return sparse.csr_array(sparse.hstack([votes, extra], format="csr"))
+
+
+def with_rater(labels: _V, codes: Codes) -> _V:
+    """The labels with one more labeler, who gave these classes (-1 for none)."""
+    return replace(
+        labels,
+        labelers=vocabulary_from([*labels.labelers.tolist(), _new_name(labels.labelers)]),
+        votes=votes_with_raters(labels.votes, codes[None], labels.n_answers),
+        abstentions=np.append(labels.abstentions, 0),
+        unanswered=None,
+    )
+
+
+def _new_name(labelers: Vocabulary) -> int | str:
+    """A name that no labeler has, of the same type."""
+    if labelers.dtype == np.int64:
+        return int(labelers.max(initial=0)) + 1
+    name = "system under test"
+    while name in set(labelers.tolist()):
+        name += "'"
+    return name
+
+
 def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     """The votes of both, and on how many (item, labeler) pairs both have votes."""
     check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")

@@ -26,25 +26,12 @@ _MOST_CELLS = 20_000  # of a table, or of the cells that a metric tells apart
 _BLOCK = 5_000_000  # numbers held at once
 
 
-def gold_only_estimate(
-    outputs: AlignedPredictions,
-    metric: Metric,
-    *,
-    gold: Codes,
-    chance: Floats,
-    classes: npt.NDArray[Any],
-    positive: int,
-    system: int = 0,
-    target: Target = "sample",
-    n_draws: int = 4000,
-    rng: np.random.Generator,
-) -> Estimate:
-    """The metric of one system from vetted items that were drawn by chance.
+@dataclass(frozen=True, eq=False)
+class GoldSample:
+    """Vetted items that were drawn by chance, and what is asked of them.
 
-    Parameters
+    Attributes
     ----------
-    outputs : AlignedPredictions
-    metric : Metric
     gold : integer array of shape (n_items,)
         The class of the vetted items that were drawn, -1 for all others.
     chance : array of shape (n_items,)
@@ -53,90 +40,82 @@ def gold_only_estimate(
         Names, for metrics that are functions of names.
     positive : int
         Code of the positive class.
-    system : int
-        The place of the system.
     target : {"sample", "population"}
         Of these items, or of all there could have been.
-    n_draws : int
-    rng : Generator
     """
-    values = _draw_values(
-        outputs.of_systems(np.array([system])),
-        metric,
-        gold=gold,
-        chance=chance,
-        classes=classes,
-        positive=positive,
-        target=target,
-        n_draws=n_draws,
-        rng=rng,
-    )
-    return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
+
+    gold: Codes
+    chance: Floats
+    classes: npt.NDArray[Any]
+    positive: int
+    target: Target = "sample"
+
+    def __post_init__(self) -> None:
+        check_chances(self.gold, self.chance)
+
+    @property
+    def finite(self) -> bool:
+        """Whether these items are all that is asked about."""
+        return self.target == "sample"
 
 
-def gold_only_difference(
+def gold_only_estimate(
     outputs: AlignedPredictions,
     metric: Metric,
+    sample: GoldSample,
     *,
-    gold: Codes,
-    chance: Floats,
-    classes: npt.NDArray[Any],
-    positive: int,
-    systems: tuple[int, int] = (0, 1),
-    target: Target = "sample",
+    system: int = 0,
+    minus: int | None = None,
     n_draws: int = 4000,
     rng: np.random.Generator,
 ) -> Estimate:
-    """The metric of one system less that of another, from the same vetted items.
+    """The metric of one system, or of one less another, from vetted items that were drawn by chance.
 
     Parameters
     ----------
-    systems : (int, int)
-        The places of the two systems.
-    outputs, metric, gold, chance, classes, positive, target, n_draws, rng
-        As for `gold_only_estimate`.
+    outputs : AlignedPredictions
+    metric : Metric
+    sample : GoldSample
+    system : int
+        The place of the system.
+    minus : int, optional
+        The place of another one, whose metric on the same draws is taken away.
+    n_draws : int
+    rng : Generator
     """
-    values = _draw_values(
-        outputs.of_systems(np.array(systems)),
-        metric,
-        gold=gold,
-        chance=chance,
-        classes=classes,
-        positive=positive,
-        target=target,
-        n_draws=n_draws,
-        rng=rng,
-    )
+    places = [system] if minus is None else [system, minus]
+    values = _draw_values(outputs.of_systems(np.array(places)), metric, sample, n_draws, rng)
     low, high = metric.bounds
+    if minus is None:
+        return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
     return DrawnEstimate(values[:, 0] - values[:, 1], bounds=(low - high, high - low), name=metric.name)
 
 
 def _draw_values(
-    outputs: AlignedPredictions,
-    metric: Metric,
-    *,
-    gold: Codes,
-    chance: Floats,
-    classes: npt.NDArray[Any],
-    positive: int,
-    target: Target,
-    n_draws: int,
-    rng: np.random.Generator,
+    outputs: AlignedPredictions, metric: Metric, sample: GoldSample, n_draws: int, rng: np.random.Generator
 ) -> Floats:
     """The metric of one or two systems, shape (n_draws, n_systems)."""
-    check_chances(gold, chance)
-    cells = _choose_cells(metric, outputs.n_classes, outputs.n_systems, positive)
+    cells = _choose_cells(metric, outputs.n_classes, outputs.n_systems, sample.positive)
     if cells is not None:
-        return _draw_from_cells(cells, outputs, metric, gold, chance, target, n_draws, rng)
+        return _draw_from_cells(cells, outputs, metric, sample, n_draws, rng)
     # Elsewhere the correction of a model that knows the shares of the classes and nothing else.
+    gold, chance = sample.gold, sample.chance
     vetted = gold >= 0
     shares = np.bincount(gold[vetted], weights=1 / chance[vetted], minlength=outputs.n_classes)
     shares = shares * (vetted.sum() / max(float(shares.sum()), 1.0)) + 0.5
     posterior = np.broadcast_to(shares / shares.sum(), (len(gold), len(shares)))
     truths = rectified_truths(
-        posterior, outputs, metric, gold=gold, chance=chance, positive=positive, n_draws=n_draws, rng=rng
+        posterior, outputs, metric, gold=gold, chance=chance, positive=sample.positive, n_draws=n_draws, rng=rng
     )
-    return system_values(truths, outputs, metric, classes=classes, positive=positive, target=target, random_state=rng)
+    return system_values(
+        truths,
+        outputs,
+        metric,
+        classes=sample.classes,
+        positive=sample.positive,
+        target=sample.target,
+        random_state=rng,
+    )
 
 
 # ------------------------------------------------------------------ cells
@@ -208,21 +187,19 @@ def _draw_from_cells(
     cells: _RightCells | _ClassCells,
     outputs: AlignedPredictions,
     metric: Metric,
-    gold: Codes,
-    chance: Floats,
-    target: Target,
+    sample: GoldSample,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Floats:
     """Draws of the shares of the cells, and the metric of the counts that they make."""
     codes = outputs.outputs("classes")
     is_predicted = np.asarray((codes >= 0).all(axis=0))
-    vetted = np.flatnonzero((gold >= 0) & is_predicted)
+    vetted = np.flatnonzero((sample.gold >= 0) & is_predicted)
     in_table = cells.in_table()
     n_cells = in_table.shape[1]
-    places = cells.place(gold[vetted], codes[:, vetted])
-    finite = target == "sample"
-    weights = design_weights(chance[vetted]) if finite else scale_to_effective(1 / chance[vetted])
+    places = cells.place(sample.gold[vetted], codes[:, vetted])
+    chance = sample.chance[vetted]
+    weights = design_weights(chance) if sample.finite else scale_to_effective(1 / chance)
     mass = np.bincount(places, weights=weights, minlength=n_cells) + cells.prior_mass / n_cells
     known = np.bincount(places, minlength=n_cells)
     n_others = int(is_predicted.sum()) - len(vetted)
@@ -234,7 +211,7 @@ def _draw_from_cells(
     rows = max(1, _BLOCK // max(n_cells, shape[0] ** 2))
     for first in range(0, n_draws, rows):
         shares = rng.dirichlet(mass, size=min(rows, n_draws - first))
-        counts = known + rng.multinomial(n_others, shares) if finite else shares
+        counts = known + rng.multinomial(n_others, shares) if sample.finite else shares
         for system, into_table in enumerate(into_tables):
             values[first : first + rows, system] = metric((into_table @ counts.T).T.reshape(-1, *shape))
     return values

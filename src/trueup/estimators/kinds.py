@@ -8,17 +8,16 @@ between models that contain each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from scipy import sparse
 from scipy.stats import rankdata
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.aligned import AlignedPredictions
-from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
+from trueup.data.votes import with_rater
 from trueup.estimators.system_features import Used
 from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth, kernels
 from trueup.noise.chain import SystemOutputs
@@ -261,33 +260,6 @@ def _agreement(codes: Codes, others: Codes) -> float:
     """The share of equal answers among the items that either of two has an answer to."""
     either = (codes >= 0) | (others >= 0)
     return float((codes == others)[either].mean()) if either.any() else 1.0
-
-
-def with_rater(labels: Labels, codes: Codes) -> Labels:
-    """The labels with one more labeler, who gave these classes (-1 for none)."""
-    given = np.flatnonzero(codes >= 0)
-    shape = (labels.n_items, labels.n_answers)
-    column = sparse.csr_array(sparse.coo_array((np.ones(len(given)), (given, codes[given])), shape=shape))
-    votes = sparse.csr_array(sparse.hstack([labels.votes, column], format="csr"))
-    votes.data = votes.data.astype(labels.votes.data.dtype)
-    name = _new_name(labels)
-    return replace(
-        labels,
-        labelers=vocabulary_from([*labels.labelers.tolist(), name]),
-        votes=votes,
-        abstentions=np.append(labels.abstentions, 0),
-        unanswered=None,
-    )
-
-
-def _new_name(labels: Labels) -> int | str:
-    """A name that no labeler has, of the same type."""
-    if labels.labelers.dtype == np.int64:
-        return int(labels.labelers.max(initial=0)) + 1
-    name = "system under test"
-    while name in set(labels.labelers.tolist()):
-        name += "'"
-    return name
 
 
 def _soft(labels: Labels, representatives: Codes) -> KindDraws:

@@ -20,6 +20,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
+from trueup.data.votes import with_rater
 from trueup.estimators.kinds import (
     INDEPENDENT,
     KindDraws,
@@ -28,7 +29,6 @@ from trueup.estimators.kinds import (
     different_systems,
     draw_kinds,
     mixing_of,
-    with_rater,
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import Used

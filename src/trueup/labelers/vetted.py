@@ -7,7 +7,6 @@ by the vetted items among them (`trueup.estimators.rectified`). So the answer is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.systems import System
-from trueup.estimators.gold_only import gold_only_estimate
+from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_values import system_values
@@ -79,17 +78,33 @@ def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> Ve
     if not n_vetted:
         return None
     rng = np.random.default_rng([engine.seed, place])
-    drawn: dict[str, Any] = {"gold": gold, "chance": labels.gold_chance[own], "n_draws": n_draws, "rng": rng}
-    shown: dict[str, Any] = {"classes": labels.classes, "target": "population"}
-    gold_only = gold_only_estimate(outputs, metric, positive=engine.positive, **drawn, **shown)
+    sample = GoldSample(gold, labels.gold_chance[own], labels.classes, engine.positive, "population")
+    gold_only = gold_only_estimate(outputs, metric, sample, n_draws=n_draws, rng=rng)
     if n_vetted < ENOUGH_GOLD:
         return VettedAccuracy(n_vetted, gold_only, None)
     with silenced_warnings():  # vetted items correct the models also where their chains have not mixed
         centre = engine.readings("classes").centre[own]
-    truths = rectified_truths(centre, outputs, metric, positive=engine.positive, **drawn)
+    truths = rectified_truths(
+        centre,
+        outputs,
+        metric,
+        gold=gold,
+        chance=sample.chance,
+        positive=engine.positive,
+        n_draws=n_draws,
+        rng=rng,
+    )
     chosen = engine.model_labels.gold_codes[own]
     truths[:, chosen >= 0] = chosen[chosen >= 0]
-    values = system_values(truths, outputs, metric, positive=engine.positive, random_state=rng, **shown)
+    values = system_values(
+        truths,
+        outputs,
+        metric,
+        classes=labels.classes,
+        positive=engine.positive,
+        target=sample.target,
+        random_state=rng,
+    )
     return VettedAccuracy(n_vetted, gold_only, values[:, 0])
 
 

@@ -19,6 +19,7 @@ from scipy import sparse
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
+from trueup.data.votes import votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel
 from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs
@@ -122,7 +123,7 @@ def sample(
     check_integer(n_draws, name="n_draws", low=4)
     codes = _rater_codes(raters, labels)
     systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs
-    votes = _with_raters(labels, codes, one_witness=one_witness)
+    votes = votes_with_raters(_shared_out(labels) if one_witness else labels.votes, codes, labels.n_answers)
     problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
     drawn_model = resolve(model)
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
@@ -164,18 +165,6 @@ def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> Codes:
     if codes.max(initial=-1) >= labels.n_classes or codes.min(initial=-1) < -1:
         raise InvalidPredictions(f"raters must be codes from -1 to {labels.n_classes - 1}, got others")
     return codes
-
-
-def _with_raters(labels: Labels, codes: Codes, *, one_witness: bool) -> sparse.csr_array:
-    votes = _shared_out(labels) if one_witness else labels.votes
-    if not len(codes):
-        return votes
-    rater, item = np.nonzero(codes >= 0)
-    column = rater * labels.n_answers + codes[rater, item]
-    extra = sparse.coo_array(
-        (np.ones(len(item)), (item, column)), shape=(labels.n_items, len(codes) * labels.n_answers)
-    )
-    return sparse.csr_array(sparse.hstack([votes, extra], format="csr"))
 
 
 def _shared_out(labels: Labels) -> sparse.csr_array:
