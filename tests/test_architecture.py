@@ -20,6 +20,7 @@ LEVELS = {
     "exceptions": 0,
     "_base": 1,
     "data": 2,
+    "adapters": 3,
     "noise": 3,
     "metrics": 3,
     "posteriors": 3,

@@ -3,6 +3,7 @@
 The parts, each loaded on first use so that ``import trueup`` stays quick:
 
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `read_items`, `write_labels`: the data
+- `read_export`: the same from the exports of other tools; `trueup.adapters`
 - `evaluate`: how good a classifier is, with an interval
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trueup import (
         active,
+        adapters,
         cleaning,
         estimators,
         exceptions,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         training,
     )
     from trueup.active import ActiveTest
+    from trueup.adapters.doors import read_export, read_gold, read_labels, read_predictions
     from trueup.answers.auc import auc
     from trueup.answers.calibrate import calibrate
     from trueup.answers.compare import compare
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from trueup.cleaning import CleaningAdvisor
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
-    from trueup.data.reading import read_gold, read_items, read_labels, read_predictions, write_labels
+    from trueup.data.reading import read_items, write_labels
     from trueup.labelers.planning import plan
     from trueup.training import scorer
 
@@ -60,6 +63,7 @@ __all__ = [
     "Predictions",
     "__version__",
     "active",
+    "adapters",
     "auc",
     "calibrate",
     "cleaning",
@@ -73,6 +77,7 @@ __all__ = [
     "plan",
     "posteriors",
     "rates",
+    "read_export",
     "read_gold",
     "read_items",
     "read_labels",
@@ -96,10 +101,11 @@ _HOME_OF = {
     "compare": "trueup.answers.compare",
     "evaluate": "trueup.answers.evaluate",
     "plan": "trueup.labelers.planning",
-    "read_gold": "trueup.data.reading",
+    "read_export": "trueup.adapters.doors",
+    "read_gold": "trueup.adapters.doors",
     "read_items": "trueup.data.reading",
-    "read_labels": "trueup.data.reading",
-    "read_predictions": "trueup.data.reading",
+    "read_labels": "trueup.adapters.doors",
+    "read_predictions": "trueup.adapters.doors",
     "scorer": "trueup.training",
     "write_labels": "trueup.data.reading",
 }

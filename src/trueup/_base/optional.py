@@ -18,6 +18,7 @@ _EXTRA_OF = {
     "sqlalchemy": "storage",
     "alembic": "storage",
     "psycopg": "postgres",
+    "zstandard": "inspect",
 }
 
 

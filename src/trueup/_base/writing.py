@@ -13,8 +13,8 @@ from typing import IO
 from trueup.exceptions import InvalidFile, MissingFile, TrueupError
 
 
-def check_readable(path: str | PathLike[str]) -> Path:
-    """Stop where a file to read does not exist or is a folder; it is not opened.
+def check_readable(path: str | PathLike[str], *, folders: bool = False) -> Path:
+    """Stop where a file to read does not exist, or is a folder and `folders` will not do; it is not opened.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def check_readable(path: str | PathLike[str]) -> Path:
         raise InvalidFile(f"{who} cannot be a path, got {error!s:.100}; check its name") from error
     if not exists:
         raise MissingFile(f"{who} does not exist, got no such file; check the path, taken from folder {Path.cwd()}")
-    if is_folder:
+    if is_folder and not folders:
         raise InvalidFile(f"{who} must be a file, got a folder; name a file in it")
     return source
 

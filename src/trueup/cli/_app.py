@@ -117,7 +117,7 @@ def _check_files(values: Iterable[str | Sequence[str] | None]) -> None:
         raise InvalidFile("standard input (-) can be one of the files, got it twice; write the other to a file")
     for path in paths:
         if path != STANDARD_INPUT:
-            check_readable(path)
+            check_readable(path, folders=True)  # some tools export folders
 
 
 # Parameters of the library whose options are named otherwise here: by the parameter of the command.
@@ -211,8 +211,8 @@ class Place:
         return getattr(module, "app", None) or getattr(module, self.module.rpartition(".")[2])
 
 
-_PANELS = ("Judge systems", "Know the labelers, plan and vet", "Try it", "Of other packages")
-_JUDGE, _LABELERS, _TRY, _OTHERS = _PANELS
+_PANELS = ("Judge systems", "Know the labelers, plan and vet", "Other tools", "Try it", "Of other packages")
+_JUDGE, _LABELERS, _TOOLS, _TRY, _OTHERS = _PANELS
 
 COMMANDS: Registry[Any] = Registry(
     "command",
@@ -222,6 +222,8 @@ COMMANDS: Registry[Any] = Registry(
         "compare": Place("trueup.cli.compare", _JUDGE),
         "evaluate": Place("trueup.cli.evaluate", _JUDGE),
         "metrics": Place("trueup.cli.metrics", _JUDGE),
+        "convert": Place("trueup.cli.convert", _TOOLS),
+        "formats": Place("trueup.cli.formats", _TOOLS),
         "labelers": Place("trueup.cli.labelers", _LABELERS),
         "plan": Place("trueup.cli.plan", _LABELERS),
         "rates": Place("trueup.cli.rates", _LABELERS),

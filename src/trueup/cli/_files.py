@@ -17,6 +17,7 @@ from trueup.cli._options import PredictionOptions, VoteOptions, key_and_value, o
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
+    from trueup.adapters import Export
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
     from trueup.data.gold import Gold
@@ -73,10 +74,17 @@ def _called(path: str) -> str:
 
 
 def fingerprint(path: str) -> str:
-    """The SHA-256 of a file."""
+    """The SHA-256 of a file, or of all files of a folder."""
     if is_pipe(path):
         return hashlib.sha256(_piped(path)).hexdigest()
-    with Path(path).open("rb") as stream:
+    place = Path(path)
+    if place.is_dir():  # some tools export folders
+        digest = hashlib.sha256()
+        for file in sorted(place.rglob("*")):
+            if file.is_file():
+                digest.update(f"{file.relative_to(place).as_posix()} {fingerprint(str(file))}\n".encode())
+        return digest.hexdigest()
+    with place.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -105,9 +113,10 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
         The file; "-" is standard input.
     how : VoteOptions
     """
-    from trueup.data.reading import read_gold, read_items, read_labels
+    from trueup.adapters import read_gold, read_labels
+    from trueup.data.reading import read_items
 
-    file_format = _format_of(path, how.file_format)
+    file_format = _format_of(path, how.file_format, is_votes=True)
 
     def read(classes: Sequence[Hashable] | None) -> Labels:
         return read_labels(
@@ -120,10 +129,15 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             abstain=[value or None for value in how.abstain],
             duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
             file_format=file_format,
+            question=how.question,
+            keep_names=how.keep_names,
+            exclude_prelabeled=how.exclude_prelabeled,
         )
 
     with speaking(missing="--no-vote"):
         labels = _read_with_classes(read, how.class_names)
+    for remark in labels.remarks:
+        note(remark)
     if how.gold is None and how.gold_drawn is not None:
         raise InvalidParameter(
             f"--gold-drawn is about a gold file, got {how.gold_drawn!r} and no --gold; name the file"
@@ -138,15 +152,32 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
                 missing=[None, *how.no_vote],
                 labels=labels,
                 file_format=_format_of(how.gold, how.file_format),
+                question=_question_of(how.gold, how),
             )
             if not truths:
                 raise InvalidFile(f"{_called(how.gold)} has no truths, got no label in any row; fill them in")
             labels = labels.with_gold(_as_in_votes(truths, labels))
     if how.items is not None:
-        known = _format_of(how.items, how.file_format)
+        known = _table_format_of(how.items, how.file_format)
         columns = read_items(source_of(how.items), item=how.item, labels=labels, file_format=known)
         labels = labels.with_items(columns, unknown="ignore")
     return labels
+
+
+def votes_export(path: str, how: VoteOptions) -> Export | None:
+    """What else the file of the votes holds, if it is the export of a tool."""
+    from trueup.adapters import export_format, read_export
+
+    tool = export_format(source_of(path), item=how.item, file_format=_format_of(path, how.file_format, is_votes=True))
+    if tool is None:
+        return None
+    return read_export(
+        source_of(path),
+        file_format=tool,
+        question=how.question,
+        keep_names=how.keep_names,
+        exclude_prelabeled=how.exclude_prelabeled,
+    )
 
 
 def _as_in_votes(gold: Gold, labels: Labels) -> Gold:
@@ -178,7 +209,7 @@ def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], name
 
 
 def read_systems(
-    paths: str | Sequence[str], labels: Labels, how: PredictionOptions, *, item: str, file_format: str | None = None
+    paths: str | Sequence[str], labels: Labels, how: PredictionOptions, how_votes: VoteOptions
 ) -> Predictions:
     """The predictions of one file, or of several files with a system each, named by the files.
 
@@ -188,19 +219,17 @@ def read_systems(
     labels : Labels
         The votes they belong to; text in the files is read as the names these have.
     how : PredictionOptions
-    item : str
-        The column of the items (`VoteOptions.item`).
-    file_format : str, optional
-        Of what has no suffix.
+    how_votes : VoteOptions
+        How the votes were read; items are named alike, and so are questions of exports.
     """
     from trueup.data.predictions import Predictions
 
     files = [paths] if isinstance(paths, str) else list(paths)
     if len(files) == 1:
-        return _read_file(files[0], labels, how, item, file_format)
+        return _read_file(files[0], labels, how, how_votes)
     systems: dict[Hashable, Predictions] = {}
     for path in files:
-        of_file = _read_file(path, labels, how, item, file_format)
+        of_file = _read_file(path, labels, how, how_votes)
         stem = "standard input" if path == STANDARD_INPUT else Path(path).name.split(".")[0]
         for name in of_file.systems.tolist():
             key = f"{stem}: {name}" if of_file.n_systems > 1 else stem
@@ -213,37 +242,65 @@ def read_systems(
     return Predictions.stack(systems)
 
 
-def _read_file(path: str, labels: Labels, how: PredictionOptions, item: str, file_format: str | None) -> Predictions:
-    from trueup.data.reading import read_predictions
+def _read_file(path: str, labels: Labels, how: PredictionOptions, how_votes: VoteOptions) -> Predictions:
+    from trueup.adapters import export_format, read_predictions
 
-    known = _format_of(path, file_format)
+    known = _format_of(path, how_votes.file_format)
+    tool = export_format(source_of(path), item=how_votes.item, file_format=known)
     probabilities = dict(key_and_value(text, option="--probability") for text in how.probability)
     return read_predictions(
         source_of(path),
-        item=item,
+        item=how_votes.item,
         prediction=how.prediction,
         score=how.score,
         probabilities={class_named(labels, name): column for name, column in probabilities.items()},
-        system=how.system or (_SYSTEM if _has_column(path, _SYSTEM, known) else None),
+        system=how.system or (_SYSTEM if tool is None and _has_column(path, _SYSTEM, known) else None),
         positive=None if how.positive is None else class_named(labels, how.positive),
         threshold=how.threshold,
         labels=labels,
         file_format=known,
+        question=None if tool is None else how_votes.question,
     )
 
 
-def _has_column(path: str, column: str, file_format: Any) -> bool:
+def _has_column(path: str, column: str, file_format: str) -> bool:
     from trueup.data.files import open_table
 
-    with open_table(source_of(path), file_format=file_format) as table:
+    known: Any = file_format if is_pipe(path) else None
+    with open_table(source_of(path), file_format=known) as table:
         return column in table.columns
 
 
-def _format_of(path: str, file_format: str | None) -> Any:
-    """The format of a pipe as given; that of a file is told by its suffix."""
-    from trueup.data.files import format_of
+def _format_of(path: str, file_format: str | None, *, is_votes: bool = False) -> str:
+    """The format of a pipe as said; a file tells by its suffix or its structure, unless the tool was named.
 
-    return format_of(STANDARD_INPUT, file_format) if is_pipe(path) else None  # type: ignore[arg-type]
+    The tool is that of the votes, and of other files whose suffix is not that of a table.
+    """
+    from trueup._base.validation import check_choice
+    from trueup.adapters import ADAPTERS
+    from trueup.data.files import FORMATS, table_suffix
+
+    if file_format is not None and file_format not in FORMATS:
+        if file_format not in ADAPTERS:
+            check_choice(file_format, (*FORMATS, *ADAPTERS), name="file_format")
+        if is_votes or is_pipe(path) or table_suffix(path) is None:
+            return file_format
+        return "auto"
+    return (file_format or "csv") if is_pipe(path) else "auto"
+
+
+def _table_format_of(path: str, file_format: str | None) -> Any:
+    """The format of a pipe that is a table; that of a file is told by its suffix."""
+    known = _format_of(path, file_format)
+    return known if is_pipe(path) else None
+
+
+def _question_of(path: str, how: VoteOptions) -> str | None:
+    """The question to read of a file beside the votes: that of the votes if the file is an export, too."""
+    from trueup.adapters import export_format
+
+    known = _format_of(path, how.file_format)
+    return how.question if export_format(source_of(path), item=how.item, file_format=known) else None
 
 
 def one_system(predictions: Predictions, name: str | None) -> Predictions:

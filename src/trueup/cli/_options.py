@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 
 from trueup.exceptions import InvalidParameter
 
-_FORMS = "csv, csv.gz, tsv, jsonl, jsonl.gz or parquet; - is standard input"
+_FORMS = "csv, csv.gz, tsv, jsonl, jsonl.gz, parquet, or an export, see 'trueup formats'; - is standard input"
 
 
 # What can be chosen -------------------------------------------------------------------------------------------------
@@ -67,6 +67,18 @@ def _views() -> list[str]:
     return ["bayes", *VIEWS]
 
 
+def _formats() -> list[str]:
+    from trueup.adapters import list_formats
+
+    return list_formats()
+
+
+def _writable() -> list[str]:
+    from trueup.adapters import writable_formats
+
+    return writable_formats()
+
+
 # By the word that stands for the list in a help text.
 lists: dict[str, Callable[[], list[str]]] = {
     "ASSUMPTIONS": _assumptions,
@@ -75,7 +87,9 @@ lists: dict[str, Callable[[], list[str]]] = {
     "METRICS": _metric_names,
     "STRATEGIES": _strategies,
     "ESTIMATORS": _estimators,
+    "FORMATS": _formats,
     "VIEWS": _views,
+    "WRITABLE": _writable,
 }
 _LIST_IN_HELP = re.compile(r"\b[A-Z]+(?:_[A-Z]+)?\b")
 
@@ -204,7 +218,13 @@ _CLASS = "A class that could be chosen; once for each, where nobody voted for so
 _GOLD = "Vetted truths, a row each; its columns are named as those of the votes."
 _GOLD_DRAWN = "How the items of the gold file were drawn from all items: random or chosen."
 _ITEMS = "What is known of the items, a row each: a column as --item, and any others."
-_FORMAT = "Format of what has no suffix, such as standard input: csv (the default), tsv or jsonl."
+_FORMAT = (
+    "The tool that exported the votes, see 'trueup formats', where the file does not tell; or the format of what has "
+    "no suffix, such as standard input: csv (the default), tsv or jsonl."
+)
+_QUESTION = "Of an export that asks several questions, this one."
+_KEEP_NAMES = "Keep mails, names and addresses of people in an export; else they are called annotator-1 and so on."
+_PRELABELED = "Leave out answers in an export that began with what a model had filled in."
 _SYSTEM = "Column of the systems' names, where a file holds several; 'system' is found by itself."
 
 
@@ -231,7 +251,10 @@ class VoteOptions:
         _votes("--gold-drawn", _GOLD_DRAWN, metavar="HOW", show_default="what the file says, else chosen"),
     ] = None
     items: Annotated[str | None, _votes("--items", _ITEMS, metavar="FILE"), InputFile()] = None
-    file_format: Annotated[str | None, _votes("--format", _FORMAT, metavar="FORMAT")] = None
+    file_format: Annotated[str | None, _votes("--format", _FORMAT, metavar="FORMAT", chosen_from="FORMATS")] = None
+    question: Annotated[str | None, _votes("--question", _QUESTION, metavar="NAME")] = None
+    keep_names: Annotated[bool, _votes("--keep-names", _KEEP_NAMES)] = False
+    exclude_prelabeled: Annotated[bool, _votes("--exclude-prelabeled", _PRELABELED)] = False
 
 
 @dataclass(frozen=True)

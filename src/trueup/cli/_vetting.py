@@ -184,7 +184,7 @@ def begin(
     files = {role: KnownFile.of(Path(path), place) for role, path in roles.items()}
     reading = {"votes": asdict(how), "predictions": asdict(how_predicted)}
     labels = read_votes(votes, how)
-    systems = read_systems(list(predictions), labels, how_predicted, item=how.item)
+    systems = read_systems(list(predictions), labels, how_predicted, how)
     _check_names(labels)
     given = _given(settings)
     if settings.categories is not None:
@@ -238,7 +238,7 @@ def resume(
     read_as = replace(stored[0], **beside)
     labels = read_votes(str(paths_now["votes"]), read_as)
     paths = [str(paths_now[role]) for role in file.files if role.startswith("predictions")]
-    systems = read_systems(paths, labels, stored[1], item=read_as.item)
+    systems = read_systems(paths, labels, stored[1], read_as)
     changed = {} if settings is None else _changed(place, settings, file.test.get("settings", {}))
     try:
         test = ActiveTest.from_json(json.dumps(file.test), systems, labels, **changed, **place.made_with)

@@ -40,7 +40,7 @@ def auc(
     views = known if "all" in view else [check_choice(v, known, name="view") for v in dict.fromkeys(view)]
     check_level(level)
     labels = read_votes(votes, votes_how)
-    systems = read_systems(predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format)
+    systems = read_systems(predictions, labels, predictions_how, votes_how)
     systems = one_system(systems, only_system)
     check_overlap(systems, labels)
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)

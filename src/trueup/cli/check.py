@@ -41,9 +41,7 @@ def check(
     systems: list[dict[str, Any]] = []
     problems: list[str] = []
     if predictions is not None:
-        read = read_systems(
-            predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format
-        )
+        read = read_systems(predictions, labels, predictions_how, votes_how)
         systems = about_systems(read, labels)
         problems = problems_with(read, labels, fit.policies)
     about = about_dependence(labels) if dependence or fail_if_dependent else None

@@ -96,7 +96,7 @@ def compare(
 
     check_report_path(report)
     labels = read_votes(votes, votes_how)
-    systems = read_systems(predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format)
+    systems = read_systems(predictions, labels, predictions_how, votes_how)
     names = [str(name) for name in systems.systems.tolist()]
     better = named_pairs(fail_unless_better, names, option="--fail-unless-better")
     worse = named_pairs(fail_if_worse, names, option="--fail-if-worse")

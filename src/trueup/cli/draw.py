@@ -104,7 +104,7 @@ def _predicted(
     only_system: str | None,
 ) -> list[Any]:
     """The class that a system predicts for each item; None where it predicts none."""
-    systems = read_systems(predictions, labels, how_predicted, item=how.item, file_format=how.file_format)
+    systems = read_systems(predictions, labels, how_predicted, how)
     systems = one_system(systems, only_system)
     if systems.n_systems > 1:
         raise InvalidPredictions(

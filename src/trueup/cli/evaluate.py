@@ -94,7 +94,7 @@ def evaluate(
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
     for bound in bounds:
         bound.check(labels.classes.tolist(), positive)
-    systems = read_systems(predictions, labels, predictions_how, item=votes_how.item, file_format=votes_how.file_format)
+    systems = read_systems(predictions, labels, predictions_how, votes_how)
     systems = one_system(systems, only_system)
     evaluations = evaluate_each(
         systems,

@@ -175,7 +175,7 @@ def _learned(
         "prior": [float(share) for share in posterior.mean(axis=0)],
     }
     if predictions is not None:
-        systems = read_systems(predictions, labels, how_predicted, item=how.item, file_format=how.file_format)
+        systems = read_systems(predictions, labels, how_predicted, how)
         codes = systems.align(labels).codes
         if codes is None:
             raise InvalidPredictions("predictions must name classes, got scores alone; add a column 'prediction'")

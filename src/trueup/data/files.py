@@ -33,7 +33,7 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
+FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
 _ROWS = 5_000
 _FIELD_LIMIT = 2**24
 
@@ -49,18 +49,25 @@ def named(source: Source) -> str:
 def format_of(source: Source, file_format: Format | None) -> Format:
     """The format a user named, or that of the suffix; standard input and open files are csv."""
     if file_format is not None:
-        return check_choice(file_format, _FORMATS, name="file_format")
+        return check_choice(file_format, FORMATS, name="file_format")
     if not isinstance(source, str | PathLike) or source == "-":
         return "csv"
-    suffixes = [s.lower() for s in Path(source).suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in _SUFFIXES:
+    kind = table_suffix(source)
+    if kind is None:
+        suffix = Path(source).suffix.lower() or "no suffix"
         raise InvalidFile(
-            f"the format of {named(source)} is not known, got {suffixes[-1] if suffixes else 'no suffix'}; "
+            f"the format of {named(source)} is not known, got {suffix}; "
             f"use one of {', '.join(_SUFFIXES)} or pass ⟨file_format=…⟩"
         )
-    return _SUFFIXES[suffixes[-1]]
+    return kind
+
+
+def table_suffix(path: str | PathLike[str]) -> Format | None:
+    """The format of the table that a suffix stands for, or None if it stands for none."""
+    suffixes = [s.lower() for s in Path(path).suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 @contextmanager

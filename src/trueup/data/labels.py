@@ -62,6 +62,8 @@ class Labels(Votes):
     crowds : frozenset
         The labelers that each stand for many anonymous ones (`from_counts`): their votes on an item are of different
         people, where those of any other labeler are one person's, who wavers.
+    remarks : tuple of str
+        What was said when they were read: what was left out, mapped or guessed, with how often. `notes` begins with it.
     """
 
     # ------------------------------------------------------------------ in

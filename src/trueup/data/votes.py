@@ -57,6 +57,7 @@ class Votes:
     fixed_classes: bool = False
     item_table: ItemTable = field(default_factory=ItemTable)
     crowds: frozenset[Hashable] = frozenset()
+    remarks: tuple[str, ...] = ()
 
     @property
     def n_items(self) -> int:
@@ -393,6 +394,7 @@ def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
         fixed_classes=fixed,
         item_table=joined_tables([(a.item_table, every), (b.item_table, every)], items.tolist()),
         crowds=a.crowds | b.crowds,
+        remarks=tuple(dict.fromkeys([*a.remarks, *b.remarks])),
     )
     return union, len(common)
 

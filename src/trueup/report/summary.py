@@ -119,6 +119,7 @@ def build_report(
             "n_gold_drawn": len(labels.drawn_gold),
             "votes_per_item": labels.n_votes / max(labels.n_items, 1),
             "item_columns": [text(name) for name in labels.item_columns],
+            "remarks": list(labels.remarks),
             "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
             "target": main.target,
             "level": main.level,

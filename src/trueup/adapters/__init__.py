@@ -1,0 +1,33 @@
+"""Votes, gold and predictions straight from the tools people use, and back.
+
+One file a tool. `read_export` reads what a tool wrote; `read_labels`, `read_gold` and `read_predictions` take such
+files too.
+"""
+
+from trueup.adapters.adapter import Adapter, Answer, Target
+from trueup.adapters.collecting import Collector
+from trueup.adapters.content import Content, Head
+from trueup.adapters.doors import export_format, read_export, read_gold, read_labels, read_predictions
+from trueup.adapters.export import Answers, Export
+from trueup.adapters.registry import ADAPTERS, list_formats
+from trueup.adapters.writing import writable_formats, write_tasks
+
+__all__ = [
+    "ADAPTERS",
+    "Adapter",
+    "Answer",
+    "Answers",
+    "Collector",
+    "Content",
+    "Export",
+    "Head",
+    "Target",
+    "export_format",
+    "list_formats",
+    "read_export",
+    "read_gold",
+    "read_labels",
+    "read_predictions",
+    "writable_formats",
+    "write_tasks",
+]

@@ -1,0 +1,394 @@
+"""The one policy for what tools say: what is a vote, an abstention, gold, a run, a person; what becomes of the rest.
+
+Readers tell a `Collector` what they come upon, in the words of their tool. It decides:
+
+- skipped, ignored, refused and unparseable answers are abstentions; what was not asked is missing, no row at all; what
+  the requester rejected, drafts and what cannot be understood are dropped. All are counted.
+- gold is no vote. Where truths of an item differ, more than half of them settle it, else it has none.
+- several answers of a labeler on an item are runs, in the order of time where the tool tells it.
+- mails, names and addresses of people are not kept: such labelers are annotator-1, annotator-2 … in order of
+  appearance, unless their names are wanted.
+- answers that began with what a model had filled in are counted, and left out if wanted.
+- an answer with several classes makes a question of yes and no for each class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueup._base.validation import kind_of
+from trueup.adapters.export import Answers, Export
+from trueup.data.describing import some
+from trueup.data.encoding import is_null, is_plain_integer
+
+_MAIL = re.compile(r"\S+@\S+\.\S+")
+_ADDRESS = re.compile(r"(\d{1,3}\.){3}\d{1,3}|[0-9a-f]{0,4}(:[0-9a-f]{0,4}){2,7}", re.IGNORECASE | re.ASCII)
+_FULL_NAME = re.compile(r"[^\W\d_][\w'’.-]*( [^\W\d_][\w'’.-]*){1,3}")
+_PERSONAL_COLUMN = re.compile(
+    r"_?(worker_?|user_?|annotator_?)?(ip|ip_?address|e-?mails?|phone|first_?name|last_?name|full_?name|user_?name)",
+    re.IGNORECASE,
+)
+_VOTE_COLUMNS = ("item", "labeler", "label")
+_MOST_PHRASES = 100  # different reasons that notes tell of
+
+Value = str | int | float
+
+
+def plain(value: Any) -> Value | None:
+    """A name as text or a number: truth values in the words of JSON, and None for what is no name."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return value if isinstance(value, int | float) and not is_null(value) and math.isfinite(value) else None
+
+
+def hashed(*parts: Any) -> str:
+    """A short name for something that has no name, always the same for the same text."""
+    text = "\x1f".join(str(part) for part in parts)
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
+
+
+@dataclass
+class _Row:
+    """An answer of a labeler; no values is an abstention, or an empty answer."""
+
+    item: Value
+    labeler: Value
+    values: tuple[Value, ...] | None
+    run: int | None = None
+    when: str = ""
+
+
+@dataclass
+class _Question:
+    votes: list[_Row] = field(default_factory=list)
+    truths: list[tuple[Value, tuple[Value, ...]]] = field(default_factory=list)
+    forecasts: dict[tuple[Value, Value], tuple[tuple[Value, ...], float | None]] = field(default_factory=dict)
+    classes: tuple[Hashable, ...] | None = None
+    details: dict[str, str] = field(default_factory=dict)
+
+
+class Collector:
+    """Takes what a reader comes upon, and makes an `Export` of it.
+
+    Parameters
+    ----------
+    question : str, optional
+        The question that is wanted, which some layouts need in order to be read.
+    keep_names : bool
+        Whether mails, names and addresses stay the names of labelers.
+    exclude_prelabeled : bool
+        Whether answers that began with a model's are left out.
+    """
+
+    def __init__(
+        self, *, question: str | None = None, keep_names: bool = False, exclude_prelabeled: bool = False
+    ) -> None:
+        self.question, self.keep_names, self.exclude_prelabeled = question, keep_names, exclude_prelabeled
+        self.from_text = False  # whether names are text that may stand for numbers
+        self._questions: dict[str, _Question] = {}
+        self._about_all: list[tuple[Value, Value]] = []
+        self._items: dict[Value, dict[str, Any]] = {}
+        self._aliases: dict[Value, str] = {}
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self._sentences: list[str] = []
+        self._n_answers = self._n_prelabeled = 0
+
+    # ------------------------------------------------------------------ who
+
+    def person(self, name: Any) -> Value:
+        """A person by the identity that the tool has: an id is kept, a mail, a name or an address is not."""
+        known = plain(name)
+        if known is None:
+            return "unknown"
+        text = str(known)
+        personal = _MAIL.fullmatch(text) or _ADDRESS.fullmatch(text) or _FULL_NAME.fullmatch(text)
+        return self.named_person(known) if personal else known
+
+    def named_person(self, name: Any) -> Value:
+        """A person by their name."""
+        known = plain(name)
+        if known is None:
+            return "unknown"
+        if self.keep_names:
+            return known
+        return self._aliases.setdefault(known, f"annotator-{len(self._aliases) + 1}")
+
+    # ------------------------------------------------------------------ answers
+
+    def vote(
+        self,
+        question: str,
+        item: Any,
+        labeler: Value,
+        label: Any,
+        *,
+        run: int | None = None,
+        when: Any = None,
+        prelabeled: bool = False,
+    ) -> None:
+        """An answer: one class, or a list of them where several can be chosen."""
+        name = plain(item)
+        values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
+        known = tuple(dict.fromkeys(value for value in values if value is not None))
+        if name is None or len(known) < len(set(values)):
+            self.drop("answers without a readable item or class")
+            return
+        self._n_answers += 1
+        self._n_prelabeled += prelabeled
+        if prelabeled and self.exclude_prelabeled:
+            return
+        when = when if isinstance(when, str) else ""
+        self._of(question).votes.append(_Row(name, labeler, known, run, when))
+
+    def abstain(
+        self, question: str | None, item: Any, labeler: Value, why: str, *, run: int | None = None, when: Any = None
+    ) -> None:
+        """An answer that decides nothing; without a question, on all of the file."""
+        name = plain(item)
+        if name is None:
+            self.drop("answers without a readable item or class")
+            return
+        self._counts["Abstentions"][why] += 1
+        if question is None:
+            self._about_all.append((name, labeler))
+        else:
+            when = when if isinstance(when, str) else ""
+            self._of(question).votes.append(_Row(name, labeler, None, run, when))
+
+    def truth(self, question: str, item: Any, label: Any) -> None:
+        """A truth that somebody vetted."""
+        name = plain(item)
+        values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
+        if name is None or None in values:
+            self.drop("truths without a readable item or class")
+            return
+        self._of(question).truths.append((name, tuple(value for value in values if value is not None)))
+
+    def predict(self, question: str, item: Any, system: Any, label: Any, confidence: Any = None) -> None:
+        """What a system says; of several on an item the last counts."""
+        name = plain(item)
+        values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
+        if name is None or not values or None in values:
+            self.drop("predictions without a readable item or class")
+            return
+        number = plain(confidence)
+        key = (plain(system) or "model", name)
+        forecasts = self._of(question).forecasts
+        if key in forecasts:
+            self.drop("predictions of systems that have a later one on the item")
+        chosen = tuple(value for value in values if value is not None)
+        forecasts[key] = (chosen, float(number) if isinstance(number, int | float) else None)
+
+    def ask(self, question: str, *, classes: Sequence[Hashable] | None = None, **details: str) -> None:
+        """A question that the file asks, with all that could be answered if that is known."""
+        known = self._of(question)
+        known.details.update(details)
+        if classes is not None:
+            known.classes = tuple(classes)
+
+    def describe(self, item: Any, columns: Mapping[str, Any]) -> None:
+        """What is known of an item; only text, numbers and truth values, and nothing that is a person's."""
+        name = plain(item)
+        if name is None:
+            return
+        known = self._items.setdefault(name, {})
+        for column, value in columns.items():
+            if not isinstance(column, str) or _PERSONAL_COLUMN.fullmatch(column):
+                self._counts["Left out"]["values of personal item columns"] += 1
+            elif not isinstance(value, str | int | float):
+                self._counts["Left out"]["lists and objects in item columns"] += value is not None
+            else:
+                known.setdefault(f"data_{column}" if column in _VOTE_COLUMNS else column, value)
+
+    # ------------------------------------------------------------------ what else there was
+
+    def drop(self, what: str, n: int = 1) -> None:
+        """Something that is left out."""
+        self._counts["Left out"][what] += n
+
+    def miss(self, what: str, n: int = 1) -> None:
+        """Something that was not asked or not answered, and so is no vote."""
+        self._counts["Missing"][what] += n
+
+    def map(self, what: str, n: int = 1) -> None:
+        """Something that was read as other than what it says."""
+        self._counts["Mapped"][what] += n
+
+    def note(self, sentence: str) -> None:
+        """Something else that a user should know."""
+        if sentence not in self._sentences:
+            self._sentences.append(sentence)
+
+    def objects(self, values: Any, what: str) -> Iterator[dict[str, Any]]:
+        """The objects in a list; what is none is counted as `what` that is left out."""
+        if values is None:
+            return
+        for value in values if isinstance(values, list) or _is_stream(values) else [values]:
+            if isinstance(value, dict):
+                yield value
+            else:
+                self.drop(f"{what} that are no objects")
+
+    def _of(self, question: str) -> _Question:
+        return self._questions.setdefault(question, _Question())
+
+    @property
+    def asked(self) -> list[str]:
+        """The questions so far."""
+        return list(self._questions)
+
+    # ------------------------------------------------------------------ out
+
+    def finish(self, tool: str, source: str) -> Export:
+        """The export of all that was told."""
+        for item, labeler in self._about_all:
+            for known in self._questions.values():
+                known.votes.append(_Row(item, labeler, None))
+        questions: dict[str, _Question] = {}
+        for name, known in self._questions.items():
+            questions.update(self._split(name, known))
+        in_use = {name: known for name, known in questions.items() if known.votes or known.truths or known.forecasts}
+        rename = _Renaming(self._all_items(in_use.values()), from_text=self.from_text)
+        answers = {name: self._answers(known, rename) for name, known in in_use.items()}
+        return Export(tool, source, answers, self._item_table(rename), tuple(self._notes()))
+
+    def _all_items(self, questions: Iterable[_Question]) -> Iterator[Value]:
+        for known in questions:
+            yield from (row.item for row in known.votes)
+            yield from (item for item, _ in known.truths)
+            yield from (item for _, item in known.forecasts)
+
+    def _split(self, name: str, known: _Question) -> dict[str, _Question]:
+        """A question as it is, or one of yes and no for each class where answers name several."""
+        chosen = [row.values for row in known.votes if row.values is not None]
+        chosen += [values for _, values in known.truths]
+        chosen += [values for values, _ in known.forecasts.values()]
+        if all(len(values) <= 1 for values in chosen):
+            for row in known.votes:
+                if row.values is not None and not row.values:
+                    self._counts["Abstentions"]["empty answers"] += 1
+                    row.values = None
+            known.truths = [(item, values) for item, values in known.truths if values]
+            return {name: known}
+        classes = sorted({value for values in chosen for value in values}, key=str)
+        self.note(
+            f"Answers to {name!r} name several classes, so each class is a question of its own, answered yes or no."
+        )
+        return {f"{name}: {one}": _yes_or_no(known, one) for one in classes}
+
+    def _answers(self, known: _Question, rename_item: _Renaming) -> Answers:
+        labels = [row.values[0] for row in known.votes if row.values]
+        labels += [values[0] for _, values in known.truths]
+        labels += [values[0] for values, _ in known.forecasts.values()]
+        rename = _Renaming(labels, from_text=self.from_text)
+        rename_labeler = _Renaming((row.labeler for row in known.votes), from_text=self.from_text)
+        rows = sorted(known.votes, key=lambda row: row.when)  # stable: without times the order of the file
+        seen: Counter[tuple[Value, Value]] = Counter()
+        votes: dict[str, list[Any]] = {"item": [], "labeler": [], "label": [], "run": []}
+        for row in rows:
+            seen[row.item, row.labeler] += 1
+            votes["item"].append(rename_item(row.item))
+            votes["labeler"].append(rename_labeler(row.labeler))
+            votes["label"].append(rename(row.values[0]) if row.values else None)
+            votes["run"].append(seen[row.item, row.labeler] if row.run is None else row.run)
+        systems = _Renaming((system for system, _ in known.forecasts), from_text=False)
+        forecasts: dict[str, list[Any]] = {"item": [], "system": [], "prediction": [], "confidence": []}
+        for (system, item), (values, confidence) in known.forecasts.items():
+            cells = (rename_item(item), systems(system), rename(values[0]), confidence)
+            for column, cell in zip(forecasts.values(), cells, strict=True):
+                column.append(cell)
+        gold: dict[Hashable, Hashable] = {
+            rename_item(item): rename(label) for item, label in self._settled(known.truths).items()
+        }
+        classes = known.classes
+        if classes is not None and not {rename(label) for label in labels} <= set(classes):
+            classes = None
+        return Answers(votes, gold, forecasts if known.forecasts else {}, classes, known.details)
+
+    def _settled(self, truths: list[tuple[Value, tuple[Value, ...]]]) -> dict[Value, Value]:
+        told: dict[Value, Counter[Value]] = defaultdict(Counter)
+        for item, values in truths:
+            told[item][values[0]] += 1
+        settled = {}
+        for item, counts in told.items():
+            label, n = counts.most_common(1)[0]
+            if 2 * n > counts.total():
+                settled[item] = label
+            if len(counts) > 1:
+                outcome = "settled by more than half" if 2 * n > counts.total() else "left without one"
+                self._counts["Contradictions"][f"items whose truths differ, {outcome}"] += 1
+        return settled
+
+    def _item_table(self, rename: _Renaming) -> dict[str, list[Any]]:
+        names = list(dict.fromkeys(name for columns in self._items.values() for name in columns))
+        table: dict[str, list[Any]] = {"item": [rename(item) for item in self._items]}
+        for name in names:
+            table[name] = [columns.get(name) for columns in self._items.values()]
+        return table
+
+    def _notes(self) -> Iterator[str]:
+        for kind, counts in self._counts.items():
+            listed = [f"{what} ({n:,})" for what, n in counts.most_common(_MOST_PHRASES) if n]
+            if listed:
+                yield f"{kind}: {', '.join(listed)}."
+        if self._aliases:
+            yield (
+                f"{some(len(self._aliases), 'labeler')} whose names are mails, names or addresses of people are called "
+                "annotator-1 and so on, in order of appearance; ⟨keep_names=True⟩ keeps the names."
+            )
+        if self._n_prelabeled:
+            share = self._n_prelabeled / self._n_answers
+            outcome = (
+                "they are left out"
+                if self.exclude_prelabeled
+                else "they are not independent of the model, and ⟨exclude_prelabeled=True⟩ leaves them out"
+            )
+            yield (
+                f"{self._n_prelabeled:,} of {self._n_answers:,} answers ({share:.0%}) began with what a model had "
+                f"filled in; {outcome}."
+            )
+        yield from self._sentences
+
+
+class _Renaming:
+    """Names of one kind: where text and numbers mix all are text, and where all text is whole numbers all are those."""
+
+    def __init__(self, names: Iterable[Value], *, from_text: bool) -> None:
+        self._known: dict[Value, Value] = {}
+        distinct = set(names)
+        kinds = {kind_of(name) for name in distinct}
+        self._as_text = len(kinds) > 1
+        self._as_number = from_text and kinds == {"text"} and all(map(is_plain_integer, distinct))
+
+    def __call__(self, name: Value) -> Value:
+        if self._as_number and is_plain_integer(name):
+            return int(str(name).partition(".")[0])
+        return str(name) if self._as_text else name
+
+
+def _yes_or_no(known: _Question, one: Value) -> _Question:
+    def said(values: tuple[Value, ...]) -> tuple[str]:
+        return ("yes" if one in values else "no",)
+
+    return _Question(
+        [
+            _Row(row.item, row.labeler, None if row.values is None else said(row.values), row.run, row.when)
+            for row in known.votes
+        ],
+        [(item, said(values)) for item, values in known.truths],
+        {key: (said(values), confidence) for key, (values, confidence) in known.forecasts.items()},
+        ("no", "yes"),
+        known.details,
+    )
+
+
+def _is_stream(values: Any) -> bool:
+    return isinstance(values, Iterator)

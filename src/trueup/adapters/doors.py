@@ -1,0 +1,315 @@
+"""The ways in: labels, gold, predictions or all of it, from plain tables and from the exports of other tools.
+
+A plain table is read as it says. It is taken for an export only where it lacks the column of items and has the marks of
+one tool, and a warning then says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from trueup._base.validation import check_choice
+from trueup.adapters.collecting import Collector
+from trueup.adapters.content import Content, told_in_a_sentence
+from trueup.adapters.export import Export
+from trueup.adapters.registry import ADAPTERS, detect, matches
+from trueup.data import reading
+from trueup.data.files import FORMATS, Source, named, open_table, table_suffix
+from trueup.data.gold import DRAWS, Draw, Gold
+from trueup.data.labels import Labels
+from trueup.data.predictions import Predictions
+from trueup.data.votes import AbstainPolicy, Duplicates
+from trueup.exceptions import DataWarning, InvalidParameter, quoted
+
+AUTO = "auto"
+
+
+def read_export(
+    path: Source,
+    *,
+    file_format: str = AUTO,
+    question: str | None = None,
+    keep_names: bool = False,
+    exclude_prelabeled: bool = False,
+) -> Export:
+    """Votes, gold, predictions and items from the export of another tool, with notes on what was made of it.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        The file, or the folder where a tool writes several.
+    file_format : str
+        "auto" to recognise the tool by the structure of the file, or one of `trueup.adapters.list_formats`.
+    question : str, optional
+        Which of several questions; `Export.questions` lists them.
+    keep_names : bool
+        Keep mails, names and addresses as the names of labelers; by default they are called annotator-1 and so on.
+    exclude_prelabeled : bool
+        Leave out answers that began with what a model had filled in.
+
+    Examples
+    --------
+    >>> import io, json, trueup as tu
+    >>> answer = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    >>> task = {"id": 1, "data": {"text": "fine"}, "annotations": [{"completed_by": 7, "result": [answer]}]}
+    >>> tu.read_export(io.StringIO(json.dumps([task])))
+    Export(label-studio, 1 votes, 0 gold, 0 systems)
+    """
+    content = Content(path)
+    with told_in_a_sentence(content.who):
+        name = detect(content) if file_format == AUTO else ADAPTERS.resolve(file_format)
+    return _read(content, name, question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled)
+
+
+def _read(content: Content, name: str, question: str | None, **wishes: bool) -> Export:
+    with told_in_a_sentence(content.who, as_what=f"an export of {name}"):
+        collector = Collector(question=question, **wishes)
+        ADAPTERS[name].read(content, collector)
+        export = collector.finish(name, content.who)
+        return export if question is None else export.of(question)
+
+
+def export_format(path: Source, *, item: str | None = "item", file_format: str = AUTO) -> str | None:
+    """The tool whose export a file is, or None for a plain table, which is never taken for anything else silently.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+    item : str or None
+        The column of items that makes a table a plain one.
+    file_format : str
+        "auto", the format of a table, or the name of a tool.
+    """
+    if file_format in FORMATS:
+        return None
+    if file_format != AUTO:
+        if file_format not in ADAPTERS:
+            check_choice(file_format, (AUTO, *FORMATS, *ADAPTERS), name="file_format")
+        return ADAPTERS.resolve(file_format)
+    if not isinstance(path, str | PathLike) or path == "-":
+        return None  # a stream is csv unless it is named
+    if table_suffix(path) is None:
+        content = Content(path)
+        with told_in_a_sentence(content.who):
+            return detect(content)
+    with open_table(path) as table:
+        if item is None or item in table.columns:
+            return None
+    content = Content(path)
+    with told_in_a_sentence(content.who):
+        likely = matches(content)
+        if not likely:
+            return None
+        name = detect(content)
+    warnings.warn(
+        f"{content.who} has no column {quoted(item)} and was read as an export of {name} (it has "
+        f"{', '.join(likely[name])}); pass ⟨file_format={name!r}⟩ if it is one, or name the column of the items",
+        DataWarning,
+        stacklevel=3,
+    )
+    return name
+
+
+def read_labels(
+    path: Source,
+    *,
+    item: str = "item",
+    labeler: str = "labeler",
+    label: str = "label",
+    classes: Sequence[Hashable] | None = None,
+    missing: Any = (),
+    abstain: Any = (),
+    abstain_policy: AbstainPolicy = "ignore",
+    duplicates: Duplicates = "keep",
+    items: Source | None = None,
+    file_format: str = AUTO,
+    question: str | None = None,
+    keep_names: bool = False,
+    exclude_prelabeled: bool = False,
+) -> Labels:
+    """Votes from a file with one row a vote, or from the export of another tool, with its gold and its items.
+
+    In csv and tsv a blank cell is a null, and a column becomes integers only if every name in it is one written
+    plainly ("7", not "007"), labels also only if `classes` does not name them as text.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        The file; "-" is standard input.
+    item, labeler, label : str
+        The names of the columns of a table.
+    classes, missing, abstain, abstain_policy, duplicates
+        As in `Labels.from_frame`.
+    items : path or file-like, optional
+        A file of what is known of the items, with the same column of items; its columns are added as by
+        `Labels.with_items`, and rows for items without votes are left out.
+    file_format : str
+        "auto": a table by its suffix (csv for standard input and file-likes), else the export of a tool by its
+        structure. Or "csv", "tsv", "jsonl", "parquet", or one of `trueup.adapters.list_formats`.
+    question, keep_names, exclude_prelabeled
+        As in `read_export`, of exports.
+    """
+    tool = export_format(path, item=item, file_format=file_format)
+    if tool is None:
+        _refuse(question=question, keep_names=keep_names or None, exclude_prelabeled=exclude_prelabeled or None)
+        return reading.read_labels(
+            path,
+            item=item,
+            labeler=labeler,
+            label=label,
+            classes=classes,
+            missing=missing,
+            abstain=abstain,
+            abstain_policy=abstain_policy,
+            duplicates=duplicates,
+            items=items,
+            file_format=_table_format(file_format),
+        )
+    _refuse_columns(path, tool, item=(item, "item"), labeler=(labeler, "labeler"), label=(label, "label"))
+    export = read_export(
+        path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
+    )
+    labels = export.labels(
+        classes=classes, missing=missing, abstain=abstain, abstain_policy=abstain_policy, duplicates=duplicates
+    )
+    if items is None:
+        return labels
+    return labels.with_items(reading.read_items(items, item=item, labels=labels), unknown="ignore")
+
+
+def read_predictions(
+    path: Source,
+    *,
+    item: str | None = "item",
+    prediction: str = "prediction",
+    score: str = "score",
+    probabilities: Mapping[Hashable, str] | None = None,
+    system: str | None = None,
+    positive: Hashable | None = None,
+    threshold: float | None = 0.5,
+    labels: Labels | None = None,
+    file_format: str = AUTO,
+    question: str | None = None,
+) -> Predictions:
+    """Predictions from a file with a row for each item, or for each item and system, or from the export of a tool.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        The file; "-" is standard input.
+    item, prediction, score, probabilities, system, positive, threshold
+        As in `Predictions.from_frame`, of tables.
+    labels : Labels, optional
+        The labels they belong to. Text from a csv file is then read as the names these labels have; without it a
+        column becomes integers if every name in it is one.
+    file_format : str
+        As in `read_labels`.
+    question : str, optional
+        Of exports, which of several questions.
+    """
+    tool = export_format(path, item=item, file_format=file_format)
+    if tool is None:
+        _refuse(question=question)
+        return reading.read_predictions(
+            path,
+            item=item,
+            prediction=prediction,
+            score=score,
+            probabilities=probabilities,
+            system=system,
+            positive=positive,
+            threshold=threshold,
+            labels=labels,
+            file_format=_table_format(file_format),
+        )
+    _refuse_columns(
+        path,
+        tool,
+        item=(item, "item"),
+        prediction=(prediction, "prediction"),
+        score=(score, "score"),
+        probabilities=(probabilities or None, None),
+        system=(system, None),
+    )
+    return read_export(path, file_format=tool, question=question).predictions()
+
+
+def read_gold(
+    path: Source,
+    *,
+    item: str = "item",
+    label: str = "label",
+    drawn: Draw | None = None,
+    missing: Any = (),
+    labels: Labels | None = None,
+    file_format: str = AUTO,
+    question: str | None = None,
+) -> Gold:
+    """Vetted truths from a file, or from the export of a tool, as the mapping that `Labels.with_gold` takes.
+
+    Its attribute `drawn` tells how the items came to be vetted, which `Labels.with_gold` keeps: a column ``chance`` (or
+    ``inclusion_probability``) has the probability with which each was drawn, or a column ``drawn`` says "random" or
+    "chosen". An item that was drawn and is not vetted yet is an error: without it the rest stands for others than it
+    was drawn for.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        The file; "-" is standard input.
+    item, label : str
+        The names of the columns of a table.
+    drawn : {"chosen", "random"}, optional
+        How all items were drawn, in place of what the file says.
+    missing : value or list of values
+        Values of the label column that mean "not vetted"; None declares blank cells.
+    labels : Labels, optional
+        The labels they belong to. Text from a csv file is then read as the names these labels have.
+    file_format : str
+        As in `read_labels`.
+    question : str, optional
+        Of exports, which of several questions.
+    """
+    tool = export_format(path, item=item, file_format=file_format)
+    if tool is None:
+        _refuse(question=question)
+        return reading.read_gold(
+            path,
+            item=item,
+            label=label,
+            drawn=drawn,
+            missing=missing,
+            labels=labels,
+            file_format=_table_format(file_format),
+        )
+    _refuse_columns(path, tool, item=(item, "item"), label=(label, "label"))
+    gold = read_export(path, file_format=tool, question=question).gold
+    return gold if drawn is None else Gold(gold, drawn=check_choice(drawn, DRAWS, name="drawn"))
+
+
+def _table_format(file_format: str) -> Any:
+    return None if file_format == AUTO else file_format
+
+
+def _refuse(**wishes: Any) -> None:
+    """Stop where something of exports was said of a table."""
+    for name, value in wishes.items():
+        if value is not None:
+            raise InvalidParameter(
+                f"⟨{name}⟩ is for exports of other tools, got {quoted(value)} and a plain table; leave it out, or name "
+                "the tool with ⟨file_format=…⟩",
+                parameter=name,
+            )
+
+
+def _refuse_columns(path: Source, tool: str, **columns: tuple[Any, Any]) -> None:
+    """Stop where a column of a table was named of an export."""
+    for name, (value, default) in columns.items():
+        if value != default:
+            raise InvalidParameter(
+                f"⟨{name}⟩ names a column of plain tables, got {quoted(value)} for {named(path)}, an export of {tool}; "
+                "leave it out, or pass ⟨file_format=…⟩ with the format of the table",
+                parameter=name,
+            )

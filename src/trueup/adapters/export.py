@@ -1,0 +1,201 @@
+"""What was read from the export of another tool: votes, gold, predictions and items of each question, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trueup._base.validation import did_you_mean, preview
+from trueup.data.encoding import encode
+from trueup.data.gold import Gold
+from trueup.data.labels import Labels
+from trueup.data.predictions import Predictions
+from trueup.data.votes import AbstainPolicy, Duplicates, recoded
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions, Sentence, quoted
+
+Rows = Mapping[str, list[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a file holds of one question.
+
+    Attributes
+    ----------
+    votes : mapping from column to list
+        ``item``, ``labeler``, ``label`` (None for an abstention) and ``run``, a row for each vote.
+    gold : dict from item to class
+    predictions : mapping from column to list
+        ``item``, ``system``, ``prediction`` and ``confidence`` in it (None where nothing is said), a row for each.
+    classes : tuple, optional
+        What could be chosen, where the tool fixes it.
+    details : mapping
+        What the tool needs to take answers back, e.g. the names of its controls.
+    """
+
+    votes: Rows
+    gold: Mapping[Hashable, Hashable] = field(default_factory=dict)
+    predictions: Rows = field(default_factory=dict)
+    classes: tuple[Hashable, ...] | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Export:
+    """What was read from the export of another tool.
+
+    Make one with `trueup.read_export`.
+
+    Attributes
+    ----------
+    tool : str
+        The name of the format.
+    source : str
+        How errors call the file.
+    by_question : mapping from question to Answers
+    items : dict from column to list
+        What is known of the items, as `Labels.with_items` takes it: ``item`` and other columns.
+    notes : tuple of str
+        Sentences on everything that was dropped, mapped or guessed, with how often.
+    question : str, optional
+        The question that the other attributes are of; with one question in the file that one.
+    """
+
+    tool: str
+    source: str
+    by_question: Mapping[str, Answers]
+    items: Mapping[str, list[Any]]
+    notes: tuple[str, ...] = ()
+    question: str | None = None
+
+    def __repr__(self) -> str:
+        if self.question is None and len(self.by_question) != 1:
+            return f"Export({self.tool}, questions {preview(self.questions, most=10)})"
+        n_votes = sum(label is not None for label in self.votes["label"])
+        n_systems = len(set(self.answers.predictions.get("system", [])))
+        parts = [f"{n_votes:,} votes", f"{len(self.gold):,} gold", f"{n_systems} systems"]
+        return f"Export({self.tool}, {', '.join(parts)})"
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What the file asks."""
+        return tuple(self.by_question)
+
+    def of(self, question: str) -> Export:
+        """The same with one question chosen."""
+        if question not in self.by_question:
+            listed = ", ".join(map(quoted, self.questions)) or "none"
+            raise InvalidParameter(
+                f"there is no question {quoted(question)} in {self.source}, got the questions {listed}"
+                f"{did_you_mean(question, self.questions) or '; name one of them with ⟨question=…⟩'}",
+                parameter="question",
+            )
+        return replace(self, question=question)
+
+    @property
+    def answers(self) -> Answers:
+        """What the file holds of the question; several, of which none was chosen, are an error that lists them."""
+        if self.question is not None:
+            return self.by_question[self.question]
+        if len(self.by_question) == 1:
+            return next(iter(self.by_question.values()))
+        if not self.by_question:
+            raise InvalidFile(
+                f"{self.source} has no question that classes answer, got {self._dropped()}; export answers that choose "
+                "among classes, or name another file"
+            )
+        listed = ", ".join(map(quoted, self.questions))
+        raise InvalidParameter(
+            f"{self.source} asks {len(self.by_question)} questions, got {listed}; choose one with "
+            f"⟨question={self.questions[0]!r}⟩",
+            parameter="question",
+        )
+
+    def _dropped(self) -> str:
+        return "; ".join(note.rstrip(".") for note in self.notes) or "nothing at all"
+
+    @property
+    def votes(self) -> Rows:
+        """The votes: ``item``, ``labeler``, ``label`` (None for an abstention), ``run``."""
+        return self.answers.votes
+
+    @property
+    def gold(self) -> Gold:
+        """The vetted truths, as `Labels.with_gold` takes them; the items were chosen, as far as the file tells."""
+        return Gold(self.answers.gold)
+
+    def labels(
+        self,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        missing: Any = (),
+        abstain: Any = (),
+        abstain_policy: AbstainPolicy = "ignore",
+        duplicates: Duplicates = "keep",
+    ) -> Labels:
+        """The votes with the gold and what is known of the items.
+
+        Parameters
+        ----------
+        classes, missing, abstain, abstain_policy, duplicates
+            As in `Labels.from_frame`; `missing` and `abstain` are added to what the tool says itself.
+        """
+        answers = self.answers
+        n_votes = sum(label is not None for label in answers.votes["label"])
+        if not n_votes:
+            also = [f"{len(answers.gold):,} truths"] if answers.gold else []
+            also += [f"{len(answers.predictions['item']):,} predictions"] if answers.predictions else []
+            raise InvalidLabels(
+                f"{self.source} holds no votes, got {' and '.join(also) or self._dropped()}; read what it holds with "
+                "⟨read_gold⟩ or ⟨read_predictions⟩, and the votes from another file"
+            )
+        several = list(abstain) if isinstance(abstain, list | tuple | set | frozenset) else [abstain]
+        labels = Labels.from_frame(
+            {name: answers.votes[name] for name in ("item", "labeler", "label")},
+            classes=answers.classes if classes is None else classes,
+            missing=missing,
+            abstain=[None, *several],
+            abstain_policy=abstain_policy,
+            duplicates=duplicates,
+        )
+        without_votes = [item for item, at in zip(answers.gold, labels.find_items(answers.gold), strict=True) if at < 0]
+        if without_votes:
+            items = encode([labels.items, without_votes], column="item")[1]
+            abstentions = labels.answers[labels.n_classes :].tolist()
+            labels = recoded(labels, items, labels.labelers, labels.classes, abstentions)
+        if answers.gold:
+            labels = labels.with_gold(self.gold)
+        if len(self.items) > 1 and (labels.find_items(self.items["item"]) >= 0).any():
+            labels = labels.with_items(self.items, unknown="ignore")
+        return replace(labels, remarks=tuple(map(Sentence, self.notes)))
+
+    def predictions(self) -> Predictions:
+        """What the systems of the file say, as hard classes.
+
+        The confidence that a tool keeps is that of the class which was chosen and no score of one class, so it is not
+        taken along; `answers.predictions` has it.
+        """
+        rows = self.answers.predictions
+        if not rows or not rows["item"]:
+            raise InvalidPredictions(
+                f"{self.source} holds no predictions, got {len(self.votes['item']):,} votes of "
+                f"{len(set(self.votes['labeler'])):,} labelers; name the file of the predictions"
+            )
+        columns = {name: rows[name] for name in ("item", "system", "prediction")}
+        return Predictions.from_frame(columns, system="system")
+
+    def vetted(self) -> dict[Hashable, Hashable]:
+        """What experts answered, one class for each item, for `ActiveTest.tell`: the gold, else what all votes say."""
+        said: dict[Hashable, set[Hashable]] = {}
+        for item, label in zip(self.votes["item"], self.votes["label"], strict=True):
+            if label is not None and item not in self.answers.gold:
+                said.setdefault(item, set()).add(label)
+        differ = {item: labels for item, labels in said.items() if len(labels) > 1}
+        if differ:
+            item, labels = next(iter(differ.items()))
+            raise InvalidLabels(
+                f"experts must agree on what is told as the truth, got {preview(sorted(map(str, labels)))} for item "
+                f"{quoted(item)} ({len(differ)} such items); settle them, or read the file as votes"
+            )
+        return {**self.answers.gold, **{item: next(iter(labels)) for item, labels in said.items()}}

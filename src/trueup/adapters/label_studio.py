@@ -1,0 +1,229 @@
+"""Label Studio: JSON exports (also of the time before 1.0), JSON-MIN and CSV; tasks and suggestions back.
+
+In JSON a task has annotations (``completions`` before 1.0), each with results by control. A control that chooses among
+classes is a question. JSON-MIN and CSV have a row for each annotation, with the answers among the columns of the task;
+skipped answers, marks of ground truth and predictions are gone there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from trueup.adapters.adapter import Adapter, Answer, Target, marks
+from trueup.adapters.collecting import Collector, plain
+from trueup.adapters.content import Content, Head
+from trueup.exceptions import InvalidParameter, quoted
+
+ITEM_KEY = "trueup_item"  # in the data of tasks that were written here: Label Studio numbers tasks anew
+_ROW_COLUMNS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", ITEM_KEY}
+_REGION_KEYS = {"start", "x", "points", "rle", "vertices", "ranges"}  # of an answer about a part of the item
+
+
+def _sniff(head: Head) -> list[str]:
+    if {"annotation_id", "annotator"} <= head.keys.keys():
+        return marks(head.keys, "annotation_id", "annotator", "lead_time")
+    lists = [name for name in ("annotations", "completions", "predictions") if isinstance(head.keys.get(name), list)]
+    is_task = head.shape == "rows" and isinstance(head.keys.get("data"), dict) and lists
+    return ["data", *lists] if is_task else []
+
+
+def _read(content: Content, collector: Collector) -> None:
+    if "annotation_id" in content.head.keys:
+        _read_rows(content, collector)
+    else:
+        _read_tasks(content, collector)
+
+
+# Tasks --------------------------------------------------------------------------------------------------------------
+
+
+def _read_tasks(content: Content, collector: Collector) -> None:
+    for number, task in enumerate(collector.objects(content.records(), "tasks"), start=1):
+        data = task.get("data") if isinstance(task.get("data"), dict) else {}
+        item = _item_of(task, data or {}, number)
+        collector.describe(item, {name: value for name, value in (data or {}).items() if name != ITEM_KEY})
+        annotations = task.get("annotations", task.get("completions"))
+        n_read = 0
+        for place, annotation in enumerate(collector.objects(annotations, "annotations"), start=1):
+            _read_annotation(annotation, item, place, collector)
+            n_read += 1
+        if not n_read:
+            collector.miss("tasks without annotations")
+        drafts = task.get("drafts")
+        collector.drop("drafts", len(drafts) if isinstance(drafts, list) else 0)
+        predictions = task.get("predictions")
+        if isinstance(predictions, list):
+            ids = [one for one in predictions if isinstance(one, int)]
+            collector.drop("predictions of which the export has the numbers only", len(ids))
+            predictions = [one for one in predictions if not isinstance(one, int)]
+        for prediction in collector.objects(predictions, "predictions"):
+            for question, values in _answers_of(prediction.get("result"), collector).items():
+                system = prediction.get("model_version") or "model"
+                collector.predict(question, item, system, values, prediction.get("score"))
+
+
+def _item_of(task: dict[str, Any], data: dict[str, Any], number: int) -> Any:
+    for name in (data.get(ITEM_KEY), task.get("id")):
+        if plain(name) is not None:
+            return name
+    return number
+
+
+def _read_annotation(annotation: dict[str, Any], item: Any, place: int, collector: Collector) -> None:
+    who = annotation.get("completed_by")
+    if isinstance(who, dict):
+        who = who.get("id") if who.get("id") is not None else who.get("email")
+    if plain(who) is None:
+        labeler: Any = f"unknown {place}"
+        collector.map("annotations that name no annotator, numbered within their tasks")
+    else:
+        labeler = collector.person(who)
+    when = annotation.get("updated_at") or annotation.get("created_at")
+    if annotation.get("was_cancelled") or annotation.get("skipped"):
+        collector.abstain(None, item, labeler, "skipped answers")
+        return
+    answers = _answers_of(annotation.get("result"), collector)
+    results = annotation.get("result")
+    origins = (
+        [str(one.get("origin", "")) for one in results if isinstance(one, dict)] if isinstance(results, list) else []
+    )
+    prelabeled = annotation.get("parent_prediction") is not None or any(one.startswith("prediction") for one in origins)
+    if not results:
+        if not annotation.get("ground_truth"):
+            collector.abstain(None, item, labeler, "empty answers")
+        return
+    for question, values in answers.items():
+        if annotation.get("ground_truth"):
+            collector.truth(question, item, values)
+        else:
+            collector.vote(question, item, labeler, values, when=when, prelabeled=prelabeled)
+
+
+def _answers_of(results: Any, collector: Collector) -> dict[str, list[Any]]:
+    """The classes that each control was answered with."""
+    answers: dict[str, list[Any]] = defaultdict(list)
+    for result in collector.objects(results, "results"):
+        name, kind, value = result.get("from_name"), result.get("type"), result.get("value")
+        if not isinstance(value, dict) or not isinstance(name, str):
+            collector.drop("results without a control or a value")
+            continue
+        chosen = _chosen(value)
+        if chosen is None or _REGION_KEYS & value.keys():
+            collector.drop(f"results of type {quoted(kind)}, which choose no class of the whole item")
+            continue
+        if name not in answers:
+            collector.ask(name, to_name=str(result.get("to_name") or ""), type=str(kind or "choices"))
+        answers[name] += chosen
+    return dict(answers)
+
+
+def _chosen(value: dict[str, Any]) -> list[Any] | None:
+    """The classes in the value of a result; None where it holds something else."""
+    if isinstance(value.get("choices"), list):
+        return list(value["choices"])
+    if isinstance(value.get("taxonomy"), list):
+        return [" / ".join(map(str, path)) for path in value["taxonomy"] if isinstance(path, list)]
+    for name in ("rating", "number", "selected"):
+        if plain(value.get(name)) is not None:
+            return [value[name]]
+    return None
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------
+
+
+def _read_rows(content: Content, collector: Collector) -> None:
+    collector.from_text = content.head.shape == "table"
+    rows = list(collector.objects(content.records(), "rows"))
+    question = _question_of(rows, collector, content.who)
+    for number, row in enumerate(rows, start=1):
+        item = _item_of(row, row, number)
+        labeler = collector.person(row.get("annotator"))
+        collector.describe(item, {k: v for k, v in row.items() if k != question and k not in _ROW_COLUMNS})
+        values = _values_of(row.get(question))
+        if values:
+            collector.vote(question, item, labeler, values, when=row.get("updated_at"))
+        else:
+            collector.abstain(question, item, labeler, "empty answers")
+    collector.note(
+        "JSON-MIN and CSV of Label Studio have no skipped answers and no predictions, and ground truth looks like one "
+        "more annotator; the JSON export has them."
+    )
+
+
+def _question_of(rows: list[dict[str, Any]], collector: Collector, who: str) -> str:
+    """The column of the answers: the one that was named, or the one that differs among the answers to a task."""
+    columns = list(dict.fromkeys(name for row in rows for name in row if name not in _ROW_COLUMNS))
+    if collector.question is not None and collector.question in columns:
+        return collector.question
+    seen: dict[tuple[Any, str], str] = {}
+    differing: dict[str, None] = {}
+    for row in rows:
+        for name in columns:
+            value = json.dumps(row.get(name), default=str)
+            if seen.setdefault((str(row.get("id")), name), value) != value:
+                differing[name] = None
+    candidates = list(differing) or columns
+    if len(candidates) != 1:
+        listed = ", ".join(map(quoted, candidates)) or "none"
+        raise InvalidParameter(
+            f"the column of the answers in {who} is not known, got the columns {listed}; name it with ⟨question=…⟩, or "
+            "export JSON, which tells",
+            parameter="question",
+        )
+    collector.note(
+        f"Guessed that {quoted(candidates[0])} is the question, since it alone "
+        + ("differs among answers to one task." if differing else "is no column of the tool's own.")
+    )
+    return candidates[0]
+
+
+def _values_of(cell: Any) -> list[Any]:
+    """The classes in a cell: text, a list, or either as JSON."""
+    if isinstance(cell, str) and cell[:1] in ("[", "{"):
+        try:
+            cell = json.loads(cell)
+        except (ValueError, RecursionError):
+            return [cell]
+    if isinstance(cell, dict):
+        return _chosen(cell) or []
+    return [] if cell is None else list(cell) if isinstance(cell, list) else [cell]
+
+
+# Back ---------------------------------------------------------------------------------------------------------------
+
+
+def _write(answers: Iterable[Answer], target: Target) -> str:
+    """Tasks for import, each with what is suggested as a prediction."""
+    kind = target.details.get("type") or "choices"
+    tasks = []
+    for answer in answers:
+        task: dict[str, Any] = {"data": {**(answer.columns or {}), ITEM_KEY: answer.item}}
+        if answer.label is not None:
+            value = {kind: answer.label} if kind in ("rating", "number") else {"choices": [answer.label]}
+            result = {
+                "from_name": target.question,
+                "to_name": target.details.get("to_name") or "text",
+                "type": kind,
+                "value": value,
+            }
+            prediction: dict[str, Any] = {"model_version": target.agent, "result": [result]}
+            if answer.confidence is not None:
+                prediction["score"] = answer.confidence
+            task["predictions"] = [prediction]
+        tasks.append(task)
+    return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
+
+
+LABEL_STUDIO = Adapter(
+    title="Label Studio: JSON (also of before 1.0), JSON-MIN, CSV",
+    sniff=_sniff,
+    read=_read,
+    becomes="votes: annotations; gold: ground_truth; predictions: predictions",
+    basis="files that the tool's own code wrote",
+    write=_write,
+    writes="tasks with predictions, for import",
+)

@@ -1,0 +1,137 @@
+"""trueup convert: from the export of a tool to plain tables, and from votes to what a tool takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup._base.writing import check_writable, write_text_safely
+from trueup.cli import _options as options
+from trueup.cli._app import as_command
+from trueup.cli._console import note, say, silenced
+from trueup.cli._files import csv_text, read_votes, votes_export
+from trueup.exceptions import InvalidFile, InvalidParameter
+
+if TYPE_CHECKING:
+    from trueup.adapters import Export
+    from trueup.data.labels import Labels
+
+_TO = "Write what the votes say of each item, with its probability, for a tool or as a table: one of WRITABLE."
+
+
+def _out(flag: str, text: str) -> Any:
+    return options.option(flag, text, metavar="FILE", panel="What else to write, as csv")
+
+
+@as_command
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="An export, see 'trueup formats', or a table of votes."),
+        options.InputFile(),
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to write.")],
+    how: options.VoteOptions,
+    to: Annotated[str | None, options.option("--to", _TO, metavar="FORMAT", chosen_from="WRITABLE")] = None,
+    noise: Annotated[
+        str, options.option("--noise", "The model of what votes say; one of NOISE_MODELS.", chosen_from="NOISE_MODELS")
+    ] = "dawid-skene",
+    gold_out: Annotated[str | None, _out("--gold-out", "The vetted truths: item, label.")] = None,
+    predictions_out: Annotated[
+        str | None, _out("--predictions-out", "The predictions: item, system, prediction, confidence.")
+    ] = None,
+    items_out: Annotated[str | None, _out("--items-out", "What is known of the items.")] = None,
+    with_text: options.WithText = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """From an export to plain tables, or from votes to tasks with suggestions for a tool."""
+    for path in (target, gold_out, predictions_out, items_out):
+        if path is not None:
+            check_writable(path)
+            if Path(path).exists() and not force:
+                raise InvalidFile(f"{path!r} must not exist yet, got a file; name another, or use --force")
+    export = votes_export(source, how)
+    if export is None and predictions_out is not None:
+        raise InvalidParameter(
+            f"--predictions-out is for exports that hold predictions, got the table {source!r}; leave it out"
+        )
+    # An export may hold gold or predictions and no votes.
+    has_votes = export is None or any(label is not None for label in export.votes["label"])
+    labels = read_votes(source, how) if has_votes else None
+    if labels is None and export is not None:
+        for remark in export.notes:
+            note(remark)
+    if to is not None:
+        _write_consensus(labels, target, to, noise, export, with_text=with_text)
+    elif labels is not None:
+        _write_votes(labels, target, export)
+    else:
+        note(f"{source} holds no votes, so {target} is not written")
+    _write_beside(labels, export, gold_out, predictions_out, items_out, with_text=with_text)
+
+
+def _write_consensus(
+    labels: Labels | None, target: str, to: str, noise: str, export: Export | None, *, with_text: bool
+) -> None:
+    from trueup.adapters import write_tasks
+    from trueup.noise import fit
+
+    if labels is None:
+        raise InvalidParameter("--to writes what votes say, got an export without votes; leave it out")
+    with silenced():
+        posterior = fit(labels, noise).posterior(labels)
+    write_tasks(
+        labels,
+        target,
+        file_format=to,
+        posterior=posterior,
+        agent=f"trueup-{noise}",
+        with_text=with_text,
+        like=export,
+    )
+    say(f"Wrote {labels.n_items:,} items to {target}.")
+
+
+def _write_votes(labels: Labels, target: str, export: Export | None) -> None:
+    from trueup.data.files import format_of, write_rows
+    from trueup.data.reading import write_labels
+
+    if export is None or format_of(target, None) == "parquet":
+        write_labels(labels, target)
+        say(f"Wrote {labels.n_votes:,} votes to {target}.")
+        return
+    names = ("item", "labeler", "label", "run")
+    rows = [row for row in zip(*(export.votes[name] for name in names), strict=True) if row[2] is not None]
+    write_rows(target, list(names), rows, file_format=None)
+    n_abstentions = len(export.votes["item"]) - len(rows)
+    left = f"; {n_abstentions:,} abstentions are not in it" if n_abstentions else ""
+    say(f"Wrote {len(rows):,} votes to {target}{left}.")
+
+
+def _write_beside(
+    labels: Labels | None,
+    export: Export | None,
+    gold_out: str | None,
+    predictions_out: str | None,
+    items_out: str | None,
+    *,
+    with_text: bool,
+) -> None:
+    if gold_out is not None:
+        gold = labels.gold if labels is not None else export.gold if export is not None else {}
+        write_text_safely(gold_out, csv_text(["item", "label"], list(gold.items())))
+        say(f"Wrote {len(gold):,} truths to {gold_out}.")
+    if predictions_out is not None and export is not None:
+        rows = export.answers.predictions
+        names = ["item", "system", "prediction", "confidence"]
+        cells = list(zip(*(rows[name] for name in names), strict=True)) if rows else []
+        write_text_safely(predictions_out, csv_text(names, cells))
+        say(f"Wrote {len(cells):,} predictions to {predictions_out}.")
+    if items_out is not None and labels is not None:
+        hidden = () if with_text else labels.text_columns
+        columns = [name for name in labels.item_columns if name not in hidden]
+        values = [labels.items.tolist(), *(labels.item_column(name).tolist() for name in columns)]
+        write_text_safely(items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
+        say(f"Wrote {labels.n_items:,} items to {items_out}.")
