@@ -80,6 +80,15 @@ def data_folder() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def exports_folder() -> Path:
+    """The folder of exports of other tools, for tests marked ``adapters``."""
+    folder = named_folder("adapters")
+    if isinstance(folder, str):
+        pytest.fail(f"a test that reads the folder of exports must be marked with adapters: {folder}")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Chromium"]:
     """A browser that runs, for tests marked ``browser``."""

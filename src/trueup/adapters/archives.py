@@ -12,8 +12,8 @@ import tarfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -92,10 +92,10 @@ class Allowance:
 
 
 class _Limited(io.RawIOBase):
-    """A stream that refuses to give more than an allowance."""
+    """A stream that refuses to give more than an allowance, and closes with it what lies under it."""
 
-    def __init__(self, stream: IO[bytes], allowance: Allowance, what: str) -> None:
-        self._stream, self._allowance, self._what = stream, allowance, what
+    def __init__(self, stream: Any, under: Sequence[Any], allowance: Allowance, what: str) -> None:
+        self._stream, self._under, self._allowance, self._what = stream, under, allowance, what
 
     def readable(self) -> bool:
         return True
@@ -107,13 +107,14 @@ class _Limited(io.RawIOBase):
         return len(block)
 
     def close(self) -> None:
-        self._stream.close()
+        for stream in (self._stream, *self._under):
+            stream.close()
         super().close()
 
 
-def limited(stream: IO[bytes], allowance: Allowance, what: str) -> IO[bytes]:
-    """A stream of what is unpacked, refused once it is more than an allowance."""
-    return io.BufferedReader(_Limited(stream, allowance, what), 2**18)
+def limited(stream: Any, allowance: Allowance, what: str, *, under: Sequence[Any] = ()) -> IO[bytes]:
+    """A stream of what is unpacked, refused once it is more than an allowance; `under` is closed with it."""
+    return io.BufferedReader(_Limited(stream, under, allowance, what), 2**18)
 
 
 class Folder(Archive):
@@ -153,19 +154,20 @@ class Zip(Archive):
 
     def open(self, name: str) -> IO[bytes]:
         """A member, unpacked."""
-        info = self._info[name]
-        self._allowance.take(info.file_size, f"the member {quoted(name)}")
-        with self._open_file() as stream:
-            if info.compress_type == _ZSTANDARD:
+        info, what = self._info[name], f"the member {quoted(name)}"
+        self._allowance.take(info.file_size, what)
+        if info.compress_type == _ZSTANDARD:
+            with self._open_file() as stream:
                 return io.BytesIO(self._unpack_zstandard(stream, info))
-            with zipfile.ZipFile(stream) as archive:
-                try:
-                    return io.BytesIO(archive.read(info))
-                except (RuntimeError, NotImplementedError) as error:  # locked by a password, or packed in a rare way
-                    raise InvalidFile(
-                        f"the member {quoted(name)} of {self.who} cannot be read, got {error!s:.80}; unpack the file "
-                        "and name the folder"
-                    ) from error
+        with ExitStack() as stack:
+            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(self._open_file())))
+            try:
+                member = archive.open(info)
+            except (RuntimeError, NotImplementedError) as error:  # locked by a password, or packed in a rare way
+                raise InvalidFile(
+                    f"{what} of {self.who} cannot be read, got {error!s:.80}; unpack the file and name the folder"
+                ) from error
+            return limited(member, Allowance(self.who, info.file_size), what, under=[stack.pop_all()])
 
     def _unpack_zstandard(self, stream: IO[bytes], info: zipfile.ZipInfo) -> bytes:
         stream.seek(info.header_offset)
@@ -189,10 +191,9 @@ class Zip(Archive):
 def _unpacked(packed: bytes, size: int, who: str) -> bytes:
     """Bytes that were packed with Zstandard, at most one more than they are said to be."""
     if not is_installed("zstandard"):
-        with suppress(ImportError):
-            import compression.zstd  # type: ignore[import-not-found]  # from Python 3.14 on
-
-            return bytes(compression.zstd.ZstdDecompressor().decompress(packed, max_length=size + 1))
+        if is_installed("compression"):  # from Python 3.14 on
+            built_in = require("compression.zstd", purpose="reading it")
+            return bytes(built_in.ZstdDecompressor().decompress(packed, max_length=size + 1))
         raise MissingExtra(
             f"{who} is packed with Zstandard, which needs zstandard: pip install 'trueup[inspect]', or unpack the log "
             "with 'inspect log convert --to json'"
@@ -215,7 +216,7 @@ class Tar(Archive):
             is_gzipped = packed.read(2) == GZIP_MAGIC
             packed.seek(0)
             allowance = Allowance(who, LARGEST_MEMBER)
-            unpacked: Any = gzip.GzipFile(fileobj=packed) if is_gzipped else packed
+            unpacked = gzip.GzipFile(fileobj=packed) if is_gzipped else packed
             # The whole stream is limited: headers can be as long as they claim, too.
             with limited(unpacked, allowance, "a stream") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:

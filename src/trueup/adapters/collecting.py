@@ -26,6 +26,7 @@ from trueup._base.validation import kind_of
 from trueup.adapters.export import Answers, Export
 from trueup.data.describing import some
 from trueup.data.encoding import is_null, is_plain_integer
+from trueup.exceptions import Sentence
 
 _MAIL = re.compile(r"\S+@\S+\.\S+")
 _ADDRESS = re.compile(r"(\d{1,3}\.){3}\d{1,3}|[0-9a-f]{0,4}(:[0-9a-f]{0,4}){2,7}", re.IGNORECASE | re.ASCII)
@@ -258,7 +259,7 @@ class Collector:
         in_use = {name: known for name, known in questions.items() if known.votes or known.truths or known.forecasts}
         rename = _Renaming(self._all_items(in_use.values()), from_text=self.from_text)
         answers = {name: self._answers(known, rename) for name, known in in_use.items()}
-        return Export(tool, source, answers, self._item_table(rename), tuple(self._notes()))
+        return Export(tool, source, answers, self._item_table(rename), tuple(map(Sentence, self._notes())))
 
     def _all_items(self, questions: Iterable[_Question]) -> Iterator[Value]:
         for known in questions:

@@ -123,8 +123,8 @@ class Content:
         stream.seek(0)
         if not is_gzipped:
             return stream
-        packed: Any = gzip.GzipFile(fileobj=stream)
-        return limited(packed, Allowance.for_packed(self.who, self.size), "a stream")
+        allowance = Allowance.for_packed(self.who, self.size)
+        return limited(gzip.GzipFile(fileobj=stream), allowance, "a stream", under=[stream])
 
     @contextmanager
     def json(self) -> Iterator[JsonStream]:
@@ -143,10 +143,16 @@ class Content:
             else:
                 yield from stream.documents()
 
-    def member_json(self, name: str) -> JsonStream:
+    @contextmanager
+    def member_json(self, name: str) -> Iterator[JsonStream]:
         """A cursor in the JSON of a member of the archive."""
-        text = io.TextIOWrapper(self.archive.open(name), encoding="utf-8-sig")
-        return JsonStream(text, f"{name!r} in {self.who}")
+        with self.archive.open(name) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as text:
+            yield JsonStream(text, f"{name!r} in {self.who}")
+
+    def member_records(self, name: str) -> Iterator[Any]:
+        """The records of a member of the archive: of a list, or one value a line."""
+        with self.member_json(name) as stream:
+            yield from stream.elements() if stream.next_character() == "[" else stream.documents()
 
     @cached_property
     def archive(self) -> Archive:

@@ -12,7 +12,7 @@ from trueup.data.gold import Gold
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.votes import AbstainPolicy, Duplicates, recoded
-from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions, Sentence, quoted
+from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions, quoted
 
 Rows = Mapping[str, list[Any]]
 
@@ -168,7 +168,7 @@ class Export:
             labels = labels.with_gold(self.gold)
         if len(self.items) > 1 and (labels.find_items(self.items["item"]) >= 0).any():
             labels = labels.with_items(self.items, unknown="ignore")
-        return replace(labels, remarks=tuple(map(Sentence, self.notes)))
+        return replace(labels, remarks=self.notes)
 
     def predictions(self) -> Predictions:
         """What the systems of the file say, as hard classes.

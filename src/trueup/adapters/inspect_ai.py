@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,9 +130,9 @@ def _from_json(content: Content, collector: Collector) -> tuple[dict[str, Any], 
 def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any], list[_Sample]]:
     names = set(content.archive.names)
     if "header.json" in names:
-        header = content.member_json("header.json").value()
+        header = next(content.member_records("header.json"), None)
     elif "_journal/start.json" in names:
-        start = content.member_json("_journal/start.json").value()
+        start = next(content.member_records("_journal/start.json"), None)
         header = {"eval": start.get("eval"), "status": "started"} if isinstance(start, dict) else {}
     else:
         raise InvalidFile(
@@ -145,16 +145,10 @@ def _from_archive(content: Content, collector: Collector) -> tuple[dict[str, Any
         members = sorted(journal, key=lambda name: int(re.findall(r"\d+", name)[-1]))
         members = members or content.archive.ending_in("json")
         members = [name for name in members if name.startswith(("_journal/summaries/", "samples/"))]
-    samples = [_sample_of(one) for name in members for one in collector.objects(_records(content, name), "samples")]
+    samples = [
+        _sample_of(one) for name in members for one in collector.objects(content.member_records(name), "samples")
+    ]
     return header if isinstance(header, dict) else {}, samples
-
-
-def _records(content: Content, name: str) -> Iterator[Any]:
-    stream = content.member_json(name)
-    if stream.next_character() == "[":
-        yield from stream.elements()
-    else:
-        yield stream.value()
 
 
 # Votes --------------------------------------------------------------------------------------------------------------

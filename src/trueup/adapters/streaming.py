@@ -68,8 +68,9 @@ class JsonStream:
                 ) from None
             except json.JSONDecodeError as error:
                 cut_off = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _NEAR_END
+                beyond = error.pos - self._at
                 if not (cut_off and self._fill()):
-                    raise self._damage(error.msg, error.pos) from None
+                    raise self._damage(error.msg, self._at + beyond) from None
                 continue
             except ValueError as error:  # a number of thousands of digits
                 raise self._damage(f"{error!s:.60}", self._at) from None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.cells import csv_text
 from trueup._base.validation import check_choice
 from trueup._base.writing import write_text_safely
 from trueup.adapters.adapter import Answer, Target
@@ -104,14 +103,12 @@ def _answers(
 
 def _table(answers: list[Answer], kind: str) -> str:
     names = list(dict.fromkeys(name for answer in answers for name in answer.columns or {}))
-    rows: list[Mapping[str, Any]] = [
-        {"item": answer.item, "label": answer.label, "confidence": answer.confidence, **(answer.columns or {})}
+    header = ["item", "label", "confidence", *names]
+    rows = [
+        [answer.item, answer.label, answer.confidence, *((answer.columns or {}).get(name) for name in names)]
         for answer in answers
     ]
-    if kind == "jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-    stream = io.StringIO(newline="")
-    writer = csv.DictWriter(stream, ["item", "label", "confidence", *names], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    if kind == "csv":
+        return csv_text(header, rows)
+    named_rows = (dict(zip(header, row, strict=True)) for row in rows)
+    return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in named_rows)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trueup._base.cells import csv_text
 from trueup._base.writing import check_writable, write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import note, say, silenced
-from trueup.cli._files import csv_text, read_votes, votes_export
+from trueup.cli._files import read_votes, votes_export
 from trueup.exceptions import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def convert(
             check_writable(path)
             if Path(path).exists() and not force:
                 raise InvalidFile(f"{path!r} must not exist yet, got a file; name another, or use --force")
+    if to is not None:
+        from trueup._base.validation import check_choice
+        from trueup.adapters import writable_formats
+
+        check_choice(to, writable_formats(), name="to")
     export = votes_export(source, how)
     if export is None and predictions_out is not None:
         raise InvalidParameter(
@@ -91,7 +97,9 @@ def _write_consensus(
         with_text=with_text,
         like=export,
     )
-    say(f"Wrote {labels.n_items:,} items to {target}.")
+    hidden = labels.text_columns
+    left = f"; {', '.join(hidden)} left out, --with-text writes it" if hidden and not with_text else ""
+    say(f"Wrote {labels.n_items:,} items to {target}{left}.")
 
 
 def _write_votes(labels: Labels, target: str, export: Export | None) -> None:

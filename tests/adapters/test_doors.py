@@ -1,0 +1,154 @@
+import io
+import json
+
+import pytest
+import tool_files
+from tool_files import label_studio_tasks, write_json
+
+import trueup as tu
+from trueup.adapters import ADAPTERS, Adapter, export_format
+from trueup.exceptions import InvalidFile, InvalidParameter
+
+VOTES = "item,labeler,label\n1,ann,a\n1,bob,b\n2,ann,b\n"
+
+
+def test_one_file_opens_all_doors(tmp_path):
+    path = write_json(tmp_path / "export.json", label_studio_tasks())
+    labels = tu.read_labels(path)
+    assert tu.read_gold(path) == labels.gold == {2: "good"}
+    assert tu.read_gold(path, drawn="random").drawn == "random"
+    assert tu.read_predictions(path).align(labels).codes.shape == (1, 6)
+    assert tu.evaluate(tu.read_predictions(path), labels, noise="majority", method="majority")["accuracy"].mean >= 0
+
+
+def test_packed_files_and_streams(tmp_path):
+    path = write_json(tmp_path / "export.json", label_studio_tasks())
+    assert tu.read_labels(tool_files.gzipped(path)).n_votes == 17
+    text = path.read_text(encoding="utf-8")
+    assert tu.read_labels(io.StringIO(text), file_format="label-studio").n_votes == 17
+    assert tu.read_export(io.BytesIO(text.encode())).tool == "label-studio"
+
+
+def test_a_plain_table_stays_one(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(VOTES, encoding="utf-8")
+    assert export_format(path) is None
+    assert tu.read_labels(path).n_votes == 3
+    # also if it has the columns of a tool, as long as it has the column of items
+    path.write_text(
+        "item,labeler,label,annotation_id,annotator,lead_time\n1,a,x,1,1,1\n1,b,y,2,2,1\n", encoding="utf-8"
+    )
+    assert tu.read_labels(path).n_votes == 2
+    with pytest.raises(InvalidParameter, match="question is for exports"):
+        tu.read_labels(path, question="x")
+    with pytest.raises(InvalidParameter, match="keep_names is for exports"):
+        tu.read_labels(path, keep_names=True)
+
+
+def test_a_table_without_items_that_is_no_export_fails_as_ever(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("thing,who,what\n1,ann,a\n", encoding="utf-8")
+    with pytest.raises(tu.exceptions.InvalidLabels, match="no column 'item'"):
+        tu.read_labels(path)
+
+
+def test_columns_are_not_named_of_exports(tmp_path):
+    path = write_json(tmp_path / "export.json", label_studio_tasks())
+    with pytest.raises(InvalidParameter, match="label names a column of plain tables"):
+        tu.read_labels(path, label="mood")
+    with pytest.raises(InvalidParameter, match="system names a column"):
+        tu.read_predictions(path, system="system")
+
+
+def test_what_is_said_of_classes_holds_for_exports(tmp_path):
+    path = write_json(tmp_path / "export.json", label_studio_tasks())
+    labels = tu.read_labels(path, classes=["good", "bad", "odd"], abstain_policy="answer")
+    assert labels.classes.tolist() == ["good", "bad", "odd"]
+    assert labels.n_answers == 4
+    with pytest.warns(tu.exceptions.DataWarning, match="no votes"):
+        assert tu.read_labels(path, abstain="bad", classes=["good", "odd"]).abstentions.sum() > 1
+    items = tmp_path / "items.csv"
+    items.write_text("item,topic\n1,law\n", encoding="utf-8")
+    assert tu.read_labels(path, items=items).item_column("topic")[0] == "law"
+
+
+def test_unknown_files_are_described(tmp_path):
+    path = write_json(tmp_path / "x.json", {"foo": 1, "bar": 2})
+    with pytest.raises(InvalidFile, match=r"got a JSON object with the keys 'foo', 'bar'; known are .*label-studio"):
+        tu.read_export(path)
+    (tmp_path / "y.txt").write_text("hello", encoding="utf-8")
+    with pytest.raises(InvalidFile, match="neither JSON nor a table"):
+        tu.read_labels(tmp_path / "y.txt")
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z" / "a.bin").write_bytes(b"x")
+    with pytest.raises(InvalidFile, match=r"folder with 'a\.bin'"):
+        tu.read_export(tmp_path / "z")
+    with pytest.raises(InvalidParameter, match="did you mean 'label-studio'"):
+        tu.read_labels(path, file_format="label-studi")
+    with pytest.raises(tu.exceptions.MissingFile):
+        tu.read_export(tmp_path / "nothing.json")
+
+
+def note_reader(content, collector):
+    for row in collector.objects(content.records(), "rows"):
+        collector.vote("mine", row["thing"], collector.person(row["who"]), row["says"])
+
+
+MINE = Adapter(
+    title="Mine",
+    sniff=lambda head: [name for name in ("thing", "who") if name in head.keys],
+    read=note_reader,
+    becomes="votes: rows",
+    basis="real files",
+)
+
+
+def test_other_packages_add_tools(tmp_path):
+    path = write_json(
+        tmp_path / "x.json", [{"thing": 1, "who": "w1", "says": "a"}, {"thing": 2, "who": "w1", "says": "b"}]
+    )
+    with ADAPTERS.preserved():
+        ADAPTERS.register("mine", MINE)
+        assert tu.read_labels(path).n_votes == 2
+        ADAPTERS.register("mine-too", MINE)
+        with pytest.raises(InvalidFile, match=r"several tools, got the marks of mine \(thing, who\) and mine-too"):
+            tu.read_export(path)
+        with pytest.raises(InvalidParameter, match=r"must be a trueup\.adapters\.Adapter"):
+            ADAPTERS.register("wrong", "no adapter")
+    with pytest.raises(InvalidFile, match="not known"):
+        tu.read_export(path)
+
+
+def test_one_mark_is_not_enough(tmp_path):
+    for value in ([{"data": {"a": 1}}], {"eval": {"model": "x"}}, {"results": {"results": [{"vars": {}}]}}):
+        with pytest.raises(InvalidFile, match="not known"):
+            tu.read_export(write_json(tmp_path / "x.json", value))
+
+
+def test_a_table_can_be_written(tmp_path):
+    path = write_json(tmp_path / "export.json", label_studio_tasks())
+    labels = tu.read_labels(path)
+    posterior = tu.noise.fit(labels, "majority").posterior(labels)
+    for name in ("csv", "jsonl"):
+        out = tmp_path / f"out.{name}"
+        tu.adapters.write_tasks(labels, out, file_format=name, posterior=posterior)
+        assert tu.read_gold(out) == {
+            item: labels.classes[k] for item, k in zip(labels.items.tolist(), posterior.argmax(axis=1), strict=True)
+        }
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert rows[0]["text"] == "text 1"
+    tu.adapters.write_tasks(labels, tmp_path / "t.csv", file_format="csv", with_text=False)
+    assert (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()[:2] == ["item,label,confidence", "1,,"]
+    with pytest.raises(InvalidParameter, match="posterior must be items × classes"):
+        tu.adapters.write_tasks(labels, out, file_format="csv", posterior=[[1.0]])
+    with pytest.raises(InvalidParameter, match="file_format"):
+        tu.adapters.write_tasks(labels, out, file_format="promptfoo")
+
+
+def test_remarks_travel_with_labels(tmp_path):
+    labels = tu.read_labels(write_json(tmp_path / "export.json", label_studio_tasks()))
+    assert labels.select(items=[1, 2]).remarks == labels.remarks
+    other = tu.Labels.from_matrix([[0, 1]], items=["x"], labelers=["a", "b"], classes=[0, 1])
+    assert not other.remarks
+    assert labels.remarks
+    assert labels.merge(labels.select(items=[1]), duplicates="first").remarks == labels.remarks

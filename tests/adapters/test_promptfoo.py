@@ -1,0 +1,81 @@
+import pytest
+from tool_files import asserted, promptfoo_file, promptfoo_row, write_json
+
+import trueup as tu
+
+
+def read(tmp_path, rows, **how):
+    value = promptfoo_file(rows) if isinstance(rows, list) else rows
+    return tu.read_export(write_json(tmp_path / "out.json", value), **how)
+
+
+def votes_of(export):
+    rows = export.votes
+    return list(zip(rows["item"], rows["labeler"], rows["label"], strict=True))
+
+
+def test_each_assertion_votes_and_failed_graders_abstain(tmp_path):
+    rows = [
+        promptfoo_row(0, asserted(True, provider="lab:judge"), asserted(False, "contains")),
+        promptfoo_row(1, asserted(False, provider="lab:judge", failed=True), asserted(True, "contains")),
+    ]
+    export = read(tmp_path, rows)
+    assert votes_of(export) == [
+        ("0/0/lab:student", "llm-rubric (lab:judge)", "pass"),
+        ("0/0/lab:student", "contains", "fail"),
+        ("1/0/lab:student", "llm-rubric (lab:judge)", None),
+        ("1/0/lab:student", "contains", "pass"),
+    ]
+    labels = export.labels()
+    assert labels.classes.tolist() == ["fail", "pass"]
+    assert labels.item_column("system").tolist() == ["lab:student"] * 2
+
+
+def test_thumbs_are_gold_of_the_one_question(tmp_path):
+    rows = [promptfoo_row(0, asserted(True, metric="polite"), asserted(False, "human"))]
+    export = read(tmp_path, rows)
+    assert export.questions == ("polite",)
+    assert export.gold == {"0/0/lab:student": "fail"}
+    assert [label for _, _, label in votes_of(export)] == ["pass"]
+
+
+def test_metrics_are_questions(tmp_path):
+    rows = [promptfoo_row(0, asserted(True, metric="polite"), asserted(True, metric="true"), asserted(True, "human"))]
+    export = read(tmp_path, rows)
+    assert export.questions == ("polite", "true", "pass")
+    assert export.of("pass").gold == {"0/0/lab:student": "pass"}
+
+
+def test_sets_are_opened_and_like_assertions_told_apart(tmp_path):
+    inside = {"pass": True, "assertion": {"type": "assert-set"}, "componentResults": [asserted(True), asserted(False)]}
+    assert [row[1:] for row in votes_of(read(tmp_path, [promptfoo_row(0, inside)]))] == [
+        ("llm-rubric", "pass"),
+        ("llm-rubric 2", "fail"),
+    ]
+
+
+def test_repeated_answers_are_items_of_later_runs(tmp_path):
+    export = read(tmp_path, [promptfoo_row(0, asserted(True)), promptfoo_row(0, asserted(False))])
+    assert export.votes["item"] == ["0/0/lab:student", "0/0/lab:student#2"]
+    assert export.votes["run"] == [1, 2]
+
+
+def test_versions_without_numbers_and_with_the_list_on_top(tmp_path):
+    rows = []
+    for topic in ("a", "b"):
+        row = promptfoo_row(0, asserted(True), provider="lab:student", vars={"topic": topic})
+        rows.append({k: v for k, v in row.items() if k not in ("testIdx", "promptIdx", "testCase")})
+    for value in ({"version": 1, "results": rows, "table": {}}, {"results": {"version": 2, "results": rows}}):
+        assert read(tmp_path, value).votes["item"] == ["0/0/lab:student", "1/0/lab:student"]
+
+
+def test_answers_without_verdicts_are_missing(tmp_path):
+    rows = [promptfoo_row(0, asserted(True)), promptfoo_row(1), promptfoo_row(2, error="timeout")]
+    export = read(tmp_path, rows)
+    assert len(export.votes["item"]) == 1
+    assert "answers without assertions (1), answers that ended in errors (1)" in export.notes[0]
+
+
+def test_what_passes_in_all_is_no_vote(tmp_path):
+    with pytest.raises(tu.exceptions.InvalidFile, match="no question"):
+        read(tmp_path, [promptfoo_row(0)]).labels()

@@ -1,0 +1,143 @@
+"""trueup formats, trueup convert, and exports as the files of other commands."""
+
+import csv
+import json
+
+import pytest
+from cli_helpers import QUICK, assert_one_sentence
+
+import trueup as tu
+from trueup.report import render_html, render_markdown
+
+
+@pytest.fixture
+def export(tmp_path):
+    """Twelve tasks of Label Studio: three people, one of whom skips the first task; gold on one; two models."""
+
+    def answer(label):
+        return {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+
+    tasks = []
+    for k in range(1, 13):
+        truth = "good" if k % 2 else "bad"
+        other = "bad" if truth == "good" else "good"
+        said = [truth, truth if k % 5 else other, other if k % 4 == 0 else truth]
+        people = [
+            {"completed_by": f"p{who}@lab.org", "result": [answer(label)], "was_cancelled": k == 1 and who == 2}
+            for who, label in enumerate(said)
+        ]
+        if k == 3:
+            people.append({"completed_by": 9, "result": [answer(truth)], "ground_truth": True})
+        models = [
+            {"model_version": name, "score": 0.8, "result": [answer(truth if k % every else other)]}
+            for name, every in (("strong", 6), ("weak", 3))
+        ]
+        tasks.append({"id": k, "data": {"text": f"text {k}"}, "annotations": people, "predictions": models})
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    return path
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_formats_are_listed(run_main):
+    ran = run_main("formats")
+    assert ran.code == 0
+    for name in tu.adapters.list_formats():
+        assert name in ran.out
+    records = json.loads(run_main("formats", "--json").out)["formats"]
+    assert [one["name"] for one in records] == tu.adapters.list_formats()
+    assert {one["basis"] for one in records} <= {
+        "from real files",
+        "from files that the tool's own code wrote",
+        "from the documented layout",
+    }
+
+
+def test_every_command_takes_an_export(run_main, export, tmp_path):
+    report = tmp_path / "r.json"
+    ran = run_main("evaluate", export, export, "--only-system", "strong", "--report", report, *QUICK, "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["system"] == "strong"
+    assert "Abstentions: skipped answers (1)." in ran.err
+    assert "3 labelers whose names are mails" in ran.err
+    assert "--keep-names keeps the names" in ran.err
+    data = json.loads(report.read_text(encoding="utf-8"))
+    for page in (render_html(data), render_markdown(data)):
+        assert "When the votes were read: Abstentions: skipped answers" in page
+    about = data["about"]
+    assert about["n_gold"] == 1
+    assert about["remarks"][0] == "Abstentions: skipped answers (1)."
+    assert "--keep-names" in about["remarks"][1]
+    checked = json.loads(run_main("check", export, export, "--no-dependence", "--json", "--keep-names").out)
+    assert checked["votes"]["votes"] == 35
+    assert [one["system"] for one in checked["systems"]] == ["strong", "weak"]
+    assert checked["notes"][0] == "Abstentions: skipped answers (1)."
+
+
+def test_an_export_through_a_pipe(run_trueup, export):
+    ran = run_trueup("check", "-", "--format", "label-studio", "--no-dependence", stdin=export.read_bytes())
+    assert ran.code == 0, ran.err
+    assert "35" in ran.out
+
+
+def test_from_an_export_to_tables_and_back(run_main, export, tmp_path):
+    out = {name: tmp_path / f"{name}.csv" for name in ("votes", "gold", "predictions", "items")}
+    beside = [word for name in ("gold", "predictions", "items") for word in (f"--{name}-out", out[name])]
+    ran = run_main("convert", export, out["votes"], *beside, "--with-text")
+    assert ran.code == 0, ran.err
+    assert "Wrote 35 votes" in ran.out
+    assert "1 abstentions are not in it" in ran.out
+    votes = rows_of(out["votes"])
+    assert votes[0] == {"item": "1", "labeler": "annotator-1", "label": "good", "run": "1"}
+    assert rows_of(out["gold"]) == [{"item": "3", "label": "good"}]
+    assert rows_of(out["predictions"])[0] == {
+        "item": "1",
+        "system": "strong",
+        "prediction": "good",
+        "confidence": "0.8",
+    }
+    assert rows_of(out["items"])[0] == {"item": "1", "text": "text 1"}
+    labels = tu.read_labels(out["votes"]).with_gold(tu.read_gold(out["gold"]))
+    assert (labels.n_votes, labels.gold) == (35, tu.read_labels(export).gold)
+    assert_one_sentence(run_main("convert", export, out["votes"]))
+    tasks = tmp_path / "tasks.json"
+    ran = run_main("convert", out["votes"], tasks, "--to", "label-studio", "--items", out["items"], "--with-text")
+    assert ran.code == 0, ran.err
+    first = json.loads(tasks.read_text(encoding="utf-8"))[0]
+    assert first["data"] == {"text": "text 1", "trueup_item": 1}
+    assert first["predictions"][0]["model_version"] == "trueup-dawid-skene"
+    assert 0.5 <= first["predictions"][0]["score"] <= 1
+
+
+def test_text_is_left_out_aloud(run_main, export, tmp_path):
+    ran = run_main("convert", export, tmp_path / "c.csv", "--to", "csv")
+    assert "text left out, --with-text writes it" in ran.out
+    assert list(rows_of(tmp_path / "c.csv")[0]) == ["item", "label", "confidence"]
+
+
+def test_mistakes_are_one_sentence(run_main, export, tmp_path, votes_csv):
+    assert_one_sentence(run_main("check", export, "--question", "moods"))
+    assert_one_sentence(run_main("check", votes_csv, "--question", "mood"))
+    assert_one_sentence(run_main("check", export, "--item", "id"))
+    assert_one_sentence(run_main("check", export, "--format", "lable-studio"))
+    assert_one_sentence(run_main("convert", votes_csv, tmp_path / "x.csv", "--predictions-out", tmp_path / "p.csv"))
+    assert_one_sentence(run_main("convert", export, tmp_path / "x.json", "--to", "promptfoo"))
+    (tmp_path / "folder").mkdir()
+    assert_one_sentence(run_main("check", tmp_path / "folder"))
+
+
+def test_a_table_that_is_an_export_is_told(run_main, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "id,annotator,annotation_id,lead_time,mood\n1,1,1,2,good\n1,2,2,2,bad\n2,1,3,1,bad\n", encoding="utf-8"
+    )
+    ran = run_main("check", path, "--no-dependence")
+    assert ran.code == 0
+    assert "was read as an export of label-studio" in ran.err
+    assert "--format label-studio" in ran.err
+    quiet = run_main("check", path, "--no-dependence", "--format", "label-studio")
+    assert "was read as" not in quiet.err
