@@ -63,7 +63,7 @@ def test_every_command_takes_an_export(run_main, export, tmp_path):
     assert ran.code == 0
     assert json.loads(ran.out)["system"] == "strong"
     assert "Abstentions: skipped answers (1)." in ran.err
-    assert "3 labelers whose names are mails" in ran.err
+    assert "3 labelers called annotator-1" in ran.err
     assert "--keep-names keeps the names" in ran.err
     data = json.loads(report.read_text(encoding="utf-8"))
     for page in (render_html(data), render_markdown(data)):

@@ -342,8 +342,9 @@ class Collector:
                 yield f"{kind}: {', '.join(listed)}."
         if self._aliases:
             yield (
-                f"{some(len(self._aliases), 'labeler')} whose names are mails, names or addresses of people are called "
-                "annotator-1 and so on, in order of appearance; ⟨keep_names=True⟩ keeps the names."
+                "Mails, names and addresses of people are not kept: "
+                f"{some(len(self._aliases), 'labeler')} called annotator-1 and so on, in order of appearance; "
+                "⟨keep_names=True⟩ keeps the names."
             )
         if self._n_prelabeled:
             share = self._n_prelabeled / self._n_answers

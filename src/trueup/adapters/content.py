@@ -45,11 +45,14 @@ class Head:
         The first records of rows and tables; the object itself where there is one only.
     members : list of str
         The names in an archive.
+    member_rows : list of dict
+        The first records of the first member, of an archive that has files of JSON and no folders.
     """
 
     shape: Shape
     rows: list[dict[str, Any]] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
+    member_rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -94,14 +97,19 @@ class Content:
         self._bytes: bytes | None = None
         if isinstance(source, str | PathLike) and source != "-":
             self.path: Path | None = check_readable(source, folders=True)
-            self.stem = self.path.name.split(".")[0]
+            self.file_name = self.path.name
         else:
-            self.path, self.stem = None, "standard input"
+            self.path, self.file_name = None, ""
             stream: Any = sys.stdin if source == "-" else source
             stream = getattr(stream, "buffer", stream)
             content = stream.read()
             self._bytes = content.encode() if isinstance(content, str) else content
         self._table = file_format or (None if self.path is None else table_suffix(self.path))
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without suffixes, where the labeler is named by it."""
+        return self.file_name.split(".")[0] or "standard input"
 
     @property
     def size(self) -> int:
@@ -167,22 +175,30 @@ class Content:
     def head(self) -> Head:
         """What the first bytes show."""
         if self.path is not None and self.path.is_dir():
-            return Head("archive", members=self.archive.names)
+            return self._archive_head()
         if self._starts_with(b"PK"):
-            names = self.archive.names
-            return self._table_head() if "xl/workbook.xml" in names else Head("archive", members=names)
+            return self._table_head() if "xl/workbook.xml" in self.archive.names else self._archive_head()
         if self._starts_with(b"PAR1"):
             return self._table_head()
         with self.open() as stream:
             start = stream.read(_GLIMPSE_BYTES)
         if start[_TAR_MARK : _TAR_MARK + 5] == b"ustar":
-            return Head("archive", members=self.archive.names)
+            return self._archive_head()
         text = start.decode("utf-8-sig", errors="replace").lstrip()
         if text[:1] in ("{", "["):
             return _json_head(text)
         if self._table in ("csv", "tsv") and text:
             return self._table_head()
         return Head("other")
+
+    def _archive_head(self) -> Head:
+        names = self.archive.names
+        rows: list[dict[str, Any]] = []
+        if names and all(name.endswith((".json", ".jsonl")) and "/" not in name for name in names):
+            with self.archive.open(names[0]) as stream:
+                text = stream.read(_GLIMPSE_BYTES).decode("utf-8-sig", errors="replace").lstrip()
+            rows = _json_head(text).rows if text[:1] in ("{", "[") else []
+        return Head("archive", members=names, member_rows=rows)
 
     def _starts_with(self, magic: bytes) -> bool:
         with self.open_packed() as stream:

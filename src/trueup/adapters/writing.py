@@ -69,7 +69,9 @@ def write_tasks(
     check_choice(name, known, name="file_format")
     if like is not None:
         question = question or like.question or like.questions[0]
-    details = like.by_question[question].details if like is not None and question in like.by_question else {}
+    details = {}
+    if like is not None and question is not None and question in like.by_question:
+        details = dict(like.by_question[question].details)
     target = Target(question or _DEFAULT_QUESTION, agent, details)
     answers = _answers(labels, items, posterior, with_text=with_text)
     write = ADAPTERS[name].write if name not in _TABLES else None
@@ -96,7 +98,12 @@ def _answers(
         classes = labels.classes.tolist()
         best = [(classes[k], float(p)) for k, p in zip(table.argmax(axis=1), table.max(axis=1), strict=True)]
     return [
-        Answer(names[at], *best[at], {name: values[at] for name, values in columns.items() if not is_null(values[at])})
+        Answer(
+            names[at],
+            best[at][0],
+            best[at][1],
+            {name: values[at] for name, values in columns.items() if not is_null(values[at])},
+        )
         for at in places.tolist()
     ]
 

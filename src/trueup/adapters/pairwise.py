@@ -1,0 +1,235 @@
+"""Judges of pairs: MT-Bench and arena, JudgeBench, AlpacaEval, RewardBench; and MT-Bench's grades of single answers.
+
+An item is a pair in canonical order, the first system before the second by name, and the classes are "first", "second"
+and "tie". Each layout has its own convention for the order in which a judge saw the two, which is undone here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trueup.adapters.adapter import Adapter, Basis
+from trueup.adapters.collecting import Collector, hashed, plain
+from trueup.adapters.content import Content, Head
+
+_QUESTION, _SCORE = "winner", "score"
+_FIRST, _SECOND, _TIE = "first", "second", "tie"
+_CLASSES = (_FIRST, _SECOND)
+_SWAPPED = {_FIRST: _SECOND, _SECOND: _FIRST, _TIE: _TIE}
+
+
+def _vote(
+    item: Any, labeler: str, winner: str | None, collector: Collector, *, swap: bool, run: int | None = None
+) -> str | None:
+    """Tell what a judge said of a pair, turned into canonical order; None says nothing."""
+    if winner is None:
+        collector.abstain(_QUESTION, item, labeler, "verdicts that could not be parsed", run=run)
+        return None
+    label = _SWAPPED[winner] if swap else winner
+    collector.vote(_QUESTION, item, labeler, label, run=run)
+    return label
+
+
+def _judge_name(judge: Any) -> str:
+    """The judge of a row: a name, or a list of a model and its prompt."""
+    first = judge[0] if isinstance(judge, list) and judge else judge
+    return str(plain(first) or "judge")
+
+
+class _Flips:
+    """Counts the pairs whose verdict changes with the order in which they are shown."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[Any, list[str]] = defaultdict(list)
+
+    def add(self, key: Any, verdict: str | None) -> None:
+        if verdict is not None:
+            self._verdicts[key].append(verdict)
+
+    def tell(self, collector: Collector) -> None:
+        twice = [verdicts for verdicts in self._verdicts.values() if len(verdicts) > 1]
+        flipped = sum({_FIRST, _SECOND} <= set(verdicts) for verdicts in twice)
+        if flipped:
+            collector.note(
+                f"The verdict goes to the other system in {flipped} of {len(twice)} pairs when they are shown in the "
+                "other order: the judge looks at positions."
+            )
+
+
+# MT-Bench and arena -------------------------------------------------------------------------------------------------
+
+
+def _mt_bench_pair(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+    a, b = str(row.get("model_1")), str(row.get("model_2"))
+    swap = a > b
+    item = _pair_item(row, a, b, collector)
+    labeler = _judge_name(row.get("judge"))
+    names = {"model_1": _FIRST, "model_2": _SECOND, "tie": _TIE}  # already turned back to the models in the file
+    for run, key in enumerate(("g1_winner", "g2_winner"), start=1):
+        flips.add((item, labeler), _vote(item, labeler, names.get(row.get(key, "")), collector, swap=swap, run=run))
+
+
+def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+    a, b = str(row.get("model_a")), str(row.get("model_b"))
+    item = _pair_item(row, a, b, collector)
+    winner = str(row.get("winner"))
+    names = {"model_a": _FIRST, "model_b": _SECOND}
+    said = _TIE if winner.startswith("tie") else names.get(winner)
+    if winner.startswith("tie ("):
+        collector.map("ties of a special kind read as ties")
+    _vote(item, str(collector.person(_judge_name(row.get("judge")))), said, collector, swap=a > b)
+
+
+def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> str:
+    first, second = sorted((a, b))
+    turn = row.get("turn")
+    item = f"{row.get('question_id')}/{first}/{second}" + (f"/turn {turn}" if turn not in (None, 1) else "")
+    collector.describe(
+        item, {"first": first, "second": second, "question": plain(row.get("question_id")), "turn": turn}
+    )
+    return item
+
+
+def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+    turn, system = row.get("turn"), str(row.get("model"))
+    item = f"{row.get('question_id')}/{system}" + (f"/turn {turn}" if turn not in (None, 1) else "")
+    collector.describe(item, {"system": system, "question": plain(row.get("question_id")), "turn": turn})
+    labeler, score = _judge_name(row.get("judge")), plain(row.get("score"))
+    if score is None or score == -1:
+        collector.abstain(_SCORE, item, labeler, "grades that could not be parsed")
+    else:
+        collector.vote(_SCORE, item, labeler, score)
+
+
+# JudgeBench ---------------------------------------------------------------------------------------------------------
+
+_ARROWS = {"A>B": _FIRST, "B>A": _SECOND, "A=B": _TIE}
+
+
+def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+    item, judgments = row.get("pair_id"), row.get("judgments")
+    collector.describe(item, {name: row.get(name) for name in ("source", "original_id", "response_model")})
+    if row.get("label") in ("A>B", "B>A"):
+        collector.truth(_QUESTION, item, _ARROWS[row["label"]])
+    for run, judgment in enumerate(judgments if isinstance(judgments, list) else [], start=1):
+        about = judgment if isinstance(judgment, dict) else {}
+        inner = about.get("judgment")
+        model = inner.get("judge_model") if isinstance(inner, dict) else None
+        labeler = str(plain(model) or plain(row.get("judge_model")) or plain(row.get("judge_name")) or "judge")
+        said = _ARROWS.get(str(about.get("decision")))
+        # The second judgement is of the pair shown the other way round, and the file has it as it was said.
+        flips.add((item, labeler), _vote(item, labeler, said, collector, swap=run == 2, run=run))
+        if run == 2 and said in (_FIRST, _SECOND):
+            collector.map("verdicts on swapped pairs turned back")
+
+
+# AlpacaEval ---------------------------------------------------------------------------------------------------------
+
+
+def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+    a, b = str(row.get("generator_1")), str(row.get("generator_2"))
+    first, second = sorted((a, b))
+    item = f"{hashed(row.get('instruction'))}/{first}/{second}"
+    columns = {"first": first, "second": second, "dataset": plain(row.get("dataset"))}
+    collector.describe(item, {**columns, "instruction": plain(row.get("instruction"))})
+    preference = plain(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
+    said: str | None = None
+    if isinstance(preference, int | float) and (preference == 0 or 1 <= preference <= 2):
+        said = _TIE if preference in (0, 1.5) else _FIRST if preference < 1.5 else _SECOND
+        if preference not in (0, 1, 1.5, 2):
+            collector.map("soft preferences read as the likelier side")
+    _vote(item, _judge_name(row.get("annotator")), said, collector, swap=a > b)
+
+
+# RewardBench --------------------------------------------------------------------------------------------------------
+
+
+def _reward_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
+    chosen, rejected = str(row.get("text_chosen")), str(row.get("text_rejected"))
+    item = hashed(row.get("prompt"), *sorted((chosen, rejected)))
+    swap = chosen > rejected  # in canonical order the chosen text is the first or the second by chance
+    collector.describe(item, {"subset": plain(row.get("subset")), "prompt": plain(row.get("prompt"))})
+    collector.truth(_QUESTION, item, _SECOND if swap else _FIRST)
+    said = {1: _FIRST, 0: _SECOND}.get(row.get("results")) if plain(row.get("results")) is not None else None  # type: ignore[arg-type]
+    _vote(item, str(plain(row.get("model")) or row["__stem"]), said, collector, swap=swap)
+
+
+# All ----------------------------------------------------------------------------------------------------------------
+
+_Reader = Callable[[Mapping[str, Any], _Flips, Collector], None]
+_MT_BENCH: dict[tuple[str, ...], _Reader] = {
+    ("g1_winner", "g2_winner", "model_1"): _mt_bench_pair,
+    ("question_id", "judgment", "score", "model"): _mt_bench_single,
+}
+
+
+def _layout_of(keys: Mapping[str, Any], layouts: Mapping[tuple[str, ...], _Reader]) -> tuple[str, ...] | None:
+    return next((layout for layout in layouts if set(layout) <= keys.keys()), None)
+
+
+def _adapter(title: str, becomes: str, basis: Basis, layouts: Mapping[tuple[str, ...], _Reader]) -> Adapter:
+    """The adapter of layouts that are told by keys which they must have."""
+
+    def sniff(head: Head) -> list[str]:
+        return list(_layout_of(head.keys, layouts) or ())
+
+    def read(content: Content, collector: Collector) -> None:
+        layout = _layout_of(content.head.keys, layouts) or next(iter(layouts))
+        flips = _Flips()
+        collector.from_text = content.head.shape == "table"
+        judge = re.search(
+            r"judge_model=([^,]+?)(\.jsonl?|,|$)", content.file_name
+        )  # JudgeBench has the judge in the file's name
+        for row in collector.objects(_rows(content), "rows"):
+            named = {"judge_model": judge[1], **row} if judge and not row.get("judge_model") else row
+            layouts[layout]({**named, "__stem": re.sub(r"_outputs$", "", content.stem)}, flips, collector)
+        if _QUESTION in collector.asked:
+            collector.ask(_QUESTION, classes=_CLASSES)
+        flips.tell(collector)
+
+    return Adapter(title=title, sniff=sniff, read=read, becomes=becomes, basis=basis)
+
+
+def _rows(content: Content) -> Any:
+    """The rows; of an object of columns, as the hub has RewardBench's scores, its rows."""
+    columns = content.head.document
+    if not columns or not all(isinstance(column, list) for column in columns.values()):
+        return content.records()
+    whole = next(iter(content.records()))
+    return (dict(zip(whole, cells, strict=True)) for cells in zip(*whole.values(), strict=True))
+
+
+_DOCUMENTED: Basis = "the documented layout"
+MT_BENCH = _adapter(
+    "MT-Bench: judgements of pairs and of single answers, JSON Lines",
+    "votes: verdicts, each order of a pair a run; or grades",
+    "real files",
+    _MT_BENCH,
+)
+ARENA = _adapter(
+    "Votes of an arena or of MT-Bench's people: JSON, JSON Lines",
+    "votes: winners",
+    _DOCUMENTED,
+    {("model_a", "model_b", "winner"): _arena},
+)
+JUDGE_BENCH = _adapter(
+    "JudgeBench: outputs of judges, JSON Lines",
+    "votes: verdicts, each order a run; gold: the label of the pair",
+    _DOCUMENTED,
+    {("pair_id", "judgments"): _judge_bench},
+)
+ALPACA_EVAL = _adapter(
+    "AlpacaEval: annotations.json",
+    "votes: preferences",
+    _DOCUMENTED,
+    {("generator_1", "generator_2", "preference"): _alpaca_eval},
+)
+REWARD_BENCH = _adapter(
+    "RewardBench: outputs of reward models and judges",
+    "votes: which text won; gold: the chosen text",
+    _DOCUMENTED,
+    {("text_chosen", "text_rejected", "results"): _reward_bench},
+)

@@ -1,0 +1,243 @@
+"""Tables of crowd platforms, told by their columns: Mechanical Turk, Appen (or CrowdFlower), Toloka, crowd-kit.
+
+Columns of places, addresses and the platform's own book-keeping are not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trueup.adapters.adapter import Adapter, Basis, marks
+from trueup.adapters.collecting import Collector, plain
+from trueup.adapters.content import Content, Head
+from trueup.exceptions import InvalidFile
+
+Row = dict[str, Any]
+_BLANK = {"", "{}", "NA", "nan"}
+
+
+def _cell(row: Row, name: str) -> Any:
+    """A cell, or None where it is blank."""
+    value = row.get(name)
+    return None if value is None or (isinstance(value, str) and value.strip() in _BLANK) else value
+
+
+def _rows(content: Content, collector: Collector) -> list[Row]:
+    collector.from_text = content.head.shape == "table"
+    return list(collector.objects(content.records(), "rows"))
+
+
+def _columns(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+# Mechanical Turk ----------------------------------------------------------------------------------------------------
+
+
+def _read_mturk(content: Content, collector: Collector) -> None:
+    rows = _rows(content, collector)
+    columns = _columns(rows)
+    inputs = [name for name in columns if name.startswith("Input.")]
+    item_column = _item_column(rows, inputs)
+    if item_column is None:
+        collector.note("Items are HITs: no column Input.… has a value of its own for each of them.")
+    for row in rows:
+        item = _cell(row, item_column) if item_column is not None else _cell(row, "HITId")
+        if str(row.get("AssignmentStatus")) == "Rejected":
+            collector.drop("assignments that the requester rejected")
+            continue
+        labeler = collector.person(_cell(row, "WorkerId"))
+        collector.describe(item, {name.removeprefix("Input."): row.get(name) for name in inputs if name != item_column})
+        for question, label in _mturk_answers(row, columns).items():
+            if label is None:
+                collector.miss("blank answers")
+            else:
+                collector.vote(question, item, labeler, label)
+
+
+def _item_column(rows: list[Row], inputs: list[str]) -> str | None:
+    """The first column of the input that has one value for each HIT and another for every other."""
+    for name in inputs:
+        pairs = {(str(row.get("HITId")), str(row.get(name))) for row in rows}
+        n_hits, n_values = len({hit for hit, _ in pairs}), len({value for _, value in pairs})
+        if len(pairs) == n_hits == n_values and all(_cell(row, name) is not None for row in rows):
+            return name
+    return None
+
+
+def _mturk_answers(row: Row, columns: list[str]) -> dict[str, Any]:
+    """The answers of an assignment by question; ticked boxes are columns of their own, and newer pages hold JSON."""
+    if isinstance(row.get("Answer.taskAnswers"), str):
+        try:
+            pages = json.loads(row["Answer.taskAnswers"])
+        except (ValueError, RecursionError):
+            pages = None
+        page = pages[0] if isinstance(pages, list) and pages else pages
+        return {str(name): _ticked(value) for name, value in page.items()} if isinstance(page, dict) else {}
+    answers: dict[str, Any] = {}
+    for name in columns:
+        if not name.startswith("Answer."):
+            continue
+        question, dot, option = name.removeprefix("Answer.").partition(".")
+        value = _cell(row, name)
+        if not dot:
+            answers[question] = value
+        elif str(value).lower() in ("true", "false"):
+            answers.setdefault(question, [])
+            answers[question] += [option] if str(value).lower() == "true" else []
+        elif value is not None:
+            answers[f"{question}.{option}"] = value
+    return answers
+
+
+def _ticked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return [name for name, is_on in value.items() if is_on is True]
+    return plain(value)
+
+
+# Appen --------------------------------------------------------------------------------------------------------------
+
+
+def _read_appen(content: Content, collector: Collector) -> None:
+    rows = _rows(content, collector)
+    columns = [name for name in _columns(rows) if not name.startswith("_")]
+    golds = [name for name in columns if name.endswith("_gold") and name.removesuffix("_gold") in columns]
+    differing = _differing(rows, columns, "_unit_id")
+    questions = [name.removesuffix("_gold") for name in golds]
+    if collector.question in columns:
+        questions = [str(collector.question)]
+    if not questions:
+        questions = differing
+        if questions:
+            listed = ", ".join(map(repr, questions))
+            collector.note(f"Guessed that {listed} are questions, since judgements of one unit differ in them.")
+    if not questions:
+        listed = ", ".join(map(repr, columns)) or "none"
+        raise InvalidFile(
+            f"the column of the answers in {content.who} is not known, got the columns {listed}; name it with "
+            "⟨question=…⟩"
+        )
+    for row in rows:
+        item, labeler = _cell(row, "_unit_id"), collector.person(_cell(row, "_worker_id"))
+        if str(row.get("_tainted")).lower() == "true":
+            collector.drop("judgements that the platform called tainted")
+            continue
+        about = {name: row.get(name) for name in columns if name not in {*questions, *golds}}
+        collector.describe(item, about)
+        for question in questions:
+            gold = _cell(row, f"{question}_gold")
+            if gold is not None:
+                _tell_gold(question, item, str(gold).split("\n"), collector)
+            label = _cell(row, question)
+            if label is None:
+                collector.miss("blank answers")
+            else:
+                answers = str(label).split("\n")
+                collector.vote(question, item, labeler, answers if len(answers) > 1 else label)
+
+
+def _tell_gold(question: str, item: Any, alternatives: list[str], collector: Collector) -> None:
+    if len(alternatives) == 1:
+        collector.truth(question, item, alternatives[0])
+    else:
+        collector.drop("test questions with several right answers")
+
+
+def _differing(rows: list[Row], columns: list[str], item: str) -> list[str]:
+    """The columns in which rows of one item differ."""
+    seen: dict[tuple[str, str], str] = {}
+    differing: dict[str, None] = {}
+    for row in rows:
+        for name in columns:
+            value = str(row.get(name))
+            if seen.setdefault((str(row.get(item)), name), value) != value:
+                differing[name] = None
+    return list(differing)
+
+
+# Toloka -------------------------------------------------------------------------------------------------------------
+
+
+def _read_toloka(content: Content, collector: Collector) -> None:
+    rows = _rows(content, collector)
+    columns = _columns(rows)
+    inputs = [name for name in columns if name.startswith("INPUT:")]
+    for row in rows:
+        status = str(_cell(row, "ASSIGNMENT:status") or "APPROVED")
+        item = _cell(row, "ASSIGNMENT:task_id") or "|".join(str(row.get(name)) for name in inputs)
+        labeler = collector.person(_cell(row, "ASSIGNMENT:worker_id"))
+        collector.describe(item, {name.removeprefix("INPUT:"): row.get(name) for name in inputs})
+        for name in columns:
+            if not name.startswith("OUTPUT:"):
+                continue
+            question = name.removeprefix("OUTPUT:")
+            gold, label = _cell(row, f"GOLDEN:{question}"), _cell(row, name)
+            if gold is not None:
+                collector.truth(question, item, gold)
+            if status == "REJECTED":
+                collector.drop("assignments that the requester rejected")
+            elif status == "SKIPPED":
+                collector.abstain(question, item, labeler, "skipped assignments")
+            elif status == "EXPIRED" or label is None:
+                collector.miss("assignments without an answer")
+            else:
+                collector.vote(question, item, labeler, label, when=_cell(row, "ASSIGNMENT:submitted"))
+
+
+# crowd-kit ----------------------------------------------------------------------------------------------------------
+
+
+def _sniff_crowd_kit(head: Head) -> list[str]:
+    who = marks(head.keys, "worker", "performer")
+    return ["task", *who, "label"] if who and {"task", "label"} <= head.keys.keys() else []
+
+
+def _read_crowd_kit(content: Content, collector: Collector) -> None:
+    for row in _rows(content, collector):
+        labeler = collector.person(row.get("worker", row.get("performer")))
+        if _cell(row, "label") is None:
+            collector.miss("blank answers")
+        else:
+            collector.vote("label", _cell(row, "task"), labeler, row["label"])
+
+
+def _preset(
+    title: str, names: tuple[str, ...], read: Callable[[Content, Collector], None], becomes: str, basis: Basis
+) -> Adapter:
+    def sniff(head: Head) -> list[str]:
+        return list(names) if set(names) <= head.keys.keys() else []
+
+    return Adapter(title=title, sniff=sniff, read=read, becomes=becomes, basis=basis)
+
+
+MTURK = _preset(
+    "Mechanical Turk: batch results, CSV",
+    ("HITId", "AssignmentId", "WorkerId"),
+    _read_mturk,
+    "votes: columns Answer.…",
+    "real files",
+)
+APPEN = _preset(
+    "Appen, CrowdFlower, Figure Eight: full reports, CSV",
+    ("_unit_id", "_worker_id", "_id"),
+    _read_appen,
+    "votes: judgements; gold: columns …_gold",
+    "real files",
+)
+TOLOKA = _preset(
+    "Toloka: assignments, TSV",
+    ("ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id"),
+    _read_toloka,
+    "votes: columns OUTPUT:…; gold: columns GOLDEN:…",
+    "the documented layout",
+)
+CROWD_KIT = Adapter(
+    title="crowd-kit: tables of task, worker and label",
+    sniff=_sniff_crowd_kit,
+    read=_read_crowd_kit,
+    becomes="votes: rows",
+    basis="the documented layout",
+)

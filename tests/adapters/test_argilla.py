@@ -1,0 +1,142 @@
+import json
+
+import pytest
+from tool_files import write_json
+
+import trueup as tu
+
+USERS = [f"00000000-0000-0000-0000-00000000000{k}" for k in (1, 2, 3)]
+
+
+def nested(number, values, *, suggestion=None, **more):
+    responses = [{"value": value, "user_id": user} for value, user in zip(values, USERS, strict=False)]
+    return {
+        "id": f"r{number}",
+        "fields": {"prompt": f"prompt {number}"},
+        "metadata": {"model": "m1"},
+        "suggestions": {"label": suggestion} if suggestion else {},
+        "responses": {"label": responses} if values else {},
+        "vectors": {},
+        "status": "pending",
+        "_server_id": None,
+        **more,
+    }
+
+
+def flat(number, values, statuses, **more):
+    return {
+        "id": f"r{number}",
+        "status": "pending",
+        "_server_id": None,
+        "prompt": f"prompt {number}",
+        "label.responses": values,
+        "label.responses.users": USERS[: len(values or [])],
+        "label.responses.status": statuses,
+        "label.suggestion": "good",
+        "label.suggestion.score": 0.7,
+        "label.suggestion.agent": "judge",
+        **more,
+    }
+
+
+def read(tmp_path, records, **how):
+    return tu.read_export(write_json(tmp_path / "records.json", records), **how)
+
+
+def test_nested_records_say_what_they_lost(tmp_path):
+    about = {"value": "good", "score": 0.5, "agent": "judge"}
+    export = read(tmp_path, [nested(1, ["good", "bad", "good"], suggestion=about), nested(2, ["bad"]), nested(3, [])])
+    assert export.tool == "argilla"
+    assert export.votes["label"] == ["good", "bad", "good", "bad"]
+    assert export.answers.predictions == {
+        "item": ["r1"],
+        "system": ["judge"],
+        "prediction": ["good"],
+        "confidence": [0.5],
+    }
+    assert any("lost the status" in note for note in export.notes)
+    assert any("records without answers (1)" in note for note in export.notes)
+    assert export.labels().item_column("model").tolist() == ["m1", "m1"]
+
+
+def test_flat_records_keep_the_status(tmp_path):
+    records = [
+        flat(1, ["good", "bad", "good"], ["submitted", "discarded", "draft"]),
+        flat(2, ["bad", "bad"], ["submitted", "submitted"]),
+        flat(3, None, None),
+    ]
+    export = read(tmp_path, records)
+    rows = export.votes
+    assert list(zip(rows["item"], rows["label"], strict=True)) == [
+        ("r1", "good"),
+        ("r1", None),
+        ("r2", "bad"),
+        ("r2", "bad"),
+    ]
+    said = " ".join(export.notes)
+    assert "discarded answers (1)" in said
+    assert "drafts (1)" in said
+    assert "lost the status" not in said
+    assert export.predictions().systems.tolist() == ["judge"]
+
+
+def test_parquet_is_flat_too(tmp_path):
+    polars = pytest.importorskip("polars")
+    records = [flat(k, ["good", "bad"], ["submitted", "submitted"]) for k in (1, 2)]
+    columns = {name: [one[name] for one in records] for name in records[0] if name != "_server_id"}
+    path = tmp_path / "records.parquet"
+    polars.DataFrame(columns).write_parquet(path)
+    with pytest.warns(tu.exceptions.DataWarning, match="read as an export of argilla"):
+        labels = tu.read_labels(path)
+    assert (labels.n_votes, labels.items.tolist()) == (4, ["r1", "r2"])
+
+
+def test_records_of_version_1(tmp_path):
+    old = {
+        "external_id": "r1",
+        "fields": {"text": "t"},
+        "responses": [
+            {"user_id": USERS[0], "status": "submitted", "values": {"label": {"value": "good"}}},
+            {"user_id": USERS[1], "status": "discarded", "values": {"label": {"value": "bad"}}},
+        ],
+        "suggestions": [{"question_name": "label", "value": "bad", "score": 0.2, "agent": "judge"}],
+    }
+    export = read(tmp_path, [old])
+    assert export.votes["label"] == ["good", None]
+    assert export.answers.predictions["prediction"] == ["bad"]
+
+
+def test_spans_and_rankings_are_no_votes(tmp_path):
+    export = read(tmp_path, [nested(1, [[{"start": 1, "end": 2, "label": "x"}], "good"])])
+    assert export.votes["label"] == ["good"]
+    assert "rank or mark parts" in export.notes[0]
+
+
+def test_vetting_goes_there_and_back(tmp_path):
+    """Export, ask, records, answers of an expert in the tool, tell."""
+    about = {"value": "good", "score": 0.5, "agent": "judge"}
+    records = [nested(k, ["good" if k % 2 else "bad"] * 3, suggestion=about) for k in range(1, 13)]
+    export = read(tmp_path, records)
+    labels = export.labels()
+    test = tu.ActiveTest(export.predictions(), labels, noise="majority", random_state=0)
+    batch = list(test.ask(3))
+    path = tmp_path / "out.json"
+    tu.adapters.write_tasks(labels, path, file_format="argilla", items=batch, like=export)
+    records = json.loads(path.read_text(encoding="utf-8"))
+    assert [one["id"] for one in records] == batch
+    assert records[0]["fields"]["prompt"].startswith("prompt")
+    assert not records[0]["suggestions"]
+    for one in records:
+        one["responses"] = {"label": [{"value": "bad", "user_id": USERS[0]}]}
+    test.tell(read(tmp_path, records).vetted())
+    assert test.n_vetted == 3
+
+
+def test_suggestions_are_written(tmp_path):
+    labels = read(tmp_path, [nested(1, ["good", "bad"]), nested(2, ["bad"])]).labels()
+    path = tmp_path / "out.json"
+    tu.adapters.write_tasks(labels, path, file_format="argilla", posterior=[[0.4, 0.6], [0.9, 0.1]], question="label")
+    back = tu.read_export(path)
+    assert back.answers.predictions["prediction"] == ["good", "bad"]
+    assert back.answers.predictions["confidence"] == [0.6, 0.9]
+    assert back.answers.predictions["system"] == ["trueup", "trueup"]

@@ -1,0 +1,231 @@
+"""Real and generated exports of the tools: everything that is in each file comes out, counted without the readers.
+
+The expected numbers come from the files themselves by a few lines of plain Python, or are written beside the files'
+descriptions; none is what a reader printed.
+"""
+
+import csv
+import json
+import math
+import tarfile
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.exceptions import DataWarning, TrueupError
+
+pytestmark = pytest.mark.adapters
+
+# Votes, labelers, gold, abstentions and runs of the question in each file.
+COUNTS = {
+    # 12 tasks × 3 people, of whom two skipped once; three truths of user 9; two models
+    "label_studio/generated_3_annotators.json": (34, 3, 3, 2, 1),
+    # the same as rows: the skips are gone and user 9 is one more annotator
+    "label_studio/generated_3_annotators_min.json": (37, 4, 0, 0, 1),
+    "label_studio/generated_3_annotators.csv": (37, 4, 0, 0, 1),
+    "label_studio/csv_test2.json": (1, 1, 0, 0, 1),
+    # 4 annotations that name nobody, two of them on one task
+    "label_studio/tasks_annotations_predictions.json": (4, 2, 0, 0, 1),
+    # 6 answers × 3 members, of whom two gave no grade that could be parsed
+    "inspect_ai/generated_panel_of_three.eval": (16, 3, 0, 2, 1),
+    "inspect_ai/generated_panel_of_three.json": (16, 3, 0, 2, 1),
+    # 6 samples × 2 epochs × (3 graders + includes), one grader unparsed on one sample in both epochs
+    "inspect_ai/generated_three_graders_2_epochs.eval": (46, 4, 0, 2, 2),
+    "inspect_ai/generated_three_graders_2_epochs.json": (46, 4, 0, 2, 2),
+    "inspect_ai/log_formats.json": (1, 1, 0, 0, 1),
+    "inspect_ai/log_streaming.eval": (4, 1, 0, 0, 2),
+    "inspect_ai/popularity_scored.eval": (10, 1, 0, 0, 1),
+    "inspect_ai/security-guide_model_graded.json": (3, 1, 0, 0, 1),
+    # multiple choice: the key is gold, nobody votes
+    "inspect_ai/mmlu-summary-choices.eval": (0, 0, 1, 0, 0),
+    "inspect_ai/eee_pubmedqa_gpt4o_mini.json": (0, 0, 2, 0, 0),
+    # 8 records × 3 people, one answer discarded and one a draft; the nested file has lost that
+    "argilla/argilla_flat.json": (22, 3, 0, 1, 1),
+    "argilla/argilla_nested.json": (24, 3, 0, 0, 1),
+    # 75 pairs in both orders, three verdicts "error"
+    "mt_bench/gpt-4_pair.jsonl": (147, 1, 0, 3, 2),
+    "mt_bench/gpt-4_single.jsonl": (60, 1, 0, 0, 1),
+    "mt_bench/gpt-4_single_5_systems.jsonl": (80, 1, 0, 0, 1),
+    "sagemaker_ground_truth/ic_data.tar.gz": (1510, 97, 0, 0, 1),
+    # 67 accepted, 123 rejected, 10 ignored
+    "prodigy/annotated_github-issues-DOCUMENTATION-textcat.jsonl": (190, 1, 0, 10, 1),
+    "doccano/text_classification_example.jsonl": (3, 1, 0, 0, 1),
+    "lm_eval/samples_math_perturbed_full_2026-01-21T03-44-18.458309.jsonl": (10, 1, 0, 0, 1),
+    # 21 verdicts, of which two pairs are of the same text
+    "ragas/annotated_data.json": (21, 1, 19, 0, 2),
+    "ragas/sample_annotated_summary.json": (19, 1, 19, 0, 1),
+    "mturk/platform_amt1.csv": (27, 18, 0, 0, 1),
+    "mturk/platform_amt2.csv": (63, 17, 0, 0, 1),
+    "mturk/platform_amt3.csv": (30, 18, 0, 0, 1),
+    "mturk/platform_amt4.csv": (16, 11, 0, 0, 1),
+    "mturk/platform_amt5.csv": (12, 10, 0, 0, 1),
+    "appen/platform_cf1.csv": (27, 18, 0, 0, 1),
+    "appen/platform_cf2.csv": (63, 17, 0, 0, 1),
+    "appen/platform_cf3.csv": (30, 18, 0, 0, 1),
+    "appen/platform_cf4.csv": (16, 11, 0, 0, 1),
+    "appen/platform_cf5.csv": (12, 10, 0, 0, 1),
+    # 10 units × 15 judgements
+    "appen/relex-binary-choice.csv": (150, 67, 0, 0, 1),
+}
+# Several questions: votes of each.
+QUESTIONS = {"promptfoo/redteam_tracing_results.json": {"Harmful": 5, "Harmful/Iterative": 5}}
+# Files that hold no votes of classes, and what an error says of them.
+REFUSED = {
+    "label_studio/three_tasks_two_gts.json": "rectanglelabels",
+    "label_studio/csv_test2_result.csv": "name it with question",
+    "inspect_ai/eee_data_with_llm_scoring.json": "no question",
+    "inspect_ai/log_version_3.json": "no question",
+    "inspect_ai/log_with_nan.json": "no question",
+    "inspect_ai/no-samples.json": "cancelled",
+    "inspect_ai/popularity_unscored.eval": "without scores (10)",
+    "promptfoo/config-multishot_output.json": "answers without assertions (8)",
+    "promptfoo/llama4-scout_output.json": "answers without assertions (10)",
+    "promptfoo/simple-cli_output.json": "answers without assertions (8)",
+    "doccano/sequence_labeling_example.jsonl": "mark parts of the text (3)",
+    "doccano/text_classification_example.csv": "not known",
+    "sagemaker_ground_truth/object_detection_sample_output.manifest": "boxes",
+    "sagemaker_ground_truth/classification_output.manifest": "2 questions",
+    "lm_eval/results_2026-01-21T03-44-18.458309.json": "not known",
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of(name, exports_folder):
+    export = tu.read_export(exports_folder / name)
+    votes = export.votes
+    n_votes = sum(label is not None for label in votes["label"])
+    n_runs = len(set(votes["run"]))
+    read = (n_votes, len(set(votes["labeler"])), len(export.gold), len(votes["label"]) - n_votes, n_runs)
+    assert read == COUNTS[name]
+    if n_votes and len({label for label in votes["label"] if label is not None}) > 1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            labels = export.labels()
+        assert (labels.n_votes, labels.n_labelers, int(labels.abstentions.sum())) == (read[0], read[1], read[3])
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_of(name, exports_folder):
+    export = tu.read_export(exports_folder / name)
+    assert {question: len(export.of(question).votes["item"]) for question in export.questions} == QUESTIONS[name]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_holds_no_votes_says_so(name, exports_folder):
+    with pytest.raises(TrueupError) as caught:
+        tu.read_export(exports_folder / name).labels()
+    assert REFUSED[name] in str(caught.value)
+
+
+def test_every_sample_is_in_a_table(exports_folder):
+    files = {path.relative_to(exports_folder).as_posix() for path in exports_folder.glob("*/*") if path.is_file()}
+    others = {name for name in files if Path(name).name in ("SOURCE.txt", "generated_config.xml")}
+    assert files - others == {*COUNTS, *QUESTIONS, *REFUSED}
+
+
+# The same counts, from the files by plain means.
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_label_studio_by_plain_means(exports_folder):
+    tasks = json.loads((exports_folder / "label_studio/generated_3_annotators.json").read_text(encoding="utf-8"))
+    answers = [one for task in tasks for one in task["annotations"]]
+    skipped = sum(one["was_cancelled"] for one in answers)
+    truths = sum(one["ground_truth"] for one in answers)
+    people = {one["completed_by"] for one in answers if not one["ground_truth"]}
+    expected = (len(answers) - skipped - truths, len(people), truths, skipped, 1)
+    assert COUNTS["label_studio/generated_3_annotators.json"] == expected
+    rows = json.loads((exports_folder / "label_studio/generated_3_annotators_min.json").read_text(encoding="utf-8"))
+    assert COUNTS["label_studio/generated_3_annotators_min.json"][:2] == (
+        len(rows),
+        len({r["annotator"] for r in rows}),
+    )
+
+
+def test_inspect_by_plain_means(exports_folder):
+    panel = json.loads((exports_folder / "inspect_ai/generated_panel_of_three.json").read_text(encoding="utf-8"))
+    votes = [
+        vote for one in panel["samples"] for vote in one["scores"]["model_graded_qa"]["metadata"]["panel"]["votes"]
+    ]
+    assert COUNTS["inspect_ai/generated_panel_of_three.json"][0] == sum(vote is not None for vote in votes)
+    log = json.loads((exports_folder / "inspect_ai/generated_three_graders_2_epochs.json").read_text(encoding="utf-8"))
+    values = [score["value"] for one in log["samples"] for score in one["scores"].values()]
+    n_unparsed = sum(isinstance(value, float) and math.isnan(value) for value in values)
+    expected = (len(values) - n_unparsed, n_unparsed, len({one["epoch"] for one in log["samples"]}))
+    counted = COUNTS["inspect_ai/generated_three_graders_2_epochs.json"]
+    assert (counted[0], counted[3], counted[4]) == expected
+    for name in ("log_streaming.eval", "popularity_scored.eval"):
+        with zipfile.ZipFile(exports_folder / "inspect_ai" / name) as archive:
+            samples = json.loads(archive.read("summaries.json"))
+        assert COUNTS[f"inspect_ai/{name}"][0] == sum(len(one["scores"]) for one in samples)
+
+
+def test_judges_by_plain_means(exports_folder):
+    pairs = lines_of(exports_folder / "mt_bench/gpt-4_pair.jsonl")
+    verdicts = [row[key] for row in pairs for key in ("g1_winner", "g2_winner")]
+    counted = COUNTS["mt_bench/gpt-4_pair.jsonl"]
+    assert (counted[0], counted[3]) == (len(verdicts) - verdicts.count("error"), verdicts.count("error"))
+    flips = sum({row["g1_winner"], row["g2_winner"]} == {"model_1", "model_2"} for row in pairs)
+    export = tu.read_export(exports_folder / "mt_bench/gpt-4_pair.jsonl")
+    assert f"in {flips} of " in export.notes[-1]
+    # every verdict of the file, with the systems in the order of their names
+    said = Counter(zip(export.votes["label"], export.votes["run"], strict=True))
+    order = {"model_1": "first", "model_2": "second", "tie": "tie", "error": None}
+    assert all(row["model_1"] < row["model_2"] for row in pairs)
+    assert said == Counter((order[row[key]], run) for row in pairs for run, key in ((1, "g1_winner"), (2, "g2_winner")))
+    for name in ("gpt-4_single", "gpt-4_single_5_systems"):
+        rows = lines_of(exports_folder / f"mt_bench/{name}.jsonl")
+        assert COUNTS[f"mt_bench/{name}.jsonl"][0] == sum(row["score"] != -1 for row in rows)
+    for name, metric in (("annotated_data", "helpfulness"), ("sample_annotated_summary", "summary_accuracy")):
+        rows = json.loads((exports_folder / f"ragas/{name}.json").read_text(encoding="utf-8"))[metric]
+        texts = {json.dumps(row["metric_input"], sort_keys=True) for row in rows}
+        assert COUNTS[f"ragas/{name}.json"][::2][:2] == (len(rows), len(texts))
+        gold = tu.read_export(exports_folder / f"ragas/{name}.json").gold
+        truths = {json.dumps(r["metric_input"]): r["metric_output"] ^ (not r["is_accepted"]) for r in rows}
+        assert sum(gold.values()) == sum(truths.values())
+
+
+def test_crowds_by_plain_means(exports_folder):
+    for tool, who in (("mturk", "WorkerId"), ("appen", "_worker_id")):
+        for path in sorted((exports_folder / tool).glob("*.csv")):
+            rows = rows_of(path)
+            assert COUNTS[f"{tool}/{path.name}"][:2] == (len(rows), len({row[who] for row in rows}))
+    answers = Counter(row["answer"] for row in lines_of(next((exports_folder / "prodigy").glob("*.jsonl"))))
+    counted = COUNTS["prodigy/annotated_github-issues-DOCUMENTATION-textcat.jsonl"]
+    assert (counted[0], counted[3]) == (answers["accept"] + answers["reject"], answers["ignore"])
+    records = json.loads((exports_folder / "argilla/argilla_flat.json").read_text(encoding="utf-8"))
+    statuses = Counter(status for one in records for status in one["label.responses.status"])
+    counted = COUNTS["argilla/argilla_flat.json"]
+    assert (counted[0], counted[3]) == (statuses["submitted"], statuses["discarded"])
+
+
+def test_ground_truth_beside_its_own_truth(exports_folder):
+    """302 pictures × 5 votes: the majority is right on 272 of them, and a model of the workers on at least as many."""
+    path = exports_folder / "sagemaker_ground_truth/ic_data.tar.gz"
+    export = tu.read_export(path)
+    labels = export.labels()
+    assert labels.votes_per_item.tolist() == [5] * 302
+    with tarfile.open(path) as archive:
+        truth = {row["ImageId"]: row["Label"] for row in json.load(archive.extractfile("ic_data/true_labels.json"))}
+    true = np.array([truth[item.rpartition("/")[2].split(".")[0]] for item in labels.items])
+    rights = {
+        name: int((labels.classes[tu.noise.fit(labels, name).posterior(labels).argmax(axis=1)] == true).sum())
+        for name in ("majority", "dawid-skene")
+    }
+    assert rights["majority"] == 272
+    assert rights["dawid-skene"] >= 272
+    service = dict(zip(export.answers.predictions["item"], export.answers.predictions["prediction"], strict=True))
+    assert sum(service[item] == name for item, name in zip(labels.items, true, strict=True)) == 272
