@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks._engine_answers import ASSUMPTIONS
 from benchmarks._engine_runs import Case, Row, run_cases
-from experiments.real_crowds.fitting import Reading, fit_widening, grades_of, read_set, widenings_left_out
+from experiments.real_crowds.fitting import fit_widening, grades_of, read_set, widenings_left_out
 from experiments.real_crowds.grading import (
     ALL_VOTES,
     FEWER_VOTES,
@@ -90,10 +90,17 @@ def fit(plan: Plan) -> Answer:
         return "One family alone leaves nothing to fit on.", {}
     widenings = widenings_left_out(sets, floor=shipped.floor)
     grades = [g for s in sets for g in grades_of(s, replace(shipped, widening=widenings[s.crowd.family]))]
-    overall = over_sets(grades)
+    overall, by_sets = over_sets(grades), by_set(grades)
     lines = [
-        [f"{name} ({widenings[_family(sets, name)]:.2f})", f"{100 * s.coverage:.0f}", s.width, s.mean_error, s.n]
-        for name, s in by_set(grades).items()
+        [
+            f"{s.crowd.name} ({widenings[s.crowd.family]:.2f})",
+            f"{100 * grade.coverage:.0f}",
+            grade.width,
+            grade.mean_error,
+            grade.n,
+            s.rhat,
+        ]
+        for s, grade in ((s, by_sets[s.crowd.name]) for s in sets)
     ]
     numbers = {
         **numbers_of(overall, "accuracy, family left out"),
@@ -103,9 +110,9 @@ def fit(plan: Plan) -> Answer:
         "widening, shipped": shipped.widening,
     }
     told = [f"{name}: {value:.4g}" for name, value in numbers.items()]
-    by_sets = table(["set (widening without its family)", "holds %", "width", "mean error", "systems"], lines)
+    head = ["set (widening without its family)", "holds %", "width", "mean error", "systems", "worst R-hat"]
     return "\n".join(
-        [table(HEAD, [["accuracy, real, family left out", *_cells(overall)]]), "", by_sets, "", *told]
+        [table(HEAD, [["accuracy, real, family left out", *_cells(overall)]]), "", table(head, lines), "", *told]
     ), numbers
 
 
@@ -221,10 +228,6 @@ def _cells(overall: Overall) -> list[object]:
         overall.mean_absolute_error,
         overall.n_sets,
     ]
-
-
-def _family(sets: Sequence[Reading], name: str) -> str:
-    return next(s.crowd.family for s in sets if s.crowd.name == name)
 
 
 FIGURES: dict[str, Callable[[Plan], Answer]] = {

@@ -47,6 +47,11 @@ class Reading:
     expected: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
 
+    @property
+    def rhat(self) -> float:
+        """The worst of the kinds: how well their chains agree."""
+        return max(one.rhat for one in self.readings.kinds.draws.values())
+
 
 @cache
 def read_set(name: str) -> Reading:
