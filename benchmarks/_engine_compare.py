@@ -23,6 +23,7 @@ from benchmarks._engine_worlds import (
     make,
     scored_systems,
 )
+from trueup.answers.vetted import compare_again
 
 __all__ = ["AUC_FIGURE", "COPIES_FIGURE", "PAIRS_FIGURE"]
 
@@ -54,7 +55,7 @@ def rows_of_pair(world: World, first: Codes, second: Codes, pair: str, seed: int
     cmp = tu.compare(systems, world.labels, **options)
     rows = [row(name, cmp.assuming(name)) for name in ASSUMPTIONS]
     labels, _ = draw_gold(world.labels, world.truth, N_GOLD, np.random.default_rng([seed, 16]))
-    return [*rows, row(GOLD, tu.compare(systems, labels, **options))]
+    return [*rows, row(GOLD, compare_again(cmp, labels))]
 
 
 def run_pairs(case: Case) -> list[Row]:

@@ -25,6 +25,7 @@ from benchmarks._engine_answers import (
 )
 from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._engine_worlds import DEPENDENT, World, make
+from trueup.answers.vetted import evaluate_again
 
 __all__ = ["DEPENDENT_FIGURE", "GOLD_FIGURE", "INDEPENDENT_FIGURE"]
 
@@ -66,10 +67,8 @@ def run_gold(case: Case) -> list[Row]:
     p_right = drawn.probabilities[np.arange(N_ITEMS), world.predictions]
     for n in GOLD:
         labels, at = draw_gold(world.labels, world.truth, n, rng)
-        ev = tu.evaluate(
-            world.predictions, labels, metrics=["accuracy"], check_dependence=False, random_state=case.seed
-        )
-        rows.append(row_of(HEADLINE, world.accuracy, ev["accuracy"], n_gold=n, basis=ev.basis))
+        ev = evaluate_again(plain, labels)
+        rows.append(row_of(HEADLINE, world.accuracy, ev["accuracy"], n_gold=n, basis=ev.basis_of("accuracy")))
         rows += rows_of_rivals(right, p_right, at, n_gold=n)
     return rows
 

@@ -16,6 +16,7 @@ from experiments.real_crowds.grading import (
     HEADLINE,
     N_VETTED,
     PPI,
+    REPETITIONS_A_CASE,
     SEPARATOR,
     WILSON,
     crowd_of,
@@ -43,7 +44,7 @@ __all__ = ["FIGURES", "FOLDER", "Plan", "sources"]
 
 FOLDER = Path(__file__).parent
 Answer = tuple[str, dict[str, float]]
-N_REPETITIONS, QUICK_REPETITIONS = 200, 1
+N_REPETITIONS = 200
 QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
 QUICK_SYSTEMS = 1
 HEAD = ["", "holds %", "± s.e.", "least set %", "width", "mean error", "mean |error|", "sets"]
@@ -154,8 +155,8 @@ def differences(plan: Plan) -> Answer:
 
 def gold(plan: Plan) -> Answer:
     """Vetted items drawn at random: accuracy, precision, recall, F1 and differences, beside PPI++ and Wilson."""
-    repetitions = QUICK_REPETITIONS if plan.quick else plan.repetitions
-    cases = [Case(name, k) for name in plan.sets for k in range(repetitions)]
+    n_cases = 1 if plan.quick else -(-plan.repetitions // REPETITIONS_A_CASE)
+    cases = [Case(name, k) for name in plan.sets for k in range(n_cases)]
     grades = plan.measure("real-gold", run_gold, cases)
     with_pairs = [case for case in cases if pairs_of(crowd_of(case.world))]
     grades += plan.measure("real-gold-pairs", run_gold_pair, with_pairs)

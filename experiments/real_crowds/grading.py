@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import LEVEL
-from benchmarks._engine_answers import ASSUMPTIONS, DrawnClasses
+from benchmarks._engine_answers import ASSUMPTIONS
 from benchmarks._engine_runs import Case, Row
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_ratio_of_pool
 from experiments.real_crowds.sets import MIN_GRADED_ITEMS, CrowdSet, load_set, thin_votes
+from trueup.answers.vetted import compare_again, evaluate_again
 from trueup.posteriors import Estimate, wilson
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "HEADLINE",
     "N_VETTED",
     "PPI",
+    "REPETITIONS_A_CASE",
     "graded_class",
     "pairs_of",
     "run_gold",
@@ -41,6 +43,7 @@ Floats = npt.NDArray[np.float64]
 ALL_VOTES = "all votes"
 FEWER_VOTES = {"5 votes": 5, "3 votes": 3}
 N_VETTED = (20, 30, 60)
+REPETITIONS_A_CASE = 25  # draws of vetted items for which the models are drawn once
 MOST_PAIRS = 6
 HEADLINE, PPI, WILSON = "headline", "PPI++", "Wilson"
 MOST_OF_POOL = 0.5  # vetted at most: beyond it there is little left to estimate
@@ -131,7 +134,10 @@ def run_pair(case: Case) -> list[Row]:
 
 
 def run_gold(case: Case) -> list[Row]:
-    """Vetted items of one labeler's pool, drawn at random; repetitions take the labelers in turn."""
+    """Many draws of vetted items of one labeler's pool; cases take the labelers in turn.
+
+    The models are drawn once for all of them: they are told nothing of items drawn at random.
+    """
     crowd = crowd_of(case.world)
     labeler = crowd.graded[case.seed % len(crowd.graded)]
     predictions = crowd.predictions_of(labeler)
@@ -139,16 +145,16 @@ def run_gold(case: Case) -> list[Row]:
     said, truth = _answers_and_truth(crowd, {item: predictions[item] for item in pool.items.tolist()})
     one_class = graded_class(crowd)
     true = true_values(said, truth, one_class)
-    p_class = _votes_only(case.world, labeler)
     metrics = metrics_of(crowd, "accuracy", "precision", "recall", "f1")
+    plain = tu.evaluate(predictions, pool, metrics=metrics, check_dependence=False, random_state=case.seed)
+    p_class = np.asarray(plain.solution.truth)
     rng = np.random.default_rng([case.seed, 60])
     rows = []
-    for n in N_VETTED:
+    for n in N_VETTED * REPETITIONS_A_CASE:
         if n > MOST_OF_POOL * pool.n_items:
             continue
         at = np.sort(rng.choice(pool.n_items, n, replace=False))
-        labels = pool.with_gold(_named(pool, truth, at), drawn="random")
-        ev = tu.evaluate(predictions, labels, metrics=metrics, check_dependence=False, random_state=case.seed)
+        ev = evaluate_again(plain, pool.with_gold(_named(pool, truth, at), drawn="random"))
         about = (crowd, str(labeler), f"{n} vetted")
         rows += [_row(about[0], about[1], m, about[2], HEADLINE, true[m], ev[m]) for m in metrics]
         rivals = rival_intervals(said, truth, p_class, pool.classes, one_class, at)
@@ -156,11 +162,11 @@ def run_gold(case: Case) -> list[Row]:
             _interval_row(about[0], about[1], m, about[2], answer, true[m], *interval)
             for (m, answer), interval in rivals.items()
         ]
-    return [{**row, "repetition": case.seed} for row in rows if not np.isnan(row["true"])]
+    return [row for row in rows if not np.isnan(row["true"])]
 
 
 def run_gold_pair(case: Case) -> list[Row]:
-    """Vetted items of the pool of two labelers; repetitions take the pairs in turn."""
+    """Many draws of vetted items of the pool of two labelers; cases take the pairs in turn."""
     crowd = crowd_of(case.world)
     pairs = pairs_of(crowd)
     a, b = pairs[case.seed % len(pairs)]
@@ -169,22 +175,22 @@ def run_gold_pair(case: Case) -> list[Row]:
     said = {name: _answers_and_truth(crowd, {i: s[i] for i in pool.items.tolist()})[0] for name, s in systems.items()}
     truth = _answers_and_truth(crowd, {i: systems["a"][i] for i in pool.items.tolist()})[1]
     gain = (said["a"] == truth).astype(float) - (said["b"] == truth)
-    p_class = _votes_only_pair(case.world, a, b)
+    plain = tu.compare(systems, pool, check_dependence=False, random_state=case.seed)
+    p_class = plain.truth.posterior
     codes = {name: _codes(answers, pool.classes) for name, answers in said.items()}
     at_all = np.arange(pool.n_items)
     f = p_class[at_all, codes["a"]] - p_class[at_all, codes["b"]]
     rng = np.random.default_rng([case.seed, 61])
     rows = []
-    for n in N_VETTED:
+    for n in N_VETTED * REPETITIONS_A_CASE:
         if n > MOST_OF_POOL * pool.n_items:
             continue
         at = np.sort(rng.choice(pool.n_items, n, replace=False))
-        labels = pool.with_gold(_named(pool, truth, at), drawn="random")
-        cmp = tu.compare(systems, labels, check_dependence=False, random_state=case.seed)
+        cmp = compare_again(plain, pool.with_gold(_named(pool, truth, at), drawn="random"))
         about = (crowd, f"{a} − {b}", "difference", f"{n} vetted")
         rows.append(_row(*about, HEADLINE, float(gain.mean()), cmp.difference("a", "b")))
         rows.append(_interval_row(*about, PPI, float(gain.mean()), *ppi_of_pool(_sample(gain, f, at))))
-    return [{**row, "repetition": case.seed} for row in rows]
+    return rows
 
 
 def rival_intervals(
@@ -218,29 +224,6 @@ def rival_intervals(
         ("accuracy", WILSON): (n_right / len(at), wilson(n_right, len(at), level=LEVEL)),
         **of_ratios,
     }
-
-
-@lru_cache(maxsize=16)
-def _votes_only(name: str, labeler: Hashable) -> Floats:
-    """P(class) of the items that a labeler answered, by the default model from the others' votes on them."""
-    crowd = crowd_of(name)
-    predictions = crowd.predictions_of(labeler)
-    pool = crowd.others_of(labeler).select(items=list(predictions))
-    drawn = DrawnClasses(pool.classes)
-    ev = tu.evaluate(predictions, pool, metrics={"drawn": drawn}, check_dependence=False, random_state=0)
-    _ = ev["drawn"].mean
-    return drawn.probabilities
-
-
-@lru_cache(maxsize=16)
-def _votes_only_pair(name: str, a: Hashable, b: Hashable) -> Floats:
-    crowd = crowd_of(name)
-    systems = _on_common_items(crowd, a, b)
-    pool = crowd.others_of(a, b).select(items=list(systems["a"]))
-    drawn = DrawnClasses(pool.classes)
-    cmp = tu.compare(systems, pool, metric={"drawn": drawn}, check_dependence=False, random_state=0)
-    _ = cmp.difference("a", "b").mean
-    return drawn.probabilities
 
 
 # ------------------------------------------------------------------ rows

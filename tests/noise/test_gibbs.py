@@ -11,6 +11,7 @@ from scipy.stats import gamma
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter, InvalidPredictions
+from trueup.noise.chain import SamplingProblem, SystemOutputs
 
 ENGINES = ("scipy", "numba")
 # The reference takes a millisecond a sweep, so where it needs thousands of them it runs with the long statistics.
@@ -471,3 +472,12 @@ def test_chains_that_have_not_mixed_are_said():
 def test_bad_arguments_get_a_sentence(strong, options, error, words):
     with pytest.raises(error, match=words):
         noise.sample(strong.labels, **options)
+
+
+def test_items_of_which_all_is_said_alike_share_a_place():
+    labels = Labels.from_matrix(np.array([[0, 0, 1], [1, 1, 1], [0, 0, 1], [0, 0, -1], [1, 1, 1], [0, 0, 1]]))
+    systems = SystemOutputs(np.array([[0, 1, 0, 0, 1, 1]]), np.array([2]), np.ones(1))
+    problem = SamplingProblem(labels, labels.votes, 0, systems)
+    assert problem.places.tolist() == [0, 1, 0, -1, 1, -1]
+    known = SamplingProblem(labels.with_gold({labels.items[0]: labels.classes[0]}), labels.votes, 0, systems)
+    assert known.places.tolist() == [-1, 0, -1, -1, 0, -1]

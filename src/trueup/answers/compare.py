@@ -17,7 +17,7 @@ from trueup.answers.setup import DEFAULT_TARGET, Task, prepare
 from trueup.data.labels import Labels
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap
-from trueup.estimators.truth import settle_noise, truths_given_outputs
+from trueup.estimators.truth import TruthEngine, settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, silenced_warnings
 from trueup.metrics import Metric, MetricLike
 from trueup.noise import Clusters, NoiseModel
@@ -132,10 +132,14 @@ def measure(
     assumption: Assumption = DEFAULT_ASSUMPTION,
     n_draws: int,
     check_dependence: bool,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], None] | None = None,
     sampling: Mapping[str, Any],
+    engine: TruthEngine | None = None,
 ) -> Comparison:
-    """Draw the truth, and measure every system on every draw; what `compare` and `auc` share."""
+    """Draw the truth, and measure every system on every draw; what `compare` and `auc` share.
+
+    An `engine` that has drawn the models of these votes spares drawing them.
+    """
     metric = task.metric
     if metric.higher_is_better is None:
         raise InvalidParameter(
@@ -145,10 +149,11 @@ def measure(
     for option in sampling:
         check_choice(option, _SAMPLING, name="an option of sampling")
     rng = np.random.default_rng(task.seed)
-    engine, model, notes, refused = None, None, [], False
+    model, notes, refused = None, [], False
     with silenced_warnings():  # what fits would say is in the findings, in one place
         if task.noise is None:
-            engine = engine_of(task, assume, n_draws=n_draws, progress=progress, sampling=sampling)
+            if engine is None:
+                engine = engine_of(task, assume, n_draws=n_draws, progress=progress, sampling=sampling)
             truth = engine.headline(metric, assumption)
             notes = notes_on(engine, task, assumption)
             refusal = refusal_of(engine, task)

@@ -440,6 +440,14 @@ class TruthEngine:
             )
         return self._readings[used]
 
+    def with_labels(self, labels: Labels) -> TruthEngine:
+        """The engine for the same votes with other gold; models that are told the same are not drawn again."""
+        engine = replace(self, labels=labels)
+        if np.array_equal(engine.model_labels.gold_codes, self.model_labels.gold_codes):
+            kept = {used: replace(readings, vetted=engine.drawn_gold) for used, readings in self._readings.items()}
+            engine._readings.update(kept)
+        return engine
+
     def basis(self, metric: Metric) -> Basis:
         """What the headline of a metric rests on."""
         return "gold" if self.gold_seen(metric) >= ENOUGH_GOLD else "votes"

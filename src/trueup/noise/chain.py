@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,22 @@ class SamplingProblem:
     def n_all(self) -> int:
         """Labelers and extra raters."""
         return self.labels.n_labelers + self.n_raters
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """A number that items of which all is said alike share, -1 for an item that has no like."""
+        votes, gold = self.votes, self.labels.gold_codes
+        if self.item_prior is not None:
+            return np.full(len(gold), -1, dtype=np.int64)
+        said = np.vstack([gold, self.outputs.codes]).T.copy()
+        numbers: dict[tuple[bytes, bytes, bytes], int] = {}
+        same = np.empty(len(gold), dtype=np.int64)
+        for i, (first, last) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True)):
+            key = (votes.indices[first:last].tobytes(), votes.data[first:last].tobytes(), said[i].tobytes())
+            same[i] = numbers.setdefault(key, len(numbers))
+        n_alike = np.bincount(same, minlength=len(numbers))
+        places = np.where(n_alike > 1, np.cumsum(n_alike > 1) - 1, -1)
+        return np.asarray(places[same])
 
 
 @dataclass(eq=False)
@@ -168,7 +185,8 @@ class Chain:
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
         votes, labels, item_prior = self.problem.votes, self.problem.labels, self.problem.item_prior
-        table = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
+        counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
+        table = (*counts, self.problem.places)
         outputs = self.problem.outputs
         systems = (outputs.codes, outputs.first, outputs.power, outputs.row_prior())
 

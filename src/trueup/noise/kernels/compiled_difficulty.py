@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from trueup._base.types import Floats
-from trueup.noise.kernels.compiled_gibbs import (
+from trueup.noise.kernels.compiled_states import (
     FLOOR,
     Integers,
     advance,
@@ -102,7 +102,7 @@ def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def run_chain(
-    votes: tuple[Integers, Integers, Floats],
+    votes: tuple[Integers, Integers, Floats, Integers],
     systems: tuple[Integers, Integers, Floats, Floats],
     gold: Integers,
     item_prior: Floats,
