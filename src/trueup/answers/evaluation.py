@@ -32,8 +32,8 @@ from trueup.estimators.curves import (
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.system_features import Used
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import Basis, TruthEngine, is_drawn, solution_of, truths_given_outputs
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth import Basis, TruthEngine, is_drawn, truths_given_outputs
+from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric

@@ -16,7 +16,8 @@ from trueup.data.votes import with_rater
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine, solution_of
+from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
+from trueup.estimators.truth_draws import solution_of
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
 from trueup.metrics import Metric, get_metric
 from trueup.noise import Clusters, DawidSkene

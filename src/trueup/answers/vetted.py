@@ -48,7 +48,7 @@ def _parts_of(answer: Evaluation | Comparison, labels: Labels) -> tuple[TruthEng
         )
     before = answer.task.labels
     same = labels.votes.shape == before.votes.shape and labels.items.tolist() == before.items.tolist()
-    if not same or (labels.votes != before.votes).nnz:
+    if not same or abs(labels.votes - before.votes).nnz:
         raise InvalidParameter(
             "⟨labels⟩ must have the same votes as before, got others; call the door again", parameter="labels"
         )

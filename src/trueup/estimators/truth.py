@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,6 @@ from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_options
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.exact_binary import bayes
 from trueup.estimators.kinds import as_outputs
 from trueup.estimators.metric_scope import gold_in_denominator
@@ -32,8 +31,7 @@ from trueup.estimators.readings import Assumption, Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.system_values import system_counts
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.metrics import Metric
 from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.chain import SystemOutputs
@@ -326,45 +324,6 @@ def bayes_learned(
         () if draws.converged else (not_mixed(draws),),
     )
     return solution_of(truth, codes, labels.n_classes, target=target, rng=rng)
-
-
-def solution_of(
-    truth: TruthDraws, codes: npt.ArrayLike, n_classes: int, *, target: Target, rng: np.random.Generator
-) -> Solution:
-    """The posterior of the confusion counts of one system, from draws of the truth.
-
-    Parameters
-    ----------
-    truth : TruthDraws
-    codes : integer array of shape (n_items,)
-        The predicted classes, -1 for none.
-    target : {"sample", "population"}
-        The confusion counts on these items; or the rates behind them, of which the items are a sample (Rubin's Bayesian
-        bootstrap).
-    """
-    counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
-    if target == "sample":
-        posterior: CountsPosterior = DrawnCounts(counts, truths=partial(_choose_truths, truth.truths))
-    else:
-        rates = rng.standard_gamma(counts)
-        posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
-    mean = counts.mean(axis=0)
-    total = np.maximum(mean.sum(axis=1, keepdims=True), 1e-12)
-    return Solution(
-        counts=posterior,
-        confusion=mean / total,
-        n_iter=truth.n_draws,
-        converged=truth.converged,
-        diagnostics=truth.diagnostics,
-        notes=truth.notes,
-        truth=truth.posterior,
-    )
-
-
-def _choose_truths(kept: Codes, n: int, rng: np.random.Generator) -> Codes:
-    """Some of the draws that the chains kept: all different where there are enough."""
-    order = rng.permutation(len(kept))[:n] if n <= len(kept) else rng.integers(len(kept), size=n)
-    return kept[order]
 
 
 Basis = Literal["gold", "votes"]

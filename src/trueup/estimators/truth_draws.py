@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from trueup._base.types import Codes, Floats
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Codes, Floats, Target
+from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
+from trueup.estimators.problem import Solution
+from trueup.estimators.system_values import system_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,3 +41,42 @@ class TruthDraws:
     def n_draws(self) -> int:
         """Number of draws."""
         return len(self.truths)
+
+
+def solution_of(
+    truth: TruthDraws, codes: npt.ArrayLike, n_classes: int, *, target: Target, rng: np.random.Generator
+) -> Solution:
+    """The posterior of the confusion counts of one system, from draws of the truth.
+
+    Parameters
+    ----------
+    truth : TruthDraws
+    codes : integer array of shape (n_items,)
+        The predicted classes, -1 for none.
+    target : {"sample", "population"}
+        The confusion counts on these items; or the rates behind them, of which the items are a sample (Rubin's Bayesian
+        bootstrap).
+    """
+    counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
+    if target == "sample":
+        posterior: CountsPosterior = DrawnCounts(counts, truths=partial(_choose_truths, truth.truths))
+    else:
+        rates = rng.standard_gamma(counts)
+        posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
+    mean = counts.mean(axis=0)
+    total = np.maximum(mean.sum(axis=1, keepdims=True), 1e-12)
+    return Solution(
+        counts=posterior,
+        confusion=mean / total,
+        n_iter=truth.n_draws,
+        converged=truth.converged,
+        diagnostics=truth.diagnostics,
+        notes=truth.notes,
+        truth=truth.posterior,
+    )
+
+
+def _choose_truths(kept: Codes, n: int, rng: np.random.Generator) -> Codes:
+    """Some of the draws that the chains kept: all different where there are enough."""
+    order = rng.permutation(len(kept))[:n] if n <= len(kept) else rng.integers(len(kept), size=n)
+    return kept[order]
