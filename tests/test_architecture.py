@@ -36,6 +36,7 @@ LEVELS = {
     "cleaning": 9,
     "report": 9,
     "testing": 10,
+    "serve": 10,
     "checks": 11,
     "cli": 11,
     "__main__": 12,
@@ -62,6 +63,7 @@ ALLOWED_IN = {
     "testing/strategies.py": {"sklearn"},
     "storage/database/": {"sqlalchemy", "alembic"},
     "report/": {"jinja2"},
+    "serve/": {"jinja2", "fastapi", "starlette", "pydantic", "uvicorn"},
     "cli/": {"typer", "rich"},
     "cli/demo.py": {"sklearn"},
 }

@@ -11,8 +11,8 @@ from typing import Any
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""A table as csv.
+def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str:
+    r"""A table as csv; without a header, more rows of one.
 
     Examples
     --------
@@ -21,7 +21,8 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
+    if header is not None:
+        writer.writerow(header)
     writer.writerows(rows)
     return stream.getvalue()
 

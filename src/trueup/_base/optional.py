@@ -19,6 +19,8 @@ _EXTRA_OF = {
     "alembic": "storage",
     "psycopg": "postgres",
     "zstandard": "inspect",
+    "fastapi": "serve",
+    "uvicorn": "serve",
 }
 
 

@@ -227,6 +227,7 @@ COMMANDS: Registry[Any] = Registry(
         "labelers": Place("trueup.cli.labelers", _LABELERS),
         "plan": Place("trueup.cli.plan", _LABELERS),
         "rates": Place("trueup.cli.rates", _LABELERS),
+        "serve": Place("trueup.cli.serve", _LABELERS),
         "storage": Place("trueup.cli.storage", _LABELERS),
         "vet": Place("trueup.cli.vet", _LABELERS),
         "demo": Place("trueup.cli.demo", _TRY),

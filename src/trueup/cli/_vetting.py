@@ -186,15 +186,21 @@ def begin(
     labels = read_votes(votes, how)
     systems = read_systems(list(predictions), labels, how_predicted, how)
     _check_names(labels)
+    test = ActiveTest(systems, labels, **all_settings(settings, labels, how, how_predicted), **place.made_with)
+    file = SessionFile(files, reading, json.loads(test.to_json()))
+    return Vetting(place, file, labels, list(systems.systems.tolist()), test)
+
+
+def all_settings(
+    settings: SessionOptions, labels: Labels, how: VoteOptions, how_predicted: PredictionOptions
+) -> dict[str, Any]:
+    """What was said of a new session, as `ActiveTest` takes it."""
     given = _given(settings)
     if settings.categories is not None:
         given["categories"] = _categories(settings.categories, labels, how.item)
     if how_predicted.positive is not None:
         given["positive"] = class_named(labels, how_predicted.positive)
-    options = parse_pairs(settings.option or [], option="--option")
-    test = ActiveTest(systems, labels, **given, **options, **place.made_with)
-    file = SessionFile(files, reading, json.loads(test.to_json()))
-    return Vetting(place, file, labels, list(systems.systems.tolist()), test)
+    return {**given, **parse_pairs(settings.option or [], option="--option")}
 
 
 def _check_names(labels: Labels) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import sys
@@ -74,6 +75,7 @@ def make_sqlite_engine(url: sa.URL) -> tuple[sa.Engine, Journal]:
             "a newer Python"
         )
     path = _path_of(url)
+    _make_private(path)
     journal = choose_journal(sqlite3.sqlite_version_info)
     engine = sa.create_engine(
         url.set(drivername="sqlite+pysqlite", database=str(path), query={}),
@@ -82,6 +84,14 @@ def make_sqlite_engine(url: sa.URL) -> tuple[sa.Engine, Journal]:
     sa.event.listen(engine, "connect", lambda connection, _: prepare(connection, journal, str(path)))
     sa.event.listen(engine, "begin", _begin)
     return engine, journal
+
+
+def _make_private(path: Path) -> None:
+    """A new file is for its owner alone: it holds what people said, and who may enter. SQLite's other files follow."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return  # it is there, or the connection will say why it cannot be
 
 
 def _path_of(url: sa.URL) -> Path:

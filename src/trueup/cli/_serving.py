@@ -1,0 +1,251 @@
+"""What `trueup serve` serves: a file of settings or files of data, read into one description."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option
+from trueup.cli._vetting import SessionOptions
+from trueup.exceptions import InvalidFile, InvalidParameter
+
+if TYPE_CHECKING:
+    from trueup.serve.running import ServerSettings
+    from trueup.serve.services import Look
+
+SUFFIX = ".vetting.db"
+_PANEL = "The server"
+Bundle = TypeVar("Bundle")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Where the session is kept, where the server listens, who gets a link and what cards show."""
+
+    storage: Annotated[
+        str | None,
+        option("--storage", f"URL of the database; by default a file NAME{SUFFIX} here.", metavar="URL", panel=_PANEL),
+    ] = None
+    name: Annotated[
+        str | None,
+        option("--name", "Of the session; by default as the file of votes.", metavar="NAME", panel=_PANEL),
+    ] = None
+    host: Annotated[
+        str | None, option("--host", "Address to listen at; 127.0.0.1 by default.", metavar="HOST", panel=_PANEL)
+    ] = None
+    port: Annotated[
+        int | None, option("--port", "Port; 8000 by default, 0 for a free one.", metavar="N", panel=_PANEL)
+    ] = None
+    public_url: Annotated[
+        str | None,
+        option(
+            "--public-url",
+            "The address that people open, where a proxy with https stands in front.",
+            metavar="URL",
+            panel=_PANEL,
+        ),
+    ] = None
+    lease: Annotated[
+        float | None,
+        option("--lease", "Seconds a card is held for; 300 by default.", metavar="SECONDS", panel=_PANEL),
+    ] = None
+    owner: Annotated[str | None, option("--owner", "Name of the owner.", metavar="NAME", panel=_PANEL)] = None
+    experts: Annotated[
+        list[str] | None,
+        option("--expert", "Who gets a link at the start; once for each.", metavar="NAME", panel=_PANEL),
+    ] = None
+    images: Annotated[
+        str | None,
+        option("--images", "Folder of the images that the items name.", metavar="FOLDER", panel=_PANEL),
+    ] = None
+    texts: Annotated[
+        str | None,
+        option("--texts", "TOML file with other words for the pages.", metavar="FILE", panel=_PANEL),
+        InputFile(),
+    ] = None
+    show_predictions: Annotated[
+        bool,
+        option(
+            "--show-predictions",
+            "Cards say what the system says. Such answers are kept out of the valid interval.",
+            panel=_PANEL,
+        ),
+    ] = False
+    experts_see_estimate: Annotated[
+        bool, option("--experts-see-estimate", "Experts may open the overview, too.", panel=_PANEL)
+    ] = False
+
+
+@dataclass(frozen=True)
+class Served:
+    """All that was said about a session to serve."""
+
+    votes: str
+    predictions: tuple[str, ...]
+    how: VoteOptions = field(default_factory=VoteOptions)
+    how_predicted: PredictionOptions = field(default_factory=PredictionOptions)
+    test: SessionOptions = field(default_factory=SessionOptions)
+    server: ServeOptions = field(default_factory=ServeOptions)
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of the session."""
+        return self.server.name or Path(self.votes).stem
+
+    @property
+    def url(self) -> str:
+        """Of the storage."""
+        return self.server.storage or f"sqlite:///{self.name}{SUFFIX}"
+
+    def server_settings(self) -> ServerSettings:
+        """As the server takes them; what was not said is left to it."""
+        from trueup.serve.running import ServerSettings
+
+        said: dict[str, Any] = {
+            "host": self.server.host,
+            "port": self.server.port,
+            "public_url": self.server.public_url,
+            "lease": self.server.lease,
+            "owner": self.server.owner,
+            "experts": None if self.server.experts is None else tuple(self.server.experts),
+        }
+        return ServerSettings(**{name: value for name, value in said.items() if value is not None})
+
+    def look(self, suggestions: list[str] | None) -> Look:
+        """How cards look."""
+        from trueup.serve.services import Look
+        from trueup.serve.texts import read_texts
+
+        return Look(
+            layout=layout_of(self.card),
+            class_names=self.card.get("class_names"),
+            images=None if self.server.images is None else Path(self.server.images),
+            suggestions=suggestions,
+            experts_see_estimate=self.server.experts_see_estimate,
+            texts=read_texts(None if self.server.texts is None else Path(self.server.texts)),
+        )
+
+
+_CARD_KEYS = ("kind", "show", "left", "right", "image", "outline", "answers", "class_names")
+
+
+def layout_of(card: Mapping[str, Any]) -> Any:
+    """The layout that the table [card] describes; None where it says nothing of it."""
+    from trueup.serve.cards import Layout
+
+    said = {name: value for name, value in card.items() if name != "class_names"}
+    if not said:
+        return None
+    lists: dict[str, Any] = {name: tuple(said.pop(name)) for name in ("show", "left", "right") if name in said}
+    answers = tuple(dict(said.pop("answers", {})).items())
+    return Layout(**lists, answers=answers, **said)
+
+
+def read_settings(path: Path) -> Served:
+    """A session from a TOML file; paths in it are taken from its folder.
+
+    Tables and keys: ``votes`` and ``predictions`` (paths, at the top), ``[votes_options]``, ``[predictions_options]``,
+    ``[test]``, ``[server]`` and ``[card]``, whose keys are the options of the command, with ``_`` for ``-``.
+    """
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{str(path)!r} must be a TOML file, got {error!s:.100}; see the guide of the app") from error
+    known = {"votes", "predictions", "reading", "test", "server", "card"}
+    _check_keys(record, known, "the file", path)
+    folder = path.resolve().parent
+
+    def place(name: Any) -> str:
+        return str(folder / str(name))
+
+    if not isinstance(record.get("votes"), str) or "predictions" not in record:
+        raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
+    paths = record["predictions"]
+    reading = dict(record.get("reading", {}))
+    for name in ("gold", "items"):
+        if name in reading:
+            reading[name] = place(reading[name])
+    how = {one.name for one in fields(VoteOptions)}
+    _check_keys(reading, how | {one.name for one in fields(PredictionOptions)}, "[reading]", path)
+    test = _filled(SessionOptions, record.get("test", {}), "[test]", path)
+    server = _filled(ServeOptions, record.get("server", {}), "[server]", path)
+    server = replace(
+        server,
+        name=server.name or path.stem,
+        storage=_storage(server.storage or f"sqlite:///{server.name or path.stem}{SUFFIX}", folder),
+        images=None if server.images is None else place(server.images),
+        texts=None if server.texts is None else place(server.texts),
+    )
+    card = record.get("card", {})
+    _check_keys(card, set(_CARD_KEYS), "[card]", path)
+    return Served(
+        place(record["votes"]),
+        tuple(place(name) for name in ([paths] if isinstance(paths, str) else paths)),
+        VoteOptions(**{name: value for name, value in reading.items() if name in how}),
+        PredictionOptions(**{name: value for name, value in reading.items() if name not in how}),
+        test if test.categories is None else replace(test, categories=place(test.categories)),
+        server,
+        card,
+    )
+
+
+def _filled(bundle: type[Bundle], table: Any, called: str, path: Path) -> Bundle:
+    names = {one.name for one in fields(bundle)}  # type: ignore[arg-type]  # a bundle is a dataclass
+    _check_keys(table, names, called, path)
+    return bundle(**table)
+
+
+def _check_keys(table: Any, known: set[str], called: str, path: Path) -> None:
+    from trueup._base.validation import did_you_mean
+
+    if not isinstance(table, dict):
+        raise InvalidFile(f"{called} of {str(path)!r} must be a table, got {table!r:.40}; write it in brackets")
+    for name in table:
+        if name not in known:
+            raise InvalidFile(
+                f"{called} of {str(path)!r} has the key {name!r}, got none of that name to set"
+                f"{did_you_mean(name, known) or '; it may have ' + ', '.join(sorted(known))}"
+            )
+
+
+def _storage(url: str, folder: Path) -> str:
+    """A database file is taken from the folder of the settings, too."""
+    start = "sqlite:///"
+    if not url.startswith(start) or url.startswith(f"{start}/"):
+        return url
+    return f"{start}{folder / url[len(start) :]}"
+
+
+def find_session(server: ServeOptions) -> tuple[str, str]:
+    """Storage and name of the session that is meant where no files are named: the only one that is here."""
+    from trueup.storage import open_storage
+
+    url = server.storage
+    if url is None:
+        here = sorted(Path().glob(f"*{SUFFIX}"))
+        if len(here) != 1:
+            got = f"{len(here)} files *{SUFFIX}" if here else f"no file *{SUFFIX}"
+            raise InvalidParameter(f"the session must be named, got {got} here; pass --storage URL and --name NAME")
+        url = f"sqlite:///{here[0]}"
+    storage = open_storage(url)
+    try:
+        names = [record.name for record in storage.sessions()]
+    finally:
+        storage.close()
+    chosen = [name for name in names if server.name in (None, name)]
+    if len(chosen) != 1:
+        raise InvalidParameter(f"the session must be named, got {names} in {url!r}; pass --name NAME")
+    return url, chosen[0]
+
+
+def given_files(files: Sequence[str]) -> tuple[str, ...]:
+    """The files after the command: one of settings, or votes and predictions."""
+    if len(files) == 1 and not files[0].lower().endswith(".toml"):
+        raise InvalidParameter(
+            f"'serve' takes VOTES and PREDICTIONS or one SESSION.toml, got {files[0]!r} alone; name the other, too"
+        )
+    return tuple(files)

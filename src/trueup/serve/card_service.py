@@ -1,0 +1,277 @@
+"""What an expert can do: get a card, answer it, put it off, correct what they said. Pages and programs share it."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidParameter
+from trueup.serve.access import Person, digest_of
+from trueup.serve.cards import CardMaker, Choice, Face, plain
+from trueup.serve.journal import OUTCOMES, Entry, Journal
+from trueup.sessions.log import Event, Kind, Names
+from trueup.storage import Kept, Storage, Waiting
+
+LEASE = 300.0  # seconds a card is held for, and again whenever the page says that it is looked at
+LONGEST_COMMENT = 4_000
+_LONGEST_KEY = 100
+_LONGEST_LOOK = 86_400.0
+# The choices that are no class, by what a page or a program calls them.
+OUTSIDE: dict[str, Kind] = {"later": "later", "cannot-tell": "cannot tell", "none-of-these": "none of these"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came in for a card.
+
+    Attributes
+    ----------
+    choice : str
+        The code of a class, or one of `OUTSIDE`.
+    key : str
+        Of the request: the same again is the same answer.
+    seconds : float, optional
+        How long the card was seen.
+    comment : str
+    """
+
+    choice: str
+    key: str
+    seconds: float | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Deal:
+    """A card with its face.
+
+    Attributes
+    ----------
+    number : int
+        Of the card.
+    answered : str
+        What the person said before, in words, where they see the card again; else empty.
+    suggestion : str
+        What the system says, where the session is not blind; else empty.
+    seconds_left : float
+        For which the card is held.
+    key : str
+        For a form that is sent without a script.
+    """
+
+    number: int
+    face: Face
+    answered: str
+    suggestion: str
+    seconds_left: float
+    key: str
+
+
+class NoSuchCard(InvalidParameter):
+    """A card that is not there, or not for this person."""
+
+
+class CardService:
+    """The cards of one session.
+
+    Parameters
+    ----------
+    storage : Storage
+    session : str
+    labels : Labels
+    maker : CardMaker
+    journal : Journal
+    suggestions : sequence of str, optional
+        What the system says of each item, shown on the card; the session is then not blind, and says so in its log.
+    lease : float
+        Seconds.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        session: str,
+        labels: Labels,
+        maker: CardMaker,
+        journal: Journal,
+        *,
+        suggestions: Sequence[str] | None = None,
+        lease: float = LEASE,
+    ) -> None:
+        self._storage = storage
+        self._session = session
+        self._maker = maker
+        self._journal = journal
+        self._suggestions = suggestions
+        self.names = Names(labels.items.tolist(), labels.classes.tolist())
+        self.lease = lease
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether experts see no prediction."""
+        return self._suggestions is None
+
+    # ------------------------------------------------------------------ cards
+
+    def current(self, person: Person) -> Deal | None:
+        """The card that a person is to answer now; the same until it is answered."""
+        card = self._storage.claim(self._session, person.name, seconds=self.lease)
+        return None if card is None else self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
+
+    def waiting(self, person: Person) -> Waiting:
+        """Why there is none."""
+        return self._storage.waiting(self._session, person.name)
+
+    def renew(self, person: Person, number: int) -> bool:
+        """Hold a card for longer; False if it is gone."""
+        return self._storage.renew(self._session, person.name, number, seconds=self.lease) is not None
+
+    def previous(self, person: Person, before: int | None = None) -> Deal | None:
+        """The card that a person answered last, or the one before that card; None where there is none."""
+        self._journal.refresh()
+        answers = self._journal.last_answers(person.name)
+        cards = [entry.event.card for entry in answers]
+        start = cards.index(before) + 1 if before in cards else 0
+        if start >= len(answers):
+            return None
+        event = answers[start].event
+        assert event.card is not None
+        return self._deal(event.card, event.item, person, answered=self.words(event))
+
+    def seen(self, person: Person, number: int) -> Deal:
+        """A card that a person has or had, as they see it."""
+        item = self._item_of(number)
+        return self._deal(number, item, person)
+
+    def position_of(self, number: int) -> int:
+        """Where the item of a card stands among the items."""
+        return self.names.positions[self._item_of(number)]
+
+    def _deal(
+        self, number: int, item: Hashable, person: Person, *, answered: str = "", seconds_left: float = 0.0
+    ) -> Deal:
+        at = self.names.positions[item]
+        suggestion = "" if self._suggestions is None else plain(self._suggestions[at])
+        face = self._maker.face(at, person=person.name)
+        return Deal(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18))
+
+    def _item_of(self, number: int) -> Hashable:
+        entry = self._journal.entry(number)
+        if entry is None:
+            self._journal.refresh()
+            entry = self._journal.entry(number)
+        if entry is None or entry.event.kind != "ask":
+            raise NoSuchCard(f"there is no card {number}, got that number; load the page again")
+        return entry.event.item
+
+    # ------------------------------------------------------------------ answers
+
+    def answer(self, person: Person, number: int, reply: Reply, *, saw_estimate: bool) -> tuple[Kept, Deal | None]:
+        """Keep an answer and lease the next card, in one transaction."""
+        item = self._item_of(number)
+        face = self._maker.face(self.names.positions[item], person=person.name)
+        event = self._event(item, reply, person, shown=face.order, saw_estimate=saw_estimate)
+        kept = self._storage.answer(self._session, number, event, next_seconds=self.lease)
+        card = kept.next_card
+        if card is None:
+            return kept, None
+        return kept, self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
+
+    def _event(
+        self, item: Hashable, reply: Reply, person: Person, *, shown: Sequence[int], saw_estimate: bool
+    ) -> Event:
+        kind: Kind = OUTSIDE.get(reply.choice, "tell")
+        truth = self.names.classes[self._code(reply.choice)] if kind == "tell" else None
+        return Event(
+            kind,
+            item,
+            truth,
+            who=person.name,
+            seconds=_seconds(reply.seconds),
+            blind=self.is_blind,
+            key=request_key(person, reply.key),
+            text=check_comment(reply.comment) or None,
+            shown=tuple(self.names.classes[code] for code in shown) or None,
+            saw_estimate=saw_estimate,
+        )
+
+    def _code(self, choice: str) -> int:
+        if not (choice.isascii() and choice.isdigit() and len(choice) < 6 and int(choice) < len(self.names.classes)):
+            raise InvalidParameter(
+                f"the answer must be one of the classes of this session, got {choice!r:.60}; choose one on the card"
+            )
+        return int(choice)
+
+    def choices(self) -> list[Choice]:
+        """All classes by their code, for corrections on the page of the owner."""
+        return [Choice(code, plain(name), "") for code, name in enumerate(self.names.classes)]
+
+    def words(self, event: Event) -> str:
+        """An outcome in words."""
+        return plain(event.truth) if event.truth is not None else event.kind
+
+    # ------------------------------------------------------------------ items by name, for programs and the owner
+
+    def open_card(self, item: Hashable) -> int | None:
+        """The last card of an item."""
+        self._journal.refresh()
+        asks = [entry.number for entry in self._journal.of_item(item) if entry.event.kind == "ask"]
+        return asks[-1] if asks else None
+
+    def say(self, person: Person, item: Any, reply: Reply, *, saw_estimate: bool) -> None:
+        """An answer for an item by its name; one that was never drawn is kept, too, and stands for itself only."""
+        at = self.names.position(item)
+        name = self.names.items[at]
+        number = self.open_card(name)
+        event = self._event(name, reply, person, shown=(), saw_estimate=saw_estimate)
+        if number is not None:
+            self._storage.answer(self._session, number, event)
+        else:
+            self._storage.append(self._session, [event])
+
+    def correct(self, person: Person, entry: Entry, reply: Reply, *, saw_estimate: bool) -> None:
+        """A correction of what was said for an item."""
+        if entry.event.kind not in OUTCOMES:
+            raise InvalidParameter(f"only an answer can be corrected, got {entry.event.kind!r}; choose an answer")
+        code = self._code(reply.choice)
+        event = Event(
+            "correct",
+            entry.event.item,
+            self.names.classes[code],
+            who=person.name,
+            blind=self.is_blind,
+            key=request_key(person, reply.key),
+            text=check_comment(reply.comment) or None,
+            saw_estimate=saw_estimate,
+        )
+        if entry.event.card is not None:
+            self._storage.answer(self._session, entry.event.card, event)
+        else:
+            self._storage.append(self._session, [event])
+
+
+def request_key(person: Person, key: str) -> str:
+    """The key of a request as it is logged: short, and of its person, since two may choose the same."""
+    if not key or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
+        raise InvalidParameter(f"a request needs a key of 1 to {_LONGEST_KEY} plain characters, got {key!r:.40}")
+    return f"{digest_of(person.name)[:16]} {key}"
+
+
+def check_comment(comment: str) -> str:
+    """A comment without blanks around it; one that is too long is refused."""
+    if len(comment) > LONGEST_COMMENT:
+        raise InvalidParameter(
+            f"a comment must be at most {LONGEST_COMMENT:,} characters, got {len(comment):,}; shorten it"
+        )
+    return comment.strip().replace("\x00", "\u2400").encode("utf-8", "replace").decode()
+
+
+def _seconds(seconds: float | None) -> float | None:
+    """How long a card was seen, as far as a page can be believed."""
+    if seconds is None or not math.isfinite(seconds) or seconds < 0:
+        return None
+    return round(min(seconds, _LONGEST_LOOK), 2)

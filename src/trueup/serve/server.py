@@ -1,0 +1,80 @@
+"""The server process: bound to this machine, quiet, and gone within three seconds of Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from trueup.exceptions import InvalidParameter
+from trueup.serve.application import make_app
+from trueup.serve.guard import LOOPBACK
+from trueup.serve.services import Services
+
+_GRACE = 1  # seconds that requests and streams get to end
+
+
+class Server(uvicorn.Server):
+    """A server that tells open streams to end, and says where it listens.
+
+    Parameters
+    ----------
+    services : Services
+    host : str
+    port : int
+        0 for any that is free.
+    ready : callable, optional
+        Called with the address once requests are answered.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        ready: Callable[[str], None] | None = None,
+    ) -> None:
+        config = uvicorn.Config(
+            make_app(services),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,  # links are secrets
+            proxy_headers=False,  # nothing rests on what a proxy says
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        super().__init__(config)
+        self._services = services
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets=sockets)
+        if self._ready is not None and not self.should_exit:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ctrl-C and the like: streams end by themselves."""
+        self._services.stopping.set()
+        super().handle_exit(sig, frame)
+
+
+def check_binding(host: str, public_url: str | None) -> None:
+    """Stop before a server is opened to others without a word on how they reach it.
+
+    Examples
+    --------
+    >>> check_binding("127.0.0.1", None)
+    """
+    if host in LOOPBACK or public_url is not None:
+        return
+    raise InvalidParameter(
+        f"⟨host⟩ {host!r} opens the server to other machines, got no public address; put a proxy with https in front, "
+        "let it speak to 127.0.0.1, and pass the address that people open with ⟨public_url=https://…⟩",
+        parameter="host",
+    )

@@ -1,0 +1,145 @@
+"""All that a running server holds, made in one place and handed to its pages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from trueup.data.labels import Labels
+from trueup.serve.access import Access
+from trueup.serve.card_service import LEASE, CardService
+from trueup.serve.cards import CardMaker, Layout
+from trueup.serve.estimating import LatestSnapshot
+from trueup.serve.guard import Address, RateLimit
+from trueup.serve.images import ImageFolder
+from trueup.serve.journal import Journal
+from trueup.serve.texts import Texts, own_texts
+from trueup.storage import Storage
+
+
+class Estimating(Protocol):
+    """What works beside the server."""
+
+    def start(self) -> None:
+        """Begin to work."""
+
+    def nudge(self) -> None:
+        """Something came in."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How cards look and what may be seen.
+
+    Attributes
+    ----------
+    layout : Layout, optional
+        By default it follows from the columns of the items.
+    class_names : dict, optional
+        What the buttons say, by class.
+    images : Path, optional
+        The folder of the images.
+    suggestions : list of str, optional
+        What the system says of each item; shown on the cards, so that the session is not blind.
+    experts_see_estimate : bool
+    texts : Texts
+    """
+
+    layout: Layout | None = None
+    class_names: Mapping[Any, str] | None = None
+    images: Path | None = None
+    suggestions: list[str] | None = None
+    experts_see_estimate: bool = False
+    texts: Texts = field(default_factory=own_texts)
+
+
+@dataclass(frozen=True)
+class Services:
+    """A server's parts.
+
+    Attributes
+    ----------
+    stopping : threading.Event
+        Set when the server ends, so that streams do, too.
+    entries, requests : RateLimit
+        Of attempts to come in by an address, and of requests by a person.
+    """
+
+    storage: Storage
+    session: str
+    labels: Labels
+    address: Address
+    access: Access
+    journal: Journal
+    cards: CardService
+    maker: CardMaker
+    images: ImageFolder | None
+    latest: LatestSnapshot
+    estimating: Estimating
+    look: Look
+    stopping: threading.Event = field(default_factory=threading.Event)
+    entries: RateLimit = field(default_factory=partial(RateLimit, a_second=0.2, at_once=20.0))
+    requests: RateLimit = field(default_factory=partial(RateLimit, a_second=50.0, at_once=200.0))
+
+    @property
+    def texts(self) -> Texts:
+        """The words."""
+        return self.look.texts
+
+
+def make_services(
+    storage: Storage,
+    session: str,
+    labels: Labels,
+    latest: LatestSnapshot,
+    estimating: Estimating,
+    *,
+    address: Address | None = None,
+    look: Look | None = None,
+    seed: int = 0,
+    lease: float = LEASE,
+) -> Services:
+    """Make the parts of a server for a session that is in a storage.
+
+    Parameters
+    ----------
+    storage : Storage
+    session : str
+        Its name in the storage.
+    labels : Labels
+        The votes, with the columns of the items.
+    latest : LatestSnapshot
+    estimating : Estimating
+        What draws and estimates beside the server, and puts what it finds into `latest`.
+    address : Address, optional
+        Where the server is reached; this machine only by default.
+    look : Look, optional
+    seed : int
+        Of the order in which two answers stand on a card.
+    lease : float
+        Seconds for which a card is held.
+    """
+    look = Look() if look is None else look
+    journal = Journal(storage, session)
+    maker = CardMaker(labels, look.layout, class_names=look.class_names, seed=seed)
+    return Services(
+        storage=storage,
+        session=session,
+        labels=labels,
+        address=Address() if address is None else address,
+        access=Access(storage, session),
+        journal=journal,
+        cards=CardService(storage, session, labels, maker, journal, suggestions=look.suggestions, lease=lease),
+        maker=maker,
+        images=None if look.images is None else ImageFolder(look.images),
+        latest=latest,
+        estimating=estimating,
+        look=look,
+    )

@@ -1,0 +1,339 @@
+"""The figures of the owner's page: made from the latest snapshot and the log, as words and as a chart."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import statistics
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from trueup._base.wording import decimals, interval, level_words, number, percent
+from trueup.serve.cards import plain
+from trueup.serve.journal import OUTCOMES, Entry, Journal
+from trueup.serve.snapshots import Range, Row, Snapshot
+from trueup.serve.texts import Texts
+from trueup.storage import Card
+
+RARE = 0.05
+_FEWEST_FOR_RARE = 20
+_PAUSE = 600.0  # seconds between two answers of a person after which they were away
+_N_RECENT = 15
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How quickly answers come.
+
+    Attributes
+    ----------
+    seconds : float
+        The median time between two answers of one person, without breaks.
+    n_active : int
+        Who answered within the last minutes.
+    """
+
+    seconds: float
+    n_active: int
+
+    @property
+    def per_hour(self) -> float:
+        """Of all who are at work."""
+        return 3600.0 / self.seconds * max(self.n_active, 1)
+
+    def minutes(self, n: float) -> float:
+        """For n more answers."""
+        return n / self.per_hour * 60
+
+
+def pace_of(entries: Sequence[Entry], now: float) -> Pace | None:
+    """The pace of the last answers; None before there are two of one person."""
+    times: dict[str, list[float]] = {}
+    for entry in entries[-500:]:
+        event = entry.event
+        if event.kind in (*OUTCOMES, "later") and event.who is not None and event.at is not None:
+            times.setdefault(event.who, []).append(event.at)
+    gaps = [b - a for at in times.values() for a, b in pairwise(at) if b - a < _PAUSE]
+    if not gaps:
+        return None
+    return Pace(max(statistics.median(gaps), 0.1), sum(at[-1] > now - _PAUSE for at in times.values()))
+
+
+def figures(
+    snapshot: Snapshot | None,
+    journal: Journal,
+    cards: Sequence[Card],
+    *,
+    texts: Texts,
+    n_items: int,
+    paused: bool,
+    problem: str | None,
+) -> dict[str, Any]:
+    """What the page of the owner says, in words."""
+    now = time.time()
+    entries = journal.entries()
+    pace = pace_of(entries, now)
+    first = None if snapshot is None else snapshot.first
+    has_estimate = first is not None and not math.isnan(first.mean)
+    n_answers = answered_items(entries)
+    words = texts["owner"]
+    told: dict[str, Any] = {
+        "metric": "" if snapshot is None else plain(snapshot.metric),
+        "system": _system(snapshot),
+        "has_estimate": has_estimate,
+        "level": level_words(0.95 if snapshot is None else snapshot.level),
+        "n_answers": f"{n_answers:,}",
+        "n_items": f"{n_items:,}",
+        "n_out": sum(card.seconds_left > 0 for card in cards),
+        "n_waiting": 0 if snapshot is None else snapshot.n_waiting,
+        "n_cannot_tell": 0 if snapshot is None else snapshot.n_cannot_tell,
+        "n_outside": 0 if snapshot is None else snapshot.n_outside,
+        "is_paused": paused,
+        "finished": None if snapshot is None else snapshot.finished,
+        "has_rule": snapshot is not None
+        and any(rule is not None for rule in (snapshot.budget, snapshot.half_width, snapshot.prob_better)),
+        "warnings": [*([problem] if problem else []), *_warnings(snapshot, words)],
+        "n_disputed": 0 if snapshot is None else snapshot.n_disputed,
+        "experts": experts(journal, entries, {} if snapshot is None else snapshot.expert_errors),
+        "expert_error": None,
+        "per_hour": None if pace is None else f"{pace.per_hour:,.0f}",
+        "seconds": None if pace is None else f"{pace.seconds:,.0f}",
+        "budget": None,
+        "to_width": None,
+        "with_all": None,
+        "gain": None,
+    }
+    if snapshot is None:
+        return told
+    if has_estimate and first is not None:
+        told |= _estimate_words(first, now - snapshot.made)
+    if snapshot.with_all is not None:
+        told["with_all"] = _ends(snapshot.with_all)
+    if snapshot.expert_error is not None:
+        told["expert_error"] = _rate_words(snapshot.expert_error)
+    if snapshot.gain is not None:
+        told["gain"] = f"{number(snapshot.gain.mean, 4)} ({interval(snapshot.gain.low, snapshot.gain.high)})"
+    if snapshot.budget is not None:
+        left = max(snapshot.budget - n_answers, 0)
+        told["budget"] = f"{snapshot.budget:,.0f}"
+        told["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
+    told["to_width"] = _to_width(snapshot, pace)
+    return told
+
+
+def answered_items(entries: Sequence[Entry]) -> int:
+    """Items with an answer."""
+    return len({entry.event.item for entry in entries if entry.event.kind in ("tell", "correct", "none of these")})
+
+
+def _system(snapshot: Snapshot | None) -> str:
+    """Which system the number is of, where there are several."""
+    names = [] if snapshot is None else list(snapshot.ranges)
+    return plain(names[0]) if len(names) > 1 else ""
+
+
+def _estimate_words(first: Range, age: float) -> dict[str, Any]:
+    low, high = _ends(first)
+    return {
+        "mean": number(first.mean, decimals(first.low, first.high)),
+        "interval": interval(first.low, first.high),
+        "low": low,
+        "high": high,
+        "half": number(first.half, decimals(first.low, first.high)),
+        "age": duration(age),
+    }
+
+
+def _ends(one: Range) -> tuple[str, str]:
+    places = decimals(one.low, one.high)
+    return number(one.low, places), number(one.high, places)
+
+
+def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
+    """How many more answers the rule of the width needs, if the width goes on to fall with their square root."""
+    first, target, n = snapshot.first, snapshot.half_width, snapshot.n_answers - snapshot.n_waiting
+    if first is None or target is None or n < 10 or not first.half > target:
+        return None
+    more = math.ceil(n * ((first.half / target) ** 2 - 1))
+    minutes = "?" if pace is None else f"{math.ceil(pace.minutes(more)):,}"
+    return {"n": f"{more:,}", "half": f"{target:g}", "minutes": minutes}
+
+
+def _warnings(snapshot: Snapshot | None, words: Mapping[str, str]) -> list[str]:
+    if snapshot is None:
+        return []
+    rare = [
+        words["rare"].format(share=percent(share, 1), name=isolated(name))
+        for name, share in snapshot.shares.items()
+        if share < RARE and snapshot.n_answers >= _FEWEST_FOR_RARE
+    ]
+    return [*snapshot.warnings, *rare]
+
+
+def isolated(text: object) -> str:
+    """A name inside a sentence, whatever direction it is written in."""
+    return f"\u2068{plain(text)}\u2069"
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Examples
+    --------
+    >>> duration(3.4), duration(130), duration(7300)
+    ('3 s', '2:10 min', '2:01 h')
+    """
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"
+
+
+# Experts ------------------------------------------------------------------------------------------------------------
+
+
+def experts(journal: Journal, entries: Sequence[Entry], errors: Mapping[str, Range | None]) -> list[dict[str, Any]]:
+    """Answers, agreement and errors of each expert."""
+    agreements = agreement_of(entries)
+    rows = []
+    for who in journal.people():
+        events = [entry.event for entry in journal.of_person(who)]
+        seconds = [event.seconds for event in events if event.seconds is not None]
+        same, both = agreements.get(who, (0, 0))
+        repeats = _again(events)
+        rows.append(
+            {
+                "name": plain(who),
+                "n": f"{journal.n_answered(who):,}",
+                "agreement": _share(same, both),
+                "repeats": _share(*repeats),
+                "errors": "–" if (error := errors.get(who)) is None else _rate_words(error),
+                "seconds": "–" if not seconds else f"{statistics.median(seconds):.1f}",
+            }
+        )
+    return rows
+
+
+def _rate_words(rate: Range) -> str:
+    return f"{percent(rate.mean, 1)} ({percent(rate.low, 1)} to {percent(rate.high, 1)})"
+
+
+def _share(part: int, whole: int) -> str:
+    return "–" if not whole else f"{percent(part / whole)} ({part}/{whole})"
+
+
+def agreement_of(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+    """For each expert: on how many items they say what another says, and how many items both have."""
+    said: dict[Hashable, dict[str, Hashable]] = {}
+    for entry in entries:
+        event = entry.event
+        if (
+            event.kind in ("tell", "none of these")
+            and event.who is not None
+            and event.purpose not in ("repeat", "check")
+        ):
+            said.setdefault(event.item, {}).setdefault(event.who, (event.kind, event.truth))
+    counts: dict[str, tuple[int, int]] = {}
+    for answers in said.values():
+        for who, answer in answers.items():
+            others = [other for name, other in answers.items() if name != who]
+            same, both = counts.get(who, (0, 0))
+            counts[who] = same + sum(other == answer for other in others), both + len(others)
+    return counts
+
+
+def _again(events: Sequence[Any]) -> tuple[int, int]:
+    """How often someone says the same of an item that they see again."""
+    before: dict[Hashable, Hashable] = {}
+    same = both = 0
+    for event in events:
+        if event.kind not in ("tell", "none of these"):
+            continue
+        if event.purpose == "repeat" and event.item in before:
+            both += 1
+            same += before[event.item] == (event.kind, event.truth)
+        before.setdefault(event.item, (event.kind, event.truth))
+    return same, both
+
+
+def recent_answers(journal: Journal, words: Any, now: float) -> list[dict[str, Any]]:
+    """The last answers, each with what is needed to correct it."""
+    rows = []
+    for entry in journal.recent(_N_RECENT):
+        event = entry.event
+        rows.append(
+            {
+                "number": entry.number,
+                "key": secrets.token_urlsafe(18),
+                "when": "–" if event.at is None else f"{duration(now - event.at)}",
+                "who": plain(event.who or "–"),
+                "item": plain(event.item),
+                "answer": words(event),
+                "comment": plain(event.text) if event.text else "",
+                "is_correction": event.kind == "correct",
+                "saw_estimate": bool(event.saw_estimate) and event.kind == "correct",
+                "can_correct": event.kind in OUTCOMES,
+            }
+        )
+    return rows
+
+
+# The chart ----------------------------------------------------------------------------------------------------------
+
+_WIDTH, _HEIGHT = 900, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 880, 14, 264
+
+
+def chart(rows: Sequence[Row], bounds: tuple[float, float]) -> dict[str, Any] | None:
+    """The interval against the number of answers, in the coordinates of the picture; None before there are rows."""
+    rows = [row for row in rows if math.isfinite(row.low) and math.isfinite(row.high)]
+    if not rows:
+        return None
+    low, high = min(row.low for row in rows), max(row.high for row in rows)
+    step = _nice_step((high - low) or 0.1, 5)
+    bottom = max(math.floor(low / step) * step, bounds[0] if math.isfinite(bounds[0]) else -math.inf)
+    top = min(math.ceil(high / step) * step, bounds[1] if math.isfinite(bounds[1]) else math.inf)
+    n_step = max(_nice_step(rows[-1].n, 6), 1)
+    most = max(math.ceil(rows[-1].n / n_step) * n_step, 1)
+
+    def x(n: float) -> float:
+        return round(_LEFT + (_RIGHT - _LEFT) * n / most, 1)
+
+    def y(value: float) -> float:
+        return round(_BOTTOM - (_BOTTOM - _TOP) * (value - bottom) / ((top - bottom) or 1), 1)
+
+    places = max(-math.floor(math.log10(step)), 0)
+    band = [(x(row.n), y(row.high)) for row in rows] + [(x(row.n), y(row.low)) for row in reversed(rows)]
+    n_rules = round((top - bottom) / step)
+    return {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "left": _LEFT,
+        "right": _RIGHT,
+        "bottom": _BOTTOM,
+        "rules": [{"y": y(bottom + k * step), "label": f"{bottom + k * step:.{places}f}"} for k in range(n_rules + 1)],
+        "ticks": [{"x": x(k * n_step), "label": f"{k * n_step:,.0f}"} for k in range(round(most / n_step) + 1)],
+        "band": _points(band),
+        "mean": _points([(x(row.n), y(row.mean)) for row in rows]),
+        "dots": [{"x": x(row.n), "y": y(row.mean), "label": f"{row.n}: {_row_words(row)}"} for row in rows],
+        "rows": [{"n": row.n, "mean": number(row.mean), "interval": interval(row.low, row.high)} for row in rows],
+    }
+
+
+def _row_words(row: Row) -> str:
+    return f"{number(row.mean)} ({interval(row.low, row.high)})"
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in points)
+
+
+def _nice_step(span: float, n: int) -> float:
+    """A round step of which about n make the span."""
+    rough = span / n
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(k * power for k in (1, 2, 5, 10) if k * power >= rough * 0.999)

@@ -1,0 +1,260 @@
+"""Answering: one card at a time, nothing lost, nothing doubled, everything logged."""
+
+import re
+import threading
+
+import pytest
+from vetting_server import some_data, wait_for
+
+from trueup.serve.services import Look
+
+
+def events_of(vetting, *kinds):
+    return [event for event in vetting.storage.events("q3") if event.kind in kinds]
+
+
+def send(client, card, choice="1", key="key", **more):
+    return client.post("/reply", json={"card": card, "choice": choice, "key": key, **more})
+
+
+def test_an_answer_brings_the_next_card_and_is_logged_in_full(vetting):
+    ann = vetting.signed_in("ann")
+    first = ann.get("/next").json()["card"]
+    answer = send(ann, first, seconds=2.5, comment="  sure ").json()
+    assert answer["card"] not in (None, first)
+    assert f'data-card="{answer["card"]}"' in answer["html"]
+    (told,) = events_of(vetting, "tell")
+    asked = vetting.storage.events("q3")[first - 1]
+    assert (told.who, told.item, told.truth, told.card) == ("ann", asked.item, 1, first)
+    assert (told.seconds, told.text, told.blind, told.saw_estimate) == (2.5, "sure", True, False)
+    assert (told.draw, told.propensity) == (asked.draw, asked.propensity)
+    assert told.at is not None
+
+
+def test_refresh_back_and_a_second_tab_give_the_same_card(vetting):
+    ann = vetting.signed_in("ann")
+    cards = {re.search(r'data-card="(\d+)"', ann.get("/").text)[1] for _ in range(3)} | {
+        str(ann.get("/next").json()["card"])
+    }
+    assert len(cards) == 1
+
+
+def test_two_experts_never_have_the_same_card(vetting):
+    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
+    a, b = (client.get("/next").json()["card"] for client in (ann, bob))
+    for k in range(10):
+        assert a != b
+        a = send(ann, a, key=f"a{k}").json()["card"]
+        b = send(bob, b, key=f"b{k}").json()["card"]
+    told = events_of(vetting, "tell")
+    assert len({event.item for event in told}) == len(told) == 20
+
+
+def test_an_answer_that_is_sent_again_counts_once(vetting):
+    ann = vetting.signed_in("ann")
+    card = ann.get("/next").json()["card"]
+    answers = [send(ann, card, key="same").json()["card"] for _ in range(3)]
+    assert len(set(answers)) == 1
+    assert len(events_of(vetting, "tell", "correct")) == 1
+
+
+def test_the_same_key_of_another_person_is_another_answer(vetting):
+    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
+    for client in (ann, bob):
+        send(client, client.get("/next").json()["card"], key="same")
+    assert {event.who for event in events_of(vetting, "tell")} == {"ann", "bob"}
+
+
+def test_answers_of_two_tabs_at_once_count_once(vetting):
+    ann = vetting.signed_in("ann")
+    card = ann.get("/next").json()["card"]
+    threads = [threading.Thread(target=send, args=(ann, card, "1", f"tab{k}")) for k in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(events_of(vetting, "tell", "correct")) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"), [("later", "later"), ("cannot-tell", "cannot tell"), ("none-of-these", "none of these")]
+)
+def test_the_three_keys_have_three_meanings(vetting, choice, kind):
+    ann = vetting.signed_in("ann")
+    card = ann.get("/next").json()["card"]
+    assert send(ann, card, choice).json()["card"] != card
+    (event,) = events_of(vetting, "tell", "later", "cannot tell", "none of these")
+    assert (event.kind, event.truth, event.who) == (kind, None, "ann")
+    still_open = card in [one.number for one in vetting.storage.cards("q3")]
+    assert still_open == (kind == "later")
+
+
+def test_later_goes_to_someone_else_first(vetting):
+    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
+    card = ann.get("/next").json()["card"]
+    send(ann, card, "later")
+    assert bob.get("/next").json()["card"] == card
+
+
+def test_undo_shows_the_last_answer_and_corrects_it_in_the_log(vetting):
+    ann = vetting.signed_in("ann")
+    first = ann.get("/next").json()["card"]
+    second = send(ann, first, "1", "a").json()["card"]
+    send(ann, second, "0", "b")
+    back = ann.get("/previous").json()
+    assert (back["card"], back["answered"]) == (second, "0")
+    earlier = ann.get("/previous", params={"before": second}).json()
+    assert (earlier["card"], earlier["answered"]) == (first, "1")
+    send(ann, first, "0", "c")
+    kinds = [(event.kind, event.truth) for event in events_of(vetting, "tell", "correct")]
+    assert kinds == [("tell", 1), ("tell", 0), ("correct", 0)]
+    again = ann.get("/previous", params={"before": second}).json()
+    assert (again["card"], again["answered"]) == (first, "0")  # where it stood, with what was said last
+
+
+def test_nothing_to_undo_is_said(vetting):
+    ann = vetting.signed_in("ann")
+    assert ann.get("/previous").json() == {}
+    assert "data-card" in ann.get("/?before=0").text  # without a script: the card of now
+
+
+def test_nobody_can_undo_for_another(vetting):
+    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
+    send(ann, ann.get("/next").json()["card"])
+    assert bob.get("/previous").json() == {}
+
+
+def test_an_expired_lease_gives_the_card_to_another_and_keeps_the_late_answer(make_vetting):
+    vetting = make_vetting(lease=0.05)
+    ann, bob = vetting.signed_in("ann"), vetting.signed_in("bob")
+    card = ann.get("/next").json()["card"]
+    wait_for(lambda: all(one.seconds_left == 0 for one in vetting.storage.cards("q3")))
+    assert bob.get("/next").json()["card"] == card
+    assert not ann.post("/renew", json={"card": card}).json()["held"]
+    send(bob, card, "1", "b")
+    send(ann, card, "0", "a")
+    told = events_of(vetting, "tell")
+    assert [(event.who, event.truth, event.opinion) for event in told] == [("bob", 1, 1), ("ann", 0, 2)]
+
+
+def test_a_card_in_sight_is_held_for_longer(make_vetting):
+    vetting = make_vetting(lease=100.0)
+    ann = vetting.signed_in("ann")
+    card = ann.get("/next").json()["card"]
+    before = next(one for one in vetting.storage.cards("q3") if one.number == card).leased_until
+    assert ann.post("/renew", json={"card": card}).json() == {"held": True}
+    after = next(one for one in vetting.storage.cards("q3") if one.number == card).leased_until
+    assert after > before
+
+
+def test_an_empty_queue_tells_the_truth(make_vetting):
+    vetting = make_vetting(n_items=30, budget=2)
+    ann, bob, eve = (vetting.signed_in(name) for name in ("ann", "bob", "eve"))
+    cards = [client.get("/next").json()["card"] for client in (ann, bob)]
+    page = eve.get("/").text
+    assert "2 out with others, next back in" in page
+    assert re.search(r"next back in (4:\d\d|5:00) min", page)
+    send(bob, cards[1])
+    assert "1 out with someone else" in eve.get("/").text
+    send(ann, cards[0])
+    wait_for(lambda: "All done: The budget of 2 answers is spent." in eve.get("/").text)
+
+
+def test_a_paused_session_gives_out_no_new_cards(vetting):
+    ann, owner = vetting.signed_in("ann"), vetting.signed_in("owner", "owner")
+    card = ann.get("/next").json()["card"]
+    owner.post("/pause", data={"paused": "1"})
+    assert ann.get("/next").json()["card"] == card  # what someone has in hand they may finish
+    answer = send(ann, card).json()
+    assert answer["card"] is None
+    assert "paused" in answer["html"]
+    owner.post("/pause", data={"paused": "0"})
+    assert ann.get("/next").json()["card"] is not None
+
+
+def test_the_form_works_without_a_script(vetting):
+    ann = vetting.signed_in("ann")
+    page = ann.get("/").text
+    card, key = re.search(r'name="card" value="(\d+)"', page)[1], re.search(r'name="key" value="([^"]+)"', page)[1]
+    form = {"card": card, "key": key, "choice": "0", "comment": ""}
+    answer = ann.post("/answer", data=form, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "./")
+    ann.post("/answer", data=form)  # sent again by the browser
+    assert [(event.truth, event.card) for event in events_of(vetting, "tell", "correct")] == [(0, int(card))]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"choice": "2"},
+        {"choice": "-1"},
+        {"choice": "x"},
+        {"choice": ""},
+        {"choice": "٣"},
+        {"card": 0},
+        {"card": 99999},
+        {"card": "x"},
+        {"card": 2**70},
+        {"key": ""},
+        {"key": "k" * 101},
+        {"key": "\u2028"},
+        {"comment": "a" * 4001},
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_not_stored(vetting, sent):
+    ann = vetting.signed_in("ann")
+    card = ann.get("/next").json()["card"]
+    n = len(vetting.storage.events("q3"))
+    answer = ann.post("/reply", json={"card": card, "choice": "1", "key": "k", **sent})
+    assert answer.status_code in (404, 422)
+    assert answer.json()["error"]
+    assert len(vetting.storage.events("q3")) == n
+
+
+def test_suggestions_are_shown_and_logged_where_a_session_is_not_blind(make_vetting):
+    data = some_data(40)
+    items = data[1].items.tolist()
+    vetting = make_vetting(data=data, look=Look(suggestions=[f"says {item}" for item in items]))
+    ann = vetting.signed_in("ann")
+    placed = ann.get("/next").json()
+    assert "The system says" in placed["html"]
+    send(ann, placed["card"])
+    assert events_of(vetting, "tell")[0].blind is False
+
+
+def test_more_than_nine_classes_are_chosen_from_a_list(make_vetting):
+    import trueup as tu
+
+    classes = [f"class {k}" for k in range(12)]
+    votes = {"item": list(range(24)), "labeler": ["x", "y"] * 12, "label": classes * 2}
+    labels = tu.Labels.from_frame(votes, classes=classes)
+    predictions = {k: classes[k % 12] for k in range(24)}
+    vetting = make_vetting(data=(predictions, labels, {}), n_items=24)
+    ann = vetting.signed_in("ann")
+    page = ann.get("/").text
+    assert page.count('data-key="9"') == 1
+    assert '<option value="11">class 11</option>' in page
+    card = re.search(r'data-card="(\d+)"', page)[1]
+    ann.post("/answer", data={"card": card, "key": "k", "choice": "other", "other": "11"})
+    assert events_of(vetting, "tell")[0].truth == "class 11"
+
+
+def test_the_order_of_two_answers_is_logged(make_vetting):
+    import trueup as tu
+
+    n = 40
+    votes = {"item": list(range(n)) * 2, "labeler": ["x"] * n + ["y"] * n, "label": ["a", "b"] * n}
+    labels = tu.Labels.from_frame(votes, classes=["a", "b"])
+    labels = labels.with_items({"item": list(range(n)), "answer_a": ["A!"] * n, "answer_b": ["B!"] * n})
+    vetting = make_vetting(data=(dict.fromkeys(range(n), "a"), labels, {}))
+    ann = vetting.signed_in("ann")
+    placed = ann.get("/next").json()
+    for k in range(12):
+        shown = ["a" if text == "A!" else "b" for text in re.findall(r"[AB]!", placed["html"])]
+        first = re.search(r'value="(\d)" data-key="1"', placed["html"])[1]
+        card = placed["card"]
+        placed = send(ann, card, first, f"k{k}").json()
+        event = events_of(vetting, "tell")[-1]
+        assert list(event.shown) == shown
+        assert event.truth == shown[0]  # the first key is what stands first
+    assert {event.shown for event in events_of(vetting, "tell")} == {("a", "b"), ("b", "a")}

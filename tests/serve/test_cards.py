@@ -1,0 +1,123 @@
+"""What experts see of an item."""
+
+import json
+
+import pytest
+
+import trueup as tu
+from trueup.exceptions import InvalidParameter
+from trueup.serve.cards import LONGEST_SHOWN, CardMaker, Layout, guess_layout, messages, plain
+
+
+def labels_with(columns, classes=("a", "b")):
+    n = len(next(iter(columns.values())))
+    votes = {"item": list(range(n)) * 2, "labeler": ["x"] * n + ["y"] * n, "label": [classes[0]] * n + [classes[1]] * n}
+    labels = tu.Labels.from_frame(votes, classes=list(classes))
+    return labels.with_items({"item": list(range(n)), **columns})
+
+
+def face_of(columns, layout=None, person="ann", at=0, **options):
+    return CardMaker(labels_with(columns), layout, **options).face(at, person=person)
+
+
+def test_text_is_shown_column_by_column():
+    face = face_of({"title": ["One"], "body": ["Two\nlines"]})
+    assert face.kind == "text"
+    assert [(p.heading, p.text) for p in face.passages] == [("title", "One"), ("body", "Two\nlines")]
+    assert [(choice.code, choice.name, choice.key) for choice in face.choices] == [(0, "a", "1"), (1, "b", "2")]
+
+
+def test_long_text_is_cut_and_the_rest_kept():
+    (passage,) = face_of({"text": ["x" * 1_000_000]}).passages
+    assert (len(passage.text), len(passage.rest)) == (LONGEST_SHOWN, 1_000_000 - LONGEST_SHOWN)
+
+
+def test_a_conversation_has_turns():
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    face = face_of({"messages": [json.dumps(turns)], "topic": ["greeting"]})
+    assert face.kind == "conversation"
+    assert [(p.heading, p.text) for p in face.passages] == [
+        ("topic", "greeting"),
+        ("user", "Hi"),
+        ("assistant", "Hello"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["no json", '{"a": 1}', "[1, 2]", None, 3])
+def test_what_is_no_conversation_is_text(value):
+    (passage,) = messages(value)
+    assert passage.text == plain(value)
+
+
+def test_records_stand_side_by_side():
+    face = face_of({"left_name": ["Ann"], "right_name": ["Anne"], "left_town": ["Ulm"], "right_town": ["Ulm"]})
+    assert face.kind == "records"
+    assert [(row.name, row.left, row.right, row.differs) for row in face.rows] == [
+        ("name", "Ann", "Anne", True),
+        ("town", "Ulm", "Ulm", False),
+    ]
+
+
+def test_two_answers_stand_in_random_order_which_is_the_same_when_seen_again():
+    n = 60
+    labels = labels_with({"prompt": ["?"] * n, "answer_a": ["A"] * n, "answer_b": ["B"] * n})
+    maker = CardMaker(labels, seed=1)
+    faces = [maker.face(at, person="ann") for at in range(n)]
+    assert {face.order for face in faces} == {(0, 1), (1, 0)}
+    assert [face.order for face in faces] == [maker.face(at, person="ann").order for at in range(n)]
+    assert [face.order for face in faces] != [maker.face(at, person="bob").order for at in range(n)]
+    for face in faces:
+        shown = [p.text for p in face.passages[1:]]
+        assert shown == [("A", "B")[code] for code in face.order]
+        assert [choice.code for choice in face.choices] == list(face.order)
+        assert [choice.name for choice in face.choices] == ["1", "2"]  # the place, never which answer it is
+
+
+def test_an_image_has_its_outline():
+    face = face_of({"image": ["a.png"], "outline": ["[1, 2, 3, 4]"], "note": ["x"]})
+    assert (face.kind, face.has_image, face.outline) == ("image", True, "1,2 4,2 4,6 1,6")
+    assert not face_of({"image": [None, "b.png"], "note": ["x", "y"]}).has_image
+
+
+def test_buttons_say_what_they_are_told():
+    face = face_of({"text": ["x"]}, class_names={"a": "Looks right"})
+    assert [choice.name for choice in face.choices] == ["Looks right", "b"]
+    with pytest.raises(InvalidParameter, match="class_names"):
+        face_of({"text": ["x"]}, class_names={"c": "?"})
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (Layout("text", ("tetx",)), "did you mean 'text'"),
+        (Layout("image"), "column of the paths"),
+        (Layout("records", left=("text",)), "as many columns"),
+        (Layout("answers"), "two classes"),
+        (Layout("answers", answers=(("a", "text"), ("z", "text"))), "two classes"),
+        (Layout("conversation"), "messages in show"),
+        (Layout("picture"), "must be one of"),
+    ],
+)
+def test_a_layout_that_does_not_fit_is_refused(layout, words):
+    with pytest.raises(InvalidParameter, match=words):
+        face_of({"text": ["x"]}, layout)
+
+
+def test_without_columns_the_name_is_all():
+    labels = tu.Labels.from_frame({"item": ["q"], "labeler": ["x"], "label": ["a"]}, classes=["a", "b"])
+    assert guess_layout(labels) == Layout()
+    assert CardMaker(labels).face(0, person="ann").item == "q"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a\x00b\x1b[1m", "a␀b␛[1m"),
+        ("a\r\nb\tc", "a\nb\tc"),
+        ("\ud800", "\ufffd"),
+        (float("nan"), "–"),
+        ((1, "a"), '[1, "a"]'),
+    ],
+)
+def test_every_character_can_be_seen(value, text):
+    assert plain(value) == text

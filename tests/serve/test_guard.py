@@ -1,0 +1,103 @@
+"""What is refused before any page sees it."""
+
+import pytest
+
+from trueup.exceptions import InvalidParameter
+from trueup.serve.guard import LARGEST_BODY, Address, RateLimit, host_name, refusal
+
+HERE = Address()
+PUBLIC = Address.of("https://vet.example.org/team/a")
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST"])
+def test_names_of_this_machine_are_known(host):
+    assert refusal("GET", {"host": host}, HERE) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "localhost.evil.example", "127.0.0.1.nip.example", "", "localhost@evil.example", "a b", "[::"],
+)
+def test_a_foreign_host_is_refused(host):
+    assert refusal("GET", {"host": host}, HERE)[0] == 421
+
+
+def test_a_public_name_is_known_only_where_it_was_given():
+    assert refusal("GET", {"host": "vet.example.org"}, PUBLIC) is None
+    assert refusal("GET", {"host": "vet.example.org"}, HERE)[0] == 421
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "origin": "http://localhost"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:9999"},
+        {"cookie": "trueup-x=1"},
+    ],
+)
+def test_a_change_from_elsewhere_is_refused(headers):
+    assert refusal("POST", {"host": "localhost:8000", **headers}, HERE)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "same-origin", "cookie": "trueup-x=1"},
+        {"origin": "http://localhost:8000", "cookie": "trueup-x=1"},
+        {"authorization": "Bearer x"},
+    ],
+)
+def test_a_change_from_here_or_by_a_program_passes(headers):
+    assert refusal("POST", {"host": "localhost:8000", **headers}, HERE) is None
+
+
+def test_the_browsers_word_outweighs_the_origin():
+    same = {"host": "vet.example.org", "origin": "https://vet.example.org", "sec-fetch-site": "cross-site"}
+    assert refusal("POST", same, PUBLIC)[0] == 403
+
+
+@pytest.mark.parametrize("length", [str(LARGEST_BODY + 1), "-1", "1e3", "٣"])
+def test_a_body_too_large_or_of_no_length_is_refused(length):
+    headers = {"host": "localhost", "content-length": length, "authorization": "Bearer x"}
+    assert refusal("POST", headers, HERE)[0] == 413
+
+
+def test_an_address_knows_its_path():
+    assert (PUBLIC.prefix, PUBLIC.is_https) == ("/team/a", True)
+    assert Address.of("http://localhost:8080").prefix == ""
+
+
+@pytest.mark.parametrize("url", ["vet.example.org", "ftp://x", "https://", "https://a/?b", "https://a/#b"])
+def test_a_public_address_must_be_one(url):
+    with pytest.raises(InvalidParameter, match="public_url"):
+        Address.of(url)
+
+
+@pytest.mark.parametrize("host", ["a/b", "user@localhost", "localhost:99999999", "[1", "a?b"])
+def test_what_is_no_host_has_no_name(host):
+    assert host_name(host) in ("", "localhost")  # a port out of range leaves the name
+    if "localhost" not in host or "@" in host:
+        assert host_name(host) == ""
+
+
+def test_a_rate_is_limited_for_each_caller_and_recovers():
+    now = [0.0]
+    limit = RateLimit(a_second=1.0, at_once=3.0, clock=lambda: now[0])
+    assert [limit.takes("a") for _ in range(4)] == [True, True, True, False]
+    assert limit.takes("b")
+    now[0] = 2.0
+    assert [limit.takes("a") for _ in range(3)] == [True, True, False]
+
+
+def test_callers_are_forgotten_once_they_are_full_again():
+    now = [0.0]
+    limit = RateLimit(a_second=1.0, at_once=2.0, clock=lambda: now[0])
+    for k in range(10_001):
+        limit.takes(str(k))
+    now[0] = 100.0
+    limit.takes("new")
+    assert len(limit._levels) == 1
