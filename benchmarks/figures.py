@@ -76,7 +76,7 @@ _CALIBRATION, _REAL = "Calibration", "Real crowds and judges, no truth used"
 _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
 _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
-_SPEED, _PAPERS, _STRUCTURE = "Speed and memory", "Papers", "Structure"
+_SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -117,6 +117,7 @@ FIGURES: dict[str, Figure] = {
         _module("speed", "benchmarks.speed", _SPEED),
         _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
+        _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),

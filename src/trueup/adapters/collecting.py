@@ -25,7 +25,7 @@ from typing import Any
 from trueup._base.validation import kind_of
 from trueup.adapters.export import Answers, Export
 from trueup.data.describing import some
-from trueup.data.encoding import is_null, is_plain_integer
+from trueup.data.encoding import is_plain_integer
 from trueup.exceptions import Sentence
 
 _MAIL = re.compile(r"\S+@\S+\.\S+")
@@ -43,11 +43,14 @@ Value = str | int | float
 
 def plain(value: Any) -> Value | None:
     """A name as text or a number: truth values in the words of JSON, and None for what is no name."""
-    if isinstance(value, bool):
+    kind = type(value)
+    if kind is str:
+        return str(value) if value and not value.isspace() else None
+    if kind is bool:
         return "true" if value else "false"
-    if isinstance(value, str):
-        return value if value.strip() else None
-    return value if isinstance(value, int | float) and not is_null(value) and math.isfinite(value) else None
+    if kind is int:
+        return int(value)
+    return float(value) if kind is float and math.isfinite(value) else None
 
 
 def hashed(*parts: Any) -> str:
@@ -239,7 +242,10 @@ class Collector:
                 self.drop(f"{what} that are no objects")
 
     def _of(self, question: str) -> _Question:
-        return self._questions.setdefault(question, _Question())
+        known = self._questions.get(question)
+        if known is None:
+            known = self._questions[question] = _Question()
+        return known
 
     @property
     def asked(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import struct
 import sys
 import tarfile
 import zipfile
@@ -29,6 +30,17 @@ from trueup.exceptions import InvalidFile, MissingExtra, TrueupError
 _GLIMPSE_BYTES = 2**18
 _ROWS_GLIMPSED = 20
 _TAR_MARK = 257
+# What the libraries below raise of files that are damaged, or packed in a way they do not know.
+_DAMAGES = (
+    OSError,
+    EOFError,
+    zlib.error,
+    struct.error,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    json.JSONDecodeError,
+    NotImplementedError,
+)
 Shape = Literal["object", "rows", "table", "archive", "other"]
 
 
@@ -279,7 +291,7 @@ def told_in_a_sentence(who: str, *, as_what: str = "an export") -> Iterator[None
         raise InvalidFile(
             f"{who} is not UTF-8 text, got byte 0x{error.object[error.start]:02x}; save it as UTF-8, or export it again"
         ) from error
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, tarfile.TarError, json.JSONDecodeError) as error:
+    except _DAMAGES as error:
         raise InvalidFile(
             f"{who} cannot be read, got {error!s:.100}; check that it is whole and may be read"
         ) from error

@@ -1,0 +1,295 @@
+"""How fast, how large and how safe is reading the exports of other tools?
+
+Run ``python -m benchmarks.adapters [section ...] [--quick] [--json out.json]``; without names all sections are run.
+
+Sections: speed (a large export of Label Studio and a large log of Inspect, made here, beside `json.load` of the same
+file; each in a process of its own, whose growth in memory counts), damaged (2,000 damaged files, made from the exports
+in the folder that TRUEUP_ADAPTERS names; each must end in labels or in one sentence, within a bound on memory),
+ground_truth (302 pictures with 5 votes each and known truth, of the same folder).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import trueup as tu
+from benchmarks._coverage_tally import Section
+from benchmarks._mutations import MUTATIONS
+from benchmarks._sections import run_sections
+from trueup.exceptions import TrueupError, TrueupWarning
+
+_MEGABYTE = 10**6
+_MOST_TIMES = 3  # the time of json.load, and the size of the file in memory
+_MOST_MEMORY = 600 * _MEGABYTE  # a damaged file may fill as much as the largest member of an archive
+_MEASURE = """
+import json, resource, sys, time, warnings
+what, path = sys.argv[1:]
+if what != "json":
+    import trueup as tu
+    from trueup.adapters import read_export
+    warnings.simplefilter("ignore")
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before, start = peak(), time.perf_counter()
+if what == "json":
+    with open(path, encoding="utf-8") as stream:
+        read = len(json.load(stream))
+else:
+    export = read_export(path)
+    read = sum(label is not None for label in export.votes["label"])
+print(json.dumps({"seconds": time.perf_counter() - start, "growth": peak() - before, "read": read}))
+"""
+_DAMAGED = """
+import json, resource, sys
+from benchmarks.adapters import outcome
+said = [outcome(path) for path in sys.argv[1:]]
+print(json.dumps({"outcomes": said, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+"""
+
+
+# Large files --------------------------------------------------------------------------------------------------------
+
+
+def label_studio_tasks(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Tasks in the layout of the JSON export, with three annotations and a prediction each, without end."""
+    number = 0
+    while True:
+        number += 1
+        when = f"2026-03-01T10:{number % 60:02d}:00.000000Z"
+
+        def result(label: str, number: int = number) -> dict[str, Any]:
+            about = {"id": f"r{number}", "type": "choices", "origin": "manual", "to_name": "text", "from_name": "mood"}
+            return {**about, "value": {"choices": [label]}}
+
+        annotations = [
+            {
+                "id": 3 * number + who,
+                "completed_by": who,
+                "result": [result(("good", "bad", "odd")[rng.integers(3)])],
+                "was_cancelled": bool(rng.random() < 0.02),
+                "ground_truth": False,
+                "created_at": when,
+                "updated_at": when,
+                "lead_time": float(rng.random()) * 10,
+                "prediction": {},
+                "result_count": 1,
+                "unique_id": f"00000000-0000-4000-8000-{number:012d}",
+                "task": number,
+                "project": 7,
+                "parent_prediction": None,
+                "parent_annotation": None,
+            }
+            for who in range(3)
+        ]
+        words = " ".join(f"word{k}" for k in rng.integers(1000, size=60))
+        prediction = {"id": number, "model_version": "m1", "result": [result("good")], "score": 0.9, "task": number}
+        yield {
+            "id": number,
+            "annotations": annotations,
+            "drafts": [],
+            "predictions": [prediction],
+            "data": {"text": words},
+            "meta": {},
+            "created_at": when,
+            "updated_at": when,
+            "total_annotations": 3,
+            "project": 7,
+        }
+
+
+def inspect_samples(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Samples of a log, with two graders, messages and events, without end."""
+    number = 0
+    while True:
+        number += 1
+        text = " ".join(f"word{k}" for k in rng.integers(1000, size=150))
+        scores = {
+            key: {
+                "value": ("C", "I")[rng.integers(2)],
+                "answer": text[:40],
+                "explanation": text,
+                "metadata": {"grading": [{"role": "user", "content": text}, {"role": "assistant", "model": model}]},
+                "history": [],
+            }
+            for key, model in (("model_graded_qa", "judge-a"), ("model_graded_qa1", "judge-b"))
+        }
+        messages = [{"id": f"m{number}{k}", "role": "user", "content": text} for k in range(3)]
+        events = [{"event": "model", "timestamp": "2026-03-01T10:00:00+00:00", "output": {"completion": text}}] * 2
+        yield {
+            "id": f"q{number}",
+            "epoch": 1,
+            "input": text,
+            "target": "yes",
+            "messages": messages,
+            "output": {"completion": text},
+            "scores": scores,
+            "metadata": {"topic": "law"},
+            "events": events,
+        }
+
+
+def write_large(path: Path, tool: str, size: int) -> None:
+    """Write a file of about so many bytes."""
+    rng = np.random.default_rng(0)
+    head, tail = ("[", "]")
+    rows = label_studio_tasks(rng)
+    if tool == "inspect":
+        about = {"version": 2, "status": "success", "eval": {"model": "lab/student", "scorers": []}, "plan": {}}
+        head, tail = json.dumps(about)[:-1] + ', "samples": [', '], "reductions": []}'
+        rows = inspect_samples(rng)
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write(head)
+        for k, row in enumerate(rows):
+            stream.write((", " if k else "") + json.dumps(row))
+            if stream.tell() > size:
+                break
+        stream.write(tail)
+
+
+def run_apart(*arguments: str) -> dict[str, Any]:
+    """What a program prints as JSON. It is started by a shell: a child begins with the peak of memory of its parent."""
+    command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", *arguments]
+    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+
+def measured(what: str, path: Path) -> dict[str, Any]:
+    return run_apart(_MEASURE, what, str(path))
+
+
+def speed(quick: bool) -> Section:
+    """Time and memory of a large file, beside `json.load`."""
+    size = (5 if quick else 100) * _MEGABYTE
+    numbers: dict[str, Any] = {}
+    lines = ["tool          votes      time   json.load   times   memory / size"]
+    with tempfile.TemporaryDirectory() as folder:
+        for tool in ("label-studio", "inspect"):
+            path = Path(folder) / f"{tool}.json"
+            write_large(path, tool, size)
+            runs = [(measured("json", path), measured(tool, path)) for _ in range(1 if quick else 3)]
+            theirs, ours = (min((pair[k] for pair in runs), key=lambda run: run["seconds"]) for k in (0, 1))
+            n_bytes = path.stat().st_size
+            numbers[tool] = {
+                "bytes": n_bytes,
+                "votes": ours["read"],
+                "seconds": ours["seconds"],
+                "json_seconds": theirs["seconds"],
+                "times_json": ours["seconds"] / theirs["seconds"],
+                "growth_over_size": ours["growth"] / n_bytes,
+                "json_growth_over_size": theirs["growth"] / n_bytes,
+                "holds": ours["seconds"] <= _MOST_TIMES * theirs["seconds"] and ours["growth"] <= _MOST_TIMES * n_bytes,
+            }
+            one = numbers[tool]
+            lines.append(
+                f"{tool:12s} {ours['read']:6,.0f} {one['seconds']:7.2f} s {one['json_seconds']:9.2f} s "
+                f"{one['times_json']:6.2f}× {one['growth_over_size']:13.2f}× "
+                f"(json.load {one['json_growth_over_size']:.2f}×)"
+            )
+    return Section("\n".join(lines), numbers)
+
+
+# Damaged files ------------------------------------------------------------------------------------------------------
+
+
+def exports_folder() -> Path:
+    name = os.environ.get("TRUEUP_ADAPTERS")
+    if not name:
+        raise FileNotFoundError("the folder of exports must be named, got nothing; name it in TRUEUP_ADAPTERS")
+    return Path(name)
+
+
+def outcome(path: str) -> str:
+    """What reading a file ends in: "labels", the sentence of an error, or a failure, which must not be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)
+        try:
+            export = tu.read_export(path)
+            (export.of(export.questions[0]) if export.questions else export).labels()
+        except TrueupError as error:
+            return f"error: {error}"
+        except Exception as failure:  # what the measurement is about
+            return f"failure: {type(failure).__name__}: {failure!s:.200}"
+    return "labels"
+
+
+def damaged(quick: bool) -> Section:
+    """Damaged files: how each kind ends, and the most memory."""
+    n_files, per_process = (120 if quick else 2_000), 100
+    sources = [path for path in sorted(exports_folder().glob("*/*")) if path.suffix not in (".txt", ".xml")]
+    rng = np.random.default_rng(1)
+    outcomes: dict[str, Counter[str]] = {name: Counter() for name in MUTATIONS}
+    failures: list[str] = []
+    peak = 0
+    with tempfile.TemporaryDirectory() as folder:
+        kinds = [list(MUTATIONS)[k % len(MUTATIONS)] for k in range(n_files)]
+        for start in range(0, n_files, per_process):
+            paths = []
+            for k, kind in enumerate(kinds[start : start + per_process]):
+                source = sources[rng.integers(len(sources))]
+                path = Path(folder) / f"{k} {source.name}"
+                path.write_bytes(MUTATIONS[kind](source.read_bytes(), rng))
+                paths.append(str(path))
+            said = run_apart(_DAMAGED, *paths)
+            peak = max(peak, said["peak"])
+            for kind, path, ended in zip(kinds[start:], paths, said["outcomes"], strict=False):
+                outcomes[kind][ended.partition(":")[0]] += 1
+                if ended.startswith("failure") or "\n" in ended:
+                    failures.append(f"{kind}, {Path(path).name}: {ended}")
+            for path in paths:
+                Path(path).unlink()
+    lines = [f"{'damage':16s} {'labels':>7s} {'sentences':>10s} {'failures':>9s}"]
+    lines += [f"{k:16s} {c['labels']:7d} {c['error']:10d} {c['failure']:9d}" for k, c in outcomes.items()]
+    lines.append(f"most memory of a process: {peak / _MEGABYTE:.0f} MB (libraries and all)")
+    lines += failures[:20]
+    numbers = {
+        "n_files": n_files,
+        "outcomes": {kind: dict(counts) for kind, counts in outcomes.items()},
+        "failures": failures,
+        "peak_bytes": peak,
+        "holds": not failures and peak <= _MOST_MEMORY,
+    }
+    return Section("\n".join(lines), numbers)
+
+
+# Known truth --------------------------------------------------------------------------------------------------------
+
+
+def ground_truth(quick: bool) -> Section:
+    """How many of 302 pictures the majority and the models have right."""
+    path = exports_folder() / "sagemaker_ground_truth" / "ic_data.tar.gz"
+    export = tu.read_export(path)
+    labels = export.labels()
+    with tarfile.open(path) as archive:
+        stream = archive.extractfile("ic_data/true_labels.json")
+        truth = {row["ImageId"]: row["Label"] for row in json.load(stream)} if stream is not None else {}
+    true = np.array([truth[str(item).rpartition("/")[2].split(".")[0]] for item in labels.items])
+    rights = {}
+    for name in tu.noise.list_models():
+        try:
+            posterior = tu.noise.fit(labels, name, random_state=0).posterior(labels)
+        except TypeError:  # a model without chance
+            posterior = tu.noise.fit(labels, name).posterior(labels)
+        except TrueupError as error:
+            rights[name] = str(error)[:80]
+            continue
+        rights[name] = int((labels.classes[posterior.argmax(axis=1)] == true).sum())
+    lines = [f"{name:20s} {n}" for name, n in rights.items()]
+    about = {"items": labels.n_items, "votes": labels.n_votes, "workers": labels.n_labelers}
+    return Section(f"right of {labels.n_items}\n" + "\n".join(lines), {**about, "right": rights})
+
+
+SECTIONS = {"speed": speed, "damaged": damaged, "ground_truth": ground_truth}
+
+
+if __name__ == "__main__":
+    run_sections("python -m benchmarks.adapters", (__doc__ or "").splitlines()[0], SECTIONS)
