@@ -274,7 +274,7 @@ def ground_truth(quick: bool) -> Section:
         truth = {row["ImageId"]: row["Label"] for row in json.load(stream)} if stream is not None else {}
     true = np.array([truth[str(item).rpartition("/")[2].split(".")[0]] for item in labels.items])
     rights = {}
-    for name in tu.noise.list_models():
+    for name in [*tu.noise.list_models(), "auto"]:
         try:
             posterior = tu.noise.fit(labels, name, random_state=0).posterior(labels)
         except TypeError:  # a model without chance

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import trueup as tu
 from trueup._base import optional as _optional
 from trueup.data import files as _files
 from trueup.data import reading as tio
@@ -412,3 +413,17 @@ class TestGold:
 def test_pandas_is_not_needed_for_text_files(tmp_path, labels):
     path = write(tmp_path / "v.csv", VOTES)
     assert votes(tio.read_labels(path)) == votes(Labels.from_frame(pd.read_csv(path)))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_an_anonymous_crowd_stays_one(tmp_path, suffix):
+    labels = tu.Labels.from_counts([[3, 1], [0, 2]], classes=["a", "b"])
+    path = tmp_path / f"votes.{suffix}"
+    tu.write_labels(labels, path)
+    back = tu.read_labels(path)
+    assert back.crowds == labels.crowds == {"crowd"}
+    assert not back.has_repeats
+    assert back.witnesses_per_item.tolist() == [4, 2]
+    plain = tu.Labels.from_matrix([[0, 1], [1, 1]])
+    tu.write_labels(plain, path)
+    assert tu.read_labels(path).crowds == frozenset()

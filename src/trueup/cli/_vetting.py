@@ -123,13 +123,21 @@ class Vetting:
                 raise InvalidParameter(f"an item has one truth, got two for {str(item)!r}; give one of them")
         return found
 
-    def read(self, source: str, *, item: str, truth: str) -> dict[Hashable, Hashable]:
-        """Answers from a file; rows without one are left out."""
+    def read(self, source: str, *, item: str, truth: str, question: str | None = None) -> dict[Hashable, Hashable]:
+        """Answers from a file, or from the export of a tool; rows without one are left out."""
+        from trueup.adapters import export_format, read_export
         from trueup.data.reading import read_gold
 
-        answers = read_gold(
-            source_of(source), item=item, label=truth, drawn="chosen", missing=[None], labels=self.labels
-        )
+        tool = export_format(source_of(source), item=item)
+        answers: Mapping[Hashable, Hashable]
+        if tool is not None:
+            answers = read_export(source, file_format=tool, question=question).vetted()
+        else:
+            answers = read_gold(
+                source_of(source), item=item, label=truth, drawn="chosen", missing=[None], labels=self.labels
+            )
+        if not answers and tool is not None:
+            raise InvalidFile(f"{source!r} has no answers, got an export of {tool} that nobody answered; vet the tasks")
         if not answers:
             raise InvalidFile(f"{source!r} has no answers, got an empty column {truth!r}; fill it in and save the file")
         items, classes = by_name(self.labels.items.tolist()), by_name(self.labels.classes.tolist())

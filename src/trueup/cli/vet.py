@@ -77,7 +77,7 @@ def check_begins(place: Place, files: Sequence[str], *, command: str) -> None:
         )
     for path in files:
         if path != STANDARD_INPUT:
-            check_readable(path)
+            check_readable(path, folders=True)
 
 
 @add_to(app)
@@ -106,6 +106,16 @@ def ask(
             help="Also write them for a spreadsheet: csv with the columns item, truth (to be filled in) and why.",
         ),
     ] = None,
+    to: Annotated[
+        str | None,
+        option(
+            "--to",
+            "Write the file of --out for a tool, with nothing suggested: one of WRITABLE.",
+            metavar="FORMAT",
+            chosen_from="WRITABLE",
+            show_default="a csv for a spreadsheet",
+        ),
+    ] = None,
     blind: Annotated[
         bool, typer.Option("--blind", help="Do not say why: that tells what the votes say, which sways an expert.")
     ] = False,
@@ -116,6 +126,8 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Which items to vet next, and why. The first time it needs the files; later only the session."""
+    if to is not None:
+        _check_tool(to, out)
     if out is not None:
         check_writable(out)
         if out.exists() and not force:
@@ -138,13 +150,28 @@ def ask(
         asked = vetting.waiting() if again else vetting.ask(n)
         vetting.save()
     whys = [(item, "" if blind else why) for item, why in asked]
-    if out is not None:
+    if out is not None and to is not None:
+        from trueup.adapters import write_tasks
+
+        items = [item for item, _ in asked]
+        write_tasks(vetting.labels, out, file_format=to, items=items, with_text=with_text)
+    elif out is not None:
         write_text_safely(out, _sheet(vetting, whys, blind=blind, with_text=with_text))
     if as_json:
-        items = [{"item": item, **({} if blind else {"why": why})} for item, why in asked]
-        print_json({**_head(vetting), "items": items, **_standing(vetting), "findings": []})
+        listed = [{"item": item, **({} if blind else {"why": why})} for item, why in asked]
+        print_json({**_head(vetting), "items": listed, **_standing(vetting), "findings": []})
         return
-    _print_asked(vetting, whys, out, blind=blind)
+    _print_asked(vetting, whys, out, blind=blind, tool=to)
+
+
+def _check_tool(to: str, out: Path | None) -> None:
+    """Stop where tasks for a tool cannot be written."""
+    from trueup._base.validation import check_choice
+    from trueup.adapters import writable_formats
+
+    check_choice(to, writable_formats(), name="to")
+    if out is None:
+        raise InvalidParameter(f"--to is about the file of --out, got {to!r} and no --out; name the file")
 
 
 def _sheet(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], *, blind: bool, with_text: bool) -> str:
@@ -160,7 +187,9 @@ def _sheet(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], *, blind: bo
     return csv_text(header, [[safe_cell(cell) for cell in row] for row in rows])
 
 
-def _print_asked(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], out: Path | None, *, blind: bool) -> None:
+def _print_asked(
+    vetting: Vetting, asked: Sequence[tuple[Hashable, str]], out: Path | None, *, blind: bool, tool: str | None
+) -> None:
     if not asked:
         n_waiting = len(vetting.test.waiting)
         reason = "No item waits for an answer." if not n_waiting else "The items that wait use up the budget."
@@ -174,6 +203,8 @@ def _print_asked(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], out: P
     note(f"classes: {', '.join(shown(name) for name in vetting.labels.classes.tolist())}")
     if out is None:
         note(f"answer with: trueup vet tell {vetting.place.words} ITEM=CLASS …")
+    elif tool is not None:
+        note(f"wrote {out}; vet it in {tool} and export, then: trueup vet tell {vetting.place.words} --from EXPORT")
     else:
         note(f"wrote {out}; fill in its column 'truth', then: trueup vet tell {vetting.place.words} --from {out}")
 
@@ -193,11 +224,14 @@ def tell(
             metavar="FILE",
             show_default=False,
             help="Answers from a file with columns item and truth, such as 'vet ask --out' wrote; rows with an empty "
-            "truth are left open; - is standard input.",
+            "truth are left open; - is standard input. Or the export of a tool, see 'trueup formats'.",
         ),
     ] = None,
     item: Annotated[str, typer.Option("--item", metavar="COLUMN", help="Column of the items.")] = "item",
     truth: Annotated[str, typer.Option("--truth", metavar="COLUMN", help="Column of the answers.")] = "truth",
+    question: Annotated[
+        str | None, option("--question", "Of an export that asks several questions, this one.", metavar="NAME")
+    ] = None,
     who: Who = None,
     correct: Annotated[bool, typer.Option("--correct", help="Allow answers that differ from earlier ones.")] = False,
     as_json: AsJson = False,
@@ -208,7 +242,9 @@ def tell(
         raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
     with place.turn():
         vetting = resume(place)
-        told = vetting.typed(typed) if source is None else vetting.read(source, item=item, truth=truth)
+        told = (
+            vetting.typed(typed) if source is None else vetting.read(source, item=item, truth=truth, question=question)
+        )
         new = vetting.tell(told, who=who, correct=correct)
         vetting.save()
     if as_json:

@@ -13,7 +13,7 @@ from scipy import sparse
 from trueup._base.types import Booleans, Codes
 from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, check_named, check_names, is_null, vocabulary_from
-from trueup.data.frames import Table, matrix_parts, read_names
+from trueup.data.frames import Sink, Table, matrix_parts, read_names
 from trueup.data.votes import AbstainPolicy, Duplicates, nothing_vetted, vote_matrix
 from trueup.exceptions import InvalidLabels
 
@@ -64,14 +64,19 @@ def read_votes(
     missing: Any,
     abstain: Any,
     classes: Sequence[Hashable] | None,
+    sinks: Sequence[tuple[str, Sink]] = (),
 ) -> Columns:
-    """The columns of votes of a table; text from a file is read as the `classes`, or as numbers if all of it is."""
+    """The columns of votes of a table; text from a file is read as the `classes`, or as numbers if all of it is.
+
+    Other columns go to their `sinks`.
+    """
     missing, abstain = declared(missing, abstain, from_text=table.from_text)
     names = read_names(
         table,
         {"item": item, "labeler": labeler, "label": label},
         special=missing + abstain,
         known={} if classes is None else {"label": check_names("classes", classes)},
+        sinks=sinks,
     )
     i, t, z = (len(names[role][0]) for role in ("item", "labeler", "label"))
     if not i == t == z:

@@ -18,6 +18,7 @@ from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import gold as _gold
+from trueup.data.datasets import CROWD, VOTE_ROLES, is_matrix, read_dataset
 from trueup.data.encoding import is_null
 from trueup.data.frames import FrameTable, class_order, make_frame
 from trueup.data.gold import Drawn, GoldRole
@@ -157,6 +158,69 @@ class Labels(Votes):
         )
 
     @classmethod
+    def from_dataset(
+        cls,
+        dataset: Any,
+        *,
+        item: str | None = None,
+        labeler: str | None = "labeler",
+        label: str = "label",
+        classes: Sequence[Hashable] | None = None,
+        missing: Any = None,
+        abstain: Any = (),
+        abstain_policy: AbstainPolicy = "ignore",
+        duplicates: Duplicates = "keep",
+        labelers: Sequence[Hashable] | None = None,
+    ) -> Labels:
+        """Votes from the rows of a Hugging Face data set, or from a matrix of Snorkel's labeling functions.
+
+        Parameters
+        ----------
+        dataset : Dataset of Hugging Face, frame, dict of columns, sequence of dicts, or array of shape (n, m)
+            A row holds one vote, or a list of votes and one of who gave them. Numbers that have names in the features
+            get their names. An array is items × labeling functions.
+        item, labeler, label : str or None
+            The columns, or with a dot a member of the objects in one (``"annotations.label"``). Without an item, rows
+            are numbered from 0. None for the labeler: nobody knows who voted, and the votes are of a crowd.
+        classes, missing, abstain, abstain_policy, duplicates
+            As in `from_frame`. Of a matrix -1 is an abstention: a labeling function that passes says something.
+        labelers : sequence, optional
+            The names of the labeling functions of a matrix.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> rows = [{"votes": ["a", "b"], "who": ["x", "y"]}, {"votes": ["b"], "who": ["y"]}]
+        >>> tu.Labels.from_dataset(rows, label="votes", labeler="who")
+        Labels(2 items, 2 labelers, 2 classes, 3 votes)
+        """
+        if is_matrix(dataset):
+            several = list(abstain) if isinstance(abstain, list | tuple) else [abstain]
+            return cls.from_matrix(
+                dataset,
+                missing=missing,
+                abstain=[-1, *several],
+                abstain_policy=abstain_policy,
+                classes=classes,
+                labelers=labelers,
+            )
+        if labelers is not None:
+            raise InvalidLabels(
+                "⟨labelers⟩ names the columns of a matrix, got rows; they name their labelers themselves"
+            )
+        votes = read_dataset(dataset, item=item, labeler=labeler, label=label)
+        classes = votes.classes if classes is None else classes
+        table = FrameTable(votes.columns)
+        columns = _assemble.read_votes(table, **VOTE_ROLES, missing=missing, abstain=abstain, classes=classes)
+        return cls._from_columns(
+            columns,
+            classes=classes,
+            abstain_policy=abstain_policy,
+            duplicates="keep" if votes.is_anonymous else duplicates,
+            crowds=frozenset([CROWD] if votes.is_anonymous else []),
+        )
+
+    @classmethod
     def from_counts(
         cls,
         counts: Any,
@@ -182,8 +246,15 @@ class Labels(Votes):
         return labels
 
     @classmethod
-    def _from_columns(cls, columns: _assemble.Columns, *, duplicates: Duplicates, **options: Any) -> Labels:
-        labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options))
+    def _from_columns(
+        cls,
+        columns: _assemble.Columns,
+        *,
+        duplicates: Duplicates,
+        crowds: frozenset[Hashable] = frozenset(),
+        **options: Any,
+    ) -> Labels:
+        labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options), crowds=crowds)
         _describe.warn(labels, repeated=duplicates == "keep", stacklevel=4)
         return labels
 

@@ -28,6 +28,7 @@ from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidLabels
 
 _ROWS = 50_000
+_CROWD_MARK = "is_crowd"  # the column that `write_labels` marks the votes of an anonymous crowd in
 _WORDS, _NUMBERS = "drawn", ("chance", "inclusion_probability")  # columns of gold files that tell how items were drawn
 
 
@@ -48,7 +49,8 @@ def read_labels(
     """Votes from a file with one row a vote.
 
     In csv and tsv a blank cell is a null, and a column becomes integers only if every name in it is one written
-    plainly ("7", not "007"), labels also only if `classes` does not name them as text.
+    plainly ("7", not "007"), labels also only if `classes` does not name them as text. A column ``is_crowd``, which
+    `write_labels` writes, marks with 1 the votes of a labeler who stands for an anonymous crowd.
 
     Parameters
     ----------
@@ -65,10 +67,25 @@ def read_labels(
         The format, where the suffix does not tell; csv for standard input and file-likes.
     """
     with open_table(path, file_format=file_format) as table:
+        marks = Cells()
         columns = read_votes(
-            table, item=item, labeler=labeler, label=label, missing=missing, abstain=abstain, classes=classes
+            table,
+            item=item,
+            labeler=labeler,
+            label=label,
+            missing=missing,
+            abstain=abstain,
+            classes=classes,
+            sinks=[(_CROWD_MARK, marks)] if _CROWD_MARK in table.columns else [],
         )
-        labels = Labels._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
+        marked = [code for code, mark in zip(columns.labeler.tolist(), marks.values, strict=False) if _is_marked(mark)]
+        labels = Labels._from_columns(
+            columns,
+            classes=classes,
+            abstain_policy=abstain_policy,
+            duplicates=duplicates,
+            crowds=frozenset(columns.labelers[np.unique(np.array(marked, dtype=np.int64))].tolist()),
+        )
     if items is None:
         return labels
     return labels.with_items(read_items(items, item=item, labels=labels), unknown="ignore")
@@ -257,7 +274,8 @@ def write_labels(
     """Write the votes as a long table (item, labeler, label), one row a vote, that `read_labels` reads back.
 
     Items without votes, gold and what was left out are not in it. csv and tsv hold text and integers only: text that
-    is written like an integer is read back as one. A file is replaced whole or stays as it was.
+    is written like an integer is read back as one. The votes of an anonymous crowd are marked in a column ``is_crowd``.
+    A file is replaced whole or stays as it was.
 
     Parameters
     ----------
@@ -276,9 +294,10 @@ def write_labels(
     for role, vocabulary in names.items():
         _check_writable_names(vocabulary, role, path, format_of(path, file_format))
     if format_of(path, file_format) == "parquet":
-        write_frame(path, partial(labels.to_frame, with_items=False))
+        write_frame(path, partial(_vote_frame, labels))
     else:
-        write_rows(path, list(names), _vote_rows(labels), file_format=file_format)
+        header = [*names, _CROWD_MARK] if labels.crowds else list(names)
+        write_rows(path, header, _vote_rows(labels), file_format=file_format)
     if items is not None:
         columns = {"item": labels.items, **labels.item_table.columns}
         if format_of(items, file_format) == "parquet":
@@ -304,13 +323,26 @@ def _check_writable_names(names: Vocabulary, role: str, path: str | PathLike[str
         )
 
 
-def _vote_rows(labels: Labels) -> Iterator[tuple[Any, Any, Any]]:
+def _is_marked(cell: Any) -> bool:
+    return str(cell).casefold() in ("1", "1.0", "true")
+
+
+def _vote_frame(labels: Labels, *, backend: str) -> Any:
+    if not labels.crowds:
+        return labels.to_frame(backend=backend, with_items=False)
+    names = ("item", "labeler", "label", _CROWD_MARK)
+    return make_frame(dict(zip(names, zip(*_vote_rows(labels), strict=True), strict=True)), backend=backend)
+
+
+def _vote_rows(labels: Labels) -> Iterator[tuple[Any, ...]]:
     item, labeler, answer, times = labels.vote_table()
+    vocabularies = [labels.items, labels.labelers, labels.answers]
+    if labels.crowds:
+        vocabularies.append(labels.is_crowd.astype(np.int64))
     for start in range(0, len(item), _ROWS):
         part = slice(start, start + _ROWS)
-        codes = (np.repeat(c[part], times[part]) for c in (item, labeler, answer))
-        names = zip((labels.items, labels.labelers, labels.answers), codes, strict=True)
-        yield from zip(*(vocabulary[c].tolist() for vocabulary, c in names), strict=True)
+        i, t, z = (np.repeat(c[part], times[part]) for c in (item, labeler, answer))
+        yield from zip(*(v[c].tolist() for v, c in zip(vocabularies, (i, t, z, t), strict=False)), strict=True)
 
 
 def _cells(values: Vocabulary) -> list[Any]:
