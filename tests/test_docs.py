@@ -21,6 +21,7 @@ import pytest
 
 import trueup
 from trueup import active, cleaning, estimators
+from trueup.adapters import ADAPTERS
 from trueup.cli import COMMANDS
 from trueup.metrics import METRICS
 from trueup.noise.registry import MODELS
@@ -28,7 +29,16 @@ from trueup.noise.registry import MODELS
 ROOT = Path(__file__).parents[1]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 API = ROOT / "docs" / "api.md"
-REGISTRIES = (MODELS, METRICS, estimators.METHODS, active.STRATEGIES, active.ESTIMATORS, cleaning.STRATEGIES, COMMANDS)
+REGISTRIES = (
+    MODELS,
+    METRICS,
+    estimators.METHODS,
+    active.STRATEGIES,
+    active.ESTIMATORS,
+    cleaning.STRATEGIES,
+    COMMANDS,
+    ADAPTERS,
+)
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
@@ -175,6 +185,12 @@ def test_every_method_is_explained(name):
     assert any(re.search(rf"`\"?{re.escape(name)}\"?`", page) for page in pages), (
         f"no page of how-it-works has `{name}`"
     )
+
+
+@pytest.mark.parametrize("name", ADAPTERS.names())
+def test_every_format_is_in_the_table_of_exports(name):
+    page = (ROOT / "docs" / "guide" / "exports.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\|.*`{re.escape(name)}`", page, re.MULTILINE), f"docs/guide/exports.md has no row for `{name}`"
 
 
 def public_modules() -> dict[str, types.ModuleType]:
