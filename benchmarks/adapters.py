@@ -176,7 +176,7 @@ def speed(quick: bool) -> Section:
         for tool in ("label-studio", "inspect"):
             path = Path(folder) / f"{tool}.json"
             write_large(path, tool, size)
-            runs = [(measured("json", path), measured(tool, path)) for _ in range(1 if quick else 3)]
+            runs = [(measured("json", path), measured(tool, path)) for _ in range(1 if quick else 5)]
             theirs, ours = (min((pair[k] for pair in runs), key=lambda run: run["seconds"]) for k in (0, 1))
             n_bytes = path.stat().st_size
             numbers[tool] = {

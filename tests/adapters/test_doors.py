@@ -152,3 +152,23 @@ def test_remarks_travel_with_labels(tmp_path):
     assert not other.remarks
     assert labels.remarks
     assert labels.merge(labels.select(items=[1]), duplicates="first").remarks == labels.remarks
+
+
+def test_a_workbook_needs_a_reader_of_workbooks(tmp_path, monkeypatch):
+    import zipfile
+
+    path = tmp_path / "export.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    monkeypatch.setattr("trueup.adapters.content.is_installed", lambda name: False)
+    with pytest.raises(tu.exceptions.MissingExtra, match="pip install openpyxl, or save it as csv"):
+        tu.read_export(path)
+
+
+def test_a_workbook_is_a_table(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["task", "worker", "label"], [1, "w1", "a"], [1, "w2", "b"], [2, "w1", "b"]):
+        book.active.append(row)
+    book.save(tmp_path / "votes.xlsx")
+    assert tu.read_labels(tmp_path / "votes.xlsx").n_votes == 3

@@ -17,7 +17,6 @@ from trueup.data.encoding import is_null
 from trueup.data.frames import check_column, column_names, is_frame, series_parts
 from trueup.exceptions import InvalidLabels, quoted
 
-VOTE_ROLES = {"item": "item", "labeler": "labeler", "label": "label"}  # the columns of `DatasetVotes`
 CROWD = "crowd"  # the labeler of votes of which nobody knows who gave them
 _UNLABELED = -1  # of classes that are numbers with names
 

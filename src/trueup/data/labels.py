@@ -18,7 +18,7 @@ from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import gold as _gold
-from trueup.data.datasets import CROWD, VOTE_ROLES, is_matrix, read_dataset
+from trueup.data.datasets import CROWD, is_matrix, read_dataset
 from trueup.data.encoding import is_null
 from trueup.data.frames import FrameTable, class_order, make_frame
 from trueup.data.gold import Drawn, GoldRole
@@ -210,8 +210,15 @@ class Labels(Votes):
             )
         votes = read_dataset(dataset, item=item, labeler=labeler, label=label)
         classes = votes.classes if classes is None else classes
-        table = FrameTable(votes.columns)
-        columns = _assemble.read_votes(table, **VOTE_ROLES, missing=missing, abstain=abstain, classes=classes)
+        columns = _assemble.read_votes(
+            FrameTable(votes.columns),
+            item="item",
+            labeler="labeler",
+            label="label",
+            missing=missing,
+            abstain=abstain,
+            classes=classes,
+        )
         return cls._from_columns(
             columns,
             classes=classes,
