@@ -23,7 +23,8 @@ def open_storage(url: str | Storage, *, create: bool = True) -> Storage:
     ----------
     url : str or Storage
         ``sqlite:///test.db`` (three slashes and a path, four for an absolute one) or
-        ``postgresql://user@host/database``. A storage is returned as it is.
+        ``postgresql://user@host/database``. A storage is returned as it is. ``?journal=rollback`` keeps a rollback
+        journal where SQLite would keep a write-ahead log.
     create : bool
         Whether a file that is not there is made, and an empty database gets its tables; else that is an error.
 

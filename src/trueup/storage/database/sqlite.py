@@ -55,11 +55,20 @@ def has_wal_fix(version: tuple[int, ...]) -> bool:
     return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
 
-def choose_journal(version: tuple[int, ...]) -> Journal:
-    """The journal for a version of SQLite."""
+def choose_journal(version: tuple[int, ...], asked: str | None = None) -> Journal:
+    """The journal for a version of SQLite, or the one that is asked for where it is safe."""
     name = ".".join(map(str, version))
+    if asked not in (None, "wal", "rollback"):
+        raise StorageError(f"the journal of SQLite is 'wal' or 'rollback', got {asked!r}; leave it out, or name one")
+    if asked == "rollback":
+        return Journal("delete", "A rollback journal with synchronous=EXTRA is kept, as the URL asks for.")
     if has_wal_fix(version):
         return Journal("wal", f"SQLite {name} keeps a write-ahead log with full sync.")
+    if asked == "wal":
+        raise StorageError(
+            f"a write-ahead log needs SQLite 3.44.6, 3.50.7, 3.51.3 or later of these lines, got {name}, which can "
+            "lose commits; leave out ?journal=wal"
+        )
     return Journal(
         "delete",
         f"SQLite {name} can lose commits when it resets its write-ahead log (mended in 3.44.6, 3.50.7 and 3.51.3), so "
@@ -76,7 +85,8 @@ def make_sqlite_engine(url: sa.URL) -> tuple[sa.Engine, Journal]:
         )
     path = _path_of(url)
     _make_private(path)
-    journal = choose_journal(sqlite3.sqlite_version_info)
+    asked = url.query.get("journal")
+    journal = choose_journal(sqlite3.sqlite_version_info, asked if isinstance(asked, str) else None)
     engine = sa.create_engine(
         url.set(drivername="sqlite+pysqlite", database=str(path), query={}),
         connect_args={"timeout": _SECONDS_TO_WAIT, "check_same_thread": False, "isolation_level": None},
@@ -96,8 +106,9 @@ def _make_private(path: Path) -> None:
 
 def _path_of(url: sa.URL) -> Path:
     """The file, in a folder that is there and not across a network."""
-    if url.query:
-        raise StorageError(f"a URL of SQLite has no options, got {sorted(url.query)[0]!r}; leave out what follows '?'")
+    others = sorted(set(url.query) - {"journal"})
+    if others:
+        raise StorageError(f"a URL of SQLite has the option 'journal' only, got {others[0]!r}; leave it out")
     if not url.database or url.database == ":memory:":
         raise StorageError(
             "a storage must be a file that other processes can open, got a database in memory; use sqlite:///test.db"
