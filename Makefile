@@ -60,7 +60,8 @@ types: $(STAMP)
 
 # What some tests need of the system, as package=program,program; later lines may be added.
 system:
-	@sh requirements/system.sh chromium=chromium,google-chrome,google-chrome-stable,chromium-browser
+	@sh requirements/system.sh chromium=chromium,google-chrome,google-chrome-stable,chromium-browser \
+	  "postgresql=initdb,/usr/lib/postgresql/*/bin/initdb"
 
 tests: $(STAMP) system
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKERS)"

@@ -168,7 +168,8 @@ class Crew:
         """Kill a process at random, and start it again; half of the time its experts do not come back."""
         place = int(self._rng.choice(sorted(self._crew)))
         process, experts, listener = self._crew[place]
-        os.kill(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # done already
+            os.kill(process.pid, signal.SIGKILL)
         process.join()
         listener.join()
         self.hear()

@@ -4,7 +4,8 @@
 #
 #     sh requirements/system.sh package=program[,program...] ...
 #
-# A package is there if one of its programs starts; one that is found and does not start is no program.
+# A package is there if one of its programs starts; one that is found and does not start is no program. A program may be
+# a pattern, such as /usr/lib/postgresql/*/bin/initdb, which is on nobody's path.
 
 in_container() {
   [ -n "$container" ] || [ -e /.dockerenv ] || [ -e /run/.containerenv ] ||
@@ -31,6 +32,10 @@ if [ "$CI" != true ] && ! { [ -z "$as" ] && in_container; }; then
 elif ! command -v apt-get >/dev/null; then
   echo "Not installed:$missing. There is no apt-get here; tests that need it are skipped."
 else
+  # The tests start a server of their own; that of the package is neither made nor started.
+  cluster="mkdir -p /etc/postgresql-common && { test -e /etc/postgresql-common/createcluster.conf ||"
+  cluster="$cluster echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf; }"
+  case "$missing" in *postgresql*) $as sh -c "$cluster" || true ;; esac
   install="DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends$missing"
   echo "Installing$missing"
   if ! $as timeout 300 sh -c "$install || { apt-get update -qq && $install; }" >/dev/null 2>&1; then

@@ -68,9 +68,9 @@ def test_what_a_machine_may_lack_is_required_where_the_data_are(checkout):
     ran = run(checkout)
     assert ran.returncode == 0, ran.stderr
     second, variables, _ = ran.stdout.splitlines()[3:]
-    assert second.startswith("tests of whole with [(data or adapters or browser) and not slow]")
+    assert second.startswith("tests of whole with [(data or adapters or browser or postgres) and not slow]")
     shared = checkout.parent / "shared"
-    assert variables == f"data [{shared}/data] adapters [{shared}/adapters] required [browser,data] engine []"
+    assert variables == f"data [{shared}/data] adapters [{shared}/adapters] required [browser,data,postgres] engine []"
 
 
 def test_a_failure_fails_the_run_and_leaves_nothing(checkout):

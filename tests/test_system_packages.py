@@ -58,6 +58,13 @@ def test_what_is_there_is_left_alone(install, place):
     assert install("surfing=browse-the-web,surf", CI="true") == ("", [])
 
 
+def test_a_program_may_be_a_pattern(install, place, tmp_path):
+    place("surf", "echo 1.0")
+    pattern = f"{tmp_path}/*/surf"
+    assert install(f"surfing=browse-the-web,{pattern}", CI="true") == ("", [])
+    assert install(f"surfing={pattern}-nowhere", CI="true")[1] == [INSTALLED]
+
+
 def test_the_administrator_of_a_container_installs(install):
     said, calls = install("surfing=surf", container="podman")
     assert said == "Installing surfing\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,46 +32,85 @@ def find_key(connection: sa.Connection, session: int, key: str | None) -> Any:
 
 def add_events(connection: sa.Connection, session: Any, new: Sequence[Event]) -> list[tuple[int, Event]]:
     """Add events to the log of a session whose row is locked; returns their numbers and what is kept."""
-    kept = []
+    odd = next((event.kind for event in new if event.kind not in KINDS), None)
+    if odd is not None:
+        raise InvalidParameter(f"an event must be one of {', '.join(KINDS)}, got {quoted(odd)}")
+    kept: list[tuple[int, Event]] = []
     number, n_draws, now = session.n_events, session.n_draws, connection.scalar(sa.select(DatabaseNow()))
-    for event in new:
-        if event.kind not in KINDS:
-            raise InvalidParameter(f"an event must be one of {', '.join(KINDS)}, got {quoted(event.kind)}")
-        before = find_key(connection, session.id, event.key)
-        if before is not None:
-            kept.append((before.number, event_of(before)))
+    for are_questions, events_alike in groupby(new, key=lambda event: event.kind == "ask" and event.key is None):
+        if are_questions:  # thousands at once
+            questions = []
+            for event in events_alike:
+                number += 1
+                full = _dated(event, now, n_draws + 1)
+                n_draws = max(n_draws, full.draw or 0)
+                questions.append((number, full))
+            _insert(connection, session.id, questions)
+            kept += questions
             continue
-        number += 1
-        full = _completed(connection, session.id, event, n_draws + 1, now)
-        n_draws = max(n_draws, full.draw or 0)
-        connection.execute(sa.insert(events).values(session=session.id, number=number, **values_of(full)))
-        if full.kind == "ask":
-            _add_card(connection, session.id, number, full)
-        elif full.kind in CLOSING:
-            _close_card(connection, session.id, full)
-        kept.append((number, full))
+        for event in events_alike:
+            before = find_key(connection, session.id, event.key)
+            if before is not None:
+                kept.append((before.number, event_of(before)))
+                continue
+            number += 1
+            full = _completed(connection, session.id, event, n_draws + 1, now)
+            n_draws = max(n_draws, full.draw or 0)
+            _insert(connection, session.id, [(number, full)])
+            if full.kind in CLOSING:
+                _close_card(connection, session.id, full)
+            kept.append((number, full))
     connection.execute(sa.update(sessions).where(sessions.c.id == session.id).values(n_events=number, n_draws=n_draws))
     return kept
 
 
+def _dated(event: Event, now: float | None, next_draw: int) -> Event:
+    """A question with its time and its place among the draws, where it does not say so itself."""
+    draw = event.draw if event.draw is not None or event.purpose is not None else next_draw
+    return replace(event, at=now if event.at is None else event.at, draw=draw)
+
+
+def _insert(connection: sa.Connection, session: int, numbered: Sequence[tuple[int, Event]]) -> None:
+    """Add events to the log as they are, and a card for each question."""
+    connection.execute(
+        sa.insert(events), [{"session": session, "number": number, **values_of(event)} for number, event in numbered]
+    )
+    new_cards = [
+        {
+            "session": session,
+            "number": number,
+            "item": event.item,
+            "draw": event.draw,
+            "propensity": event.propensity,
+            "purpose": event.purpose,
+            "why": event.why,
+            "reserved_for": event.who,
+            "closed": False,
+        }
+        for number, event in numbered
+        if event.kind == "ask"
+    ]
+    if new_cards:
+        connection.execute(sa.insert(cards), new_cards)
+
+
 def _completed(connection: sa.Connection, session: int, event: Event, next_draw: int, now: float | None) -> Event:
     """An event with its time, its place among the draws and its opinion, where it does not say so itself."""
-    draw, card, opinion = event.draw, event.card, event.opinion
     if event.kind == "ask":
-        draw = draw if draw is not None or event.purpose is not None else next_draw
-    else:
-        first = connection.execute(
-            sa.select(events.c.draw, events.c.number, events.c.kind)
-            .where(events.c.session == session, events.c.item == event.item, events.c.draw.is_not(None))
-            .order_by(events.c.number)
-            .limit(1)
-        ).one_or_none()
-        if draw is None and first is not None:
-            draw = first.draw
-        elif draw is None and event.propensity is not None:
-            draw = next_draw  # a log of answers alone still says in which order items were drawn
-        if card is None and first is not None and first.kind == "ask":
-            card = first.number
+        return _dated(event, now, next_draw)
+    draw, card, opinion = event.draw, event.card, event.opinion
+    first = connection.execute(
+        sa.select(events.c.draw, events.c.number, events.c.kind)
+        .where(events.c.session == session, events.c.item == event.item, events.c.draw.is_not(None))
+        .order_by(events.c.number)
+        .limit(1)
+    ).one_or_none()
+    if draw is None and first is not None:
+        draw = first.draw
+    elif draw is None and event.propensity is not None:
+        draw = next_draw  # a log of answers alone still says in which order items were drawn
+    if card is None and first is not None and first.kind == "ask":
+        card = first.number
     if event.kind in OPINIONS and opinion is None:
         opinion = 1 + n_opinions(connection, session, event.item)
     return replace(event, at=now if event.at is None else event.at, draw=draw, card=card, opinion=opinion)
@@ -82,22 +122,6 @@ def n_opinions(connection: sa.Connection, session: int, item: Any) -> int:
         events.c.session == session, events.c.item == item, events.c.kind.in_(OPINIONS)
     )
     return connection.scalar(query) or 0
-
-
-def _add_card(connection: sa.Connection, session: int, number: int, event: Event) -> None:
-    connection.execute(
-        sa.insert(cards).values(
-            session=session,
-            number=number,
-            item=event.item,
-            draw=event.draw,
-            propensity=event.propensity,
-            purpose=event.purpose,
-            why=event.why,
-            reserved_for=event.who,
-            closed=False,
-        )
-    )
 
 
 def _close_card(connection: sa.Connection, session: int, event: Event) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from trueup.exceptions import StorageError
+
+if sys.platform != "win32":
+    import fcntl
 
 _SECONDS_TO_WAIT = 60.0  # for another process to finish writing
 _OLDEST = (3, 35, 0)  # UPDATE … RETURNING
@@ -184,6 +188,39 @@ def prepare(connection: Any, journal: Journal, path: str) -> None:
             raise StorageError(
                 f"{path!r} must be opened with {name}={value}, got {answer!r} read back; use another build of SQLite"
             )
+
+
+class Turns:
+    """Whose turn it is to write, among the processes that share a file; first come, first served.
+
+    SQLite itself lets who waits look again and again, and a process that comes too late each time is never let in. What
+    is safe is left to SQLite: this is a lock of the system on a file beside, which ends with the process that has it.
+
+    Parameters
+    ----------
+    database : str
+        The path of the database.
+    """
+
+    def __init__(self, database: str) -> None:
+        self._file: int | None = None
+        if sys.platform != "win32":
+            with suppress(OSError):  # a folder that cannot be written to: SQLite will say so
+                self._file = os.open(f"{database}-turns", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def __enter__(self) -> None:
+        if self._file is not None and sys.platform != "win32":
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None and sys.platform != "win32":
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def _pragma(connection: Any, text: str) -> Any:

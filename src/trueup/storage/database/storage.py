@@ -19,6 +19,7 @@ from trueup.storage.base import Card, Grant, Kept, SessionKind, SessionRecord, W
 from trueup.storage.database import grants, leases, log, people, sessions
 from trueup.storage.database.engines import make_engine, shown_url
 from trueup.storage.database.schema import check_schema, migrate
+from trueup.storage.database.sqlite import Turns
 from trueup.storage.database.tables import DatabaseNow
 from trueup.storage.database.writer import Writer
 
@@ -39,20 +40,26 @@ class DatabaseStorage:
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         self._address = url
-        self._open()
-        file = self._engine.url.database if self._is_sqlite else None
-        if file is not None and not create and not Path(file).exists():
-            raise StorageError(f"there is no storage {self.url}, got no such file; name one that is there")
-        self._write(partial(_make_tables, url=self.url, create=create))
+        self._open(create=create)
+        if not self._read(partial(check_schema, url=self.url)):
+            if not create:
+                raise StorageError(f"there is no storage {self.url}, got an empty database; name one that has sessions")
+            self._write(partial(_make_tables, url=self.url))
 
-    def _open(self) -> None:
+    def _open(self, *, create: bool = True) -> None:
         self._engine, self.notes = make_engine(self._address)
+        file = self._engine.url.database if self._engine.dialect.name == "sqlite" else None
+        if file is not None and not create and not Path(file).exists():
+            raise StorageError(
+                f"there is no storage {shown_url(self._engine.url)}, got no such file; name one that is there"
+            )
         self.url = shown_url(self._engine.url)
         self._is_sqlite = self._engine.dialect.name == "sqlite"
         self._writing = self._engine.execution_options(may_write=True)
-        self._writer: Writer | None = Writer(self._writing) if self._is_sqlite else None
+        turns = Turns(str(self._engine.url.database)) if self._is_sqlite else None
+        self._writer: Writer | None = None if turns is None else Writer(self._writing, turns)
         self._process = os.getpid()
-        self._end = weakref.finalize(self, _shut, self._writer, self._engine, self._process)
+        self._end = weakref.finalize(self, _shut, self._writer, turns, self._engine, self._process)
 
     # ------------------------------------------------------------------ reading and writing
 
@@ -280,20 +287,20 @@ class DatabaseStorage:
         return f"DatabaseStorage({self.url!r})"
 
 
-def _make_tables(connection: sa.Connection, url: str, *, create: bool) -> None:
+def _make_tables(connection: sa.Connection, url: str) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(7467)"))  # any number: one maker at a time
-    if not check_schema(connection, url):
-        if not create:
-            raise StorageError(f"there is no storage {url}, got an empty database; name one that has sessions")
+    if not check_schema(connection, url):  # else another process was quicker
         migrate(connection)
 
 
-def _shut(writer: Writer | None, engine: sa.Engine, process: int) -> None:
+def _shut(writer: Writer | None, turns: Turns | None, engine: sa.Engine, process: int) -> None:
     """Finish what is being written; a process that was forked leaves what is its parent's alone."""
     if os.getpid() == process:
         if writer is not None:
             writer.close()
+        if turns is not None:
+            turns.close()
         engine.dispose()
 
 

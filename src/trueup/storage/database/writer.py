@@ -6,9 +6,12 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+
+from trueup.exceptions import StorageError
 
 Result = TypeVar("Result")
 Job = Callable[[sa.Connection], Any]
@@ -25,10 +28,12 @@ class Writer:
     ----------
     engine : Engine
         Its connections begin a transaction with the right to write.
+    turn : context manager
+        Is entered for each transaction.
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: sa.Engine, turn: AbstractContextManager[None]) -> None:
+        self._engine, self._turn = engine, turn
         self._jobs: queue.SimpleQueue[tuple[Job, Future[Any]] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -40,7 +45,7 @@ class Writer:
         answer: Future[Result] = Future()
         with self._closing:
             if self._closed:
-                raise RuntimeError("the storage is closed")
+                raise StorageError("the storage is closed, got something to write; open it again")
             self._jobs.put((job, answer))
         return answer.result()
 
@@ -71,7 +76,7 @@ class Writer:
             return
         done: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
-            with self._engine.connect() as connection, connection.begin():
+            with self._turn, self._engine.connect() as connection, connection.begin():
                 for job, answer in batch:
                     done.append((answer, *_attempt(job, connection)))
         except BaseException as error:  # nothing of the batch was committed, and everyone who waits must hear of it
