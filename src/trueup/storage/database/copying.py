@@ -12,6 +12,7 @@ from trueup._base.writing import check_writable
 from trueup.exceptions import StorageError
 from trueup.storage.database.engines import make_engine, shown_url
 from trueup.storage.database.schema import VERSION_TABLE, known_schemas, migrate, schema_of, tables_in
+from trueup.storage.database.sqlite import make_private
 
 _ROWS_AT_ONCE = 1000
 
@@ -21,7 +22,7 @@ def copy_database(source: str, target: str) -> int:
 
     The copy has the schema of the source, and is that of one moment although others go on writing.
     """
-    reading, writing = make_engine(source)[0], make_engine(target)[0]
+    reading, writing = make_engine(source, create=False)[0], make_engine(target)[0]
     try:
         with _snapshot(reading) as from_here, _writing(writing) as to_there:
             schema = _known_schema(from_here, source)
@@ -46,7 +47,7 @@ def back_up(source: str, path: Path) -> None:
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:
-        engine = make_engine(source)[0]
+        engine = make_engine(source, create=False)[0]
         try:
             is_sqlite = engine.dialect.name == "sqlite"
             with _snapshot(engine) as connection:
@@ -64,7 +65,7 @@ def back_up(source: str, path: Path) -> None:
 
 def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
     """Bring a database to the newest schema, after a backup; returns the schemas before and after, and the backup."""
-    engine = make_engine(url)[0]
+    engine = make_engine(url, create=False)[0]
     try:
         newest = known_schemas()[-1]
         with _snapshot(engine) as connection:
@@ -131,5 +132,6 @@ def _back_up_file(connection: sa.Connection, path: Path) -> None:
     source = connection.connection.driver_connection
     if not isinstance(source, sqlite3.Connection):
         raise TypeError(f"a connection of SQLite was due, got {type(source).__name__}")
+    make_private(path)
     with closing(sqlite3.connect(path)) as target:
         source.backup(target)

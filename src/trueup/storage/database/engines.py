@@ -14,8 +14,8 @@ def shown_url(url: str | sa.URL) -> str:
     return sa.make_url(url).render_as_string(hide_password=True).replace("+pysqlite", "").replace("+psycopg", "")
 
 
-def make_engine(address: str) -> tuple[sa.Engine, tuple[str, ...]]:
-    """The engine, and what a user should know about how it keeps things."""
+def make_engine(address: str, *, create: bool = True) -> tuple[sa.Engine, tuple[str, ...]]:
+    """The engine, and what a user should know about how it keeps things; a file that is not there may be made."""
     try:
         url = sa.make_url(address)
     except sa.exc.ArgumentError as error:
@@ -23,7 +23,7 @@ def make_engine(address: str) -> tuple[sa.Engine, tuple[str, ...]]:
             "a storage is named by a URL, got none; write sqlite:///test.db or postgresql://user@host/database"
         ) from error
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
-        engine, journal = make_sqlite_engine(url)
+        engine, journal = make_sqlite_engine(url, create=create)
         return engine, (journal.why,)
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         require("psycopg", purpose="a storage in PostgreSQL")

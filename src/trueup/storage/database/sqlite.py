@@ -80,17 +80,20 @@ def choose_journal(version: tuple[int, ...], asked: str | None = None) -> Journa
     )
 
 
-def make_sqlite_engine(url: sa.URL) -> tuple[sa.Engine, Journal]:
-    """The engine for a file, and the journal that its connections keep."""
+def make_sqlite_engine(url: sa.URL, *, create: bool) -> tuple[sa.Engine, Journal]:
+    """The engine for a file, which is made where it is not there or is an error then, and the journal that it keeps."""
     if sqlite3.sqlite_version_info < _OLDEST:
         raise StorageError(
             f"SQLite must be {'.'.join(map(str, _OLDEST))} or later, got {sqlite3.sqlite_version}; use PostgreSQL, or "
             "a newer Python"
         )
     path = _path_of(url)
-    _make_private(path)
     asked = url.query.get("journal")
     journal = choose_journal(sqlite3.sqlite_version_info, asked if isinstance(asked, str) else None)
+    if create:
+        make_private(path)
+    elif not path.exists():
+        raise StorageError(f"there is no storage sqlite:///{path}, got no such file; name one that is there")
     engine = sa.create_engine(
         url.set(drivername="sqlite+pysqlite", database=str(path), query={}),
         connect_args={"timeout": _SECONDS_TO_WAIT, "check_same_thread": False, "isolation_level": None},
@@ -100,7 +103,7 @@ def make_sqlite_engine(url: sa.URL) -> tuple[sa.Engine, Journal]:
     return engine, journal
 
 
-def _make_private(path: Path) -> None:
+def make_private(path: Path) -> None:
     """A new file is for its owner alone: it holds what people said, and who may enter. SQLite's other files follow."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -205,8 +208,8 @@ class Turns:
     def __init__(self, database: str) -> None:
         self._file: int | None = None
         if sys.platform != "win32":
-            with suppress(OSError):  # a folder that cannot be written to: SQLite will say so
-                self._file = os.open(f"{database}-turns", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            with suppress(OSError):  # where it cannot be, there is no order among those who wait
+                self._file = os.open(f"{database}-turns", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def __enter__(self) -> None:
         if self._file is not None and sys.platform != "win32":

@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -47,12 +46,7 @@ class DatabaseStorage:
             self._write(partial(_make_tables, url=self.url))
 
     def _open(self, *, create: bool = True) -> None:
-        self._engine, self.notes = make_engine(self._address)
-        file = self._engine.url.database if self._engine.dialect.name == "sqlite" else None
-        if file is not None and not create and not Path(file).exists():
-            raise StorageError(
-                f"there is no storage {shown_url(self._engine.url)}, got no such file; name one that is there"
-            )
+        self._engine, self.notes = make_engine(self._address, create=create)
         self.url = shown_url(self._engine.url)
         self._is_sqlite = self._engine.dialect.name == "sqlite"
         self._writing = self._engine.execution_options(may_write=True)
