@@ -74,7 +74,9 @@ def test_what_is_said_of_classes_holds_for_exports(tmp_path):
 
 def test_unknown_files_are_described(tmp_path):
     path = write_json(tmp_path / "x.json", {"foo": 1, "bar": 2})
-    with pytest.raises(InvalidFile, match=r"got a JSON object with the keys 'foo', 'bar'; known are .*label-studio"):
+    with pytest.raises(
+        InvalidFile, match=r"got a JSON object with the keys 'foo', 'bar'; known are the exports of .*label-studio"
+    ):
         tu.read_export(path)
     (tmp_path / "y.txt").write_text("hello", encoding="utf-8")
     with pytest.raises(InvalidFile, match="neither JSON nor a table"):

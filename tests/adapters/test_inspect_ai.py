@@ -40,6 +40,14 @@ def test_a_zip_is_the_same_log(tmp_path, packing, is_running):
     assert any("status is 'started'" in note for note in export.notes) == is_running
 
 
+def test_unparsed_grades_of_a_panel_may_be_numbers(tmp_path):
+    log = panel_log()
+    log["samples"][0]["scores"]["model_graded_qa"]["metadata"]["panel"]["votes"] = ["C", float("nan"), "I"]
+    export = read(tmp_path, log)
+    assert export.questions == ("grade",)
+    assert export.votes["label"][:3] == ["C", None, "I"]
+
+
 def test_panels_without_names_are_numbered(tmp_path):
     log = panel_log()
     log["eval"]["scorers"][0]["options"] = {}
@@ -142,4 +150,6 @@ def test_scores_are_written_by_sample_and_epoch(tmp_path):
     tu.adapters.write_tasks(labels, path, file_format="inspect", posterior=[[0.9, 0.1], [0.2, 0.8]], agent="us")
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert rows[0] == {"id": "q1", "value": "C", "epoch": 1, "metadata": {"by": "us", "confidence": 0.9}}
+    with pytest.raises(tu.exceptions.InvalidParameter, match="need a value each"):
+        tu.adapters.write_tasks(labels, path, file_format="inspect")
     assert rows[1] == {"id": "q1", "value": "I", "epoch": 2, "metadata": {"by": "us", "confidence": 0.8}}

@@ -101,6 +101,25 @@ def test_answers_with_several_classes_are_a_question_for_each(tmp_path):
     assert votes_of(export.of("mood: b")) == [(1, 1, "yes"), (1, 2, "no"), (2, 1, "no"), (2, 2, "yes")]
 
 
+def test_a_class_of_several_is_written_to_its_control(tmp_path):
+    export = read(tmp_path, [task(1, annotation(1, choice(["a", "b"]))), task(2, annotation(1, choice("b")))])
+    chosen = export.of("mood: a")
+    path = tmp_path / "tasks.json"
+    tu.adapters.write_tasks(
+        chosen.labels(), path, file_format="label-studio", posterior=[[0.1, 0.9], [0.8, 0.2]], like=chosen
+    )
+    written = [one["predictions"][0]["result"][0] for one in json.loads(path.read_text(encoding="utf-8"))]
+    assert written == [choice(["a"]), choice([])]
+
+
+def test_mails_and_addresses_stay_out_of_the_columns_of_items(tmp_path):
+    one = task(1, annotation(1, choice("good")))
+    one["data"] |= {"sender": "a@b.org", "host": "10.0.0.1", "user_name": "x", "topic": "law", "label": "y"}
+    export = read(tmp_path, [one])
+    assert list(export.items) == ["item", "text", "topic", "data_label"]
+    assert "mails, addresses and personal item columns (3)" in export.notes[0]
+
+
 def test_other_controls(tmp_path):
     results = [
         {"from_name": "stars", "type": "rating", "value": {"rating": 4}},

@@ -56,12 +56,12 @@ def test_arena_votes(tmp_path):
 
     rows = [
         row("model_a", "expert_1"),
-        row("model_b", ["gpt-4", "x"], "beta", "alpha"),
+        row("model_b", ["Claude Instant", "x"], "beta", "alpha"),
         row("tie (bothbad)", "a@b.org"),
     ]
     assert [one[1:3] for one in votes_of(read(tmp_path, rows))] == [
         ("expert_1", "first"),
-        ("gpt-4", "first"),
+        ("Claude Instant", "first"),
         ("annotator-1", "tie"),
     ]
 

@@ -35,6 +35,7 @@ _PERSONAL_COLUMN = re.compile(
     r"_?(worker_?|user_?|annotator_?)?(ip|ip_?address|e-?mails?|phone|first_?name|last_?name|full_?name|user_?name)",
     re.IGNORECASE,
 )
+_LONGEST_ADDRESS = 254
 _VOTE_COLUMNS = ("item", "labeler", "label")
 _MOST_PHRASES = 100  # different reasons that notes tell of
 
@@ -113,7 +114,7 @@ class Collector:
         if known is None:
             return "unknown"
         text = str(known)
-        personal = _MAIL.fullmatch(text) or _ADDRESS.fullmatch(text) or _FULL_NAME.fullmatch(text)
+        personal = _is_address(text) or _FULL_NAME.fullmatch(text)
         return self.named_person(known) if personal else known
 
     def named_person(self, name: Any) -> Value:
@@ -205,8 +206,8 @@ class Collector:
             return
         known = self._items.setdefault(name, {})
         for column, value in columns.items():
-            if not isinstance(column, str) or _PERSONAL_COLUMN.fullmatch(column):
-                self._counts["Left out"]["values of personal item columns"] += 1
+            if not isinstance(column, str) or _PERSONAL_COLUMN.fullmatch(column) or _is_address(value):
+                self._counts["Left out"]["mails, addresses and personal item columns"] += 1
             elif not isinstance(value, str | int | float):
                 self._counts["Left out"]["lists and objects in item columns"] += value is not None
             else:
@@ -289,7 +290,7 @@ class Collector:
         self.note(
             f"Answers to {name!r} name several classes, so each class is a question of its own, answered yes or no."
         )
-        return {f"{name}: {one}": _yes_or_no(known, one) for one in classes}
+        return {f"{name}: {one}": _yes_or_no(known, name, one) for one in classes}
 
     def _answers(self, known: _Question, rename_item: _Renaming) -> Answers:
         labels = [row.values[0] for row in known.votes if row.values]
@@ -366,6 +367,13 @@ class Collector:
         yield from self._sentences
 
 
+def _is_address(value: Any) -> bool:
+    """Whether a value is a mail or an address and nothing else."""
+    if not isinstance(value, str) or len(value) > _LONGEST_ADDRESS:
+        return False
+    return bool(_MAIL.fullmatch(value) or _ADDRESS.fullmatch(value))
+
+
 class _Renaming:
     """Names of one kind: where text and numbers mix all are text, and where all text is whole numbers all are those."""
 
@@ -382,7 +390,9 @@ class _Renaming:
         return str(name) if self._as_text else name
 
 
-def _yes_or_no(known: _Question, one: Value) -> _Question:
+def _yes_or_no(known: _Question, question: str, one: Value) -> _Question:
+    """Whether answers to a question name one of the classes."""
+
     def said(values: tuple[Value, ...]) -> tuple[str]:
         return ("yes" if one in values else "no",)
 
@@ -394,7 +404,7 @@ def _yes_or_no(known: _Question, one: Value) -> _Question:
         [(item, said(values)) for item, values in known.truths],
         {key: (said(values), confidence) for key, (values, confidence) in known.forecasts.items()},
         ("no", "yes"),
-        known.details,
+        {**known.details, "question": question, "class": str(one)},
     )
 
 

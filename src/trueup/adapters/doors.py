@@ -133,7 +133,8 @@ def read_labels(
     """Votes from a file with one row a vote, or from the export of another tool, with its gold and its items.
 
     In csv and tsv a blank cell is a null, and a column becomes integers only if every name in it is one written
-    plainly ("7", not "007"), labels also only if `classes` does not name them as text.
+    plainly ("7", not "007"), labels also only if `classes` does not name them as text. A column ``is_crowd``, which
+    `write_labels` writes, marks with 1 the votes of a labeler who stands for an anonymous crowd.
 
     Parameters
     ----------

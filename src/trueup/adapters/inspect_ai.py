@@ -17,7 +17,7 @@ from typing import Any
 from trueup.adapters.adapter import Adapter, Answer, Target
 from trueup.adapters.collecting import Collector, plain
 from trueup.adapters.content import Content, Head
-from trueup.exceptions import InvalidFile
+from trueup.exceptions import InvalidFile, InvalidParameter, quoted
 
 _GRADE, _SCORE, _ANSWER = "grade", "score", "answer"
 _UNPARSEABLE = "grades that could not be parsed"
@@ -204,8 +204,9 @@ def _tell_value(question: str, item: Any, labeler: str, value: Any, run: int, co
 def _tell_panel(key: str, score: _Score, item: Any, run: int, members: list[str], collector: Collector) -> None:
     votes = score.panel or []
     names = members if len(members) == len(votes) else [f"{key} {k + 1}" for k in range(len(votes))]
+    question = _question_for(votes)
     for labeler, vote in zip(names, votes, strict=True):
-        _tell_value(_GRADE if not isinstance(vote, int | float) else _SCORE, item, labeler, vote, run, collector)
+        _tell_value(question, item, labeler, vote, run, collector)
 
 
 def _tell_edit(question: str, item: Any, value: Any, collector: Collector) -> None:
@@ -218,8 +219,12 @@ def _tell_edit(question: str, item: Any, value: Any, collector: Collector) -> No
 
 
 def _question_of(key: str, samples: list[_Sample]) -> str:
+    """The question of a key of scores."""
+    return _question_for(_judged(sample.scores[key]) for sample in samples if key in sample.scores)
+
+
+def _question_for(values: Iterable[Any]) -> str:
     """Grades in letters or words are one question and numbers another; unparseable ones are of what the others are."""
-    values = (_judged(sample.scores[key]) for sample in samples if key in sample.scores)
     known = next((value for value in values if plain(value) is not None), "")
     return _GRADE if isinstance(known, str | bool) else _SCORE
 
@@ -274,6 +279,11 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
     lines = []
     for answer in answers:
         columns = answer.columns or {}
+        if answer.label is None:
+            raise InvalidParameter(
+                f"scores of Inspect need a value each, got none for item {quoted(answer.item)}; pass ⟨posterior=…⟩",
+                parameter="posterior",
+            )
         row: dict[str, Any] = {"id": columns.get("sample", answer.item), "value": answer.label}
         if columns.get("epoch") is not None:
             row["epoch"] = columns["epoch"]

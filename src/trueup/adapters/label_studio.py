@@ -198,14 +198,14 @@ def _values_of(cell: Any) -> list[Any]:
 
 def _write(answers: Iterable[Answer], target: Target) -> str:
     """Tasks for import, each with what is suggested as a prediction."""
-    kind = target.details.get("type") or "choices"
+    control = target.details.get("question") or target.question  # of one class of several, the control of all
     tasks = []
     for answer in answers:
         task: dict[str, Any] = {"data": {**(answer.columns or {}), ITEM_KEY: answer.item}}
         if answer.label is not None:
-            value = {kind: answer.label} if kind in ("rating", "number") else {"choices": [answer.label]}
+            kind, value = _value_of(answer.label, target)
             result = {
-                "from_name": target.question,
+                "from_name": control,
                 "to_name": target.details.get("to_name") or "text",
                 "type": kind,
                 "value": value,
@@ -216,6 +216,18 @@ def _write(answers: Iterable[Answer], target: Target) -> str:
             task["predictions"] = [prediction]
         tasks.append(task)
     return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
+
+
+def _value_of(label: Any, target: Target) -> tuple[str, dict[str, Any]]:
+    """The type of a result and its value, as the control has them."""
+    kind, one = target.details.get("type") or "choices", target.details.get("class")
+    if one is not None:
+        return kind, {kind: [one] if label == "yes" else []}
+    if kind in ("rating", "number"):
+        return kind, {kind: label}
+    if kind == "taxonomy":
+        return kind, {"taxonomy": [str(label).split(" / ")]}
+    return (kind, {"selected": label}) if kind == "pairwise" else ("choices", {"choices": [label]})
 
 
 LABEL_STUDIO = Adapter(

@@ -80,7 +80,9 @@ def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     said = _TIE if winner.startswith("tie") else names.get(winner)
     if winner.startswith("tie ("):
         collector.map("ties of a special kind read as ties")
-    _vote(item, str(collector.person(_judge_name(row.get("judge")))), said, collector, swap=a > b)
+    judge = row.get("judge")  # a model and its prompt, or a person
+    labeler = _judge_name(judge) if isinstance(judge, list) else str(collector.person(judge))
+    _vote(item, labeler, said, collector, swap=a > b)
 
 
 def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> str:

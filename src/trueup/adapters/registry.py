@@ -76,6 +76,7 @@ def detect(content: Content) -> str:
             "⟨file_format=…⟩"
         )
     raise InvalidFile(
-        f"the format of {content.who} is not known, got {content.head.described()}; known are tables (csv, tsv, jsonl, "
-        f"parquet) and the exports of {known}: convert it, or name one with ⟨file_format=…⟩"
+        f"the format of {content.who} is not known, got {content.head.described()}; known are the exports of {known}, "
+        "which ⟨file_format=…⟩ names, and tables (csv, tsv, jsonl, parquet) with columns for the item, the labeler and "
+        "the label: convert it, or name its columns"
     )

@@ -46,26 +46,7 @@ def read_labels(
     items: Source | None = None,
     file_format: Format | None = None,
 ) -> Labels:
-    """Votes from a file with one row a vote.
-
-    In csv and tsv a blank cell is a null, and a column becomes integers only if every name in it is one written
-    plainly ("7", not "007"), labels also only if `classes` does not name them as text. A column ``is_crowd``, which
-    `write_labels` writes, marks with 1 the votes of a labeler who stands for an anonymous crowd.
-
-    Parameters
-    ----------
-    path : path, "-" or file-like
-        The file; "-" is standard input.
-    item, labeler, label : str
-        The names of the columns.
-    classes, missing, abstain, abstain_policy, duplicates
-        As in `Labels.from_frame`.
-    items : path or file-like, optional
-        A file of what is known of the items, with the same column of items; its columns are added as by
-        `Labels.with_items`, and rows for items without votes are left out.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        The format, where the suffix does not tell; csv for standard input and file-likes.
-    """
+    """Votes from a table with one row a vote; the parameters are those of `trueup.read_labels`."""
     with open_table(path, file_format=file_format) as table:
         marks = Cells()
         columns = read_votes(
@@ -104,20 +85,7 @@ def read_predictions(
     labels: Labels | None = None,
     file_format: Format | None = None,
 ) -> Predictions:
-    """Predictions from a file with a row for each item, or for each item and system.
-
-    Parameters
-    ----------
-    path : path, "-" or file-like
-        The file; "-" is standard input.
-    item, prediction, score, probabilities, system, positive, threshold
-        As in `Predictions.from_frame`.
-    labels : Labels, optional
-        The labels they belong to. Text from a csv file is then read as the names these labels have; without it a
-        column becomes integers if every name in it is one.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        The format, where the suffix does not tell.
-    """
+    """Predictions from a table; the parameters are those of `trueup.read_predictions`."""
     with open_table(path, file_format=file_format) as table:
         parts = systems_of(
             table,
@@ -185,28 +153,7 @@ def read_gold(
     labels: Labels | None = None,
     file_format: Format | None = None,
 ) -> Gold:
-    """Vetted truths from a file, as the mapping that `Labels.with_gold` takes.
-
-    Its attribute `drawn` tells how the items came to be vetted, which `Labels.with_gold` keeps: a column ``chance`` (or
-    ``inclusion_probability``) has the probability with which each was drawn, or a column ``drawn`` says "random" or
-    "chosen". An item that was drawn and is not vetted yet is an error: without it the rest stands for others than it
-    was drawn for.
-
-    Parameters
-    ----------
-    path : path, "-" or file-like
-        The file; "-" is standard input.
-    item, label : str
-        The names of the columns.
-    drawn : {"chosen", "random"}, optional
-        How all items were drawn, in place of what the file says.
-    missing : value or list of values
-        Values of the label column that mean "not vetted"; None declares blank cells.
-    labels : Labels, optional
-        The labels they belong to. Text from a csv file is then read as the names these labels have.
-    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
-        The format, where the suffix does not tell.
-    """
+    """Vetted truths from a table; the parameters are those of `trueup.read_gold`."""
     if drawn is not None:
         check_choice(drawn, DRAWS, name="drawn")
     with open_table(path, file_format=file_format) as table:
