@@ -5,6 +5,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `read_items`, `write_labels`: the data
 - `read_export`: the same from the exports of other tools; `trueup.adapters`
 - `evaluate`: how good a classifier is, with an interval
+- `share`, `mean_score`: how often groups of items are of a class in truth, without predictions
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
 - `CleaningAdvisor`: which training label an oracle should fix next
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluate import evaluate
     from trueup.answers.evaluation import Evaluation
+    from trueup.answers.share import mean_score, share
     from trueup.cleaning import CleaningAdvisor
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
@@ -72,6 +74,7 @@ __all__ = [
     "evaluate",
     "exceptions",
     "labelers",
+    "mean_score",
     "metrics",
     "noise",
     "plan",
@@ -84,6 +87,7 @@ __all__ = [
     "read_predictions",
     "report",
     "scorer",
+    "share",
     "simulate",
     "training",
     "write_labels",
@@ -100,12 +104,14 @@ _HOME_OF = {
     "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
     "evaluate": "trueup.answers.evaluate",
+    "mean_score": "trueup.answers.share",
     "plan": "trueup.labelers.planning",
     "read_export": "trueup.adapters.doors",
     "read_gold": "trueup.adapters.doors",
     "read_items": "trueup.data.reading",
     "read_labels": "trueup.adapters.doors",
     "read_predictions": "trueup.adapters.doors",
+    "share": "trueup.answers.share",
     "scorer": "trueup.training",
     "write_labels": "trueup.data.reading",
 }

@@ -9,11 +9,11 @@ import numpy as np
 
 from trueup._base.types import Floats, Target
 from trueup._base.validation import RandomState, check_choice
-from trueup.answers.comparison import Comparison, values_on
+from trueup.answers.comparison import Comparison
 from trueup.answers.findings import findings_of
 from trueup.answers.reading import engine_of, notes_on, refusal_of, settle_assumption
 from trueup.answers.settings import Settings
-from trueup.answers.setup import DEFAULT_TARGET, Task, prepare
+from trueup.answers.setup import Task, prepare, settle_target, values_on
 from trueup.data.labels import Labels
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap
@@ -32,9 +32,12 @@ def compare(
     metric: MetricLike | Mapping[str, MetricLike] = "accuracy",
     noise: str | NoiseModel | None = None,
     assume: Assumption | RealMap | None = None,
-    target: Target = DEFAULT_TARGET,
+    target: Target | None = None,
     level: float = 0.95,
     positive: Hashable | None = None,
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    cluster: str | Mapping[Hashable, Hashable] | None = None,
+    weights: str | Mapping[Hashable, float] | None = None,
     items: Literal["common", "own"] | None = None,
     unknown: Literal["error", "ignore"] = "ignore",
     unknown_class: Literal["error", "ignore"] = "error",
@@ -65,13 +68,16 @@ def compare(
         As in `evaluate`: by default all kinds of models are drawn; one that is named gives its own answer alone.
     assume : {"real", "shared", "independent"} or RealMap, optional
         As in `evaluate`.
-    target : {"sample", "population"}
-        Which system is better on exactly these items, or on the distribution they came from.
+    target : {"sample", "population"}, optional
+        Which system is better on exactly these items, the default; or on the distribution they came from.
     level : float
         Of the intervals and groups that are shown.
     positive : class, optional
         The positive class of two; by default that of the scores, or the second. Arrays of scores that name no class
         speak for it; scores that name the other one are turned around.
+    by, cluster, weights : str or mapping, optional
+        As in `evaluate`: slices (``cmp.by["sport"]`` is a `Comparison`), items that came together, and what each item
+        counts for.
     items : {"common", "own"}, optional
         Judge all systems on the items that all have predicted, or each on its own; by default "common", and "own" for
         labelers. Whatever is left out is said in `Comparison.warnings`.
@@ -103,7 +109,7 @@ def compare(
         settings=settings,
         metrics=metric if isinstance(metric, Mapping) else [metric],
         noise=noise,
-        target=target,
+        target=settle_target(target, cluster=cluster, weights=weights),
         positive=positive,
         level=level,
         random_state=random_state,
@@ -113,6 +119,9 @@ def compare(
         unknown=unknown,
         unknown_class=unknown_class,
         items=items,
+        by=by,
+        cluster=cluster,
+        weights=weights,
     )
     return measure(
         task,

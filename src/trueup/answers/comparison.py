@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level, did_you_mean, kind_hint, preview
 from trueup.answers.answer import Answer
-from trueup.answers.setup import Task, fewer_draws
+from trueup.answers.by_slice import BySlice
+from trueup.answers.setup import Task, values_on
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
-from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import Basis, TruthEngine
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidParameter, Sentence
@@ -150,6 +150,19 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             f"±{half:.3f}."
         )
         return replace(self, warnings=(*self.warnings, advice))
+
+    @cached_property
+    def by(self) -> BySlice[Comparison]:
+        """The same for each slice of the items; see ``by`` of `trueup.compare`."""
+        if self.task.slices is None:
+            raise InvalidParameter("there are no slices here, got a call without ⟨by⟩; name a column of the items")
+        return BySlice(self.task.slices, self.on_items)
+
+    def on_items(self, members: Booleans) -> Comparison:
+        """The comparison on some of the items, on the same draws of the truth."""
+        task = replace(self.task, outputs=self.task.outputs.on_items(members), slices=None)
+        values = values_on(self.truth, task, self.measure, np.random.default_rng(self.seed))
+        return replace(self, task=task, draws=values)
 
     # ------------------------------------------------------------------ what was asked
 
@@ -468,16 +481,3 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
         ax.grid(axis="x", alpha=0.3)
         return ax
-
-
-def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
-    """The metric of every system on every draw, shape (n_draws, n_systems)."""
-    return system_values(
-        fewer_draws(truth, metric),
-        task.outputs_for(metric),
-        metric,
-        classes=task.labels.classes,
-        positive=task.positive,
-        target=task.target,
-        random_state=rng,
-    )

@@ -13,7 +13,7 @@ from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.settings import Settings
-from trueup.answers.setup import DEFAULT_TARGET, Task, prepare
+from trueup.answers.setup import DEFAULT_TARGET, Task, prepare, settle_target
 from trueup.data.labels import Labels
 from trueup.estimators import METHODS, Method, Problem, Solution
 from trueup.estimators.readings import Assumption
@@ -41,6 +41,9 @@ def evaluate(
     unknown: Literal["error", "ignore"] = "error",
     unknown_class: Literal["error", "ignore"] = "error",
     truth: Any = None,
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    cluster: str | Mapping[Hashable, Hashable] | None = None,
+    weights: str | Mapping[Hashable, float] | None = None,
     check_dependence: bool = True,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
@@ -88,6 +91,12 @@ def evaluate(
         What to do with predictions for items, or of classes, that the labels do not have.
     truth : array or mapping, optional
         The true classes, for ``method="ideal"``.
+    by : str or mapping, optional
+        Slices to ask about too, as `Evaluation.by`: a column of the items (``labels.with_items``), or a mapping from
+        item to slice. All come from one fit and borrow from each other.
+    cluster, weights : str or mapping, optional
+        Which items came together, as several outputs for one prompt did, and what each item counts for: columns of the
+        items, or mappings from item. The target is then the population, of which clusters are a sample.
     check_dependence : bool
         Whether to check that labelers err independently and to warn where they do not.
     random_state : int, Generator or None
@@ -115,6 +124,14 @@ def evaluate(
         raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it', parameter="truth")
     by_engine = noise is None and METHODS.resolve(method) == "bayes"
     assumption = settle_assumption(assume, alone=not by_engine)
+    asked = [name for name, value in (("by", by), ("cluster", cluster), ("weights", weights)) if value is not None]
+    if asked and not by_engine:
+        raise InvalidParameter(
+            f"⟨{asked[0]}⟩ goes with the answers of all models, got a ⟨noise⟩ or ⟨method⟩ beside it; leave that out",
+            parameter=asked[0],
+        )
+    if by_engine:
+        target = settle_target(target, cluster=cluster, weights=weights)
     task = prepare(
         predictions,
         labels,
@@ -131,6 +148,9 @@ def evaluate(
         unknown_class=unknown_class,
         needs_classes=True,
         truth=truth,
+        by=by,
+        cluster=cluster,
+        weights=weights,
     )
     if by_engine:
         engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=options)

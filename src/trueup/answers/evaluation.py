@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level
 from trueup.answers.answer import Answer
-from trueup.answers.setup import FUNCTION_DRAWS, Task, fewer_draws
+from trueup.answers.setup import FUNCTION_DRAWS, Task, solution_on, values_on
+from trueup.answers.slices import Slices
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.estimators import METHODS, CountsPosterior, JointPoint, Problem, Solution
@@ -31,9 +32,8 @@ from trueup.estimators.curves import (
 )
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.system_features import Used
-from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import Basis, TruthEngine, is_drawn, truths_given_outputs
-from trueup.estimators.truth_draws import TruthDraws, solution_of
+from trueup.estimators.truth_draws import TruthDraws
 from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -220,13 +220,28 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             )
         truth = self.engine.assuming(self.metric("accuracy"), assumption)
         rng = np.random.default_rng(self.seed)
-        solution = solution_of(truth, self.predictions, len(self.classes), target=self.target, rng=rng)
+        solution = solution_on(truth, self.task, rng)
         return replace(self, solution=solution, assumption=assumption, refused=False, from_votes=True)
 
     @property
     def vettings(self) -> dict[int, float]:
         """How wide the interval of the accuracy would be after so many vetted items drawn at random, about."""
         return widths_after_vetting(self.solution.truth, self.predictions, self.level)
+
+    @cached_property
+    def by(self) -> Slices:
+        """The same for each slice of the items; see ``by`` of `trueup.evaluate`."""
+        if self.task.slices is None:
+            raise InvalidParameter("there are no slices here, got a call without ⟨by⟩; name a column of the items")
+        return Slices.of(self, self.task.slices)
+
+    def on_items(self, members: Booleans) -> Evaluation:
+        """The evaluation of some of the items, on the same draws of the truth."""
+        task = replace(self.task, outputs=self.task.outputs.on_items(members), slices=None)
+        truth = self.draws_for(self.metric("accuracy"))
+        rng = np.random.default_rng(self.seed)
+        solution = solution_on(truth, task, rng)
+        return replace(self, task=task, solution=solution)
 
     # ------------------------------------------------------------------ the answers
 
@@ -275,21 +290,13 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             values = metric.of_labels(truths[:, seen], self.predictions[seen], classes=self.classes)
             return DrawnEstimate(values, bounds=metric.bounds, name=metric.name)
         if self.engine is not None and metric.needs == "counts":
-            truth = self._drawn(metric)
-            solution = solution_of(truth, self.predictions, len(self.classes), target=self.target, rng=rng)
+            truth = self.draws_for(metric)
+            solution = solution_on(truth, self.task, rng)
             return solution.counts.estimate(metric)
-        values = system_values(
-            fewer_draws(self._drawn(metric), metric),
-            self.task.outputs_for(metric),
-            metric,
-            classes=self.classes,
-            positive=self.positive,
-            target=self.target,
-            random_state=rng,
-        )
+        values = values_on(self.draws_for(metric), self.task, metric, rng)
         return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
 
-    def _drawn(self, metric: Metric) -> TruthDraws:
+    def draws_for(self, metric: Metric) -> TruthDraws:
         """The draws of the truth that a metric is measured on."""
         if self.engine is None:
             return self._truths(metric.looks_at)
@@ -352,7 +359,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
         how: dict[str, Any] = {"n_thresholds": n_thresholds, "positive": self.positive, "level": self.level}
         if self.engine is not None:
-            truths = self._drawn(self.metric("auc")).truths
+            truths = self.draws_for(self.metric("auc")).truths
             return curve_of_truths(truths, scores, kind=kind, **how)
         if self.method == "bayes" and self.model is not None and is_drawn(self.model):
             return curve_of_truths(self._truths("scores").truths, scores, kind=kind, **how)
@@ -373,7 +380,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     # ------------------------------------------------------------------ out
 
     def __repr__(self) -> str:
-        lines = [f"Evaluation of {self.n_items:,} predictions ({self._in_words()}, target {self.target})"]
+        lines = [f"Evaluation of {self.n_items:,} predictions ({self.answer_in_words()}, target {self.target})"]
         width = max(map(len, self.metrics), default=0)
         for name in self.metrics:
             low, high = self[name].interval(self.level)
@@ -382,7 +389,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
 
-    def _in_words(self) -> str:
+    def answer_in_words(self) -> str:
+        """What the numbers rest on, in a few words."""
         if self.engine is None:
             return f"{self.method}, noise {self.noise}"
         return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"

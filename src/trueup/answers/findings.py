@@ -144,6 +144,8 @@ def _copies(task: Task) -> list[Sentence]:
 
 
 def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[Sentence]:
+    if len(np.unique(codes[codes >= 0])) < 2:  # whoever always says the same is nobody's copy
+        return []
     item, labeler, answer, _ = labels.vote_table()
     seen = codes[item] >= 0
     voted = np.bincount(labeler[seen], minlength=labels.n_labelers)

@@ -11,13 +11,12 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
-from trueup.answers.setup import Task
+from trueup.answers.setup import Task, solution_on
 from trueup.data.votes import with_rater
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
-from trueup.estimators.truth_draws import solution_of
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
 from trueup.metrics import Metric, get_metric
 from trueup.noise import Clusters, DawidSkene
@@ -65,6 +64,7 @@ def engine_of(
         seed=task.seed,
         progress=progress,
         sampling=dict(sampling),
+        groups=None if task.slices is None else task.slices.codes,
     )
 
 
@@ -74,7 +74,7 @@ def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, ch
     rng = np.random.default_rng(task.seed)
     with silenced_warnings():  # what fits would say is in the findings, in one place
         truth = engine.headline(metric, assumption)
-        solution = solution_of(truth, task.codes, task.labels.n_classes, target=task.target, rng=rng)
+        solution = solution_on(truth, task, rng)
         notes = notes_on(engine, task, assumption)
         findings, independence = findings_of(
             task,

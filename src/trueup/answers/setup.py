@@ -9,13 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueup._base.types import Booleans, Codes, Target
+from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_level, preview, seed_of
 from trueup.answers.settings import Settings
 from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
+from trueup.estimators.population import Population
+from trueup.estimators.problem import Solution
+from trueup.estimators.system_values import system_values
+from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric, MetricLike, as_metrics
 from trueup.noise import NoiseModel, resolve
@@ -49,6 +53,10 @@ class Task:
         What was left out on the way.
     truth : integer array of shape (n_items,), optional
         The true classes, where the caller has them.
+    slices : Slicing, optional
+        Groups of items that are asked about one by one.
+    population : Population, optional
+        Clusters and weights of the items, where the caller names some.
     """
 
     labels: Labels = field(repr=False)
@@ -62,6 +70,8 @@ class Task:
     settings: Settings
     findings: tuple[Sentence, ...] = ()
     truth: Codes | None = field(default=None, repr=False)
+    slices: Slicing | None = field(default=None, repr=False)
+    population: Population | None = field(default=None, repr=False)
 
     @cached_property
     def in_votes(self) -> Booleans:
@@ -115,12 +125,17 @@ def prepare(
     unknown_class: Policy = "error",
     items: Literal["common", "own"] | None = "own",
     truth: Any = None,
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    cluster: str | Mapping[Hashable, Hashable] | None = None,
+    weights: str | Mapping[Hashable, float] | None = None,
 ) -> Task:
     """Check what was passed, bring it into the order of the labels, and decide what was left open.
 
     Parameters
     ----------
     outputs, labels, metrics, noise, target, positive, level, random_state, missing, unknown, unknown_class, truth
+        As in `trueup.evaluate`.
+    by, cluster, weights
         As in `trueup.evaluate`.
     settings : Settings
         The call.
@@ -162,7 +177,12 @@ def prepare(
             "compare"
         )
     rule = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
-    findings = [*(aligned.notes_on_scores() if "scores" in kinds else []), *aligned.notes_on_strangers()]
+    slices = None if by is None else slices_of(labels, by)
+    findings = [
+        *([] if slices is None else slices.notes()),
+        *(aligned.notes_on_scores() if "scores" in kinds else []),
+        *aligned.notes_on_strangers(),
+    ]
     task = Task(
         labels,
         aligned,
@@ -175,6 +195,8 @@ def prepare(
         settings.with_seed(seed),
         tuple(map(Sentence, findings)),
         known,
+        slices,
+        _population_of(labels, cluster, weights, target),
     )
     if needs_classes:
         task.outputs_with("classes", needed_by=settings.door)
@@ -197,6 +219,29 @@ def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Cod
             parameter="truth",
         )
     return codes
+
+
+def settle_target(target: Target | None, *, cluster: Any, weights: Any) -> Target:
+    """These items by default, and the population where clusters or weights say what it is."""
+    if cluster is None and weights is None:
+        return DEFAULT_TARGET if target is None else target
+    if target == "sample":
+        raise InvalidParameter(
+            "⟨cluster⟩ and ⟨weights⟩ say what the items stand for, got them with ⟨target='sample'⟩, which is about "
+            "these items alone; leave that out",
+            parameter="target",
+        )
+    return "population"
+
+
+def _population_of(labels: Labels, cluster: Any, weights: Any, target: Target) -> Population | None:
+    if cluster is None and weights is None:
+        return None
+    assert target == "population"
+    return Population(
+        None if cluster is None else clusters_of(labels, cluster),
+        None if weights is None else weights_of(labels, weights),
+    )
 
 
 def _class_of_scores(outputs: Any) -> Hashable | None:
@@ -227,8 +272,29 @@ def _on_common_items(task: Task, rule: str) -> Task:
     return replace(task, outputs=task.outputs.on_items(shared), findings=(*task.findings, Sentence(finding)))
 
 
+def solution_on(truth: TruthDraws, task: Task, rng: np.random.Generator) -> Solution:
+    """The posterior of the confusion counts of the first or only system, on draws of the truth."""
+    n_classes = task.labels.n_classes
+    return solution_of(truth, task.codes, n_classes, target=task.target, rng=rng, population=task.population)
+
+
 def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
     """The draws a metric is computed on: a function of labels takes its time, so it sees some of them."""
     if metric.needs != "labels":
         return truth.truths
     return truth.truths[:: max(1, truth.n_draws // FUNCTION_DRAWS)]
+
+
+def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
+    """The metric of every system on every draw, shape (n_draws, n_systems)."""
+    truths = fewer_draws(truth, metric)
+    return system_values(
+        truths,
+        task.outputs_for(metric),
+        metric,
+        classes=task.labels.classes,
+        positive=task.positive,
+        target=task.target,
+        random_state=rng,
+        weights=None if task.population is None else task.population.masses(truths.shape, rng),
+    )

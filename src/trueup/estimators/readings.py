@@ -46,6 +46,7 @@ _FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
 _MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 _MOST_SYSTEMS = 40  # that have directions of their own
+_MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
 _MOST_SHARES = 8  # classes up to which their shares are moved
 _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
@@ -75,6 +76,8 @@ class Readings:
         The class of vetted items that the models were told, -1 for none.
     vetted : integer array of shape (n_items,)
         The class of those drawn at random, which the models were not told: they say how far real crowds go here.
+    slice_shares : array of shape (n_slices,)
+        The share of the items in each slice that is asked about; `features` end with how slices differ from the whole.
     """
 
     kinds: Kinds
@@ -88,6 +91,7 @@ class Readings:
     real_map: RealMap
     n_draws: int
     seed: int
+    slice_shares: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     @property
     def n_systems(self) -> int:
@@ -152,11 +156,16 @@ class Readings:
         deviations = np.sqrt(np.maximum(deviations**2 - noise[:n], 1e-6))
         covariance = np.zeros((len(spread), len(spread)))
         covariance[:n, :n] = self.real_map.covariance(deviations, self.distances)
-        n_shares = len(spread) - n
+        last = len(spread) - n * len(self.slice_shares)
+        n_shares = last - n
         if n_shares:
             centring = np.eye(n_shares) - 1 / n_shares  # shares add up to one
-            shares = self.real_map.share_deviations(spread[n:], unknown)
-            covariance[n:, n:] = centring @ np.diag(shares**2) @ centring
+            shares = self.real_map.share_deviations(spread[n:last], unknown)
+            covariance[n:last, n:last] = centring @ np.diag(shares**2) @ centring
+        if last < len(spread):
+            contrasts = self.real_map.deviations(spread[last:], unknown)
+            contrasts = np.sqrt(np.maximum(contrasts**2 - noise[last:], 1e-6))
+            covariance[last:, last:] = self.real_map.slice_covariance(contrasts, self.distances, self.slice_shares)
         directions = independent_directions(self.features, covariance)
         shift = None
         if not self.some.all():
@@ -198,6 +207,7 @@ def read_truth(
     n_truths: int = 2000,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
+    groups: Codes | None = None,
     **sampling: Any,
 ) -> Readings:
     """Draw the kinds of models for votes and systems.
@@ -217,12 +227,15 @@ def read_truth(
         The class of items that were drawn at random and vetted, -1 for none.
     n_truths : int
         Draws of each answer.
+    groups : integer array of shape (n_items,), optional
+        Slices of the items, -1 for none.
     **sampling
         Of the chains: n_chains, n_warmup, n_draws.
     """
     check_integer(n_truths, name="n_draws", low=10)
     rng = np.random.default_rng(seed)
     systems = as_outputs(outputs, used, in_votes)
+    systems = systems if groups is None else systems.with_groups(groups)
     others = outputs if in_votes is None else outputs.of_systems(~in_votes)
     no_classes = np.empty((0, labels.n_items), dtype=np.int32)
     representatives = different_systems(no_classes if others.codes is None else others.codes)
@@ -241,22 +254,39 @@ def read_truth(
         sampling = {**_FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(labels, representatives)
-    features = direction_features(outputs, labels.n_classes, used, posterior)
     distances = distances_between(outputs, used)
+    sliced = groups if groups is not None and _can_move(groups, len(distances)) else None
+    features = direction_features(outputs, labels.n_classes, used, posterior, sliced)
     part = features
     if not some.all():
-        part = direction_features(outputs.at_items(some), labels.n_classes, used, posterior[some])
+        at_some = None if sliced is None else sliced[some]
+        part = direction_features(outputs.at_items(some), labels.n_classes, used, posterior[some], at_some)
+    slice_shares = np.empty(0) if sliced is None else np.bincount(sliced[sliced >= 0]) / len(sliced)
     told = np.full(labels.n_items, -1, dtype=np.int32) if vetted is None else vetted
     return Readings(
-        kinds, some, part, posterior, features, distances, labels.gold_codes, told, real_map, n_truths, seed
+        kinds,
+        some,
+        part,
+        posterior,
+        features,
+        distances,
+        labels.gold_codes,
+        told,
+        real_map,
+        n_truths,
+        seed,
+        slice_shares,
     )
 
 
-def direction_features(outputs: AlignedPredictions, n_classes: int, used: Used, posterior: Floats) -> Floats:
+def direction_features(
+    outputs: AlignedPredictions, n_classes: int, used: Used, posterior: Floats, groups: Codes | None = None
+) -> Floats:
     """Features whose means over the items are what the systems are judged by, then the shares of the classes.
 
     The mean of a system's feature is its accuracy, its AUC but for a constant, or the mean probability that it gives to
-    the truth.
+    the truth. Where there are slices, what these means are in each, less what they are in all, comes last: of the
+    first system in all slices, then of the next.
     """
     rows = []
     for row in outputs.outputs(used)[:_MOST_SYSTEMS]:
@@ -276,10 +306,19 @@ def direction_features(outputs: AlignedPredictions, n_classes: int, used: Used, 
             feature = np.where(given[:, None], np.nan_to_num(row), 0.0)
         rows.append(feature / max(float(given.mean()), 1e-12))
     features = np.array(rows).reshape(len(rows), len(posterior), n_classes)
-    if n_classes > _MOST_SHARES:
-        return features
-    shares = np.broadcast_to(np.eye(n_classes)[:, None, :], (n_classes, len(posterior), n_classes))
-    return np.concatenate([features, shares])
+    parts = [features]
+    if n_classes <= _MOST_SHARES:
+        parts.append(np.broadcast_to(np.eye(n_classes)[:, None, :], (n_classes, len(posterior), n_classes)))
+    if groups is not None:
+        is_member = groups[None, :] == np.arange(groups.max() + 1)[:, None]
+        contrasts = is_member / np.maximum(is_member.mean(axis=1, keepdims=True), 1e-12) - 1.0
+        parts += [contrasts[:, :, None] * feature for feature in features]
+    return np.concatenate(parts)
+
+
+def _can_move(groups: Codes, n_systems: int) -> bool:
+    """Whether each slice can have a direction of its own: many would be a matrix too large to solve for each draw."""
+    return int(groups.max(initial=-1) + 1) * n_systems <= _MOST_SLICES
 
 
 def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:

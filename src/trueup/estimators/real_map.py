@@ -87,6 +87,24 @@ class RealMap:
         alike = self.correlation + (1 - self.correlation) * np.exp(-distances / self.reach)
         return np.asarray(np.outer(deviations, deviations) * alike)
 
+    def slice_covariance(self, deviations: Floats, distances: Floats, shares: Floats) -> Floats:
+        """Of what systems are in slices, less what they are in all: what is wrong about a slice alone.
+
+        Parameters
+        ----------
+        deviations : array of shape (n_systems · n_slices,)
+            All slices of the first system, then of the next.
+        distances : array of shape (n_systems, n_systems)
+        shares : array of shape (n_slices,)
+            Of the items.
+        """
+        n_systems, n_slices = len(distances), len(shares)
+        alike = np.kron(self.covariance(np.ones(n_systems), distances), np.eye(n_slices))
+        own = (1 - self.correlation) * np.outer(deviations, deviations) * alike
+        # The slices together are the whole, which has its own direction.
+        centring = np.kron(np.eye(n_systems), np.eye(n_slices) - np.outer(np.ones(n_slices), shares / shares.sum()))
+        return np.asarray(centring @ own @ centring.T)
+
     def doubts(self, labels: Labels) -> list[Sentence]:
         """What lies outside of the sets that the map was learned from."""
         votes = labels.n_votes / max(labels.n_items, 1)

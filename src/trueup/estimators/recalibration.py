@@ -40,6 +40,30 @@ class Recalibration:
     mean: Floats
     scale: Floats
 
+    def with_groups(self, groups: Codes, scale: float) -> Recalibration:
+        """With an effect of each group of items on every class but the first.
+
+        Parameters
+        ----------
+        groups : integer array of shape (n_items,)
+            -1 for an item in none.
+        scale : float
+            The standard deviation of the effects: groups with few vetted items borrow from the rest.
+        """
+        n_items, n_classes = self.offset.shape
+        n_groups = int(groups.max(initial=-1)) + 1
+        added = np.zeros((n_items, n_classes, n_groups * (n_classes - 1)))
+        at = np.flatnonzero(groups >= 0)
+        for y in range(1, n_classes):
+            added[at, y, groups[at] * (n_classes - 1) + y - 1] = 1.0
+        n_added = added.shape[2]
+        return Recalibration(
+            self.offset,
+            np.concatenate([self.features, added], axis=2),
+            np.append(self.mean, np.zeros(n_added)),
+            np.append(self.scale, np.full(n_added, scale)),
+        )
+
     def probabilities(self, coefficients: Floats) -> Floats:
         """P(class) of each item, shape (n_items, n_classes)."""
         return np.asarray(softmax(self.offset + self.features @ coefficients, axis=1))

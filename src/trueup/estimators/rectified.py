@@ -32,6 +32,7 @@ _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
 _VOTE_SLOPE = (0.0, 0.5)
 _OF_CLASS = (0.0, 1.0)
+_GROUP = 0.5  # standard deviation of the effects of slices, in log-odds
 _SCORE = (0.0, 1.5)
 _SCORE_HINGE = (0.0, 0.75)
 _MOST_SYSTEMS = 6  # with features of their own; more are summed up by their principal components
@@ -53,6 +54,7 @@ def rectified_truths(
     positive: int,
     n_draws: int,
     rng: np.random.Generator,
+    groups: Codes | None = None,
 ) -> Codes:
     """Draw the truth of all items from the model as the vetted items correct it.
 
@@ -72,6 +74,8 @@ def rectified_truths(
         Code of the positive class.
     n_draws : int
     rng : Generator
+    groups : integer array of shape (n_items,), optional
+        Slices of the items, -1 for none: the model may err more in some of them.
 
     Returns
     -------
@@ -82,15 +86,16 @@ def rectified_truths(
     looked_at = np.asarray(outputs.has_output(metric.looks_at).any(axis=0))
     correction = _choose_correction(posterior, outputs, metric, looked_at, positive)
     vetted = np.flatnonzero((gold >= 0) & looked_at)
+    model = correction.model if groups is None else correction.model.with_groups(groups, _GROUP)
     learned = recalibrate(
-        correction.model,
+        model,
         vetted,
         correction.code(gold)[vetted],
         design_weights(chance[vetted]),
         n_draws=n_draws,
         rng=rng,
     )
-    truths = correction.decode(draw_classes(correction.model, learned.draws, rng=rng), rng)
+    truths = correction.decode(draw_classes(model, learned.draws, rng=rng), rng)
     known = np.flatnonzero(gold >= 0)
     truths[:, known] = gold[known]
     return truths

@@ -350,6 +350,8 @@ class TruthEngine:
     progress : callable, optional
     sampling : mapping
         Options of the chains.
+    groups : integer array of shape (n_items,), optional
+        Slices of the items that are asked about, -1 for none.
     """
 
     labels: Labels = field(repr=False)
@@ -361,6 +363,7 @@ class TruthEngine:
     seed: int = 0
     progress: Callable[[float], None] | None = field(default=None, repr=False)
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    groups: Codes | None = field(default=None, repr=False)
 
     @cached_property
     def drawn_gold(self) -> Codes:
@@ -395,6 +398,7 @@ class TruthEngine:
                 n_truths=self.n_draws,
                 seed=self.seed,
                 progress=self.progress,
+                groups=self.groups,
                 **self.sampling,
             )
         return self._readings[used]
@@ -447,6 +451,7 @@ class TruthEngine:
                 positive=self.positive,
                 n_draws=min(self.n_draws, max(200, _MOST_LABELS // max(self.labels.n_items, 1))),
                 rng=np.random.default_rng([self.seed, 17]),
+                groups=self.groups,
             )
             chosen = self.model_labels.gold_codes >= 0
             truths[:, chosen] = self.model_labels.gold_codes[chosen]

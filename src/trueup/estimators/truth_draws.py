@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
+from trueup.estimators.population import Population
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import system_counts
 
@@ -44,7 +45,13 @@ class TruthDraws:
 
 
 def solution_of(
-    truth: TruthDraws, codes: npt.ArrayLike, n_classes: int, *, target: Target, rng: np.random.Generator
+    truth: TruthDraws,
+    codes: npt.ArrayLike,
+    n_classes: int,
+    *,
+    target: Target,
+    rng: np.random.Generator,
+    population: Population | None = None,
 ) -> Solution:
     """The posterior of the confusion counts of one system, from draws of the truth.
 
@@ -56,12 +63,18 @@ def solution_of(
     target : {"sample", "population"}
         The confusion counts on these items; or the rates behind them, of which the items are a sample (Rubin's Bayesian
         bootstrap).
+    population : Population, optional
+        Clusters and weights of the items, for the rates behind them.
     """
     counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
     if target == "sample":
         posterior: CountsPosterior = DrawnCounts(counts, truths=partial(_choose_truths, truth.truths))
     else:
-        rates = rng.standard_gamma(counts)
+        if population is None:
+            rates = rng.standard_gamma(counts)
+        else:
+            masses = population.masses(truth.truths.shape, rng)
+            rates = system_counts(truth.truths, np.asarray(codes)[None], n_classes, weights=masses)[:, 0]
         posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
     mean = counts.mean(axis=0)
     total = np.maximum(mean.sum(axis=1, keepdims=True), 1e-12)

@@ -33,3 +33,20 @@ def widths_after_vetting(posterior: Floats | None, codes: Codes, level: float) -
         for n in _NUMBERS
         if n < n_items
     }
+
+
+def items_to_vet(posterior: Floats | None, codes: Codes, level: float, *, width: float) -> int:
+    """About how many items must be vetted for an interval of the accuracy of a width; all of them at most.
+
+    Parameters
+    ----------
+    posterior, codes, level
+        As in `widths_after_vetting`.
+    width : float
+    """
+    seen = np.flatnonzero(codes >= 0)
+    if posterior is None or not len(seen):
+        return 0
+    accuracy = float(np.clip(posterior[seen, codes[seen]].mean(), 0.02, 0.98))
+    alone = (2 * float(ndtri((1 + level) / 2)) * _LEFT / width) ** 2 * accuracy * (1 - accuracy)
+    return int(np.ceil(alone / (1 + alone / len(seen))))  # of a finite pool

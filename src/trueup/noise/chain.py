@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,14 @@ class SystemOutputs:
     def none(cls, n_items: int) -> SystemOutputs:
         """No systems."""
         return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
+
+    def with_groups(self, groups: npt.NDArray[Any]) -> SystemOutputs:
+        """With the group of each item as one more thing that is said of it: classes may be frequent in some groups."""
+        return SystemOutputs(
+            np.vstack([self.codes, groups]).astype(np.int64),
+            np.append(self.n_answers, groups.max() + 1),
+            np.append(self.power, 1.0),
+        )
 
     @property
     def first(self) -> npt.NDArray[np.int64]:

@@ -1,0 +1,341 @@
+"""How often is the truth of some class, or how high is its score? Rates of groups, without predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trueup._base.types import Floats, Target
+from trueup._base.validation import RandomState, preview
+from trueup.answers.comparison import Comparison
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
+from trueup.answers.settings import Settings
+from trueup.answers.setup import prepare, settle_target
+from trueup.answers.slices import Slices
+from trueup.data.encoding import vocabulary_from
+from trueup.data.labels import Labels
+from trueup.data.predictions import Predictions
+from trueup.data.slices import Slicing
+from trueup.estimators.readings import Assumption
+from trueup.estimators.real_map import RealMap
+from trueup.estimators.truth import Basis
+from trueup.exceptions import InvalidParameter
+from trueup.metrics import Metric
+from trueup.posteriors import Estimate
+
+_ALL = "all"
+_DRAWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(Mapping[Any, Estimate]):
+    """A rate of each group of items; ``shares["alpha"]`` is an `Estimate`.
+
+    Iteration is from the highest rate to the lowest.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Of all items; what the numbers rest on.
+    slicing : Slicing
+        The groups.
+    """
+
+    evaluation: Evaluation = field(repr=False)
+    slicing: Slicing
+
+    @property
+    def name(self) -> str:
+        """What is measured, e.g. "share of 'pass'"."""
+        return self.evaluation.metrics[0]
+
+    @cached_property
+    def _groups(self) -> Slices:
+        return Slices.of(self.evaluation, self.slicing)
+
+    @property
+    def comparison(self) -> Comparison:
+        """The groups side by side, as `compare` has systems."""
+        return self._groups.compared()
+
+    # ------------------------------------------------------------------ the answers
+
+    def __getitem__(self, group: Any) -> Estimate:
+        return self.comparison[group]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.comparison.ranking)
+
+    def __len__(self) -> int:
+        return self.slicing.n_slices
+
+    @property
+    def overall(self) -> Estimate:
+        """The rate of all items."""
+        return self.evaluation[self.name]
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The groups from the highest rate to the lowest."""
+        return self.comparison.ranking
+
+    @property
+    def prob_best(self) -> dict[Any, float]:
+        """P(group has the highest rate)."""
+        return self.comparison.prob_best
+
+    def difference(self, a: Any, b: Any) -> Estimate:
+        """The rate of group a minus that of group b, on the same draws of the truth."""
+        return self.comparison.difference(a, b)
+
+    def lower(self, *, false_discoveries: float = 0.05) -> list[Any]:
+        """The groups that are lower than the rest; see `Slices.worse`."""
+        return self._groups.worse(false_discoveries=false_discoveries)
+
+    # ------------------------------------------------------------------ what it rests on
+
+    @property
+    def basis(self) -> Basis:
+        """What it rests on: "gold" that was drawn at random, or "votes"."""
+        return self.evaluation.basis
+
+    def assuming(self, assumption: Assumption) -> Shares:
+        """The same from votes alone under another assumption: "independent", "shared" or "real"."""
+        return replace(self, evaluation=self.evaluation.assuming(assumption))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences a user should read before trusting the numbers."""
+        return self.evaluation.warnings
+
+    @property
+    def vettings(self) -> dict[Any, int]:
+        """About how many items of each group must be vetted, drawn at random, for an interval .1 wide."""
+        return self._groups.vettings
+
+    @property
+    def level(self) -> float:
+        """Of the intervals that are shown."""
+        return self.evaluation.level
+
+    # ------------------------------------------------------------------ out
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a group, the highest first; see `Comparison.to_frame`."""
+        return self.comparison.to_frame(backend=backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        sizes = dict(zip(self.slicing.names.tolist(), self.slicing.sizes.tolist(), strict=True))
+        return {
+            "what": self.name,
+            "by": self.slicing.column,
+            "target": self.evaluation.target,
+            "basis": self.basis,
+            "assumption": self.evaluation.assumption,
+            "level": self.level,
+            "overall": self.overall.to_dict(self.level),
+            "groups": [
+                {
+                    "group": str(group),
+                    "n_items": sizes[group],
+                    **self[group].to_dict(self.level),
+                    "prob_best": self.prob_best[group],
+                }
+                for group in self
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
+        """Mean and interval of each group; see `Comparison.plot`."""
+        return self.comparison.plot(ax, most=most)
+
+    def __repr__(self) -> str:
+        low, high = self.overall.interval(self.level)
+        lines = [
+            f"{self.name} ({self.evaluation.answer_in_words()})",
+            f"  overall  {self.overall.mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}",
+        ]
+        if len(self) > 1:
+            width = max(len(str(group)) for group in self)
+            for group in self:
+                low, high = self[group].interval(self.level)
+                lines.append(
+                    f"  {group!s:<{width}}  {self[group].mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}  "
+                    f"highest with probability {self.prob_best[group]:.2f}"
+                )
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join(lines)
+
+
+def share(
+    labels: Labels,
+    *,
+    of: Hashable,
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    cluster: str | Mapping[Hashable, Hashable] | None = None,
+    weights: str | Mapping[Hashable, float] | None = None,
+    assume: Assumption | RealMap | None = None,
+    target: Target | None = None,
+    level: float = 0.95,
+    check_dependence: bool = True,
+    random_state: RandomState = 0,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> Shares:
+    """The share of a true class, for each group of items: how often each system passes in truth.
+
+    No predictions are needed. The answers are those of `evaluate`: gold first, then votes under an assumption. Groups
+    come from one fit and borrow from each other.
+
+    Parameters
+    ----------
+    labels : Labels
+        The votes; from 20 vetted items on that were drawn at random (``labels.with_gold(…, drawn="random")``) the
+        answer rests on them.
+    of : class
+    by : str or mapping, optional
+        The groups: a column of the items (``labels.with_items``), e.g. "system", or a mapping from item to group.
+    cluster, weights : str or mapping, optional
+        Which items came together, as several outputs for one prompt did, and what each item counts for. The target is
+        then the population.
+    assume, target, level, check_dependence, random_state, progress
+        As in `evaluate`.
+    **sampling
+        Of the chains: n_chains, n_warmup, n_draws.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.dawid_skene(n_items=90, n_labelers=5, random_state=0)
+    >>> items = {"item": sim.labels.items.tolist(), "system": ["alpha", "beta", "gamma"] * 30}
+    >>> shares = tu.share(sim.labels.with_items(items), of=1, by="system", n_warmup=50, n_draws=100)
+    >>> sorted(shares), 0 < shares["alpha"].mean < 1, shares.basis
+    (['alpha', 'beta', 'gamma'], True, 'votes')
+    """
+    settings = Settings.of_call(share, locals())
+    _check_labels(labels)
+    code = labels.class_code(of, parameter="of")
+    scores = np.zeros(labels.n_classes)
+    scores[code] = 1.0
+    metric = _mean_of(f"share of {of!r}", scores, f"how many of the items are {of!r} in truth")
+    return _shares(labels, metric, code, settings, assume, progress, sampling)
+
+
+def mean_score(
+    labels: Labels,
+    *,
+    values: Mapping[Hashable, float] | None = None,
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    cluster: str | Mapping[Hashable, Hashable] | None = None,
+    weights: str | Mapping[Hashable, float] | None = None,
+    assume: Assumption | RealMap | None = None,
+    target: Target | None = None,
+    level: float = 0.95,
+    check_dependence: bool = True,
+    random_state: RandomState = 0,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> Shares:
+    """The mean score of the truth, for each group of items.
+
+    Parameters
+    ----------
+    labels : Labels
+    values : mapping from class to number, optional
+        The score of each class; by default the class itself, where all are numbers.
+    by, cluster, weights, assume, target, level, check_dependence, random_state, progress, **sampling
+        As in `share`.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> sim = tu.simulate.dawid_skene(n_items=90, n_labelers=5, random_state=0)
+    >>> scores = tu.mean_score(sim.labels, values={0: 1, 1: 5}, n_warmup=50, n_draws=100)
+    >>> scores.name, 1 < scores.overall.mean < 5
+    ('mean score', True)
+    """
+    settings = Settings.of_call(mean_score, locals())
+    _check_labels(labels)
+    scores = _scores_of(labels, values)
+    metric = _mean_of("mean score", scores, "the mean score of the items in truth")
+    return _shares(labels, metric, int(scores.argmax()), settings, assume, progress, sampling)
+
+
+def _shares(
+    labels: Labels,
+    metric: Metric,
+    code: int,
+    settings: Settings,
+    assume: Assumption | RealMap | None,
+    progress: Callable[[float], None] | None,
+    sampling: Mapping[str, Any],
+) -> Shares:
+    """A rate as the metric of somebody who says the same class of every item: nothing that is said tells the truth."""
+    asked = settings.arguments
+    one_class = labels.classes.tolist()[code]
+    cluster, weights = asked["cluster"], asked["weights"]
+    assumption = settle_assumption(assume, alone=False)
+    task = prepare(
+        Predictions.from_classes([one_class] * labels.n_items, items=labels.items.tolist(), system=f"{one_class}"),
+        labels,
+        settings=settings,
+        metrics={metric.name: metric},
+        noise=None,
+        target=settle_target(asked["target"], cluster=cluster, weights=weights),
+        level=asked["level"],
+        random_state=asked["random_state"],
+        by=asked["by"],
+        cluster=cluster,
+        weights=weights,
+    )
+    engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=sampling)
+    evaluation = evaluation_by(engine, task, assumption, check_dependence=asked["check_dependence"])
+    return Shares(evaluation, task.slices or _one_group(labels))
+
+
+def _mean_of(name: str, scores: Floats, description: str) -> Metric:
+    """The mean of a score of the truth, from confusion counts, rows the truth."""
+
+    def mean(counts: Floats) -> Floats:
+        of_truth = np.asarray(counts, dtype=float).sum(axis=-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(of_truth @ scores / of_truth.sum(axis=-1))
+
+    return Metric(name, mean, bounds=(float(scores.min()), float(scores.max())), description=description)
+
+
+def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Floats:
+    """The score of each class; an error where a class has none, or all have the same."""
+    names = labels.classes.tolist()
+    given = {name: name for name in names} if values is None else dict(values)
+    lacking = [name for name in names if not isinstance(given.get(name), int | float) or given[name] != given[name]]
+    if lacking:
+        how = "name a number for each with ⟨values⟩" if values is None else "give each one"
+        raise InvalidParameter(
+            f"every class needs a number as its score, got none for {preview(lacking)}; {how}", parameter="values"
+        )
+    scores = np.array([float(given[name]) for name in names])
+    if np.ptp(scores) == 0:
+        raise InvalidParameter(
+            f"⟨values⟩ must differ between classes, got {scores[0]:g} for all; give other ones", parameter="values"
+        )
+    return scores
+
+
+def _one_group(labels: Labels) -> Slicing:
+    return Slicing("items", vocabulary_from([_ALL]), np.zeros(labels.n_items, dtype=np.int32))
+
+
+def _check_labels(labels: Any) -> None:
+    if not isinstance(labels, Labels):
+        raise InvalidParameter(
+            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or read_labels",
+            parameter="labels",
+        )

@@ -1,0 +1,177 @@
+"""Slices, clusters, weights and rates of groups: one fit, the same draws of the truth."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.answers.slices import Slices
+from trueup.data.slices import clusters_of, slices_of, weights_of
+from trueup.estimators.population import Population
+from trueup.exceptions import InvalidLabels, InvalidParameter
+
+QUICK = {"check_dependence": False, "random_state": 2, "n_warmup": 60, "n_draws": 200}
+N = 240
+SYSTEM = np.array(["alpha", "beta", "gamma"])[np.arange(N) % 3]
+PASSES = {"alpha": 0.9, "beta": 0.7, "gamma": 0.4}
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Outputs of three systems judged by five judges, three outputs a prompt; the truth beside it."""
+    rng = np.random.default_rng(4)
+    truth = (rng.random(N) < [PASSES[name] for name in SYSTEM]).astype(int)
+    right = rng.random((N, 5)) < 0.88
+    labels = tu.Labels.from_matrix(np.where(right, truth[:, None], 1 - truth[:, None]).tolist())
+    items = {"item": list(range(N)), "system": SYSTEM.tolist(), "prompt": (np.arange(N) // 3).tolist()}
+    items["weight"] = np.where(SYSTEM == "alpha", 3.0, 1.0).tolist()
+    return labels.with_items(items), truth
+
+
+@pytest.fixture(scope="module")
+def vetted(judged):
+    labels, truth = judged
+    at = np.random.default_rng(0).choice(N, 45, replace=False)
+    return labels.with_gold({int(i): int(truth[i]) for i in at}, drawn="random")
+
+
+@pytest.fixture(scope="module")
+def shares(judged):
+    return tu.share(judged[0], of=1, by="system", **QUICK)
+
+
+def test_the_share_of_each_group_is_near_the_truth(shares, judged):
+    truth = judged[1]
+    for name in PASSES:
+        low, high = shares[name].interval(0.95)
+        assert low < truth[name == SYSTEM].mean() < high
+        assert abs(shares[name].mean - truth[name == SYSTEM].mean()) < 0.08
+    assert shares.ranking == ["alpha", "beta", "gamma"] == list(shares)
+    assert shares.prob_best["alpha"] > 0.9
+    assert shares.lower() == ["gamma"]
+    assert shares.basis == "votes"
+
+
+def test_groups_are_those_of_the_whole(shares):
+    sizes = {name: (name == SYSTEM).sum() for name in PASSES}
+    together = sum(shares[name].mean * sizes[name] for name in PASSES) / N
+    assert together == pytest.approx(shares.overall.mean, abs=1e-9)
+    difference = shares.difference("alpha", "gamma")
+    assert difference.mean == pytest.approx(shares["alpha"].mean - shares["gamma"].mean, abs=1e-9)
+
+
+def test_the_three_answers_are_there_for_groups(shares):
+    widths = {}
+    for assumption in ("independent", "shared", "real"):
+        low, high = shares.assuming(assumption)["beta"].interval(0.95)
+        widths[assumption] = high - low
+    assert widths["independent"] <= widths["shared"] + 0.02 < widths["real"] + 0.02
+
+
+def test_vetted_items_of_all_groups_correct_each(vetted, judged):
+    truth = judged[1]
+    rates = tu.share(vetted, of=1, by="system", **QUICK)
+    votes = rates.assuming("real")
+    assert rates.basis == "gold"  # 45 in all, 15 in a group
+    for name in PASSES:
+        low, high = rates[name].interval(0.95)
+        wide = votes[name].interval(0.95)
+        assert high - low < wide[1] - wide[0]
+        assert abs(rates[name].mean - truth[name == SYSTEM].mean()) < 0.1
+    assert all(number < 80 for number in rates.vettings.values())
+
+
+def test_a_rate_of_all_items_is_the_prevalence(judged):
+    labels, _ = judged
+    rates = tu.share(labels, of=1, **QUICK)
+    prevalence = tu.evaluate([1] * N, labels, metrics=["prevalence"], **QUICK)["prevalence"]
+    assert list(rates) == ["all"]
+    assert rates.overall.mean == pytest.approx(prevalence.mean, abs=1e-12)
+    assert rates["all"].mean == rates.overall.mean
+
+
+def test_clusters_that_are_alike_widen_the_interval(judged):
+    labels, truth = judged
+    together = {int(i): int(truth[i]) for i in range(N)}  # all that pass are one cluster, all others another
+    alone = tu.share(labels, of=1, target="population", **QUICK).overall.std
+    clustered = tu.share(labels, of=1, cluster={i: (together[i], i // 24) for i in range(N)}, **QUICK).overall.std
+    assert clustered > 1.5 * alone
+    assert tu.share(labels, of=1, cluster="prompt", **QUICK).evaluation.target == "population"
+
+
+def test_weights_move_the_mean_to_what_counts_more(judged):
+    labels, truth = judged
+    weights = np.where(SYSTEM == "alpha", 3.0, 1.0)
+    plain = tu.share(labels, of=1, target="population", **QUICK).overall.mean
+    weighted = tu.share(labels, of=1, weights="weight", **QUICK).overall.mean
+    expected = np.average(truth, weights=weights) - truth.mean()
+    assert weighted - plain == pytest.approx(expected, abs=0.03)
+
+
+def test_the_mean_score_is_a_share_stretched(judged, shares):
+    labels, _ = judged
+    scores = tu.mean_score(labels, values={0: 1, 1: 5}, by="system", **QUICK)
+    assert scores["beta"].mean == pytest.approx(1 + 4 * shares["beta"].mean, abs=1e-9)
+    assert tu.mean_score(labels, **QUICK).overall.bounds == (0.0, 1.0)
+
+
+def test_slices_of_an_evaluation_and_a_comparison(judged):
+    labels, truth = judged
+    rng = np.random.default_rng(1)
+    better = np.where(rng.random(N) < 0.9, truth, 1 - truth)
+    worse = np.where((SYSTEM == "gamma") & (rng.random(N) < 0.6), 1 - truth, better)
+    ev = tu.evaluate(worse, labels, by="system", **QUICK)
+    assert isinstance(ev.by, Slices)
+    assert ev.by.worse("accuracy") == ["gamma"]
+    assert ev.by["alpha"]["accuracy"].mean == pytest.approx(ev.by.compared("accuracy")["alpha"].mean)
+    assert ev.by["gamma"].n_items == 80
+    assert set(ev.by.to_frame(backend="pandas")["system"]) == set(PASSES)
+    assert "gamma" in repr(ev.by)
+    cmp = tu.compare({"a": better, "b": worse}, labels, by="system", **QUICK)
+    assert cmp.by["gamma"].prob_better("a", "b") > 0.95
+    assert abs(cmp.by["alpha"].difference("a", "b").mean) < 0.02
+
+
+def test_slices_do_not_move_the_whole(judged):
+    labels, truth = judged
+    plain = tu.evaluate(truth, labels, **QUICK)["accuracy"]
+    sliced = tu.evaluate(truth, labels, by="system", **QUICK)["accuracy"]
+    assert sliced.mean == pytest.approx(plain.mean, abs=0.03)
+    assert sliced.std == pytest.approx(plain.std, rel=0.25)
+
+
+def test_masses_are_equal_within_a_cluster():
+    masses = Population(np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0])).masses((500, 3), np.random.default_rng(0))
+    np.testing.assert_allclose(masses[:, 1], 2 * masses[:, 0], rtol=1e-6)
+    assert abs(masses[:, 2].mean() - 1) < 0.2
+    assert abs(np.corrcoef(masses[:, 0], masses[:, 2])[0, 1]) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda labels: tu.share(labels, of="maybe"), InvalidParameter, "of must be one of"),
+        (lambda labels: tu.share([1, 2], of=1), InvalidParameter, "Labels"),
+        (lambda labels: tu.share(labels, of=1, by="sytem"), InvalidLabels, "system"),
+        (lambda labels: tu.share(labels, of=1, by=7), InvalidParameter, "mapping"),
+        (lambda labels: tu.share(labels, of=1, by={"nobody": 1}), InvalidParameter, "nobody"),
+        (lambda labels: tu.share(labels, of=1, weights="system"), InvalidParameter, "numbers"),
+        (lambda labels: tu.share(labels, of=1, weights={0: -1.0}), InvalidParameter, "above 0"),
+        (lambda labels: tu.share(labels, of=1, cluster="prompt", target="sample"), InvalidParameter, "leave that out"),
+        (lambda labels: tu.mean_score(labels, values={0: 1}), InvalidParameter, "none for"),
+        (lambda labels: tu.mean_score(labels, values={0: 1, 1: 1}), InvalidParameter, "differ"),
+        (lambda labels: tu.evaluate([1] * N, labels, by="system", noise="dawid-skene"), InvalidParameter, "by"),
+        (lambda labels: tu.evaluate([1] * N, labels, **QUICK).by, InvalidParameter, "without"),
+    ],
+)
+def test_bad_input_gets_a_sentence(judged, call, error, words):
+    with pytest.raises(error, match=words):
+        call(judged[0])
+
+
+def test_slices_clusters_and_weights_are_read_from_columns_and_mappings(judged):
+    labels, _ = judged
+    assert slices_of(labels, "system").sizes.tolist() == [80, 80, 80]
+    assert slices_of(labels, {0: "x", 1: "y"}).codes[:3].tolist() == [0, 1, -1]
+    assert "238 items" in str(slices_of(labels, {0: "x", 1: "y"}).notes()[0])
+    assert clusters_of(labels, {0: "x", 1: "x"})[:4].tolist() == [0, 0, 1, 2]
+    assert weights_of(labels, "weight")[:3].tolist() == [3.0, 1.0, 1.0]

@@ -1,0 +1,58 @@
+"""trueup share, through its entry point."""
+
+import json
+
+import pytest
+from cli_helpers import FEW, assert_one_sentence, crowd, write_csv
+
+import trueup as tu
+
+
+@pytest.fixture
+def items_csv(tmp_path):
+    """The system and the prompt of each item."""
+    rows = [(f"i{i}", ("alpha", "beta")[i % 2], f"p{i // 2}") for i in range(60)]
+    return write_csv(tmp_path / "items.csv", ("item", "system", "prompt"), rows)
+
+
+def test_a_rate_for_each_system(run_main, votes_csv, items_csv):
+    ran = run_main("share", votes_csv, "--of", "yes", "--by", "system", "--items", items_csv, "--json", *FEW)
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    rates = {group["group"]: group for group in told["groups"]}
+    labels = tu.read_labels(votes_csv).with_items(tu.read_items(items_csv))
+    door = tu.share(labels, of="yes", by="system", n_warmup=40, n_draws=60)
+    assert set(rates) == {"alpha", "beta"}
+    assert rates["alpha"]["n_items"] == 30
+    assert rates["alpha"]["mean"] == pytest.approx(door["alpha"].mean)
+    assert told["overall"]["mean"] == pytest.approx(door.overall.mean)
+    assert told["basis"] == "votes"
+
+
+def test_vetted_items_and_clusters(run_main, votes_csv, items_csv, tmp_path):
+    truth = crowd()["truth"]
+    gold = write_csv(
+        tmp_path / "gold.csv", ("item", "label"), [(f"i{i}", ("no", "yes")[truth[i]]) for i in range(0, 60, 2)]
+    )
+    ran = run_main(
+        *("share", votes_csv, "--of", "yes", "--by", "system", "--cluster", "prompt", "--items", items_csv),
+        *("--gold", gold, "--gold-drawn", "random", *FEW),
+    )
+    assert ran.code == 0, ran.err
+    assert "vetted items drawn at random" in ran.out
+    assert "of items like these" in ran.out
+    assert "alpha" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--of", "maybe"), "maybe"),
+        (("--of", "yes", "--by", "topic"), "no item column 'topic'"),
+        (("--of", "yes", "--weights", "system"), "numbers"),
+        (("--of", "yes", "--cluster", "prompt", "--target", "sample"), "these items alone"),
+    ],
+)
+def test_bad_input_gets_a_sentence(run_main, votes_csv, items_csv, more, words):
+    ran = run_main("share", votes_csv, "--items", items_csv, *more)
+    assert_one_sentence(ran, words)
