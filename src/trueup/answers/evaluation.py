@@ -16,10 +16,13 @@ from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_level
 from trueup.answers.answer import Answer
+from trueup.answers.comparison import Comparison
 from trueup.answers.setup import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
+from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
+from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, CountsPosterior, JointPoint, Problem, Solution
 from trueup.estimators.counts import point_estimate
 from trueup.estimators.curves import (
@@ -229,11 +232,24 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return widths_after_vetting(self.solution.truth, self.predictions, self.level)
 
     @cached_property
-    def by(self) -> Slices:
+    def by(self) -> Slices[Evaluation]:
         """The same for each slice of the items; see ``by`` of `trueup.evaluate`."""
         if self.task.slices is None:
             raise InvalidParameter("there are no slices here, got a call without ⟨by⟩; name a column of the items")
-        return Slices.of(self, self.task.slices)
+        return self.sliced_by(self.task.slices)
+
+    def sliced_by(self, slicing: Slicing) -> Slices[Evaluation]:
+        """The same for slices, on the same draws of the truth."""
+        return Slices(slicing, self.on_items, self.task, self.solution.truth, self.compare_outputs)
+
+    def compare_outputs(self, name: str, outputs: AlignedPredictions) -> Comparison:
+        """A metric of other outputs, on the same draws of the truth."""
+        metric = self.metric(name)
+        task = replace(self.task, outputs=outputs, metrics={name: metric}, slices=None)
+        truth = self.draws_for(metric)
+        values = values_on(truth, task, metric, np.random.default_rng(self.seed))
+        how = {"from_votes": self.from_votes, "refused": self.refused}
+        return Comparison(task, self.model, metric, values, truth, (), self.engine, self.assumption, **how)
 
     def on_items(self, members: Booleans) -> Evaluation:
         """The evaluation of some of the items, on the same draws of the truth."""

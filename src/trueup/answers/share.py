@@ -55,8 +55,8 @@ class Shares(Mapping[Any, Estimate]):
         return self.evaluation.metrics[0]
 
     @cached_property
-    def _groups(self) -> Slices:
-        return Slices.of(self.evaluation, self.slicing)
+    def _groups(self) -> Slices[Evaluation]:
+        return self.evaluation.sliced_by(self.slicing)
 
     @property
     def comparison(self) -> Comparison:
