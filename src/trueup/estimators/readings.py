@@ -32,7 +32,7 @@ from trueup.estimators.kinds import (
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import Used
-from trueup.estimators.tilt import Directions, independent_directions, tilted_truths
+from trueup.estimators.tilt import Directions, TiltedTruths, independent_directions, tilted_truths
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.noise import GLAD, DawidSkene
 from trueup.noise.chain import SystemOutputs
@@ -52,6 +52,7 @@ _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
 _LEAST_DRAWS = 200
+_FEWEST_TILTS = 50  # that an interval can rest on
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,7 @@ class Readings:
         covariance = covariance - _drawing_covariance(self.posterior, self.features)
         directions = independent_directions(self.features, np.asarray(covariance))
         shift = centre - means[names.index(INDEPENDENT)]
-        truths = self._tilted(directions, self._along(directions, shift), rng)
+        truths = self._tilted(directions, self._along(directions, shift), rng).truths
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
@@ -172,12 +173,14 @@ class Readings:
             means = self.kinds.means(self.part)
             gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
             shift = self._along(directions, gap)
-        truths = self._tilted(directions, shift, rng)
+        tilted = self._tilted(directions, shift, rng)
         # Chains that disagree widen the spread within a kind, so this answer has their range; it has no sentence of its
         # own for that, but does not claim that they agree.
         rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        return TruthDraws(truths, self.centre, diagnostics, _have_mixed(rhat, effective))
+        diagnostics["effective_tilts"] = tilted.effective
+        notes = (_few_tilts(tilted.effective),) if tilted.effective < _FEWEST_TILTS else ()
+        return TruthDraws(tilted.truths, self.centre, diagnostics, _have_mixed(rhat, effective), notes)
 
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         """A shift of the means of the features as one of the means of the directions."""
@@ -185,15 +188,15 @@ class Readings:
         loadings = np.linalg.lstsq(flat @ flat.T, flat @ directions.features.reshape(directions.n, -1).T, rcond=None)[0]
         return np.asarray(loadings.T @ shift)
 
-    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
+    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> TiltedTruths:
         n_draws = int(
             np.clip(_MOST_LABELS // max(len(self.posterior), 1), min(_LEAST_DRAWS, self.n_draws), self.n_draws)
         )
         told = np.flatnonzero(self.vetted >= 0)
-        truths = tilted_truths(self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told]))
+        tilted = tilted_truths(self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told]))
         for codes in (self.known, self.vetted):
-            truths[:, codes >= 0] = codes[codes >= 0]
-        return truths
+            tilted.truths[:, codes >= 0] = codes[codes >= 0]
+        return tilted
 
 
 def read_truth(
@@ -361,7 +364,7 @@ def _from_all_votes(labels: Labels, representatives: Codes) -> Floats:
 def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:
     """One kind, whose parameters are taken as known."""
     nothing = Directions(np.empty((0, *posterior.shape)), np.empty(0))
-    truths = tilted_truths(posterior, nothing, n_draws, rng)
+    truths = tilted_truths(posterior, nothing, n_draws, rng).truths
     draws: Mapping[str, KindDraws] = {INDEPENDENT: KindDraws(truths, posterior, np.zeros(len(posterior)))}
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
 
@@ -389,4 +392,11 @@ def _not_mixed(rhat: float, effective: float) -> str:
     return (
         f"The chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} effective draws): raise n_draws, or take "
         "it that the votes admit several readings of the truth and vet some items."
+    )
+
+
+def _few_tilts(effective: float) -> str:
+    return (
+        "The vetted items that were drawn are likely under few of the ways in which models may be off, worth "
+        f"{effective:.0f} draws: take the interval as rough, and vet more items drawn at random."
     )

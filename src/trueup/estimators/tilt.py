@@ -60,6 +60,21 @@ def independent_directions(features: Floats, covariance: Floats) -> Directions:
     return Directions(np.tensordot(vectors[:, kept].T, features, axes=1), np.sqrt(values[kept]))
 
 
+@dataclass(frozen=True, eq=False)
+class TiltedTruths:
+    """Drawn truths.
+
+    Attributes
+    ----------
+    truths : integer array of shape (n_draws, n_items)
+    effective : float
+        How many tilts they are worth: fewer where what was observed is likely under few of them.
+    """
+
+    truths: Codes
+    effective: float
+
+
 def tilted_truths(
     posterior: Floats,
     directions: Directions,
@@ -68,8 +83,8 @@ def tilted_truths(
     *,
     shift: Floats | None = None,
     observed: tuple[Positions, Codes] | None = None,
-) -> Codes:
-    """Draws of the truth of all items, shape (n_draws, n_items).
+) -> TiltedTruths:
+    """Draws of the truth of all items.
 
     Parameters
     ----------
@@ -87,14 +102,15 @@ def tilted_truths(
     n_tilts = n_tilts if seen else min(n_draws, n_tilts)
     moves = _standard_moves(n_tilts, directions.n, rng) * directions.scales
     tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
-    chosen = np.arange(n_draws) % n_tilts
+    chosen, effective = np.arange(n_draws) % n_tilts, float(n_tilts)
     if observed is not None and seen:
         positions, classes = observed
         chances = _tilted(_log(posterior[positions]), directions.features[:, positions], tilts)
         logs = np.log(np.maximum(chances[:, np.arange(len(classes)), classes], _LEAST)).sum(axis=1)
         weights = np.exp(logs - logs.max())
         chosen = rng.choice(n_tilts, size=n_draws, p=weights / weights.sum())
-    return draw_tilted(posterior, directions.features, tilts[chosen], rng)
+        effective = float(weights.sum() ** 2 / (weights**2).sum())
+    return TiltedTruths(draw_tilted(posterior, directions.features, tilts[chosen], rng), effective)
 
 
 def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:
