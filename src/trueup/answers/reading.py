@@ -24,6 +24,7 @@ from trueup.noise import Clusters, DawidSkene
 SAMPLING = ("n_chains", "n_warmup", "n_draws")
 _CONTRADICTION = 3.0  # standard errors by which chosen gold refutes the models
 _LEAST_CHOSEN = 5
+_MOST_CELL_CLASSES = 30  # up to which every cell of the confusion matrix is corrected
 
 
 def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> Assumption:
@@ -70,7 +71,7 @@ def engine_of(
 
 def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, check_dependence: bool) -> Evaluation:
     """The answer of `evaluate` from the engine's draws."""
-    metric = first_of_counts(task)
+    metric = of_confusion(task)
     rng = np.random.default_rng(task.seed)
     with silenced_warnings():  # what fits would say is in the findings, in one place
         truth = engine.headline(metric, assumption)
@@ -91,12 +92,21 @@ def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, ch
     )
 
 
-def first_of_counts(task: Task) -> Metric:
-    """The first metric that is asked for and looks at classes, else accuracy: what the confusion matrix rests on."""
-    for metric in task.metrics.values():
-        if metric.needs == "counts":
-            return metric
-    return get_metric("accuracy", task.labels.classes.tolist())
+def of_confusion(task: Task) -> Metric:
+    """A metric that every cell moves: draws that vetted items correct for it are right for the confusion matrix.
+
+    With very many classes no sample of vetted items corrects all cells; then accuracy, which corrects right and wrong.
+    """
+    n_classes = task.labels.n_classes
+    if n_classes > _MOST_CELL_CLASSES:
+        return get_metric("accuracy", task.labels.classes.tolist())
+    weights = np.sin(1.0 + np.arange(n_classes**2)).reshape(n_classes, n_classes)
+
+    def weighted_share(counts: Floats) -> Floats:
+        total = np.maximum(counts.sum(axis=(-2, -1)), 1e-12)
+        return np.asarray((counts * weights).sum(axis=(-2, -1)) / total)
+
+    return Metric("confusion", weighted_share, bounds=(-1.0, 1.0), higher_is_better=None)
 
 
 def notes_on(engine: TruthEngine, task: Task, assumption: Assumption) -> list[Sentence]:
