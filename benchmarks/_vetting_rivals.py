@@ -14,9 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import trueup as tu
 from benchmarks._coverage_tally import say
 
-__all__ = ["MEASURES", "Sample", "lure", "oasis", "ppi_of_pool", "ppi_plus_plus", "ppi_python", "ppi_ratio_of_pool"]
+__all__ = [
+    "MEASURES",
+    "Sample",
+    "lure",
+    "oasis",
+    "ppi_of_pool",
+    "ppi_plus_plus",
+    "ppi_python",
+    "ppi_ratio_of_pool",
+    "value_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -25,7 +36,11 @@ Ends = tuple[float, float]
 _Z = 1.959964
 _PEERS = Path(__file__).with_name("_vetting_peers.py")
 _EVEN = 0.001  # OASIS: the share of even draws, as its authors set it
-_FLOOR = 0.1  # LURE: the share of even draws
+_STRATA = 30
+_BINS = 100  # of scores, that are put together to strata
+_PRIOR = 2.0  # answers
+_MOST_DRAWS = 10  # for each item to vet: where all that matter are known no new one may come
+_CLIP = 0.5  # LURE: of an even chance
 MEASURES = ("accuracy", "precision", "recall", "f1")
 
 
@@ -112,13 +127,20 @@ def ppi_python(samples: Sequence[Sample]) -> list[Ends] | None:
 # ------------------------------------------------------------------ sampling for precision, recall, F and accuracy
 
 
-def _ratio(measure: str, hit: Floats, predicted: Floats, truth: Floats, weights: Floats) -> float:
-    """The measure on weighted items; NaN where it is not defined."""
+def value_of(measure: str, predicted: Codes | Floats, truth: Codes | Floats, weights: Floats | None = None) -> float:
+    """The measure on items that may be weighted; NaN where it is not defined."""
+    mass = np.ones(len(truth)) if weights is None else weights
+    above, below = _parts(measure, np.asarray(predicted, dtype=float), np.asarray(truth, dtype=float))
+    total = float(mass @ below)
+    return float(mass @ above) / total if total > 0 else math.nan
+
+
+def _parts(measure: str, predicted: Floats, truth: Floats) -> tuple[Floats, Floats]:
+    """What each item adds above and below the line of the measure."""
     if measure == "accuracy":
-        return float(weights @ hit / weights.sum())
+        return (predicted == truth).astype(float), np.ones(len(truth))
     share = _share(measure)
-    below = float(weights @ (share * predicted + (1 - share) * truth))
-    return float(weights @ (predicted * truth)) / below if below > 0 else math.nan
+    return predicted * truth, share * predicted + (1 - share) * truth
 
 
 def _share(measure: str) -> float:
@@ -127,44 +149,66 @@ def _share(measure: str) -> float:
 
 
 def _deviation(measure: str, value: float, p: Floats, predicted: Floats) -> Floats:
-    """Root of the expected square of an item's pull on the measure, if it is positive with probability p."""
+    """Root of the expected square of an item's pull on the measure, if it is positive with probability p.
+
+    Of a stratum p and `predicted` are means over its items.
+    """
     if measure == "accuracy":
         return np.asarray(np.sqrt(p * (1 - p)))
-    a, f = _share(measure), 0.5 if math.isnan(value) else value
-    if_predicted = np.sqrt(a**2 * f**2 * (1 - p) + (1 - f) ** 2 * p)
-    return np.asarray((1 - a) * (1 - predicted) * f * np.sqrt(p) + predicted * if_predicted)
+    a, f = _share(measure), value
+    if_predicted = a**2 * f**2 * (1 - p) + (1 - f) ** 2 * p
+    return np.asarray(np.sqrt(predicted * if_predicted + (1 - predicted) * (1 - a) ** 2 * f**2 * p))
 
 
 class _Strata:
-    """Items by prediction and score, with a running guess of the share of positives in each stratum."""
+    """Items by score, with a running guess of the share of positives in each stratum.
 
-    def __init__(self, predicted: Codes, score: Floats, n_strata: int = 10) -> None:
-        ranks = np.searchsorted(np.quantile(score, np.linspace(0, 1, n_strata + 1)[1:-1]), score, side="right")
-        _, self.of = np.unique(ranks * 2 + predicted, return_inverse=True)
+    The strata are of about equal cumulative roots of frequencies (Dalenius and Hodges 1959); the prior of each is its
+    mean score, worth two answers, and fades as answers come in.
+    """
+
+    def __init__(self, predicted: Codes, score: Floats) -> None:
+        counts, edges = np.histogram(score, bins=_BINS)
+        roots = np.cumsum(np.sqrt(counts))
+        stratum = np.minimum((roots - np.sqrt(counts) / 2) / roots[-1] * _STRATA, _STRATA - 1).astype(np.int64)
+        of_bin = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
+        _, self.of = np.unique(stratum[of_bin], return_inverse=True)
         self.size = np.bincount(self.of).astype(float)
-        # The authors' prior: as many made-up answers as twice the strata, shared out, with the scores' mean.
-        made_up = 2.0
-        self.positive = made_up * np.bincount(self.of, score) / self.size
-        self.seen = np.full(len(self.size), made_up)
+        self.members = [np.flatnonzero(self.of == k) for k in range(len(self.size))]
+        self.predicted = np.bincount(self.of, predicted) / self.size
+        self.guess = np.bincount(self.of, score) / self.size
+        self.positive, self.seen = np.zeros_like(self.size), np.zeros_like(self.size)
 
     @property
     def p(self) -> Floats:
-        """The share of positives that each item is expected to have."""
-        return np.asarray((self.positive / self.seen)[self.of])
+        """The share of positives that each stratum is expected to have."""
+        prior = _PRIOR / np.maximum(self.seen, 1)
+        return np.asarray((self.positive + prior * self.guess) / (self.seen + prior))
 
     def tell(self, k: int, truth: int) -> None:
         """One answer more."""
         self.positive[self.of[k]] += truth
         self.seen[self.of[k]] += 1
 
+    def guess_of(self, measure: str) -> float:
+        """The measure by what is expected of the strata; the middle where it is not defined."""
+        if measure == "accuracy":
+            return 0.5
+        share, p = _share(measure), self.p
+        below = float(self.size @ (share * self.predicted + (1 - share) * p))
+        return float(self.size @ (self.predicted * p)) / below if below > 0 else 0.5
+
+
+Vet = Callable[[int], int]
+
 
 def oasis(
-    measure: str, predicted: Codes, score: Floats, vet: Callable[[int], int], n: int, rng: np.random.Generator
-) -> float:
-    """A measure by adaptive importance sampling of strata, with replacement, until n different items are vetted.
+    measure: str, predicted: Codes, score: Floats, vet: Vet, numbers: Sequence[int], rng: np.random.Generator
+) -> list[float]:
+    """A measure by adaptive importance sampling of strata, with replacement, once so many different items are vetted.
 
-    After Marchant and Rubinstein, "In search of an entity resolution OASIS", VLDB 2017: the strata are those of the
-    score, the chances those that minimise the variance under the current guess, with a few even draws.
+    After Marchant and Rubinstein, "In search of an entity resolution OASIS", VLDB 2017, with the settings of the paper:
+    strata of the score, a chance for each that minimises the variance under the current guess, a few even draws.
 
     Parameters
     ----------
@@ -176,57 +220,64 @@ def oasis(
         A guess of P(positive).
     vet : callable
         From the position of an item to its true class.
+    numbers : sequence of int
+        Of vetted items, growing.
     """
-    strata, value = _Strata(predicted, score), math.nan
-    n_items = len(predicted)
+    strata = _Strata(predicted, score)
+    first_guess = value = strata.guess_of(measure)
+    share = strata.size / len(predicted)
     known: dict[int, int] = {}
-    drawn: list[int] = []
-    weights: list[float] = []
-    hard = predicted.astype(float)
-    while len(known) < min(n, n_items) and len(drawn) < 20 * n:
-        wanted = _deviation(measure, value, strata.p, hard)
-        total = wanted.sum()
-        chance = (1 - _EVEN) * wanted / total + _EVEN / n_items if total > 0 else np.full(n_items, 1 / n_items)
-        k = int(rng.choice(n_items, p=chance / chance.sum()))
+    above = below = 0.0
+    values: list[float] = []
+    for _ in range(_MOST_DRAWS * numbers[-1]):
+        wanted = share * _deviation(measure, value, strata.p, strata.predicted)
+        total = float(wanted.sum())
+        chance = (1 - _EVEN) * wanted / total + _EVEN * share if total > 0 else share
+        stratum = int(rng.choice(len(chance), p=chance / chance.sum()))
+        k = int(rng.choice(strata.members[stratum]))
         if k not in known:
+            if len(known) == numbers[len(values)]:  # as it stood when the next item was drawn
+                values.append(above / below if below > 0 else math.nan)
+                if len(values) == len(numbers):
+                    return values
             known[k] = vet(k)
-            strata.tell(k, known[k])
-        drawn.append(k)
-        weights.append(1 / (n_items * chance[k]))
-        value = _of_drawn(measure, hard, drawn, known, weights)
-    return value
+        strata.tell(k, known[k])
+        weight = share[stratum] / chance[stratum]
+        more = _parts(measure, predicted[[k]].astype(float), np.array([float(known[k])]))
+        above, below = above + weight * float(more[0][0]), below + weight * float(more[1][0])
+        value = above / below if below > 0 else first_guess
+    last = above / below if below > 0 else math.nan
+    return [*values, *[last] * (len(numbers) - len(values))]
 
 
 def lure(
-    measure: str, predicted: Codes, score: Floats, vet: Callable[[int], int], n: int, rng: np.random.Generator
-) -> float:
+    measure: str, predicted: Codes, score: Floats, vet: Vet, numbers: Sequence[int], rng: np.random.Generator
+) -> list[float]:
     """A measure by active sampling without replacement and the weights of Farquhar et al. (2021).
 
-    The chances are those of `oasis`, with a larger share of even draws since no item can be drawn twice; a quotient is
-    that of two weighted sums (Kossen et al., "Active testing: sample-efficient model evaluation", ICML 2021).
+    After Kossen et al., "Active testing: sample-efficient model evaluation", ICML 2021: chances in proportion to what
+    the score expects an item to add, none below half of an even one, as their code sets it; a quotient is that of two
+    weighted sums. Parameters as for `oasis`.
     """
-    strata, value = _Strata(predicted, score), math.nan
     n_items = len(predicted)
     hard, left = predicted.astype(float), np.ones(n_items, dtype=bool)
-    known: dict[int, int] = {}
+    wanted = _deviation(measure, _Strata(predicted, score).guess_of(measure), score, hard)
     drawn: list[int] = []
+    truth: list[int] = []
     chances: list[float] = []
-    for m in range(1, min(n, n_items) + 1):
-        wanted = np.where(left, _deviation(measure, value, strata.p, hard), 0)
-        total, even = wanted.sum(), left / left.sum()
-        chance = (1 - _FLOOR) * wanted / total + _FLOOR * even if total > 0 else even
-        k = int(rng.choice(n_items, p=chance / chance.sum()))
-        known[k], left[k] = vet(k), False
-        strata.tell(k, known[k])
+    values: list[float] = []
+    for m in range(1, numbers[-1] + 1):
+        even = left / left.sum()
+        open_ones = np.where(left, wanted, 0.0)
+        total = float(open_ones.sum())
+        chance = np.where(left, np.maximum(open_ones / total, _CLIP * even), 0.0) if total > 0 else even
+        chance = chance / chance.sum()
+        k = int(rng.choice(n_items, p=chance))
+        left[k] = False
         drawn.append(k)
+        truth.append(vet(k))
         chances.append(float(chance[k]))
-        place = np.arange(1, m + 1)
-        rest = (n_items - m) / np.maximum(n_items - place, 1)
-        weights = 1 + rest * (1 / ((n_items - place + 1) * np.array(chances)) - 1)
-        value = _of_drawn(measure, hard, drawn, known, weights.tolist())
-    return value
-
-
-def _of_drawn(measure: str, hard: Floats, drawn: list[int], known: dict[int, int], weights: list[float]) -> float:
-    truth = np.array([known[k] for k in drawn], dtype=float)
-    return _ratio(measure, (hard[drawn] == truth).astype(float), hard[drawn], truth, np.array(weights))
+        if m in numbers:
+            weights = tu.active.lure_weights(chances, np.arange(1, m + 1), n_items)
+            values.append(value_of(measure, hard[drawn], np.array(truth), weights))
+    return values

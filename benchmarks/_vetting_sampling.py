@@ -6,16 +6,13 @@ import math
 from collections import defaultdict
 
 import numpy as np
-import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import LEVEL, Section, as_text, tracked
 from benchmarks._vetting_pools import Case, crowd_cases, vet
-from benchmarks._vetting_rivals import MEASURES, lure, oasis
+from benchmarks._vetting_rivals import MEASURES, lure, oasis, value_of
 
 __all__ = ["sampling"]
-
-Codes = npt.NDArray[np.int64]
 
 N_VETTED = 50
 BATCH = 10
@@ -41,7 +38,7 @@ def sampling(quick: bool, repetitions: int | None = None) -> Section:
         predicted, truth = (np.array([code_of[of[item]] for item in items]) for of in (case.predictions, case.truth))
         silent = _without_votes(case)
         for measure in MEASURES:
-            true = _true_value(measure, predicted, truth)
+            true = value_of(measure, predicted, truth)
             if math.isnan(true):
                 continue
             sessions = {
@@ -58,8 +55,8 @@ def sampling(quick: bool, repetitions: int | None = None) -> Section:
                 for name, rival in _RIVALS.items():
                     for given, score in scores.items():
                         rng = np.random.default_rng(seed)
-                        found = rival(measure, predicted, score, lambda k, y=truth: int(y[k]), N_VETTED, rng)  # type: ignore[misc]
-                        note(f"{name}, {given}", measure, found - true)
+                        values = rival(measure, predicted, score, lambda k, y=truth: int(y[k]), [N_VETTED], rng)  # type: ignore[misc]
+                        note(f"{name}, {given}", measure, values[0] - true)
     methods = [f"{name}, {given}" for given in ("no votes", "votes") for name in ("trueup", *_RIVALS)]
     rmse = {key: float(np.sqrt(np.mean(values))) for key, values in squares.items()}
     rows = [
@@ -104,14 +101,3 @@ def _without_votes(case: Case) -> Case:
         case.predictions,
         case.truth,
     )
-
-
-def _true_value(measure: str, predicted: Codes, truth: Codes) -> float:
-    both = float((predicted * truth).sum())
-    above, below = {
-        "accuracy": (float((predicted == truth).sum()), float(len(truth))),
-        "precision": (both, float(predicted.sum())),
-        "recall": (both, float(truth.sum())),
-        "f1": (2 * both, float(predicted.sum() + truth.sum())),
-    }[measure]
-    return above / below if below else math.nan

@@ -302,7 +302,7 @@ def test_chances_are_even_where_nothing_is_uncertain():
 
 
 def test_propensity_minimises_the_variance_of_an_inverse_propensity_sum():
-    state = some_state("f1", seed=10, n=200)
+    state = some_state("accuracy", seed=10, n=200)
     deviations = np.sqrt(influence(state.pool, state.probabilities).variance(state.probabilities))[state.available]
 
     def variance(chances):

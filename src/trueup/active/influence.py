@@ -22,6 +22,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.active.pool import Pool
 from trueup.active.score_slopes import class_slopes, positive_slopes
+from trueup.estimators.metric_scope import counts_right_only
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 
@@ -149,6 +150,27 @@ def expected_counts(probabilities: Floats, codes: Codes) -> Floats:
     n_classes = probabilities.shape[1]
     rows = [np.bincount(codes, weights=column, minlength=n_classes) for column in probabilities.T]
     return np.array(rows, dtype=float)
+
+
+def is_ratio(pool: Pool) -> bool:
+    """Whether the metric is of the counts of one system and weighs items by what the system says, such as recall."""
+    one = pool.n_systems == 1 and pool.categories is None
+    return one and pool.metric.needs == "counts" and not counts_right_only(pool.metric, pool.n_classes)
+
+
+def raw_deviations(pool: Pool, probabilities: Floats) -> Floats:
+    """The root of the expected square of what each item adds to a ratio, shape (n_items,).
+
+    Draws in proportion to it minimise the variance of a ratio of weighted sums, with nothing believed of the items
+    that are not drawn (Sawade et al. 2010, Marchant and Rubinstein 2017).
+    """
+    assert pool.aligned.codes is not None
+    codes = pool.aligned.codes[0]
+    slopes = count_slopes(pool.metric, expected_counts(probabilities, codes))
+    given = np.flatnonzero(codes >= 0)
+    squares = np.zeros(pool.n_items)
+    squares[given] = np.einsum("nc,cn->n", probabilities[given], slopes[:, codes[given]] ** 2)
+    return np.asarray(np.sqrt(squares))
 
 
 def count_slopes(metric: Metric, counts: Floats) -> Floats:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import RegularGridInterpolator
+from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from trueup._base.types import Codes, Floats, Positions
-from trueup.active.influence import Influence, influence, root_mean_square
+from trueup.active.influence import Influence, influence, is_ratio, root_mean_square
 from trueup.active.pool import Pool
 from trueup.active.strategy import effective_number, lure_weights
 from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate
@@ -30,6 +32,14 @@ _LOST = 3.0  # vetted items that learning the correction costs
 _LEAST_WEIGHT = 0.02
 _NO_REACH = 1e-6  # of the farthest reach: an item that cannot move the metric
 _UNIMPORTANT = 0.05
+# For ratios such as recall of a rare class; chosen on simulated pools.
+_LEAST_SHARE = 0.002
+_VOTE_LEVEL_SCALE = 2.3
+_VOTE_SLOPE_SCALE = 0.3
+_RATIO_DESIGN = 0.4
+_QUADRATURE = 31  # points
+_GRID = 41  # points along each axis
+_BISECTIONS = 40
 _FEW = 10  # answers by chance below which others count too
 
 
@@ -90,13 +100,18 @@ class PoolRecalibration(Recalibration):
     ----------
     importance : array of shape (n_items,)
         What an answer on each item counts for beside its chance; less where the metric does not look at the item.
+    design : float
+        How far answers count by the inverse of their chance: 1 wholly, 0 all alike.
     """
 
     importance: Floats
+    design: float = 1.0
 
 
 def recalibration_of(pool: Pool) -> PoolRecalibration:
     """The features by which the model's probabilities can be corrected."""
+    if pool.n_classes == 2 and is_ratio(pool):
+        return _recalibration_by_vote(pool)
     n_classes, used = pool.n_classes, pool.used
     offset = np.log(np.maximum(pool.prior, _LEAST_PROBABILITY))
     centred = (offset - offset.mean(axis=1, keepdims=True))[None]
@@ -124,6 +139,63 @@ def recalibration_of(pool: Pool) -> PoolRecalibration:
         scale=scale,
         importance=_importance(effects),
     )
+
+
+def _recalibration_by_vote(pool: Pool) -> PoolRecalibration:
+    """A level and a slope apart for items that the system calls positive and for others, which a ratio sums apart.
+
+    Levels are so uncertain that their mean on the scale of probabilities is far above their middle on that of
+    log-odds. Of the many items that nobody takes for positive, recall would then expect far more to be positive than
+    the votes say; so the middle is put where the mean is what the votes say.
+    """
+    assert pool.aligned.codes is not None
+    believed = np.clip(pool.prior[:, 1], _LEAST_SHARE, 1 - _LEAST_SHARE)
+    log_odds = logit(believed)
+    blocks, scales = [], []
+    for members in (pool.aligned.codes[0] == 1, pool.aligned.codes[0] != 1):
+        centre = log_odds[members].mean() if members.any() else 0.0
+        blocks += [members.astype(float), np.where(members, log_odds - centre, 0.0)]
+        scales += [_VOTE_LEVEL_SCALE, _VOTE_SLOPE_SCALE]
+    for kind in _outputs_used(pool, pool.used)[1:]:
+        both = main_features(pool.aligned, 2, kind)[0]
+        blocks.append(both[:, 1] - both[:, 0])
+        scales.append(_SYSTEM_SCALES[kind])
+    of_positive, scale = np.stack(blocks, axis=1), np.array(scales)
+    features = np.zeros((pool.n_items, 2, len(scale)))
+    features[:, 1] = of_positive
+    middle = middle_of(believed, of_positive**2 @ scale**2)
+    return PoolRecalibration(
+        offset=np.stack([np.zeros_like(middle), middle], axis=1),
+        features=features,
+        mean=np.zeros(len(scale)),
+        scale=scale,
+        importance=_importance([influence(pool, pool.prior)]),
+        design=_RATIO_DESIGN,
+    )
+
+
+def middle_of(probability: Floats, variance: Floats) -> Floats:
+    """The mean of normal log-odds of this variance for which the mean of the probability is as given.
+
+    Found on a grid of both, and between its points along straight lines: a pool may have a million items.
+
+    Examples
+    --------
+    >>> middle_of(np.array([0.1, 0.01]), np.array([4.0, 4.0])).round(1).tolist()
+    [-3.4, -6.4]
+    """
+    log_odds, deviation = logit(probability), np.sqrt(variance)
+    axes = tuple(np.linspace(values.min(), values.max() + 1e-9, _GRID) for values in (log_odds, deviation))
+    of_grid, spread = (table.ravel() for table in np.meshgrid(*axes, indexing="ij"))
+    points, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE)
+    reach = 20.0 + 2 * spread**2
+    low, high = of_grid - reach, of_grid + reach
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        below = expit(middle[:, None] + spread[:, None] * points) @ (weights / weights.sum()) < expit(of_grid)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    between = RegularGridInterpolator(axes, ((low + high) / 2).reshape(_GRID, _GRID))
+    return np.asarray(between(np.stack([log_odds, deviation], axis=1)))
 
 
 def _metric_features(effects: list[Influence]) -> Floats:
@@ -188,7 +260,7 @@ def _tempered(answers: Weighted, model: PoolRecalibration) -> Floats:
     A scale that lets answers that were as good as known cost nothing (a "sandwich") is narrower, and holds too rarely
     where crowds err together.
     """
-    weights = answers.weights * model.importance[answers.positions]
+    weights = answers.weights**model.design * model.importance[answers.positions]
     n = effective_number(weights)
     return np.asarray(weights * (max(n - _LOST, 0.5 * n) / max(float(weights.sum()), 1e-12)))
 

@@ -21,11 +21,13 @@ from trueup._base.registry import Registry
 from trueup._base.types import Floats
 from trueup._base.validation import check_number, preview
 from trueup.active.expected import expected_change, paper_change, precision_at_k_slopes
-from trueup.active.influence import Influence, influence, lists_of, root_mean_square
+from trueup.active.influence import Influence, influence, is_ratio, lists_of, raw_deviations, root_mean_square
 from trueup.active.pool import State
 from trueup.active.strategy import RandomStrategy, Strategy, class_words, share_out
 from trueup.exceptions import InvalidParameter
 
+_FLOOR = 0.5
+_RATIO_FLOOR = 0.2
 _EVEN_OF_FLOOR = 0.1  # so that every item can be drawn
 _LEAST_DEVIATION = 1e-7  # of what an answer can do at most
 NumberOfPositives = float | Sequence[float] | None
@@ -112,10 +114,14 @@ class Propensity(RandomStrategy):
     the metric: for accuracy all alike, for precision only what the system calls positive. With several systems
     :math:`\sigma_j^2` and :math:`r_j^2` are means over them, which minimises the mean of their variances.
 
+    For a ratio of one system, such as recall, half of the draws by belief are in proportion to the root of the
+    expected square of what the item adds to the ratio: items that are surely positive teach how many there are.
+
     Parameters
     ----------
-    floor : float
-        The share f of draws that do not look at what is believed, above 0 and at most 1.
+    floor : float, optional
+        The share f of draws that do not look at what is believed, above 0 and at most 1; by default 0.5, and 0.2 for a
+        ratio of one system.
     n_positives : float or one for each category, optional
         The number of positives if it is known, for average precision.
 
@@ -124,12 +130,12 @@ class Propensity(RandomStrategy):
     T. Zrnic, E. Candès, "Active statistical inference", ICML 2024.
     """
 
-    floor: float = 0.5
+    floor: float | None = None
     n_positives: NumberOfPositives = None
     name: ClassVar[str] = "propensity"
 
     def __post_init__(self) -> None:
-        if not check_number(self.floor, name="floor", low=0.0, high=1.0) > 0:
+        if self.floor is not None and not check_number(self.floor, name="floor", low=0.0, high=1.0) > 0:
             raise InvalidParameter(
                 f"floor must be above 0 so that every item can be drawn, got {self.floor!r}; pass e.g. 0.5"
             )
@@ -142,7 +148,12 @@ class Propensity(RandomStrategy):
         reach = root_mean_square([one.reach() for one in effects])
         even = share_out(reach, state.available, floor=_EVEN_OF_FLOOR)
         by_belief = share_out(_deviations(effects, state), state.available)
-        return (1 - self.floor) * by_belief + self.floor * even
+        ratio = is_ratio(state.pool)
+        if ratio:
+            raw = raw_deviations(state.pool, state.probabilities)
+            by_belief = (by_belief + share_out(raw, state.available)) / 2
+        floor = self.floor if self.floor is not None else _RATIO_FLOOR if ratio else _FLOOR
+        return (1 - floor) * by_belief + floor * even
 
     def _effects(self, state: State) -> list[Influence]:
         return _influences(state, self.n_positives)
@@ -169,7 +180,7 @@ class Separate(Propensity):
         The two systems; by default the two best as far as is known.
     """
 
-    floor: float = 0.2  # an order needs less caution than a number: it is the doubtful items that decide it
+    floor: float | None = 0.2  # an order needs less caution than a number: it is the doubtful items that decide it
     systems: tuple[Hashable, Hashable] | None = None
     name: ClassVar[str] = "separate"
 

@@ -394,7 +394,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """Draws that two metrics can be measured on together."""
         assert self.engine is not None
         assert self.assumption is not None
-        if not {self.basis_of(a), self.basis_of(b)} == {"gold"}:
+        if {self.basis_of(a), self.basis_of(b)} != {"gold"}:
             return self.engine.assuming(self.metric(a), self.assumption)
         first, second = sorted((a, b))
         if (first, second) not in self._pairs:

@@ -302,11 +302,12 @@ def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: n
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
     model = resolve(noise)
     if model.can_be_drawn:
-        drawn = sample(labels, model, n_warmup=500, n_draws=500, random_state=rng, warn=False)
-        if not drawn.converged:
-            # The longest run takes minutes where nothing is compiled.
-            warmup, kept_sweeps = (2000, 4000) if kernels.engine_for(labels.votes, 1000) == "numba" else (500, 1000)
-            drawn = sample(labels, model, n_warmup=warmup, n_draws=kept_sweeps, random_state=rng)
+        if kernels.engine_for(labels.votes, 1000) == "scipy":  # a second run would take minutes
+            drawn = sample(labels, model, n_warmup=400, n_draws=800, random_state=rng)
+        else:
+            drawn = sample(labels, model, n_warmup=500, n_draws=500, random_state=rng, warn=False)
+            if not drawn.converged:
+                drawn = sample(labels, model, n_warmup=2000, n_draws=4000, random_state=rng)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
         return drawn.truths[kept]
     fitted = model if model.is_fitted else fit(labels, model)
