@@ -53,7 +53,7 @@ def test_a_session_goes_on_in_the_storage(stored, begun, folder):
     assert stored("ask", "-n", "1").code == 0
     assert {path.name for path in folder.iterdir()} <= {"predictions.csv", "votes.csv", "test.db", "test.db-turns"}
     log = open_storage(URL).events("q3")
-    assert [event.kind for event in log] == ["ask"] * 3 + ["tell", "tell", "pass", "ask"]
+    assert [event.kind for event in log] == ["ask"] * 3 + ["tell", "tell", "cannot tell", "ask"]
     assert [event.who for event in log[3:5]] == ["ann", "ann"]
 
 
