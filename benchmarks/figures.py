@@ -77,6 +77,7 @@ _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
 _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
+_SHARED = "Sessions that people share"
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -119,6 +120,7 @@ FIGURES: dict[str, Figure] = {
         _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("adapters", "benchmarks.adapters", _EXPORTS),
+        _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),
