@@ -9,6 +9,7 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice
+from trueup.answers.confusion import of_confusion
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.setup import Task, solution_on
@@ -18,13 +19,11 @@ from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumpti
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
-from trueup.metrics import Metric, get_metric
 from trueup.noise import Clusters, DawidSkene
 
 SAMPLING = ("n_chains", "n_warmup", "n_draws")
 _CONTRADICTION = 3.0  # standard errors by which chosen gold refutes the models
 _LEAST_CHOSEN = 5
-_MOST_CELL_CLASSES = 30  # up to which every cell of the confusion matrix is corrected
 
 
 def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> Assumption:
@@ -71,7 +70,7 @@ def engine_of(
 
 def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, check_dependence: bool) -> Evaluation:
     """The answer of `evaluate` from the engine's draws."""
-    metric = of_confusion(task)
+    metric = of_confusion(task.labels.classes)
     rng = np.random.default_rng(task.seed)
     with silenced_warnings():  # what fits would say is in the findings, in one place
         truth = engine.headline(metric, assumption)
@@ -90,23 +89,6 @@ def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, ch
     return Evaluation(
         task, solution, Clusters(), findings, independence, engine, assumption, refused=refusal is not None
     )
-
-
-def of_confusion(task: Task) -> Metric:
-    """A metric that every cell moves: draws that vetted items correct for it are right for the confusion matrix.
-
-    With very many classes no sample of vetted items corrects all cells; then accuracy, which corrects right and wrong.
-    """
-    n_classes = task.labels.n_classes
-    if n_classes > _MOST_CELL_CLASSES:
-        return get_metric("accuracy", task.labels.classes.tolist())
-    weights = np.sin(1.0 + np.arange(n_classes**2)).reshape(n_classes, n_classes)
-
-    def weighted_share(counts: Floats) -> Floats:
-        total = np.maximum(counts.sum(axis=(-2, -1)), 1e-12)
-        return np.asarray((counts * weights).sum(axis=(-2, -1)) / total)
-
-    return Metric("confusion", weighted_share, bounds=(-1.0, 1.0), higher_is_better=None)
 
 
 def notes_on(engine: TruthEngine, task: Task, assumption: Assumption) -> list[Sentence]:
