@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -143,23 +144,29 @@ def file_system_of(path: Path) -> str | None:
         return "smb" if is_remote else None
     if mounts.exists():
         return kind_of_mount(path.resolve(), mounts.read_text(encoding="utf-8", errors="replace"))
+    if sys.platform == "darwin":
+        listed = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False)
+        return kind_of_mount(path.resolve(), listed.stdout)
     return None
 
 
+_MOUNT = re.compile(r"^(?:.+ on (?P<mac>/.*) \((?P<mac_kind>\w+)|\S+ (?P<place>/\S*) (?P<kind>\S+) )", re.MULTILINE)
+
+
 def kind_of_mount(path: Path, mounts: str) -> str | None:
-    r"""The kind of the innermost mount that a path lies under, from the text of /proc/self/mounts.
+    r"""The kind of the innermost mount that a path lies under, from /proc/self/mounts or what `mount` of macOS says.
 
     Examples
     --------
     >>> kind_of_mount(Path("/home/my data/a.db"), "disk / ext4 rw 0 0\nserver:/x /home/my\\040data nfs4 rw 0 0")
     'nfs4'
+    >>> kind_of_mount(Path("/Volumes/my data/a.db"), "/dev/d on / (apfs)\n//me@it/x on /Volumes/my data (smbfs)")
+    'smbfs'
     """
     kinds = {}
-    for line in mounts.splitlines():
-        parts = line.split(" ")
-        if len(parts) > 2:
-            place = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), parts[1])
-            kinds[Path(place)] = parts[2]  # a later mount at the same place hides the one before
+    for match in _MOUNT.finditer(mounts):  # a later mount at the same place hides the one before
+        place = match["mac"] or re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), match["place"])
+        kinds[Path(place)] = match["mac_kind"] or match["kind"]
     return next((kinds[folder] for folder in (path, *path.parents) if folder in kinds), None)
 
 
