@@ -20,41 +20,54 @@ confidence sequences", Annals of Statistics 52, 2024.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 from scipy.stats import norm
 
 from trueup.posteriors import Estimate
 
 PLANNED = 200  # answers near which the intervals are narrowest, where there is no budget
+_LEVEL = 0.95  # of the interval that the spread of an estimate is taken from
 
 
-def anytime_factor(n: int, *, level: float, planned: int = PLANNED) -> float:
-    """How many times as wide an interval must be to hold at every look at once.
+def anytime_bound(n: int, *, level: float, planned: int = PLANNED) -> float:
+    """How many standard deviations an interval must reach to either side to hold at every look at once.
 
     Parameters
     ----------
     n : int
-        Answers that count.
+        Draws that count.
     level : float
         E.g. 0.95.
     planned : int
-        Answers near which the factor is smallest.
+        Draws near which the bound is smallest.
 
     Examples
     --------
-    >>> round(anytime_factor(200, level=0.95), 2), round(anytime_factor(20, level=0.95), 2)
-    (1.55, 1.92)
+    >>> round(anytime_bound(200, level=0.95), 2), round(anytime_bound(20, level=0.95), 2)
+    (3.04, 3.77)
     """
     alpha = 1 - level
-    rho = (1 - 2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / planned
-    passed = max(n, 1) * rho
-    bound = math.sqrt(2 * (passed + 1) / passed * math.log(math.sqrt(passed + 1) / alpha))
-    return float(bound / norm.ppf(1 - alpha / 2))
+    rho_squared = (1 - 2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / planned
+    time = max(n, 1) * rho_squared
+    return math.sqrt(2 * (time + 1) / time * math.log(math.sqrt(time + 1) / alpha))
 
 
-def widened(estimate: Estimate, factor: float, *, level: float) -> tuple[float, float]:
-    """The interval of an estimate, so many times as wide, within the bounds of the metric."""
-    low, high = estimate.interval(level)
-    middle, half = (low + high) / 2, factor * (high - low) / 2
-    least, most = estimate.bounds
-    return max(middle - half, least), min(middle + half, most)
+def anytime_interval(
+    worlds: Sequence[Estimate], n: int, *, level: float, planned: int = PLANNED
+) -> tuple[float, float]:
+    """The interval that holds at every look at once.
+
+    Parameters
+    ----------
+    worlds : sequence of Estimate
+        The estimate; where draws are undecided, that with these at worst and that with these at best.
+    n, level, planned
+        As in `anytime_bound`.
+    """
+    reach = anytime_bound(n, level=level, planned=planned) / float(norm.ppf((1 + _LEVEL) / 2))
+    ends = np.array([world.interval(_LEVEL) for world in worlds])
+    middle, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
+    least, most = worlds[0].bounds
+    return max(float((middle - reach * half).min()), least), min(float((middle + reach * half).max()), most)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trueup._base.types import Floats, Target
+from trueup._base.types import Target
 from trueup.active.estimators import Estimated, MetricEstimator, Request, estimate_metric
 from trueup.active.pool import Pool
 from trueup.active.rectified import PoolRecalibration, recalibration_of
@@ -69,7 +69,9 @@ class Estimation:
             return self._estimate(setting, counted.progress, category, seed)
         worlds = two_worlds(setting.pool, counted, systems)
         lowest, highest = (self._estimate(setting, world, category, seed) for world in worlds)
-        return replace(lowest, values=_from_both(lowest.values, highest.values))
+        if len(lowest.values) == 1:  # two numbers without a spread are no interval either
+            return replace(lowest, values=(lowest.values + highest.values) / 2)
+        return replace(lowest, values=np.concatenate([lowest.values, highest.values]), n_worlds=2)
 
     def _estimate(self, setting: Estimation, progress: Progress, category: int | None, seed: int) -> Estimated:
         rng = np.random.default_rng([seed, int(progress.vetted.sum()), 1])  # no news, no other number
@@ -77,10 +79,3 @@ class Estimation:
             self.estimator,
             Request(setting.pool, progress, setting.model, self.noise, self.target, _N_DRAWS, rng, category, self.pool),
         )
-
-
-def _from_both(lowest: Floats, highest: Floats) -> Floats:
-    """Draws of two worlds as one; of two numbers without a spread the middle, for they are no interval either."""
-    if len(lowest) == 1:
-        return (lowest + highest) / 2
-    return np.concatenate([lowest, highest])

@@ -73,11 +73,14 @@ class Estimated:
         Sentences a user should read.
     by_chance : bool
         Whether the items the interval rests on were drawn by chance; if not, nothing warrants it.
+    n_worlds : int
+        2 where draws are undecided: the first half of the values has these at worst, the other at best.
     """
 
     values: Floats
     notes: tuple[str, ...] = ()
     by_chance: bool = True
+    n_worlds: int = 1
 
 
 def as_estimate(values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
@@ -220,7 +223,10 @@ class VettedOnly(MetricEstimator):
         pool, answers = request.pool, weighted_answers(request.pool, request.progress)
         n = len(answers.positions)
         if n < _FEWEST:
-            raise InvalidParameter(f'⟨estimator="vetted-only"⟩ needs some answers, got {n}; tell some first')
+            raise InvalidParameter(
+                f'⟨estimator="vetted-only"⟩ needs at least {_FEWEST} answers that count, got {n}; tell more, the first '
+                "draws first"
+            )
         if pool.metric.needs == "counts" and pool.categories is None:
             codes = pool.aligned.at_items(answers.positions).codes
             assert codes is not None
@@ -266,7 +272,8 @@ class Lure(MetricEstimator):
         n = len(drawn)
         if n < _FEWEST:
             raise InvalidParameter(
-                f"at least {_FEWEST} answers are needed for this estimator, got {n}; tell more first"
+                f"at least {_FEWEST} answers that count are needed for this estimator, got {n}; tell more, the first "
+                "draws first"
             )
         known = known_classes(pool, request.progress)
         aside = known >= 0

@@ -19,6 +19,7 @@ from trueup._base.validation import (
     preview,
     seed_of,
 )
+from trueup.active.anytime import PLANNED, anytime_interval
 from trueup.active.estimation import Estimation
 from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, as_estimate, caveats
 from trueup.active.pool import State, category_code, category_list, make_pool
@@ -41,6 +42,7 @@ from trueup.storage.fingerprints import of_predictions, of_votes
 from trueup.storage.joining import StoredLog
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
+_SUREST = 1 - 1e-9
 _FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
 
 
@@ -72,9 +74,9 @@ class ActiveTest(Session):
     budget : int, optional
         Answers that can be paid for.
     half_width : float, optional
-        Stop once half of the interval, of every system, is at most this wide.
+        Stop once half of the interval that holds at every look, of every system, is at most this wide.
     prob_better : float, optional
-        Stop once the better of two systems is better with this probability.
+        Stop once the better of two systems is better with this probability, at every look.
     target : {"sample", "population"}
         The metric on the items of the pool, or on the distribution they came from.
     level : float
@@ -262,16 +264,23 @@ class ActiveTest(Session):
             return "Every item is vetted, waiting or passed."
         if self.budget is not None and self.n_vetted >= self.budget:
             return f"The budget of {self.budget} answers is spent."
-        if self.half_width is not None and self.n_vetted >= _FEWEST:
-            ends = [self.estimate(system).interval(self.level) for system in self._systems]
+        if self._counted().n_draws < _FEWEST:
+            return None
+        if self.half_width is not None:
+            ends = [self.anytime_interval(system) for system in self._systems]
             half = float(np.max([(high - low) / 2 for low, high in ends]))
             if half <= self.half_width:
-                return f"Half of the interval is {half:.4f} wide, at most {self.half_width:g}."
-        if self.prob_better is not None and self.n_vetted >= _FEWEST:
+                return f"Half of the interval that holds at every look is {half:.4f} wide, at most {self.half_width:g}."
+        if self.prob_better is not None:
             a, b = self.ranking[:2]
-            chance = self.prob_order(a, b)
-            if chance >= self.prob_better:
-                return f"{a!r} is better than {b!r} with probability {chance:.3f}, at least {self.prob_better:g}."
+            # Of an interval with as much on either side, one end may be wrong.
+            low, high = self.anytime_interval(a, b, level=min(2 * self.prob_better - 1, _SUREST))
+            if self._sign * (low if self._sign > 0 else high) > 0:
+                chance = self.prob_order(a, b)
+                return (
+                    f"{a!r} is better than {b!r} with probability {chance:.3f}, and with at least "
+                    f"{self.prob_better:g} at every look."
+                )
         return None
 
     # ------------------------------------------------------------------ the answer
@@ -318,6 +327,28 @@ class ActiveTest(Session):
         one, other = self._at(a), self._at(b)
         values = self._estimated((one, other)).values
         return np.asarray(values[:, one] - values[:, other])
+
+    def anytime_interval(self, a: Any = None, b: Any = None, *, level: float | None = None) -> tuple[float, float]:
+        """An interval that holds at every look at once, and so wherever the session is stopped; wider than others.
+
+        Parameters
+        ----------
+        a : system, optional
+            By default the first.
+        b : system, optional
+            Then for the metric of a minus that of b.
+        level : float, optional
+            By default that of the session.
+        """
+        systems = (self._at(a),) if b is None else (self._at(a), self._at(b))
+        estimated, (low, high) = self._estimated(systems), self.pool.metric.bounds
+        values = estimated.values[:, systems[0]]
+        if b is not None:
+            values, low, high = values - estimated.values[:, systems[1]], low - high, high - low
+        worlds = [as_estimate(part, (low, high), "") for part in np.split(values, estimated.n_worlds)]
+        planned = PLANNED if self.budget is None else self.budget
+        wanted = self.level if level is None else level
+        return anytime_interval(worlds, self._counted().n_draws, level=wanted, planned=planned)
 
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""

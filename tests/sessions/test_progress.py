@@ -1,0 +1,160 @@
+"""What the log comes to: which class stands, who differs, what was put off, and which answers count."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from trueup.exceptions import InvalidParameter
+from trueup.sessions.answering import Circumstances, answer_events, skip_events
+from trueup.sessions.counting import completed_draws, count_answers
+from trueup.sessions.log import NONE_OF_THESE, Event, Names, events_from_json, events_to_json
+from trueup.sessions.progress import fold, no_progress
+
+NAMES = Names(list("abcdef"), ["no", "yes"])
+DRAWS = [Event("ask", item, propensity=0.2) for item in "abcd"]
+
+
+def state(*events):
+    return fold([*DRAWS, *events], NAMES)
+
+
+def told(item, truth, who, **more):
+    return Event("tell", item, truth, who, 0.2, **more)
+
+
+def test_the_first_answer_stands_until_a_third_settles_it():
+    first, second = told("a", "no", "ann"), told("a", "yes", "bob", purpose="overlap")
+    assert state(first).truth[0] == 0
+    both = state(first, second)
+    assert both.truth[0] == 0
+    assert both.disputed[0]
+    settled = state(first, second, told("a", "yes", "eve", purpose="settle"))
+    assert settled.truth[0] == 1
+    assert not settled.disputed[0]
+    assert settled.n_tells == 1
+    assert settled.experts == ("ann", "bob", "eve")
+
+
+def test_who_changes_their_mind_does_not_differ_from_themselves():
+    changed = state(told("a", "no", "ann"), Event("correct", "a", "yes", "ann", 0.2))
+    assert changed.truth[0] == 1
+    assert not changed.disputed[0]
+    by_another = state(told("a", "no", "ann"), Event("correct", "a", "yes", "owner", 0.2))
+    assert by_another.truth[0] == 1
+    assert not by_another.disputed[0]
+
+
+def test_repeats_and_known_items_say_nothing_of_the_item():
+    again = state(told("a", "no", "ann"), told("a", "yes", "ann", purpose="repeat"))
+    assert again.truth[0] == 0
+    assert not again.disputed[0]
+    known = state(Event("ask", "f", who="ann", purpose="check"), Event("tell", "f", "yes", "ann", purpose="check"))
+    assert known.truth[5] == -1
+    assert known.draw[5] == 0
+    assert known.n_tells == 0
+    assert not known.cards
+
+
+def test_later_keeps_the_draw_and_cannot_tell_ends_it():
+    later = state(Event("later", "b", who="ann"))
+    assert later.waiting[1]
+    assert later.put_off[1]
+    assert later.draw[1] == 2
+    handed_out_again = state(Event("later", "b", who="ann"), Event("ask", "b"))
+    assert handed_out_again.draw.tolist() == [1, 2, 3, 4, 0, 0]
+    assert handed_out_again.propensity[1] == 0.2
+    assert not handed_out_again.put_off[1]
+    doubted = state(Event("cannot tell", "b", who="ann"))
+    assert doubted.cannot_tell[1]
+    assert not doubted.waiting[1]
+    assert not state(Event("cannot tell", "b", who="ann"), told("b", "no", "bob")).cannot_tell[1]
+
+
+def test_logs_of_before_call_it_a_pass():
+    old = events_from_json(json.dumps([{"kind": "ask", "item": "a"}, {"kind": "pass", "item": "a"}]))
+    assert fold(old, NAMES).cannot_tell[0]
+
+
+def test_none_of_these_is_one_more_class_and_can_be_corrected_to():
+    assert state(Event("none of these", "a", who="ann")).truth[0] == 2
+    assert state(told("a", "no", "ann"), Event("correct", "a", who="ann")).truth[0] == 2
+    assert events_from_json(events_to_json([Event("none of these", "a")])) == [Event("none of these", "a")]
+
+
+def test_answers_in_sight_of_a_prediction_and_corrections_in_sight_of_the_estimate_are_apart():
+    sighted = state(told("a", "no", "ann", blind=False))
+    assert (sighted.truth[0], sighted.unswayed[0]) == (0, -1)
+    assert state(told("a", "no", "ann", saw_estimate=True)).unswayed[0] == 0
+    marked = state(told("a", "no", "ann"), Event("correct", "a", "yes", "owner", 0.2, saw_estimate=True))
+    assert (marked.truth[0], marked.unswayed[0]) == (1, 0)
+
+
+def test_answers_count_in_the_order_of_the_draws():
+    assert completed_draws(state(told("c", "no", "ann"))) == 0
+    answers = [told("a", "no", "ann"), Event("cannot tell", "b", who="bob"), told("d", "yes", "ann")]
+    counted = count_answers(state(*answers))
+    assert counted.n_draws == 2
+    assert counted.progress.truth.tolist() == [0, -1, -1, -1, -1, -1]
+    assert counted.undecided.tolist() == [False, True, False, False, False, False]
+    assert counted.ahead.tolist() == [False, False, False, True, False, False]
+    assert count_answers(state(*answers, told("c", "no", "bob"))).n_draws == 4
+    # An item told without a draw holds nothing up and counts for itself.
+    assert count_answers(state(Event("tell", "f", "yes", "ann"))).progress.truth[5] == 1
+
+
+def test_a_log_of_answers_alone_shows_its_gaps():
+    log = [Event("tell", "a", "no", propensity=0.2, draw=1), Event("tell", "c", "no", propensity=0.2, draw=3)]
+    assert completed_draws(fold(log, NAMES)) == 1
+
+
+def test_disputed_and_sighted_draws_are_undecided():
+    disputed = [told("a", "no", "ann"), told("a", "yes", "bob", purpose="overlap")]
+    progress = state(*disputed, told("b", "no", "ann", blind=False))
+    assert count_answers(progress).undecided[:2].tolist() == [True, True]
+    everything = count_answers(progress, "all")
+    assert everything.undecided[:2].tolist() == [True, False]
+    assert everything.progress.truth[1] == 0
+
+
+def test_folding_in_parts_is_folding_at_once():
+    log = [
+        *DRAWS,
+        told("b", "no", "ann"),
+        Event("ask", "b", purpose="overlap"),
+        Event("later", "a", who="ann"),
+        told("b", "yes", "bob", purpose="overlap"),
+        Event("none of these", "a", who="bob"),
+    ]
+    whole = fold(log, NAMES)
+    for cut in range(len(log)):
+        parts = fold(log[cut:], NAMES, since=fold(log[:cut], NAMES))
+        for name, value in vars(whole).items():
+            np.testing.assert_array_equal(getattr(parts, name), value)
+
+
+def test_an_answer_belongs_to_the_card_that_its_expert_holds():
+    asked = [*DRAWS, told("a", "no", "ann"), Event("ask", "a", purpose="overlap")]
+    progress = fold(asked, NAMES)
+    (second,) = answer_events({"a": "yes"}, NAMES, progress, progress.truth, Circumstances("bob"))
+    assert (second.kind, second.purpose, second.draw) == ("tell", "overlap", 1)
+    with pytest.raises(InvalidParameter, match="correct=True"):
+        answer_events({"a": "yes"}, NAMES, progress, progress.truth, Circumstances("ann"))
+    (late,) = answer_events(
+        {"a": "yes"}, NAMES, fold(asked[:-1], NAMES), progress.truth, Circumstances("bob"), second=True
+    )
+    assert late.purpose == "overlap"
+    (corrected,) = answer_events(
+        {"a": NONE_OF_THESE}, NAMES, progress, progress.truth, Circumstances("ann"), correct=True
+    )
+    assert (corrected.kind, corrected.truth) == ("correct", None)
+
+
+def test_only_what_waits_can_be_put_off():
+    nothing = no_progress(6)
+    with pytest.raises(InvalidParameter, match="waits for an answer"):
+        skip_events(["a"], NAMES, nothing, nothing.truth, Circumstances(), later=True)
+    with pytest.raises(InvalidParameter, match="seconds"):
+        Circumstances(seconds=-1.0)
