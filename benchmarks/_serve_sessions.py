@@ -24,7 +24,7 @@ from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share, tr
 from trueup.active import ESTIMATORS, State, get_strategy
 from trueup.active.anytime import anytime_interval
 from trueup.active.estimation import Estimation
-from trueup.active.estimators import as_estimate
+from trueup.active.estimators import ENOUGH_DRAWS, as_estimate
 from trueup.posteriors import Estimate
 from trueup.sessions.batch import draw_in_turn
 from trueup.sessions.counting import Counted, count_answers
@@ -36,9 +36,8 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 N_ITEMS, N_VOTES, N_OUTCOMES = 300, 5, 200
-LOOKS = tuple(range(40, N_OUTCOMES + 1, 40))
+LOOKS = tuple(range(80, N_OUTCOMES + 1, 40))
 REFILL = 50  # cards that are drawn at a time
-FEWEST = 10  # draws that count before a rule may stop a session, as in ActiveTest
 HALF_WIDTHS = (0.1, 0.07)
 SESSIONS_OF_A_POOL = 40
 STRATEGIES = ("propensity", "random")
@@ -155,7 +154,7 @@ def run_session(world: World, strategy: str, seed: int, experts: Experts) -> Run
     free = [(0.0, k) for k in range(experts.n)]
     put_off: list[tuple[int, int]] = []
     next_card, n_done = 0, 0
-    while n_done < N_OUTCOMES + 5 * experts.n:  # nobody stops at the last look
+    while n_done < N_OUTCOMES + 2 * experts.n:  # nobody stops at the last look
         now, who = heapq.heappop(free)
         mine = next((k for k, (_, by) in enumerate(put_off) if by != who), None)
         if mine is not None:
@@ -274,7 +273,7 @@ def _add_value(tallies: Tallies, name: str, run: Run, at_looks: list[Counted], s
     """The accuracy of the first system at every look, and where each rule stops."""
     true, looks = run.world.value(), []
     for n, counted in zip(LOOKS, at_looks, strict=True):
-        if counted.n_draws < FEWEST:
+        if counted.n_draws < ENOUGH_DRAWS:
             continue
         estimated = run.world.estimations[name].after(counted, seed=seed)
         look = _Look.of(estimated.values[:, 0], estimated.n_worlds, counted.n_draws, (0.0, 1.0), LEVEL)
@@ -297,7 +296,7 @@ def _add_order(tallies: Tallies, name: str, run: Run, at_looks: list[Counted], s
     true = run.world.value("new") - run.world.value("old")
     open_rules = {"plain", "lasting"}
     for counted in at_looks:
-        if counted.n_draws < FEWEST or not open_rules:
+        if counted.n_draws < ENOUGH_DRAWS or not open_rules:
             continue
         estimated = run.world.estimations[name].after(counted, systems=(0, 1), seed=seed)
         apart = estimated.values[:, 0] - estimated.values[:, 1]

@@ -516,3 +516,29 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path):
         thread.join()
     assert (len(most), max(most)) == (80, 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_later_none_of_these_and_answers_in_sight_are_told_apart(tmp_path, run_main):
+    session = tmp_path / "s.json"
+    (tmp_path / "v.csv").write_text("item,labeler,label\n" + "".join(f"i{k},ann,{'xyz'[k % 3]}\n" for k in range(12)))
+    (tmp_path / "p.csv").write_text("item,prediction\n" + "".join(f"i{k},x\n" for k in range(12)))
+    run_main("vet", "ask", session, tmp_path / "v.csv", tmp_path / "p.csv", "-n", "5", "--strategy", "random")
+    items = json.loads(run_main("vet", "status", session, "--json").out)["waiting"]
+    draws = [event["item"] for event in log_of(session)]
+    assert run_main("vet", "skip", session, draws[0], "--later", "--who", "ann").code == 0
+    assert run_main("vet", "skip", session, draws[1], "--who", "ann").code == 0
+    assert run_main("vet", "tell", session, f"{draws[2]}=x", "--none", draws[3]).code == 0
+    assert run_main("vet", "tell", session, f"{draws[4]}=y", "--sighted").code == 0
+    assert [event["kind"] for event in log_of(session)[5:]] == ["later", "cannot tell", "tell", "none of these", "tell"]
+    assert log_of(session)[-1]["blind"] is False
+    standing = json.loads(run_main("vet", "status", session, "--json").out)
+    progress = standing["progress"]
+    assert set(items) == set(draws)
+    assert (progress["later"], progress["cannot_tell"], progress["none_of_these"], progress["sighted"]) == (1, 1, 1, 1)
+    assert (progress["counted"], progress["ahead"]) == (0, 4), "the first draw has no outcome yet"
+    (estimate,) = standing["estimates"].values()
+    assert estimate["at_every_look"][0] <= estimate["low"]
+    words = run_main("vet", "status", session).out
+    assert "4 wait to count" in words
+    assert "at every look" in words
+    assert run_main("vet", "tell", session, f"{draws[2]}=x", "--from", "x.csv", "--none", draws[3]).code == 2

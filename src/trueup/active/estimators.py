@@ -33,8 +33,10 @@ from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.counting import Answers, Counted
 from trueup.sessions.progress import Progress
 
+ENOUGH_DRAWS = 20  # from which an interval was measured to hold, and a rule may stop a session
 _FEWEST = 2  # answers that have a spread
 _ENOUGH = 10  # answers from which a correction can be learned
+_MOST_LEVERAGE = 0.8  # of one answer on the weight of the noise model
 _ADDED = 0.5  # of an answer, right and wrong
 
 
@@ -291,9 +293,7 @@ class Lure(MetricEstimator):
             normal += rng.standard_normal((request.n_draws, pool_pulls.shape[1])) @ pool_pulls.T
         student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(request.n_draws, 1)))
         if n < _ENOUGH:
-            drawn_values = np.clip(values + student, *pool.metric.bounds)
-            notes = (f"{n} answers count so far: an interval of so few is a rough one.",)
-            return Estimated(drawn_values, notes, answers.by_chance)
+            return Estimated(np.clip(values + student, *pool.metric.bounds), by_chance=answers.by_chance)
         worth = n * n_pool / (n_pool - n + 1)
         return Estimated(_within_bounds(values, student, worth, pool.metric.bounds), by_chance=answers.by_chance)
 
@@ -333,6 +333,10 @@ def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance
     elif n_chosen:
         sentences.append(
             f"{n_chosen} items were chosen and not drawn by chance: an interval that rests on them has no warrant."
+        )
+    if by_chance and 0 < counted.n_draws < ENOUGH_DRAWS:
+        sentences.append(
+            f"{counted.n_draws} draws count so far: before there are {ENOUGH_DRAWS} the interval is a rough one."
         )
     n_told = int((progress.vetted & (progress.draw == 0)).sum())
     if n_told:
@@ -467,6 +471,10 @@ def _weighted_counts(
         if tuned:
             weight = _best_weight(pull_seen, pull_expected)
     pull = pull_seen - weight * pull_expected
+    if tuned:  # the weight was learned from the same answers; what each would be without itself (the jackknife)
+        apart = pull_expected - pull_expected.mean()
+        leverage = 1 / len(drawn) + np.divide(apart**2, (apart**2).sum(), out=np.zeros_like(apart), where=apart != 0)
+        pull = (pull - pull.mean()) / (1 - np.minimum(leverage, _MOST_LEVERAGE))
     items = np.concatenate([drawn, np.flatnonzero(aside)])
     stands_for = np.concatenate([np.maximum(each, 0.0) / len(drawn), np.ones(int(aside.sum()))])
     slope = np.where(has_output[items], slopes[known[items], codes[items]], 0.0)

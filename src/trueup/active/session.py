@@ -21,7 +21,7 @@ from trueup._base.validation import (
 )
 from trueup.active.anytime import PLANNED, anytime_interval
 from trueup.active.estimation import Estimation
-from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, as_estimate, caveats
+from trueup.active.estimators import ENOUGH_DRAWS, ESTIMATORS, Estimated, MetricEstimator, as_estimate, caveats
 from trueup.active.pool import State, category_code, category_list, make_pool
 from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy
@@ -43,7 +43,6 @@ from trueup.storage.joining import StoredLog
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
 _SUREST = 1 - 1e-9
-_FEWEST = 10  # answers before a rule may stop the session: no luck on the first few
 
 
 class ActiveTest(Session):
@@ -264,7 +263,7 @@ class ActiveTest(Session):
             return "Every item is vetted, waiting or passed."
         if self.budget is not None and self.n_vetted >= self.budget:
             return f"The budget of {self.budget} answers is spent."
-        if self._counted().n_draws < _FEWEST:
+        if self._counted().n_draws < ENOUGH_DRAWS:  # never by luck on the first few
             return None
         if self.half_width is not None:
             ends = [self.anytime_interval(system) for system in self._systems]

@@ -91,11 +91,19 @@ class Vetting:
         """New items to vet, and why."""
         return [(one.item, one.why) for one in self.test.ask(n).details]
 
-    def tell(self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool) -> int:
+    def tell(
+        self, answers: Mapping[Hashable, Hashable], *, who: str | None, correct: bool, blind: bool | None = None
+    ) -> int:
         """Take answers; returns how many are new."""
         before = self.test.n_vetted
-        self.test.tell(answers, who=who, correct=correct)
+        self.test.tell(answers, who=who, correct=correct, blind=blind)
         return self.test.n_vetted - before
+
+    def outside(self, texts: Sequence[str]) -> dict[Hashable, Hashable]:
+        """Answers that these items are none of the classes."""
+        from trueup.active import NONE_OF_THESE
+
+        return dict.fromkeys([self.item(text) for text in texts], NONE_OF_THESE)
 
     def waiting(self) -> list[tuple[Hashable, str]]:
         """The items that wait for an answer, and why they were asked."""

@@ -234,18 +234,25 @@ def tell(
     ] = None,
     who: Who = None,
     correct: Annotated[bool, typer.Option("--correct", help="Allow answers that differ from earlier ones.")] = False,
+    none: Annotated[
+        list[str] | None, option("--none", "An item that is none of the classes; may be repeated.", metavar="ITEM")
+    ] = None,
+    sighted: Annotated[
+        bool, typer.Option("--sighted", help="The prediction was in sight: such answers are kept out of the interval.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell what the expert found; all answers are checked before any is taken."""
     place, typed = place_of(session, kept, *(answers or []))
-    if (not typed) == (source is None):
+    if ((typed or none) and source is not None) or not (typed or none or source):
         raise InvalidParameter("answers come as ITEM=CLASS or with --from FILE, got both or none; give one of them")
     with place.turn():
         vetting = resume(place)
         told = (
             vetting.typed(typed) if source is None else vetting.read(source, item=item, truth=truth, question=question)
         )
-        new = vetting.tell(told, who=who, correct=correct)
+        told |= vetting.outside(none or [])
+        new = vetting.tell(told, who=who, correct=correct, blind=False if sighted else None)
         vetting.save()
     if as_json:
         print_json({**_head(vetting), "told": len(told), "new": new, **_standing(vetting), "findings": []})
@@ -263,15 +270,18 @@ def skip(
         list[str] | None, typer.Argument(metavar="ITEM", show_default=False, help="Items the expert passes on.")
     ] = None,
     who: Who = None,
+    later: Annotated[
+        bool, typer.Option("--later", help="Put them back into the queue, in place of: nobody can tell.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The expert passes on these items; they are not asked again."""
+    """The expert cannot tell the class of these items: they count as open either way, and are not asked again."""
     place, names = place_of(session, kept, *(items or []))
     if not names:
         raise InvalidParameter("items to skip must be named, got none; use the names that 'vet ask' gave")
     with place.turn():
         vetting = resume(place)
-        vetting.test.skip([vetting.item(text) for text in names], who=who)
+        vetting.test.skip([vetting.item(text) for text in names], who=who, later=later)
         vetting.save()
     if as_json:
         print_json({**_head(vetting), "skipped": names, **_standing(vetting), "findings": []})
@@ -330,7 +340,12 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
     for name in vetting.systems:
         estimate = test.estimate(name)
         low, high = estimate.interval(test.level)
-        estimates[str(name)] = {"mean": estimate.mean, "low": low, "high": high}
+        estimates[str(name)] = {
+            "mean": estimate.mean,
+            "low": low,
+            "high": high,
+            "at_every_look": test.anytime_interval(name),
+        }
     standing: dict[str, Any] = {
         "metric": test.pool.metric.name,
         "level": test.level,
@@ -338,6 +353,7 @@ def _standing(vetting: Vetting) -> dict[str, Any]:
         "n_vetted": test.n_vetted,
         "n_items": vetting.labels.n_items,
         "waiting": test.waiting,
+        "progress": test.standing().to_dict(),
         "finished": test.finished,
         "warnings": test.warnings,
         "classes": vetting.labels.classes,
@@ -352,8 +368,10 @@ def _print_standing(vetting: Vetting) -> None:
     rows = []
     for name in test.ranking:
         estimate = test.estimate(name)
-        rows.append((shown(name), number(estimate.mean), interval(*estimate.interval(test.level))))
-    print_table(("system", test.pool.metric.name, f"{level_words(test.level)} interval"), rows)
+        ends = interval(*estimate.interval(test.level)), interval(*test.anytime_interval(name))
+        rows.append((shown(name), number(estimate.mean), *ends))
+    head = "system", test.pool.metric.name, f"{level_words(test.level)} interval", "at every look"
+    print_table(head, rows)
     waiting = test.waiting
     say(
         f"{test.n_vetted:,} of {vetting.labels.n_items:,} items vetted, {len(waiting):,} waiting for an answer"
@@ -364,6 +382,8 @@ def _print_standing(vetting: Vetting) -> None:
         )
         + "."
     )
+    for sentence in test.standing().sentences()[1:]:
+        say(sentence)
     _print_order(test, vetting.systems)
     say(f"Finished: {test.finished}" if test.finished else "Not finished: 'trueup vet ask' has more items.")
     for sentence in test.warnings:
