@@ -239,7 +239,7 @@ def collect(
     seeds: Iterable[int],
     estimators: Iterable[str] = WARRANTED,
     *,
-    orders_every: int = 8,
+    orders_every: int = 20,
     experts: Experts | None = None,
 ) -> Tallies:
     """Sessions of these seeds, looked at and stopped in every way.

@@ -135,8 +135,8 @@ def test_strategies_and_estimators_are_taken_as_objects(world):
 
 
 def test_an_option_of_any_name_is_refused_in_one_sentence(world):
-    with pytest.raises(InvalidParameter, match="takes the options floor, n_positives, got 'name'"):
-        world.test(name="q3")
+    with pytest.raises(InvalidParameter, match="takes the options floor, n_positives, got 'title'"):
+        world.test(title="q3")
 
 
 def test_json_of_a_function_asks_for_it_again(world):
@@ -284,7 +284,7 @@ def test_half_width(world):
     wide = world.test(half_width=0.5)
     world.answer(wide, 9)
     assert wide.finished is None, "never by luck on the first few"
-    world.answer(wide, 3)
+    world.answer(wide, 13)
     assert "at most 0.5" in wide.finished
     narrow = world.test(half_width=0.001)
     world.answer(narrow, 12)

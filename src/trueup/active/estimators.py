@@ -287,10 +287,9 @@ class Lure(MetricEstimator):
         values = np.array([part.value for part in parts])
         # Those that were looked at have no uncertainty on the sample; the others are what the drawn ones stand for.
         scale = np.sqrt((n_pool - n) / n_pool / (n * (n - 1)))
-        normal = rng.standard_normal((request.n_draws, n)) @ np.stack([part.pulls for part in parts]).T * scale
+        normal = _normal_sums(np.stack([part.pulls for part in parts]) * scale, request)
         if request.target == "population":  # another pool would have had other items
-            pool_pulls = np.stack([part.pool_pulls for part in parts])
-            normal += rng.standard_normal((request.n_draws, pool_pulls.shape[1])) @ pool_pulls.T
+            normal += _normal_sums(np.stack([part.pool_pulls for part in parts]), request)
         student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(request.n_draws, 1)))
         if n < _ENOUGH:
             return Estimated(np.clip(values + student, *pool.metric.bounds), by_chance=answers.by_chance)
@@ -401,6 +400,12 @@ def _values(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no category defines is nan
         return np.asarray(np.nanmean(parts, axis=0))
+
+
+def _normal_sums(pulls: Floats, request: Request) -> Floats:
+    """Sums of pulls, of shape (n_systems, n), each times a normal number: draws of shape (n_draws, n_systems)."""
+    root = np.linalg.qr(pulls.T, mode="r")  # of their covariance: as many normal numbers as systems will do
+    return np.asarray(request.rng.standard_normal((request.n_draws, len(root))) @ root)
 
 
 def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[float, float]) -> Floats:
