@@ -1,7 +1,8 @@
-"""What the storage of sessions and the vetting app withstand.
+"""What the storage of sessions and the vetting app withstand, and what they may not do to an estimate.
 
 Run ``python -m benchmarks.serve [section ...] [--quick] [--json out.json]``; without names all sections are run.
-Sections: kills (processes and the database's server killed at random while experts answer).
+Sections: kills (processes and the database's server killed at random while experts answer), sessions (20 experts at once:
+do the intervals hold at every look and at the stop).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 from benchmarks._sections import run_sections
 from benchmarks._serve_kills import kills
+from benchmarks._serve_sessions import sessions
 
 __all__ = ["main"]
 
@@ -17,7 +19,10 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the sections."""
     run_sections(
-        "python -m benchmarks.serve", "What the storage and the vetting app withstand.", {"kills": kills}, arguments
+        "python -m benchmarks.serve",
+        "What the storage and the vetting app withstand.",
+        {"kills": kills, "sessions": sessions},
+        arguments,
     )
 
 

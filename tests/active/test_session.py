@@ -567,7 +567,7 @@ def test_bad_calls_leave_the_session_alone(world, call, words):
 
 
 def test_vetted_only_needs_answers(world):
-    with pytest.raises(InvalidParameter, match="needs some answers"):
+    with pytest.raises(InvalidParameter, match="needs at least 2 answers that count"):
         world.test(estimator="vetted-only").estimate()
 
 

@@ -1,7 +1,7 @@
 """Do intervals hold where twenty experts work at once, hard items take longer, and some have no answer?
 
-The sessions are those of ``benchmarks.serve sessions``, fewer of them. Where every item is answered in the end, what holds
-is the order of the draws alone; a right interval holds fewer than `fewest(n)` truths with probability 0.005.
+The sessions are those of ``benchmarks.serve sessions``, fewer of them. Where every item is answered in the end, it is
+the order of the draws that must hold; a right interval holds fewer than `fewest(n)` truths with probability 0.005.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class ActiveTest(Session):
     budget : int, optional
         Answers that can be paid for.
     half_width : float, optional
-        Stop once half of the interval that holds at every look, of every system, is at most this wide.
+        Stop once half of the interval, of every system, is at most this wide.
     prob_better : float, optional
         Stop once the better of two systems is better with this probability, at every look.
     target : {"sample", "population"}
@@ -266,13 +266,14 @@ class ActiveTest(Session):
         if self._counted().n_draws < ENOUGH_DRAWS:  # never by luck on the first few
             return None
         if self.half_width is not None:
-            ends = [self.anytime_interval(system) for system in self._systems]
+            ends = [self.estimate(system).interval(self.level) for system in self._systems]
             half = float(np.max([(high - low) / 2 for low, high in ends]))
             if half <= self.half_width:
-                return f"Half of the interval that holds at every look is {half:.4f} wide, at most {self.half_width:g}."
+                return f"Half of the interval is {half:.4f} wide, at most {self.half_width:g}."
         if self.prob_better is not None:
             a, b = self.ranking[:2]
-            # Of an interval with as much on either side, one end may be wrong.
+            # One look after the other finds a better system where there is none, so the interval must hold at all
+            # of them; of one with as much on either side, one end may be wrong.
             low, high = self.anytime_interval(a, b, level=min(2 * self.prob_better - 1, _SUREST))
             if self._sign * (low if self._sign > 0 else high) > 0:
                 chance = self.prob_order(a, b)
@@ -339,11 +340,13 @@ class ActiveTest(Session):
         level : float, optional
             By default that of the session.
         """
-        systems = (self._at(a),) if b is None else (self._at(a), self._at(b))
-        estimated, (low, high) = self._estimated(systems), self.pool.metric.bounds
-        values = estimated.values[:, systems[0]]
-        if b is not None:
-            values, low, high = values - estimated.values[:, systems[1]], low - high, high - low
+        low, high = self.pool.metric.bounds
+        if b is None:
+            estimated = self._estimated((self._at(a),))
+            values = estimated.values[:, self._at(a)]
+        else:
+            estimated = self._estimated((self._at(a), self._at(b)))
+            values, low, high = self._apart(a, b), low - high, high - low
         worlds = [as_estimate(part, (low, high), "") for part in np.split(values, estimated.n_worlds)]
         planned = PLANNED if self.budget is None else self.budget
         wanted = self.level if level is None else level
