@@ -1,8 +1,8 @@
 """What the storage of sessions and the vetting app withstand, and what they may not do to an estimate.
 
 Run ``python -m benchmarks.serve [section ...] [--quick] [--json out.json]``; without names all sections are run.
-Sections: kills (processes and the database's server killed at random while experts answer), sessions (20 experts at once:
-do the intervals hold at every look and at the stop).
+Sections: kills (processes and the database's server killed at random while experts answer), sessions (20 experts at
+once: do the intervals hold at every look and at the stop).
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_a_useful_model_narrows_ppi_and_leaves_lure():
 def test_too_few_answers_are_one_sentence():
     truth, labels, predictions = world(0)
     test = vetted(tu.ActiveTest(predictions, labels, estimator="lure", strategy="random"), truth, 1)
-    with pytest.raises(InvalidParameter, match="at least 2 answers are needed for this estimator, got 1"):
+    with pytest.raises(InvalidParameter, match="at least 2 answers that count are needed for this estimator, got 1"):
         test.estimate()
 
 
