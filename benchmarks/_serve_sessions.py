@@ -331,7 +331,9 @@ def section_of(tallies: Tallies) -> Section:
         look_rows.append([name, *map(share, cells), share(plain) if plain is not None else ""])
         look_rows.append(["  width", *(f"{cell.width:.3f}" for cell in cells), f"{plain.width:.3f}" if plain else ""])
     stop_rows = []
-    for (name, rule, shown), tally in tallies.stops.items():
+    for (name, rule, shown), tally in sorted(
+        tallies.stops.items(), key=lambda pair: (names.index(pair[0][0]), pair[0])
+    ):
         if shown == "plain" or "lasting" in rule:
             mean = np.mean(tallies.stopped_at[name, rule, shown])
             stop_rows.append([name, rule, shown, str(len(tally)), f"{mean:.0f}", share(tally), f"{tally.width:.3f}"])
@@ -395,7 +397,7 @@ def sessions(quick: bool, repetitions: int | None = None) -> Section:
     for first in tracked(range(0, n, SESSIONS_OF_A_POOL), "pools"):
         tallies = tallies + collect(range(first, min(first + SESSIONS_OF_A_POOL, n)))
     # Those that believe the votes promise nothing where these are wrong together, and take much longer.
-    for first in range(0, 8 if quick else 80, 8):
+    for first in range(0, 8 if quick else 40, 8):
         tallies = tallies + replace(
             collect(range(first * 5, first * 5 + 8), BELIEVING, orders_every=10**6), n_sessions=0
         )

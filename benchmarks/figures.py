@@ -121,6 +121,7 @@ FIGURES: dict[str, Figure] = {
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
+        _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),
