@@ -22,6 +22,7 @@ TOP_LEVEL = [
     "calibrate",
     "cleaning",
     "compare",
+    "connect",
     "estimators",
     "evaluate",
     "exceptions",

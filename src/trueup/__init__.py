@@ -8,6 +8,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `share`, `mean_score`: how often groups of items are of a class in truth, without predictions
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
+- `connect`: the same verbs for a session on a server of ``trueup serve``
 - `CleaningAdvisor`: which training label an oracle should fix next
 - `trueup.rates`: true error from apparent error
 - `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from trueup.data.predictions import Predictions
     from trueup.data.reading import read_items, write_labels
     from trueup.labelers.planning import plan
+    from trueup.serve.client import connect
     from trueup.training import scorer
 
 __version__ = "0.1.0"
@@ -70,6 +72,7 @@ __all__ = [
     "calibrate",
     "cleaning",
     "compare",
+    "connect",
     "estimators",
     "evaluate",
     "exceptions",
@@ -103,6 +106,7 @@ _HOME_OF = {
     "auc": "trueup.answers.auc",
     "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
+    "connect": "trueup.serve.client",
     "evaluate": "trueup.answers.evaluate",
     "mean_score": "trueup.answers.share",
     "plan": "trueup.labelers.planning",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -165,3 +169,58 @@ def listening() -> Iterator[Callable[[Vetting], str]]:
     for server, thread in running:
         server.handle_exit(2, None)
         thread.join(HANGS_AFTER)
+
+
+class _Forwarding(BaseHTTPRequestHandler):
+    """Hands requests on to another server, with or without the path below which it is shown."""
+
+    protocol_version = "HTTP/1.0"
+    target: str
+    prefix: str
+    strips: bool
+
+    def _forward(self) -> None:
+        if not self.path.startswith(self.prefix + "/"):
+            self.send_error(404)
+            return
+        path = self.path[len(self.prefix) :] if self.strips else self.path
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        there = urlsplit(self.target)
+        connection = http.client.HTTPConnection(there.hostname or "", there.port, timeout=HANGS_AFTER)
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+        connection.request(self.command, path, body or None, headers)
+        answer = connection.getresponse()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "date", "server"):
+                self.send_header(name, value)
+        self.end_headers()
+        with suppress(OSError):
+            while block := answer.read1(65536):
+                self.wfile.write(block)
+                self.wfile.flush()
+        connection.close()
+
+    do_GET = do_POST = _forward  # noqa: N815  # the names that the base class looks for
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@pytest.fixture
+def proxy() -> Iterator[Callable[..., str]]:
+    """Puts a proxy before a server, which shows it below a path; its address."""
+    running: list[ThreadingHTTPServer] = []
+
+    def start(target: str, prefix: str, *, strips: bool) -> str:
+        about = {"target": target, "prefix": prefix, "strips": strips}
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Forwarding,), about))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        running.append(server)
+        return f"http://127.0.0.1:{server.server_port}{prefix}/"
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()

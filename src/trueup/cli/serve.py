@@ -83,7 +83,7 @@ def _served(
             )
     served = read_settings(Path(files[0]))
     said_here = {one.name: getattr(server, one.name) for one in fields(server)}
-    changed = {name: value for name, value in said_here.items() if value not in (None, False)}
+    changed = {name: value for name, value in said_here.items() if value is not None and value is not False}
     return replace(served, server=replace(served.server, **changed))
 
 

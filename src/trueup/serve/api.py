@@ -34,7 +34,8 @@ router = APIRouter(
 )
 
 # Names are text or numbers; one that is made of several parts is a list.
-Name = str | int | float | list[Any]
+_Part = str | int | Annotated[float, Field(allow_inf_nan=False)]
+Name = _Part | Annotated[list[_Part], Field(max_length=20)]
 
 
 class Answer(BaseModel):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -152,6 +151,11 @@ class InProcess:
     def nudge(self) -> None:
         """It looks at the log by itself."""
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None before it was started."""
+        return self._process.pid
+
     def wait_until_ready(self) -> None:
         """Wait for the session to be there: until it is fitted. What is wrong with it is raised."""
         self._is_ready.wait()
@@ -210,8 +214,8 @@ def _watch(pipe: Connection, make: MakeSession, url: str, name: str) -> None:
         pipe.send(("ready", None))
         watcher = Watcher(session, storage, name, publish)
         while True:
-            if not watcher.step():
-                time.sleep(_PAUSE)
+            if not watcher.step() and pipe.poll(_PAUSE):
+                pipe.recv()  # nothing is sent unasked: the server has ended, however that came
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except TrueupError as error:

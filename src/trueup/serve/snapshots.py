@@ -6,16 +6,18 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from trueup.active import ActiveTest
 from trueup.cleaning import CleaningAdvisor
-from trueup.posteriors import Estimate
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.session import Session
 from trueup.sessions.standing import Rate
 
+_MOST_COMPARED = 6  # systems whose pairs are told apart
 _MOST_ROWS = 60  # of the history: more cannot be told apart in the chart
 
 
@@ -60,6 +62,8 @@ class Snapshot:
     n_events : int
         The length of the log that it rests on.
     ranges, draws : dict from system to Range, and to its draws
+    differences : dict from "k l" to draws
+        Of system k minus system l, by their places, for k < l; empty where there are many systems.
     n_answers, n_waiting, n_cannot_tell, n_outside, n_disputed : int
         Answered items; outcomes that wait to count; items of which nobody can tell the class; those of a class that is
         not listed; those on which experts differ.
@@ -85,6 +89,7 @@ class Snapshot:
     warnings: tuple[str, ...] = ()
     ranges: Mapping[str, Range] = field(default_factory=dict)
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    differences: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     n_waiting: int = 0
     n_cannot_tell: int = 0
     n_outside: int = 0
@@ -149,6 +154,10 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         warnings=tuple(map(str, test.warnings)),
         ranges=ranges,
         draws={name: _draws(estimate) for name, estimate in estimates.items()},
+        differences={
+            f"{k} {m}": _draws(test.difference(systems[k], systems[m]))
+            for k, m in combinations(range(len(systems) if len(systems) <= _MOST_COMPARED else 0), 2)
+        },
         history=_extended(history, standing.answered, next(iter(ranges.values()))),
         with_all=_with_all(test) if standing.sighted or standing.corrected else None,
         shares=_shares(test),
@@ -191,8 +200,11 @@ def _range(rate: Rate) -> Range | None:
 
 
 def _draws(estimate: Estimate, n: int = 1000) -> tuple[float, ...]:
-    values = estimate.draws(n, random_state=0)
-    return tuple(np.round(values, 6).tolist()) if np.ptp(values) > 0 else (float(values[0]),)
+    if isinstance(estimate, PointEstimate):
+        return (float(estimate.value),)
+    if isinstance(estimate, DrawnEstimate) and estimate.weights is None:
+        return tuple(estimate.values.tolist())
+    return tuple(estimate.draws(n, random_state=0).tolist())
 
 
 def _shares(session: Session) -> dict[str, float]:

@@ -1,0 +1,172 @@
+"""`trueup serve`: from files to a server, a second link while it runs, and the end."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager, suppress
+from http.cookiejar import CookieJar
+
+import pytest
+from cli_helpers import HANGS_AFTER, PROGRAM
+
+import trueup as tu
+from trueup.cli import main
+from trueup.cli._serving import layout_of, read_settings
+from trueup.exceptions import InvalidFile
+
+pytest.importorskip("fastapi", reason="the app needs the extra serve: pip install 'trueup[serve]'")
+
+
+@pytest.fixture
+def files(tmp_path):
+    sim = tu.simulate.dawid_skene(n_items=60, n_labelers=4, random_state=0)
+    tu.write_labels(sim.labels, tmp_path / "votes.csv")
+    items = sim.labels.items.tolist()
+    rows = "\n".join(f"{item},{code}" for item, code in zip(items, sim.truth.tolist(), strict=True))
+    (tmp_path / "predictions.csv").write_text(f"item,prediction\n{rows}\n")
+    texts = "\n".join(f"{item},Look at {item}" for item in items)
+    (tmp_path / "items.csv").write_text(f"item,text\n{texts}\n")
+    (tmp_path / "q3.toml").write_text(
+        'votes = "votes.csv"\npredictions = "predictions.csv"\n'
+        '[reading]\nitems = "items.csv"\n'
+        '[test]\nnoise = "dawid-skene"\nbudget = 30\n'
+        '[server]\nport = 0\nexperts = ["ann"]\n'
+        '[card]\nkind = "text"\nshow = ["text"]\nclass_names = { 0 = "No", 1 = "Yes" }\n'
+    )
+    return tmp_path
+
+
+@contextmanager
+def serving(folder, *arguments, last="ann"):
+    """A server that runs; its process, and the links that it printed by person, of whom one comes last."""
+    process = subprocess.Popen(
+        [PROGRAM, "serve", *arguments],
+        cwd=folder,
+        env={**os.environ, "TRUEUP_ENGINE": "scipy"},  # nothing to compile
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        lines, links = [], {}
+        until = time.monotonic() + HANGS_AFTER
+        assert process.stdout is not None
+        while last not in links:
+            line = process.stdout.readline()
+            lines.append(line)
+            assert line, "".join(lines)
+            assert time.monotonic() < until
+            found = re.match(r"(\w+) \((owner|expert)\), once: (\S+)$", line)
+            if found:
+                links[found[1]] = found[3]
+        yield process, links
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.communicate()
+
+
+def browser(link):
+    """Whoever used a link: a function that opens pages."""
+    base, _, key = link.partition("enter?key=")
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    opener.addheaders = [("sec-fetch-site", "same-origin")]
+    opener.open(base + "enter", urllib.parse.urlencode({"key": key}).encode(), timeout=HANGS_AFTER).read()
+
+    def call(path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(base + path, data, {"content-type": "application/json"})
+        return opener.open(request, timeout=HANGS_AFTER)
+
+    return call
+
+
+def first_card(call):
+    until = time.monotonic() + HANGS_AFTER
+    while True:
+        placed = json.loads(call("next").read())
+        if placed["card"] is not None:
+            return placed
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C to send to another process")
+def test_a_session_is_served_continued_and_ended(files):
+    with serving(files, "q3.toml") as (process, links):
+        ann, owner = browser(links["ann"]), browser(links["owner"])
+        placed = first_card(ann)
+        assert "Yes" in placed["html"]
+        assert "Look at" in placed["html"]
+        card = json.loads(ann("reply", {"card": placed["card"], "choice": "1", "key": "k"}).read())["card"]
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            browser(links["ann"])  # it was used
+        made = subprocess.run(
+            [PROGRAM, "serve", "--new-link", "bob", "q3.toml"], cwd=files, capture_output=True, text=True, check=True
+        )
+        new = re.search(r"enter\?key=\S+", made.stdout)[0]
+        bob = browser(links["owner"].partition("enter")[0] + new)
+        assert first_card(bob)["card"] != card
+        stream = owner("owner-events")  # stays open
+        assert stream.readline().startswith(b"retry")
+        process.send_signal(signal.SIGINT)
+        code = process.wait(HANGS_AFTER)
+        assert code == 0, process.stdout.read()
+    with serving(files, "q3.toml", "--expert", "ann", "--expert", "eve", last="eve") as (_, links):
+        assert set(links) == {"owner", "eve"}  # ann has a way in
+        told = json.loads(browser(links["owner"])("export-log.json").read())
+        assert [event["who"] for event in told if event["kind"] == "tell"] == ["ann"]
+
+
+def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):
+    served = read_settings(files / "q3.toml")
+    assert (served.name, served.votes) == ("q3", str(files / "votes.csv"))
+    assert served.how.items == str(files / "items.csv")
+    assert served.url == f"sqlite:///{files}/q3.vetting.db"
+    assert (served.test.budget, served.server_settings().port) == (30, 0)
+    assert layout_of(served.card).show == ("text",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("votes = 3", "must name votes and predictions"),
+        ("[server", "must be a TOML file"),
+        ('votes = "v"\npredictions = "p"\nserver = 1', "must be a table"),
+        ('votes = "v"\npredictions = "p"\n[server]\nprot = 1', "did you mean 'port'"),
+        ('votes = "v"\npredictions = "p"\n[card]\nsize = 1', "'size'"),
+        ('votes = "v"\npredictions = "p"\nexperts = []', "'experts'"),
+    ],
+)
+def test_a_file_of_settings_that_makes_no_sense_is_refused(tmp_path, text, words):
+    file = tmp_path / "s.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidFile, match=words):
+        read_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["votes.csv"], "alone"),
+        ([], "needs files"),
+        (["votes.csv", "predictions.csv", "--host", "0.0.0.0"], "public"),
+        (["q3.toml", "--metric", "f1"], "stand in its file"),
+        (["--new-link", "ann"], "must be named"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(files, arguments, words, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    with pytest.raises(SystemExit) as left:
+        main(["serve", *arguments])
+    error = " ".join(capsys.readouterr().err.split())
+    assert (left.value.code, error.startswith("error: ")) == (2, True)
+    assert words in error
+    assert not (files / "votes.vetting.db").exists()

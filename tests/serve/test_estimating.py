@@ -1,0 +1,58 @@
+"""The estimate beside the server: in its own process, drawing ahead, and gone when the server is."""
+
+from functools import partial
+
+import pytest
+from vetting_server import plain_data, wait_for
+
+import trueup as tu
+from trueup.exceptions import StorageError
+from trueup.serve.estimating import InProcess, LatestSnapshot
+from trueup.serve.watching import FEWEST_AHEAD, append_cards
+from trueup.sessions.log import Event
+from trueup.storage import open_storage
+
+
+def test_a_process_makes_the_session_draws_and_estimates(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRUEUP_ENGINE", "scipy")  # nothing to compile
+    url = f"sqlite:///{tmp_path}/test.db"
+    predictions, labels, truth = plain_data(120)
+    make = partial(tu.ActiveTest, predictions, labels, noise="dawid-skene", storage=url, name="q3")
+    storage, latest = open_storage(url), LatestSnapshot()
+    estimating = InProcess(make, storage, url, "q3", latest)
+    estimating.start()
+    estimating.start()  # once is enough
+    try:
+        estimating.wait_until_ready()
+        wait_for(lambda: latest.problem or len(storage.cards("q3")) >= FEWEST_AHEAD)
+        assert latest.problem is None
+        card = storage.claim("q3", "ann")
+        storage.answer("q3", card.number, Event("tell", card.item, truth[card.item], "ann"))
+        wait_for(lambda: latest.snapshot is not None and latest.snapshot.n_answers == 1)
+        wait_for(lambda: len(storage.cards("q3")) >= FEWEST_AHEAD)  # the one that went is made good
+    finally:
+        estimating.stop()
+    assert not estimating._process.is_alive()
+    other = InProcess(
+        partial(tu.ActiveTest, predictions, labels, metric="f1", storage=url, name="q3"), storage, url, "q3", latest
+    )
+    other.start()
+    try:
+        with pytest.raises(StorageError, match="is fixed when it begins"):
+            other.wait_until_ready()
+    finally:
+        other.stop()
+        storage.close()
+
+
+def test_cards_are_added_after_answers_and_never_after_cards_of_others(vetting):
+    storage = vetting.storage
+    vetting.services.estimating.stop()
+    n = len(storage.events("q3"))
+    card = storage.claim("q3", "ann")
+    storage.answer("q3", card.number, Event("tell", card.item, 1, "ann"))
+    new = next(item for item in vetting.truth if item not in {event.item for event in storage.events("q3")})
+    tail = append_cards(storage, "q3", [Event("ask", new, propensity=0.1)], n)
+    assert [event.kind for event in tail] == ["tell", "ask"]
+    assert append_cards(storage, "q3", [Event("ask", new, propensity=0.1)], n) is None
+    assert [event.kind for event in storage.events("q3", since=n)] == ["tell", "ask"]
