@@ -1,26 +1,16 @@
-"""The vetting app under load: answers a second, waits, memory, and requests that make no sense.
-
-    python -m benchmarks.serve                      all sections, a few minutes each
-    python -m benchmarks.serve load --items 100000 --experts 20 --answers 200
-    python -m benchmarks.serve memory --items 1000000
-    python -m benchmarks.serve fuzz --requests 10000
-
-- load: experts who answer as fast as the server lets them, over the network of the machine. No item may be out twice;
-  the wait is from the answer to the next card; the age of the estimate is read every half second.
-- memory: of the server and of the process of the estimate, and the time from a fitted session to the first card.
-- fuzz: random methods, paths, headers and bodies, of people who are signed in and of strangers.
-"""
+"""The vetting app under load: the wait for the next card, memory, and requests that make no sense."""
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import multiprocessing
 import os
+import sqlite3
 import tempfile
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,10 +19,14 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import trueup as tu
+from benchmarks._coverage_tally import Section, as_text
 from trueup.serve.estimating import InProcess, LatestSnapshot
 from trueup.serve.server import Server
 from trueup.serve.services import Services, make_services
 from trueup.storage import open_storage
+from trueup.storage.database.sqlite import has_wal_fix
+
+__all__ = ["fuzz", "load", "memory"]
 
 _PATIENCE = 600.0
 
@@ -50,9 +44,9 @@ def make_data(n_items: int) -> tuple[Any, Any]:
 class Running:
     """A server in this process, its estimate in another."""
 
-    def __init__(self, n_items: int, folder: Path) -> None:
+    def __init__(self, n_items: int, folder: Path, journal: str | None = None) -> None:
         predictions, labels = make_data(n_items)
-        url = f"sqlite:///{folder}/load.db"
+        url = f"sqlite:///{folder}/load.db" + ("" if journal is None else f"?journal={journal}")
         make = partial(tu.ActiveTest, predictions, labels, noise="dawid-skene", storage=url, name="load")
         self.storage, self.latest = open_storage(url), LatestSnapshot()
         self.estimating = InProcess(make, self.storage, url, "load", self.latest)
@@ -86,7 +80,10 @@ class Running:
 
     def megabytes(self) -> dict[str, float]:
         """The most memory that the server and the process of the estimate had."""
-        return {"server": _peak(os.getpid()), "estimate": _peak(self.estimating.pid)}
+        return {
+            "MB of the server, most": round(_peak(os.getpid())),
+            "MB of the estimate, most": round(_peak(self.estimating.pid)),
+        }
 
 
 def _peak(pid: int | None) -> float:
@@ -105,8 +102,8 @@ def _wait(sign: Any) -> None:
 # Load ---------------------------------------------------------------------------------------------------------------
 
 
-def answer_cards(address: str, token: str, n: int, results: Any) -> None:
-    """One expert, in a process of its own: answers n cards and keeps how long each next card took."""
+def answer_cards(address: str, token: str, n: int, think: float, results: Any) -> None:
+    """One expert: looks at each of n cards for `think` seconds on average, and keeps how long the next one took."""
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
@@ -116,6 +113,7 @@ def answer_cards(address: str, token: str, n: int, results: Any) -> None:
         answer: dict[str, Any] = json.loads(connection.getresponse().read())
         return answer
 
+    rng = np.random.default_rng(abs(hash(token)))
     waits, cards, empty = [], [], 0
     card = call("GET", "/next")["card"]
     while len(cards) < n:
@@ -124,6 +122,7 @@ def answer_cards(address: str, token: str, n: int, results: Any) -> None:
             time.sleep(0.02)
             card = call("GET", "/next")["card"]
             continue
+        time.sleep(float(rng.uniform(0.5, 1.5)) * think)
         begin = time.perf_counter()
         following = call("POST", "/reply", {"card": card, "choice": "1", "key": f"{card}", "seconds": 1.0})["card"]
         waits.append(time.perf_counter() - begin)
@@ -132,17 +131,46 @@ def answer_cards(address: str, token: str, n: int, results: Any) -> None:
     results.put((waits, cards, empty))
 
 
-def load(n_items: int, n_experts: int, n_answers: int) -> dict[str, Any]:
+def answer_all(address: str, tokens: list[str], n: int, think: float, results: Any) -> None:
+    """All experts, in one process."""
+    threads = [threading.Thread(target=answer_cards, args=(address, token, n, think, results)) for token in tokens]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def load(quick: bool) -> Section:
+    """Experts who look at each card for a second on average, over the network of the machine, in each journal mode.
+
+    The wait is from the answer to the next card; the age of the estimate is read every half second.
+    """
+    n_items, n_experts, n_answers, think = (2_000, 4, 20, 0.1) if quick else (100_000, 20, 200, 1.0)
+    rows = {journal: _load(n_items, n_experts, n_answers, think, journal) for journal in _journals()}
+    return _section(rows)
+
+
+def _journals() -> list[str]:
+    """The journals that the SQLite of this Python may keep."""
+    return ["rollback", *(["wal"] if has_wal_fix(sqlite3.sqlite_version_info) else [])]
+
+
+def _section(rows: dict[str, dict[str, Any]]) -> Section:
+    """A line for each number, a column for each row."""
+    names = list(next(iter(rows.values())))
+    table = [[name, *(str(row[name]) for row in rows.values())] for name in names]
+    return Section(as_text(["", *rows], table), rows)
+
+
+def _load(n_items: int, n_experts: int, n_answers: int, think: float, journal: str) -> dict[str, Any]:
     """Many experts at once."""
     with tempfile.TemporaryDirectory() as folder:
-        running = Running(n_items, Path(folder))
+        running = Running(n_items, Path(folder), journal)
+        # The experts share a process of their own: what they cost is not the server's.
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
-        # Some processes with a thread for each expert would share one interpreter; each expert has their own instead.
-        experts = [
-            context.Process(target=answer_cards, args=(running.address, running.token(f"e{k}"), n_answers, results))
-            for k in range(n_experts)
-        ]
+        tokens = [running.token(f"e{k}") for k in range(n_experts)]
+        experts = [context.Process(target=answer_all, args=(running.address, tokens, n_answers, think, results))]
         begin = time.perf_counter()
         for expert in experts:
             expert.start()
@@ -169,8 +197,7 @@ def load(n_items: int, n_experts: int, n_answers: int) -> dict[str, Any]:
             "cards out twice": len(cards) - len(set(cards)),
             "items answered twice as draws": len(answers) - len({event.item for event in answers}),
             "seconds the estimate is behind, most": round(max(ages), 1),
-            "journal": running.storage.notes[0] if running.storage.notes else "",
-            "MB": running.megabytes(),
+            **running.megabytes(),
         }
         for expert in experts:
             expert.join()
@@ -189,15 +216,23 @@ def _behind(running: Running) -> float:
 # Memory -------------------------------------------------------------------------------------------------------------
 
 
-def memory(n_items: int) -> dict[str, Any]:
-    """A server with many items, and how long it takes to begin."""
+def memory(quick: bool) -> Section:
+    """A server with many items, and how long it takes to begin; each in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    rows = {}
+    for n_items in (2_000, 20_000) if quick else (100_000, 1_000_000):
+        with ProcessPoolExecutor(1, mp_context=context) as one:
+            rows[f"{n_items:,} items"] = one.submit(_memory, n_items).result()
+    return _section(rows)
+
+
+def _memory(n_items: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         running = Running(n_items, Path(folder))
         report = {
-            "items": n_items,
             "seconds to fit": round(running.seconds_to_fit, 1),
             "seconds from fitted to the first card": round(running.seconds_to_card, 1),
-            "MB": running.megabytes(),
+            **running.megabytes(),
         }
         running.stop()
         return report
@@ -263,11 +298,16 @@ _VALUES: tuple[Any, ...] = (
 _VALUES += (None, True, [], {}, [{"item": 1, "truth": 1}], [{"item": {}, "truth": []}], "x" * 5000, "٣", "NaN")
 
 
-def fuzz(n_requests: int) -> dict[str, Any]:
+def fuzz(quick: bool) -> Section:
     """Requests that make no sense: none may end in an error of the server, or be stored."""
+    return _section({"": _fuzz(300 if quick else 10_000)})
+
+
+def _fuzz(n_requests: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         running = Running(1_000, Path(folder))
+        running.services.entries.a_second = running.services.entries.at_once = 1e9
         parts = urlsplit(running.address)
         tokens = [running.token("fuzz"), running.token("fuzz owner", "owner"), "wrong", None]
         codes: dict[int, int] = {}
@@ -305,10 +345,10 @@ def _any_request(rng: np.random.Generator, tokens: list[str | None]) -> tuple[st
     def pick(choices: Any) -> Any:
         return choices[int(rng.integers(len(choices)))]
 
-    method = pick(("GET", "POST", "POST", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
+    method = pick(("GET", "GET", "POST", "POST", "POST", "POST", "PUT", "HEAD"))
     fields = {pick(_NAMES): pick(_VALUES) for _ in range(int(rng.integers(5)))}
     kind = pick(("json", "form", "none", "bytes"))
-    headers = {"host": pick((None, None, None, "evil.example", "localhost")) or "127.0.0.1"}
+    headers = {"host": pick((*["127.0.0.1"] * 8, "evil.example", "localhost"))}
     token = pick(tokens)
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
@@ -330,24 +370,3 @@ def _any_request(rng: np.random.Generator, tokens: list[str | None]) -> tuple[st
     if rng.random() < 0.3:
         path += "?card=" + pick(("1", "0", "-1", "x", "%00", "99999999999999999999"))
     return method, path, headers, body
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("section", nargs="?", choices=["load", "memory", "fuzz"])
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--experts", type=int, default=20)
-    parser.add_argument("--answers", type=int, default=200)
-    parser.add_argument("--requests", type=int, default=10_000)
-    given = parser.parse_args()
-    sections = {
-        "load": lambda: load(given.items, given.experts, given.answers),
-        "memory": lambda: memory(given.items),
-        "fuzz": lambda: fuzz(given.requests),
-    }
-    for name in [given.section] if given.section else sections:
-        print(name, json.dumps(sections[name](), indent=1), flush=True)
-
-
-if __name__ == "__main__":
-    main()

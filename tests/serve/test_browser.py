@@ -8,6 +8,7 @@ import pytest
 from vetting_server import wait_for
 
 from chromium_pipe import NAMES
+from trueup.serve.demo import demo_data
 from trueup.serve.guard import Address
 
 pytestmark = pytest.mark.browser
@@ -224,12 +225,13 @@ def test_without_scripts_the_form_works(make_vetting, listening, chromium):
 
 def test_pages_are_accessible_and_fit(make_vetting, listening, open_page):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is part of trueup[dev]").Axe()
-    vetting = make_vetting()
+    predictions, labels = demo_data(150)
+    vetting = make_vetting(data=(predictions, labels, {}), half_width=0.03)
     address = listening(vetting)
     zoe = vetting.signed_in("zoe")
     placed = zoe.get("/next").json()["card"]
     for k in range(12):
-        sent = {"card": placed, "choice": str(k % 2), "key": f"{k}", "comment": "a comment" * (k == 11)}
+        sent = {"card": placed, "choice": str(k % 3), "key": f"{k}", "comment": "Not sure." * (k == 9), "seconds": 4}
         placed = zoe.post("/reply", json=sent).json()["card"]
     wait_for(lambda: vetting.services.latest.snapshot.n_answers == 12)
     link = open_page(address + "enter?key=" + vetting.services.access.give("link", "ann", "expert"))
@@ -238,7 +240,7 @@ def test_pages_are_accessible_and_fit(make_vetting, listening, open_page):
     folder = os.environ.get("TRUEUP_SCREENSHOTS")
     for name, page in pages.items():
         for width, scheme in [(390, "dark"), (390, "light"), (1100, "dark"), (1100, "light")]:
-            page.set_viewport_size({"width": width, "height": 900})
+            page.set_viewport_size({"width": width, "height": 600})
             page.emulate_media(color_scheme=scheme)
             if (width, scheme) in [(390, "dark"), (1100, "light")]:
                 found = axe.run(page)  # it is put into the page by the debugger, not by the page

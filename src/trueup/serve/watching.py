@@ -18,6 +18,7 @@ from trueup.storage import Storage
 
 FEWEST_AHEAD = 12  # cards that wait for an expert
 _MOST_AHEAD = 400
+_AHEAD_OF_EACH = 5  # cards that wait for each one that is out
 _SECONDS_AHEAD = 4.0  # of the pace of the last minute
 _A_MINUTE = 60.0
 
@@ -115,18 +116,19 @@ class Watcher:
             return False  # nothing came in since, and what could be drawn was
         # Cards with a purpose are not for everybody; they come on top.
         cards = self._storage.cards(self._name)
+        n_out = sum(card.seconds_left > 0 for card in cards)
         waiting = sum(card.seconds_left == 0 and card.purpose is None for card in cards)
-        n = self._n_ahead() - waiting
+        n = self._n_ahead(n_out) - waiting
         batch = self._session.ask(n) if n > 0 else ()
         self._n_drawn_for = len(self._session.log)
         return len(batch) > 0
 
-    def _n_ahead(self) -> int:
-        """How many cards should wait: a few, and more where many experts are quick."""
+    def _n_ahead(self, n_out: int) -> int:
+        """How many cards should wait: a few, and more where many experts are at work or quick."""
         since = time.time() - _A_MINUTE
         recent = 0
         for event in reversed(self._session.log):
             if event.at is not None and event.at < since:
                 break
             recent += event.kind != "ask"
-        return min(max(FEWEST_AHEAD, int(recent / _A_MINUTE * _SECONDS_AHEAD)), _MOST_AHEAD)
+        return min(max(FEWEST_AHEAD, _AHEAD_OF_EACH * n_out, int(recent / _A_MINUTE * _SECONDS_AHEAD)), _MOST_AHEAD)
