@@ -79,21 +79,23 @@ class Heard:
         ]
 
 
+def _patiently(call: Callable[[], Any]) -> Any:
+    """Try until the server of the database, which may have been killed, is there again."""
+    while True:
+        try:
+            return call()
+        except StorageError:
+            time.sleep(0.05)
+
+
 def _work(url: str, experts: list[str], pending: list[tuple[str, int, str, int]], out: Any, seed: int) -> None:
     """A process: its experts answer until there is nothing left."""
-    storage = open_storage(url)
+    storage = _patiently(lambda: open_storage(url))
     lock = threading.Lock()
 
     def report(*line: Any) -> None:
         with lock:
             out.send_bytes(json.dumps(line).encode())  # shorter than what a pipe takes at once: whole or not at all
-
-    def patiently(call: Callable[[], Any]) -> Any:
-        while True:
-            try:
-                return call()
-            except StorageError:  # the server of the database was killed, too
-                time.sleep(0.05)
 
     def claimed(card: Any) -> Any:
         if card is not None:
@@ -105,18 +107,18 @@ def _work(url: str, experts: list[str], pending: list[tuple[str, int, str, int]]
         for key, number, _, truth in [one for one in pending if one[2] == who]:
             send(key, number, who, truth, next_seconds=None)
         while True:
-            card = claimed(patiently(lambda: storage.claim(_NAME, who, seconds=_LEASE)))
+            card = claimed(_patiently(lambda: storage.claim(_NAME, who, seconds=_LEASE)))
             while card is not None:
                 key = f"{who} {card.number} {rng.integers(2**40)}"
                 card = claimed(send(key, card.number, who, int(rng.integers(2)), next_seconds=_LEASE))
-            if not patiently(lambda: storage.waiting(_NAME, who).n_open):
+            if not _patiently(lambda: storage.waiting(_NAME, who).n_open):
                 return
             time.sleep(0.05)
 
     def send(key: str, number: int, who: str, truth: int, next_seconds: float | None) -> Any:
         report("sent", key, number, who, truth)
         event = Event("tell", None, truth, who, key=key, seconds=1.0, blind=True)
-        kept = patiently(lambda: storage.answer(_NAME, number, event, next_seconds=next_seconds))
+        kept = _patiently(lambda: storage.answer(_NAME, number, event, next_seconds=next_seconds))
         report("kept", key, kept.number)
         return kept.next_card
 
