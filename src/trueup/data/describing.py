@@ -166,12 +166,13 @@ def find_suspect_names(labels: Votes) -> list[Sentence]:
         f"declare it with ⟨missing={word!r}⟩."
         for word in words
     ]
+    compared = list(enumerate(classes)) if len(classes) <= _MOST_SPELLINGS else []
     sentences += [
         f"The class {quoted(rare)} has {some(times[k], 'vote')} and is spelled almost like {quoted(frequent)}, which "
         f"has {times[j]:,}; if it is a typing error, correct it before reading."
-        for k, rare in enumerate(classes)
-        for j, frequent in enumerate(classes)
-        if len(classes) <= _MOST_SPELLINGS and times[k] <= _RARE * times[j] and _nearly_alike(rare, frequent)
+        for k, rare in compared
+        for j, frequent in compared
+        if times[k] <= _RARE * times[j] and _nearly_alike(rare, frequent)
     ]
     if len(classes) > _MANY_NUMBERS and all(kind_of(name) == "number" for name in classes):
         sentences.append(
