@@ -15,6 +15,7 @@ Readers tell a `Collector` what they come upon, in the words of their tool. It d
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import math
 import re
 from collections import Counter, defaultdict
@@ -28,15 +29,19 @@ from trueup.data.describing import some
 from trueup.data.encoding import is_plain_integer
 from trueup.exceptions import Sentence
 
-_MAIL = re.compile(r"\S+@\S+\.\S+")
-_ADDRESS = re.compile(r"(\d{1,3}\.){3}\d{1,3}|[0-9a-f]{0,4}(:[0-9a-f]{0,4}){2,7}", re.IGNORECASE | re.ASCII)
-_FULL_NAME = re.compile(r"[^\W\d_][\w'’.-]*( [^\W\d_][\w'’.-]*){1,3}")
+# A mail ends in letters, unlike the version of a model after an @; it may stand after a name, in angle brackets.
+_MAIL = re.compile(r"([^@<>]{0,99}<)?[^\s@<>]+@[^\s@<>]+\.[^\W\d_]{2,}>?")
+# What may be the address of a machine, and the address in it; a port comes after the only colon or a bracket.
+_MACHINE = re.compile(r"\[?(?P<address>[\da-f.]+(?=:\d+$|$)|[\da-f.:]+(%\w+)?)\]?(:\d{1,5})?", re.IGNORECASE)
+_FULL_NAME = re.compile(r"[^\W\d_][\w'’.-]*(,?\s[^\W\d_][\w'’.-]*){1,7}")
 _PERSONAL_COLUMN = re.compile(
-    r"_?(worker_?|user_?|annotator_?)?(ip|ip_?address|e-?mails?|phone|first_?name|last_?name|full_?name|user_?name)",
+    r"_?(worker_?|user_?|annotator_?)?"
+    r"(ip|ip_?address|e-?mails?|e-?mail_?address|phone|first_?name|last_?name|full_?name|user_?name)",
     re.IGNORECASE,
 )
 _LONGEST_ADDRESS = 254
 _VOTE_COLUMNS = ("item", "labeler", "label")
+_JOINED = "names written as a number and as text, such as 1 and '1', taken for one"
 _MOST_PHRASES = 100  # different reasons that notes tell of
 
 Value = str | int | float
@@ -114,7 +119,7 @@ class Collector:
         if known is None:
             return "unknown"
         text = str(known)
-        personal = _is_address(text) or _FULL_NAME.fullmatch(text)
+        personal = "@" in text or is_address(text) or _FULL_NAME.fullmatch(text.strip())
         return self.named_person(known) if personal else known
 
     def named_person(self, name: Any) -> Value:
@@ -125,6 +130,10 @@ class Collector:
         if self.keep_names:
             return known
         return self._aliases.setdefault(known, f"annotator-{len(self._aliases) + 1}")
+
+    def _without_address(self, name: Value) -> Value:
+        """The name of a labeler or a system, as it is unless it is a mail or an address."""
+        return self.named_person(name) if is_address(name) else name
 
     # ------------------------------------------------------------------ answers
 
@@ -151,7 +160,7 @@ class Collector:
         if prelabeled and self.exclude_prelabeled:
             return
         when = when if isinstance(when, str) else ""
-        self._of(question).votes.append(_Row(name, labeler, known, run, when))
+        self._of(question).votes.append(_Row(name, self._without_address(labeler), known, run, when))
 
     def abstain(
         self, question: str | None, item: Any, labeler: Value, why: str, *, run: int | None = None, when: Any = None
@@ -162,6 +171,7 @@ class Collector:
             self.drop("answers without a readable item or class")
             return
         self._counts["Abstentions"][why] += 1
+        labeler = self._without_address(labeler)
         if question is None:
             self._about_all.append((name, labeler))
         else:
@@ -175,7 +185,8 @@ class Collector:
         if name is None or None in values:
             self.drop("truths without a readable item or class")
             return
-        self._of(question).truths.append((name, tuple(value for value in values if value is not None)))
+        known = tuple(dict.fromkeys(value for value in values if value is not None))
+        self._of(question).truths.append((name, known))
 
     def predict(self, question: str, item: Any, system: Any, label: Any, confidence: Any = None) -> None:
         """What a system says; of several on an item the last counts."""
@@ -185,11 +196,11 @@ class Collector:
             self.drop("predictions without a readable item or class")
             return
         number = plain(confidence)
-        key = (plain(system) or "model", name)
+        key = (self._without_address(plain(system) or "model"), name)
         forecasts = self._of(question).forecasts
         if key in forecasts:
             self.drop("predictions of systems that have a later one on the item")
-        chosen = tuple(value for value in values if value is not None)
+        chosen = tuple(dict.fromkeys(value for value in values if value is not None))
         forecasts[key] = (chosen, float(number) if isinstance(number, int | float) else None)
 
     def ask(self, question: str, *, classes: Sequence[Hashable] | None = None, **details: str) -> None:
@@ -206,7 +217,7 @@ class Collector:
             return
         known = self._items.setdefault(name, {})
         for column, value in columns.items():
-            if not isinstance(column, str) or _PERSONAL_COLUMN.fullmatch(column) or _is_address(value):
+            if not isinstance(column, str) or is_personal_column(column) or is_address(value):
                 self._counts["Left out"]["mails, addresses and personal item columns"] += 1
             elif not isinstance(value, str | int | float):
                 self._counts["Left out"]["lists and objects in item columns"] += value is not None
@@ -265,6 +276,7 @@ class Collector:
             questions.update(self._split(name, known))
         in_use = {name: known for name, known in questions.items() if known.votes or known.truths or known.forecasts}
         rename = _Renaming(self._all_items(in_use.values()), from_text=self.from_text)
+        self.map(_JOINED, rename.n_joined)
         answers = {name: self._answers(known, rename) for name, known in in_use.items()}
         return Export(tool, source, answers, self._item_table(rename), tuple(map(Sentence, self._notes())))
 
@@ -298,15 +310,17 @@ class Collector:
         labels += [values[0] for values, _ in known.forecasts.values()]
         rename = _Renaming(labels, from_text=self.from_text)
         rename_labeler = _Renaming((row.labeler for row in known.votes), from_text=self.from_text)
+        self.map(_JOINED, rename.n_joined + rename_labeler.n_joined)
         rows = sorted(known.votes, key=lambda row: row.when)  # stable: without times the order of the file
         seen: Counter[tuple[Value, Value]] = Counter()
         votes: dict[str, list[Any]] = {"item": [], "labeler": [], "label": [], "run": []}
         for row in rows:
-            seen[row.item, row.labeler] += 1
-            votes["item"].append(rename_item(row.item))
-            votes["labeler"].append(rename_labeler(row.labeler))
+            item, labeler = rename_item(row.item), rename_labeler(row.labeler)
+            seen[item, labeler] += 1
+            votes["item"].append(item)
+            votes["labeler"].append(labeler)
             votes["label"].append(rename(row.values[0]) if row.values else None)
-            votes["run"].append(seen[row.item, row.labeler] if row.run is None else row.run)
+            votes["run"].append(seen[item, labeler] if row.run is None else row.run)
         systems = _Renaming((system for system, _ in known.forecasts), from_text=False)
         forecasts: dict[str, list[Any]] = {"item": [], "system": [], "prediction": [], "confidence": []}
         for (system, item), (values, confidence) in known.forecasts.items():
@@ -336,11 +350,12 @@ class Collector:
         return settled
 
     def _item_table(self, rename: _Renaming) -> dict[str, list[Any]]:
-        names = list(dict.fromkeys(name for columns in self._items.values() for name in columns))
-        table: dict[str, list[Any]] = {"item": [rename(item) for item in self._items]}
-        for name in names:
-            table[name] = [columns.get(name) for columns in self._items.values()]
-        return table
+        known: dict[Value, dict[str, Any]] = {}
+        for item, columns in self._items.items():
+            name = rename(item)
+            known[name] = {**columns, **known.get(name, {})}
+        names = list(dict.fromkeys(name for columns in known.values() for name in columns))
+        return {"item": list(known), **{name: [columns.get(name) for columns in known.values()] for name in names}}
 
     def _notes(self) -> Iterator[str]:
         for kind, counts in self._counts.items():
@@ -367,11 +382,30 @@ class Collector:
         yield from self._sentences
 
 
-def _is_address(value: Any) -> bool:
-    """Whether a value is a mail or an address and nothing else."""
+def is_personal_column(column: str) -> bool:
+    """Whether a column is named after what is a person's."""
+    return _PERSONAL_COLUMN.fullmatch(column) is not None
+
+
+def is_address(value: Any) -> bool:
+    """Whether a value is a mail, with or without a name, or the address of a machine, and nothing else.
+
+    Examples
+    --------
+    >>> [is_address(text) for text in ("Ann Lee <ann@lab.org>", "10.0.0.1:80", "12:30:45", "sonnet@20240620")]
+    [True, True, False, False]
+    """
     if not isinstance(value, str) or len(value) > _LONGEST_ADDRESS:
         return False
-    return bool(_MAIL.fullmatch(value) or _ADDRESS.fullmatch(value))
+    text = value.strip()
+    machine = _MACHINE.fullmatch(text)
+    if machine is None:
+        return "@" in text and _MAIL.fullmatch(text) is not None
+    try:
+        ipaddress.ip_address(machine["address"])
+    except ValueError:
+        return False
+    return True
 
 
 class _Renaming:
@@ -383,6 +417,7 @@ class _Renaming:
         kinds = {kind_of(name) for name in distinct}
         self._as_text = len(kinds) > 1
         self._as_number = from_text and kinds == {"text"} and all(map(is_plain_integer, distinct))
+        self.n_joined = len(distinct) - len({self(name) for name in distinct})
 
     def __call__(self, name: Value) -> Value:
         if self._as_number and is_plain_integer(name):

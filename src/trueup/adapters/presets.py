@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from trueup.adapters.adapter import Adapter, Basis, marks
-from trueup.adapters.collecting import Collector, plain
+from trueup.adapters.collecting import Collector, is_address, is_personal_column, plain
 from trueup.adapters.content import Content, Head
 from trueup.exceptions import InvalidFile
 
@@ -58,8 +58,10 @@ def _read_mturk(content: Content, collector: Collector) -> None:
 
 
 def _item_column(rows: list[Row], inputs: list[str]) -> str | None:
-    """The first column of the input that has one value for each HIT and another for every other."""
+    """The first column of the input that has one value for each HIT and another for every other, no person's own."""
     for name in inputs:
+        if is_personal_column(name.removeprefix("Input.")) or any(is_address(row.get(name)) for row in rows):
+            continue
         pairs = {(str(row.get("HITId")), str(row.get(name))) for row in rows}
         n_hits, n_values = len({hit for hit, _ in pairs}), len({value for _, value in pairs})
         if len(pairs) == n_hits == n_values and all(_cell(row, name) is not None for row in rows):
