@@ -289,3 +289,27 @@ def test_ragas(tmp_path):
     export = tu.read_export(path)
     assert export.votes["label"] == [1, 1, 0, None]
     assert list(export.gold.values()) == [1, 0, 1]
+
+
+def test_names_of_files_may_have_dots(tmp_path):
+    said = {"j.smith": "a", "j.doe": "b"}
+    files = {name: [{"id": 1, "text": "t", "label": [label]}] for name, label in said.items()}
+    export = tu.read_export(doccano_zip(tmp_path / "out.zip", **files), keep_names=True)
+    assert dict(zip(export.votes["labeler"], export.votes["label"], strict=True)) == said
+
+
+def test_items_of_mechanical_turk_are_not_named_by_people(tmp_path):
+    text = (
+        "HITId,AssignmentId,WorkerId,Input.who,Input.text,Answer.q\nh1,a1,w1,x@y.org,t1,yes\nh2,a2,w1,z@y.org,t2,no\n"
+    )
+    export = table(tmp_path, text)
+    assert export.votes["item"] == ["t1", "t2"]
+    assert "who" not in export.items
+
+
+def test_a_key_in_words_is_not_held_against_numbers_of_choices(tmp_path):
+    row = {"doc": {}, "target": "A", "filtered_resps": [[-1.0, False], [-2.0, False]], "metrics": ["acc"], "acc": 1.0}
+    path = write_lines(tmp_path / "samples.jsonl", [{**row, "doc_id": k} for k in range(2)])
+    export = tu.read_export(path)
+    assert export.questions == ("acc",)
+    assert export.votes["label"] == [1.0, 1.0]

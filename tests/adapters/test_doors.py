@@ -174,3 +174,24 @@ def test_a_workbook_is_a_table(tmp_path):
         book.active.append(row)
     book.save(tmp_path / "votes.xlsx")
     assert tu.read_labels(tmp_path / "votes.xlsx").n_votes == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "is empty"), (b" \n", "is empty"), ("[{}]".encode("utf-16"), "got UTF-16")]
+)
+def test_files_without_readable_text_say_so(tmp_path, content, said):
+    path = tmp_path / "export.json"
+    path.write_bytes(content)
+    with pytest.raises(InvalidFile, match=said):
+        tu.read_labels(path)
+
+
+def test_what_is_known_of_items_does_not_run_in_a_spreadsheet(tmp_path):
+    labels = tu.Labels.from_frame({"item": [1, 1], "labeler": ["a", "b"], "label": ["-", "+"]})
+    labels = labels.with_items({"item": [1], "text": ["=cmd|'/c calc'!A1"]})
+    posterior = tu.noise.fit(labels, "majority").posterior(labels)
+    path = tmp_path / "table.csv"
+    tu.adapters.write_tasks(labels, path, file_format="csv", posterior=posterior)
+    row = path.read_text(encoding="utf-8").splitlines()[1]
+    assert row.startswith("1,+,")
+    assert row.endswith(",'=cmd|'/c calc'!A1")

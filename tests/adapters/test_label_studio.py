@@ -240,3 +240,13 @@ def test_experts_who_differ_settle_nothing(tmp_path):
     export = read(tmp_path, [task(1, annotation(1, choice("good")), annotation(2, choice("bad")))])
     with pytest.raises(tu.exceptions.InvalidLabels, match="experts must agree"):
         export.vetted()
+
+
+def test_classes_that_are_numbers_go_back_as_the_text_that_choices_are(tmp_path):
+    votes = {"item": [1, 1, 2, 2], "labeler": ["a", "b", "a", "b"], "label": [1, 1, 0, 0]}
+    labels = tu.Labels.from_frame(votes)
+    posterior = tu.noise.fit(labels, "majority").posterior(labels)
+    path = tmp_path / "tasks.json"
+    tu.adapters.write_tasks(labels, path, file_format="label-studio", posterior=posterior)
+    results = [one["predictions"][0]["result"][0]["value"] for one in json.loads(path.read_text(encoding="utf-8"))]
+    assert results == [{"choices": ["1"]}, {"choices": ["0"]}]

@@ -111,3 +111,22 @@ def test_reward_bench_is_in_canonical_order(tmp_path):
     assert list(export.gold.values()) == ["first", "second", "first", "first"]
     columns = {name: [one[name] for one in rows] for name in rows[0]}
     assert tu.read_export(write_json(tmp_path / "model-x.json", columns)).votes == export.votes
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("instruction,generator_1,generator_2,preference\nq,a,b,1.0\nr,a,b,2.0\ns,a,b,\n", ["first", "second", None]),
+        ("prompt,text_chosen,text_rejected,results\nq,a,b,1\nr,a,b,0\ns,a,b,0.5\n", ["first", "second", None]),
+        ("question_id,model,judge,judgment,score,turn\n1,m,j,x,7,1\n2,m,j,x,-1,1\n", [7, None]),
+    ],
+)
+def test_tables_say_numbers_in_text(tmp_path, text, labels):
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    assert tu.read_export(path).votes["label"] == labels
+
+
+def test_a_reward_model_is_named_by_its_file_with_its_version(tmp_path):
+    row = {"prompt": "q", "text_chosen": "a", "text_rejected": "b", "results": 1}
+    assert set(read(tmp_path, [row], name="llama-3.1_outputs.jsonl").votes["labeler"]) == {"llama-3.1"}

@@ -21,7 +21,7 @@ from trueup._base.optional import is_installed, require
 from trueup.exceptions import InvalidFile, MissingExtra, quoted
 
 LARGEST_MEMBER = 2**29
-_FREE_TOTAL, _LARGEST_RATIO = 2**30, 100  # what may be unpacked in all: so much, and so many times the packed size
+_FREE_TOTAL, _LARGEST_RATIO = 2**27, 100  # what may be unpacked in all: so much, and so many times the packed size
 _MOST_FILES = 1_000_000
 GZIP_MAGIC = b"\x1f\x8b"
 _ZSTANDARD = 93  # the method in zip files
@@ -51,7 +51,7 @@ class Archive(ABC):
         with self.open(name) as stream:
             return stream.read()
 
-    def ending_in(self, suffix: str) -> list[str]:
+    def ending_in(self, suffix: str | tuple[str, ...]) -> list[str]:
         """The names that end so, in their order; what macOS adds beside each file is left out."""
         return [name for name in self.names if name.endswith(suffix) and not name.rpartition("/")[2].startswith("._")]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
+import re
 import struct
 import sys
 import tarfile
@@ -121,7 +123,7 @@ class Content:
     @property
     def stem(self) -> str:
         """The name of the file without suffixes, where the labeler is named by it."""
-        return self.file_name.split(".")[0] or "standard input"
+        return without_suffix(self.file_name) or "standard input"
 
     @property
     def size(self) -> int:
@@ -196,10 +198,14 @@ class Content:
             start = stream.read(_GLIMPSE_BYTES)
         if start[_TAR_MARK : _TAR_MARK + 5] == b"ustar":
             return self._archive_head()
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InvalidFile(f"{self.who} is not UTF-8 text, got UTF-16; save it as UTF-8, or export it again")
         text = start.decode("utf-8-sig", errors="replace").lstrip()
+        if not text:
+            raise InvalidFile(f"{self.who} is empty, got {len(start)} bytes without text; export it again")
         if text[:1] in ("{", "["):
             return _json_head(text)
-        if self._table in ("csv", "tsv") and text:
+        if self._table in ("csv", "tsv"):
             return self._table_head()
         return Head("other")
 
@@ -242,6 +248,17 @@ class Content:
                 self.archive.check_size()
             return _sheet_rows(self.open_packed, self.who)
         return _rows_of(self._table_source(), "parquet" if self._starts_with(b"PAR1") else self._table)
+
+
+def without_suffix(name: str) -> str:
+    """The name of a file without what tells its kind; other dots belong to it, as in j.smith.jsonl and llama-3.1.json.
+
+    Examples
+    --------
+    >>> without_suffix("j.smith.jsonl.gz"), without_suffix("llama-3.1")
+    ('j.smith', 'llama-3.1')
+    """
+    return re.sub(r"(\.(json|jsonl|ndjson|csv|tsv|parquet|xlsx|zip|tar|tgz))?(\.gz)?$", "", name, flags=re.IGNORECASE)
 
 
 def _rows_of(source: Any, file_format: Any) -> Iterator[dict[str, Any]]:

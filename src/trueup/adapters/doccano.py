@@ -11,7 +11,7 @@ from typing import Any
 
 from trueup.adapters.adapter import Adapter
 from trueup.adapters.collecting import Collector, hashed, plain
-from trueup.adapters.content import Content, Head
+from trueup.adapters.content import Content, Head, without_suffix
 from trueup.exceptions import InvalidFile
 
 _QUESTION = "label"
@@ -30,9 +30,9 @@ def _sniff(head: Head) -> list[str]:
 
 def _read(content: Content, collector: Collector) -> None:
     if content.head.shape == "archive":
-        files = [name for name in content.archive.names if name.endswith(_SUFFIXES)]
-        for name in files:
-            _read_rows(content.member_records(name), name.rpartition("/")[2].split(".")[0], content.who, collector)
+        for name in content.archive.ending_in(_SUFFIXES):
+            annotator = without_suffix(name.rpartition("/")[2])
+            _read_rows(content.member_records(name), annotator, content.who, collector)
     else:
         _read_rows(content.records(), content.stem, content.who, collector)
 

@@ -9,6 +9,7 @@ from trueup.adapters.adapter import Adapter, marks
 from trueup.adapters.collecting import Collector, hashed, plain
 from trueup.adapters.content import Content, Head
 from trueup.adapters.streaming import JsonStream
+from trueup.data.encoding import is_plain_integer
 
 _RIGHT_OR_WRONG = (0, 1)
 
@@ -27,7 +28,8 @@ def _read_lm_eval(content: Content, collector: Collector) -> None:
         about = {name: value for name, value in (doc or {}).items() if plain(value) is not None}
         collector.describe(item, {"doc_id": plain(row.get("doc_id")), **about})
         chosen = _likeliest(row.get("filtered_resps"))
-        if chosen is not None and plain(row.get("target")) is not None:
+        # The key of multiple choice is a number; a key in words cannot be held against the number of a choice.
+        if chosen is not None and is_plain_integer(str(row.get("target"))):
             collector.truth("answer", item, str(row["target"]))
             collector.predict("answer", item, "model", str(chosen))
             continue

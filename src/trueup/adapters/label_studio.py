@@ -227,7 +227,7 @@ def _value_of(label: Any, target: Target) -> tuple[str, dict[str, Any]]:
         return kind, {kind: label}
     if kind == "taxonomy":
         return kind, {"taxonomy": [str(label).split(" / ")]}
-    return (kind, {"selected": label}) if kind == "pairwise" else ("choices", {"choices": [label]})
+    return (kind, {"selected": label}) if kind == "pairwise" else ("choices", {"choices": [str(label)]})
 
 
 LABEL_STUDIO = Adapter(

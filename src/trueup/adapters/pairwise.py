@@ -39,6 +39,14 @@ def _judge_name(judge: Any) -> str:
     return str(plain(first) or "judge")
 
 
+def _number(value: Any) -> float | None:
+    """A number, also from the text of a cell; None for what is none."""
+    try:
+        return None if plain(value) is None else float(value)
+    except ValueError:
+        return None
+
+
 class _Flips:
     """Counts the pairs whose verdict changes with the order in which they are shown."""
 
@@ -88,7 +96,7 @@ def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
 def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> str:
     first, second = sorted((a, b))
     turn = row.get("turn")
-    item = f"{row.get('question_id')}/{first}/{second}" + (f"/turn {turn}" if turn not in (None, 1) else "")
+    item = f"{row.get('question_id')}/{first}/{second}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
     collector.describe(
         item, {"first": first, "second": second, "question": plain(row.get("question_id")), "turn": turn}
     )
@@ -97,10 +105,10 @@ def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> 
 
 def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     turn, system = row.get("turn"), str(row.get("model"))
-    item = f"{row.get('question_id')}/{system}" + (f"/turn {turn}" if turn not in (None, 1) else "")
+    item = f"{row.get('question_id')}/{system}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
     collector.describe(item, {"system": system, "question": plain(row.get("question_id")), "turn": turn})
     labeler, score = _judge_name(row.get("judge")), plain(row.get("score"))
-    if score is None or score == -1:
+    if score is None or _number(score) == -1:
         collector.abstain(_SCORE, item, labeler, "grades that could not be parsed")
     else:
         collector.vote(_SCORE, item, labeler, score)
@@ -137,9 +145,9 @@ def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
     item = f"{hashed(row.get('instruction'))}/{first}/{second}"
     columns = {"first": first, "second": second, "dataset": plain(row.get("dataset"))}
     collector.describe(item, {**columns, "instruction": plain(row.get("instruction"))})
-    preference = plain(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
+    preference = _number(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
     said: str | None = None
-    if isinstance(preference, int | float) and (preference == 0 or 1 <= preference <= 2):
+    if preference is not None and (preference == 0 or 1 <= preference <= 2):
         said = _TIE if preference in (0, 1.5) else _FIRST if preference < 1.5 else _SECOND
         if preference not in (0, 1, 1.5, 2):
             collector.map("soft preferences read as the likelier side")
@@ -155,7 +163,8 @@ def _reward_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) -
     swap = chosen > rejected  # in canonical order the chosen text is the first or the second by chance
     collector.describe(item, {"subset": plain(row.get("subset")), "prompt": plain(row.get("prompt"))})
     collector.truth(_QUESTION, item, _SECOND if swap else _FIRST)
-    said = {1: _FIRST, 0: _SECOND}.get(row.get("results")) if plain(row.get("results")) is not None else None  # type: ignore[arg-type]
+    result = _number(row.get("results"))
+    said = None if result is None else {1.0: _FIRST, 0.0: _SECOND}.get(result)
     _vote(item, str(plain(row.get("model")) or row["__stem"]), said, collector, swap=swap)
 
 
