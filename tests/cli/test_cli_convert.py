@@ -164,3 +164,15 @@ def test_vetting_in_a_tool_and_back(run_main, export, tmp_path):
     unanswered = run_main("vet", "tell", session, "--from", tasks)
     assert unanswered.code == 2
     assert "is not known, got records with the keys 'data'" in unanswered.err
+
+
+def test_what_is_left_out_of_the_items_is_told_and_the_rest_does_not_run(run_main, export, tmp_path):
+    tasks = json.loads(export.read_text(encoding="utf-8"))
+    for task in tasks:
+        task["data"]["source"] = "=1+1"
+    export.write_text(json.dumps(tasks), encoding="utf-8")
+    items = tmp_path / "items.csv"
+    ran = run_main("convert", export, tmp_path / "votes.csv", "--items-out", items)
+    assert ran.code == 0, ran.err
+    assert "text left out, --with-text writes it" in ran.out
+    assert rows_of(items)[0] == {"item": "1", "source": "'=1+1"}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.cells import csv_text
+from trueup._base.cells import csv_text, safe_cell
 from trueup._base.validation import check_choice
 from trueup._base.writing import write_text_safely
 from trueup.adapters.adapter import Answer, Target
@@ -116,6 +116,7 @@ def _table(answers: list[Answer], kind: str) -> str:
         for answer in answers
     ]
     if kind == "csv":
-        return csv_text(header, rows)
+        # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
+        return csv_text(header, [[*row[:3], *map(safe_cell, row[3:])] for row in rows])
     named_rows = (dict(zip(header, row, strict=True)) for row in rows)
     return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in named_rows)

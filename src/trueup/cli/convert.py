@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.cells import csv_text
+from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import check_writable, write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
@@ -97,9 +97,7 @@ def _write_consensus(
         with_text=with_text,
         like=export,
     )
-    hidden = labels.text_columns
-    left = f"; {', '.join(hidden)} left out, --with-text writes it" if hidden and not with_text else ""
-    say(f"Wrote {labels.n_items:,} items to {target}{left}.")
+    say(f"Wrote {labels.n_items:,} items to {target}{_left_out(labels, with_text=with_text)}.")
 
 
 def _write_votes(labels: Labels, target: str, export: Export | None) -> None:
@@ -140,6 +138,13 @@ def _write_beside(
     if items_out is not None and labels is not None:
         hidden = () if with_text else labels.text_columns
         columns = [name for name in labels.item_columns if name not in hidden]
-        values = [labels.items.tolist(), *(labels.item_column(name).tolist() for name in columns)]
+        # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
+        values = [labels.items.tolist(), *(map(safe_cell, labels.item_column(name).tolist()) for name in columns)]
         write_text_safely(items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
-        say(f"Wrote {labels.n_items:,} items to {items_out}.")
+        say(f"Wrote {labels.n_items:,} items to {items_out}{_left_out(labels, with_text=with_text)}.")
+
+
+def _left_out(labels: Labels, *, with_text: bool) -> str:
+    """What of the items is not written, for the end of a sentence."""
+    hidden = labels.text_columns
+    return f"; {', '.join(hidden)} left out, --with-text writes it" if hidden and not with_text else ""
