@@ -153,3 +153,9 @@ def test_scores_are_written_by_sample_and_epoch(tmp_path):
     with pytest.raises(tu.exceptions.InvalidParameter, match="need a value each"):
         tu.adapters.write_tasks(labels, path, file_format="inspect")
     assert rows[1] == {"id": "q1", "value": "I", "epoch": 2, "metadata": {"by": "us", "confidence": 0.8}}
+
+
+def test_the_version_in_a_note_is_numbers_only(tmp_path):
+    log = inspect_log([sample("q1", {"model_graded_qa": graded("C")})])
+    log["eval"]["packages"] = {"inspect_ai": "0.3.1\x1b[2J"}
+    assert any(note.startswith("Inspect 0.3.1 gave") for note in read(tmp_path, log).notes)

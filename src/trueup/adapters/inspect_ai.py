@@ -266,8 +266,8 @@ def _warn_of_version(about: dict[str, Any], keys: list[str], collector: Collecto
     numbers = tuple(map(int, re.findall(r"\d{1,6}", version)[:3])) if isinstance(version, str) else ()
     if len(numbers) == 3 and numbers < _UNPARSED_WERE_WRONG_BEFORE and any("graded" in key for key in keys):
         collector.note(
-            f"Inspect {str(version)[:20]} gave the grade I where it could not parse a grade, so such abstentions "
-            "cannot be told from verdicts."
+            f"Inspect {'.'.join(map(str, numbers))} gave the grade I where it could not parse a grade, so such "
+            "abstentions cannot be told from verdicts."
         )
 
 
