@@ -57,6 +57,9 @@ DATA = Data()
 DEPENDENT, DEPENDENT_TRUTH = dependent_votes()
 LAST = N_ITEMS - 1
 PARTLY = dict(enumerate(DATA.classes[:-10].tolist()))
+HALVES = {item: item % 2 for item in range(N_ITEMS)}
+WEIGHTS = {item: 1.0 + item % 3 for item in range(N_ITEMS)}
+NO_FOLDER = "sqlite:///no/such/folder/test.db"
 WITH_UNKNOWN_ITEM = {**dict(enumerate(DATA.classes.tolist())), "nowhere": 1}
 WITH_UNKNOWN_CLASS = {**dict(enumerate(DATA.classes.tolist())), LAST: 7}
 
@@ -69,7 +72,8 @@ def run_evaluate(predictions=DATA.classes, labels=DATA.labels, **options):
 
 def run_compare(systems=None, labels=DATA.labels, **options):
     systems = {"a": DATA.classes, "b": DATA.other} if systems is None else systems
-    answer = tu.compare(systems, labels, **{**FAST, **options})
+    said = {name: value for name, value in {**FAST, **options}.items() if value is not None}
+    answer = tu.compare(systems, labels, **said)
     return {name: (answer[name].mean, answer[name].std) for name in answer}, answer.n_items, answer.warnings
 
 
@@ -80,7 +84,7 @@ def run_auc(scores=DATA.scores, **options):
 
 def run_active_test(predictions=DATA.classes, **options):
     test = tu.ActiveTest(predictions, DATA.labels, **{"noise": "dawid-skene", **options})
-    asked = list(test.ask(12))
+    asked = list(test.ask(24))  # from 20 on a rule may stop it
     test.tell({item: int(DATA.truth[item]) for item in asked})
     estimate = test.estimate("a" if isinstance(predictions, dict) else None)
     return asked, estimate.mean, estimate.std, test.finished
@@ -127,6 +131,9 @@ ROWS = {
         "unknown": Row({"unknown": "ignore"}, {"predictions": WITH_UNKNOWN_ITEM}),
         "unknown_class": Row({"unknown_class": "ignore"}, {"predictions": WITH_UNKNOWN_CLASS, "missing": "ignore"}),
         "truth": Row({"truth": DATA.truth}, {"method": "ideal", "n_draws": None, "n_warmup": None, "noise": None}),
+        "by": Row({"by": HALVES}),
+        "cluster": Row({"cluster": HALVES}, {"noise": None}),
+        "weights": Row({"weights": WEIGHTS}, {"noise": None, "target": "population"}),
         "check_dependence": Row({"check_dependence": False}, {"labels": DEPENDENT, "predictions": DEPENDENT_TRUTH}),
         "options": Row({"n_drawn": 3}),
     },
@@ -139,6 +146,9 @@ ROWS = {
         "items": Row({"items": "own"}, {"systems": {"a": PARTLY, "b": DATA.other}}),
         "unknown": Row({"unknown": "error"}, {"systems": {"a": WITH_UNKNOWN_ITEM, "b": DATA.other}}),
         "unknown_class": Row({"unknown_class": "ignore"}, {"systems": {"a": WITH_UNKNOWN_CLASS, "b": DATA.other}}),
+        "by": Row({"by": HALVES}),
+        "cluster": Row({"cluster": HALVES}, {"noise": None}),
+        "weights": Row({"weights": WEIGHTS}, {"noise": None, "target": "population"}),
         "n_draws": Row({"n_draws": 80}),
         "check_dependence": Row(
             {"check_dependence": False},
@@ -165,6 +175,12 @@ ROWS = {
         "prob_better": Row({"prob_better": 0.5}, {"predictions": {"a": DATA.classes, "b": DATA.other}}),
         "target": Row({"target": "population"}),
         "positive": Row({"positive": 0}, {"metric": "precision"}),
+        "blind": Row({"blind": False}),
+        "overlap": Row({"overlap": 1.5}),
+        "repeat": Row({"repeat": 1.5}),
+        "checks": Row({"checks": 1.5}),
+        "storage": Row({"storage": NO_FOLDER, "name": "q3"}),
+        "name": Row({"name": "q3"}),
         "options": Row({"flor": 0.5}),
     },
     "CleaningAdvisor": {
@@ -181,6 +197,8 @@ ROWS = {
         "min_improvement": Row({"min_improvement": 0.9}),
         "positive": Row({"positive": 0}, {"metric": "precision"}),
         "memory_limit": Row({"memory_limit": 0}),
+        "storage": Row({"storage": NO_FOLDER, "name": "q3"}),
+        "name": Row({"name": "q3"}),
         "options": Row({"belive": "votes"}),
     },
     "scorer": {

@@ -126,7 +126,7 @@ def test_the_table_of_a_comparison_states_uneven_counts(run_main, votes_csv, une
 
 def test_restricting_systems_keeps_their_outputs(votes_csv, uneven_csv):
     labels = read_votes(str(votes_csv), VoteOptions())
-    systems = read_systems(str(uneven_csv), labels, PredictionOptions(), item="item")
+    systems = read_systems(str(uneven_csv), labels, PredictionOptions(), VoteOptions())
     compared = tu.compare(systems, labels, noise="dawid-skene", n_draws=100, n_warmup=50)
     kept = on_judged_items(systems, compared).align(labels, missing="ignore").codes
     before = systems.align(labels, missing="ignore").codes

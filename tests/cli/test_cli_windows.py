@@ -11,6 +11,7 @@ AS_ON_WINDOWS = """
 import os, pathlib, signal, subprocess, sys, tempfile, types
 import jinja2, numpy, rich.console, rich.progress, scipy.optimize, scipy.sparse, scipy.special, scipy.stats, typer
 import sklearn.datasets, sklearn.linear_model, sklearn.naive_bayes, sklearn.svm
+import alembic.command, asyncio, fastapi.responses, multiprocessing.connection, sqlalchemy, uvicorn
 
 sys.modules.update(dict.fromkeys(["fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"]))
 sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=lambda *_: None)

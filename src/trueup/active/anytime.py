@@ -46,7 +46,7 @@ def anytime_bound(n: int, *, level: float, planned: int = PLANNED) -> float:
     Examples
     --------
     >>> round(anytime_bound(200, level=0.95), 2), round(anytime_bound(20, level=0.95), 2)
-    (3.04, 3.77)
+    (3.04, 3.75)
     """
     alpha = 1 - level
     rho_squared = (1 - 2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / planned

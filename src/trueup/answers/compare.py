@@ -13,7 +13,7 @@ from trueup.answers.comparison import Comparison
 from trueup.answers.findings import findings_of
 from trueup.answers.reading import engine_of, notes_on, refusal_of, settle_assumption
 from trueup.answers.settings import Settings
-from trueup.answers.setup import Task, prepare, settle_target, values_on
+from trueup.answers.setup import Task, check_asked_of_all, prepare, settle_target, values_on
 from trueup.data.labels import Labels
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap
@@ -103,6 +103,7 @@ def compare(
     """
     settings = Settings.of_call(compare, locals())
     assumption = settle_assumption(assume, alone=noise is not None)
+    check_asked_of_all(alone=noise is not None, by=by, cluster=cluster, weights=weights)
     task = prepare(
         systems,
         labels,

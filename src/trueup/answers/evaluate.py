@@ -13,7 +13,7 @@ from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.settings import Settings
-from trueup.answers.setup import DEFAULT_TARGET, Task, prepare, settle_target
+from trueup.answers.setup import DEFAULT_TARGET, Task, check_asked_of_all, prepare, settle_target
 from trueup.data.labels import Labels
 from trueup.estimators import METHODS, Method, Problem, Solution
 from trueup.estimators.readings import Assumption
@@ -124,12 +124,7 @@ def evaluate(
         raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it', parameter="truth")
     by_engine = noise is None and METHODS.resolve(method) == "bayes"
     assumption = settle_assumption(assume, alone=not by_engine)
-    asked = [name for name, value in (("by", by), ("cluster", cluster), ("weights", weights)) if value is not None]
-    if asked and not by_engine:
-        raise InvalidParameter(
-            f"⟨{asked[0]}⟩ goes with the answers of all models, got a ⟨noise⟩ or ⟨method⟩ beside it; leave that out",
-            parameter=asked[0],
-        )
+    check_asked_of_all(alone=not by_engine, by=by, cluster=cluster, weights=weights)
     if by_engine:
         target = settle_target(target, cluster=cluster, weights=weights)
     task = prepare(

@@ -221,6 +221,16 @@ def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Cod
     return codes
 
 
+def check_asked_of_all(*, alone: bool, **asked: Any) -> None:
+    """Slices, clusters and weights go with the answers of all models; an error beside a named one."""
+    named = [name for name, value in asked.items() if value is not None]
+    if named and alone:
+        raise InvalidParameter(
+            f"⟨{named[0]}⟩ goes with the answers of all models, got a ⟨noise⟩ or ⟨method⟩ beside it; leave that out",
+            parameter=named[0],
+        )
+
+
 def settle_target(target: Target | None, *, cluster: Any, weights: Any) -> Target:
     """These items by default, and the population where clusters or weights say what it is."""
     if cluster is None and weights is None:
