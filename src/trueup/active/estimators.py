@@ -386,7 +386,7 @@ def _values(
         return np.full((len(truths), pool.n_systems), np.nan)
     parts = [
         system_values(
-            truths[:, group],
+            truths if len(group) == truths.shape[1] else truths[:, group],  # all of them stand in their order
             pool.aligned.at_items(at[group]),
             pool.metric,
             classes=pool.labels.classes,

@@ -174,10 +174,11 @@ def draw_classes(model: Recalibration, coefficients: Floats, *, each: int = 1, r
     """Classes of all items, `each` times for each row of coefficients, shape (n_rows · each, n_items)."""
     classes = np.zeros((len(coefficients) * each, len(model.offset)), dtype=np.int16)
     block = max(1, _BLOCK // max(model.offset.size, 1))
+    held = np.empty(min(block, len(coefficients)) * each * len(model.offset))  # new memory for each block takes longer
     for first in range(0, len(coefficients), block):
         upto = np.moveaxis(model.cumulative(coefficients[first : first + block]), 2, 0)
-        rows = classes[first * each : (first + block) * each]
-        uniform = rng.random(rows.shape)
+        rows = classes[first * each : (first + block) * each].reshape(-1, each, len(model.offset))
+        uniform = rng.random(out=held[: rows.size]).reshape(rows.shape)
         for chance in upto:
-            rows += uniform >= np.repeat(chance, each, axis=0)
+            rows += uniform >= chance[:, None]
     return classes

@@ -13,6 +13,7 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.metrics import Metric
 
 _BLOCK = 20_000_000  # numbers held at once
+_EXACT = 1 << 24  # whole numbers below it are exact in single precision
 
 
 def system_values(
@@ -122,10 +123,15 @@ def system_counts(
     """
     counts = np.empty((len(truths), len(codes), n_classes, n_classes))
     predicted = [(codes == c).T.astype(np.float32) for c in range(n_classes)]
-    for y in range(n_classes):
+    # Of the last class there is what the others leave; sums of whole numbers are exact, those of weights are not.
+    n_added = n_classes if weights is not None or truths.shape[1] >= _EXACT else n_classes - 1
+    for y in range(n_added):
         is_y = (truths == y).astype(np.float32)
         if weights is not None:
             is_y *= weights
         for c in range(n_classes):
             counts[:, :, y, c] = is_y @ predicted[c]
+    if n_added < n_classes:
+        totals = np.stack([part.sum(axis=0, dtype=float) for part in predicted], axis=1)
+        counts[:, :, -1] = totals - counts[:, :, :-1].sum(axis=2)
     return counts
