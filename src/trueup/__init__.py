@@ -7,6 +7,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `evaluate`: how good a classifier is, with an interval
 - `share`, `mean_score`: how often groups of items are of a class in truth, without predictions
 - `compare`, `auc`: which of several systems is better, and how sure that is
+- `gate`: whether a release may go out: passed, failed or undecided
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
 - `connect`: the same verbs for a session on a server of ``trueup serve``
 - `CleaningAdvisor`: which training label an oracle should fix next
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluate import evaluate
     from trueup.answers.evaluation import Evaluation
+    from trueup.answers.gates import GateReport, gate
     from trueup.answers.share import mean_score, share
     from trueup.cleaning import CleaningAdvisor
     from trueup.data.labels import Labels
@@ -63,6 +65,7 @@ __all__ = [
     "CleaningAdvisor",
     "Comparison",
     "Evaluation",
+    "GateReport",
     "Labels",
     "Predictions",
     "__version__",
@@ -76,6 +79,7 @@ __all__ = [
     "estimators",
     "evaluate",
     "exceptions",
+    "gate",
     "labelers",
     "mean_score",
     "metrics",
@@ -101,6 +105,7 @@ _HOME_OF = {
     "CleaningAdvisor": "trueup.cleaning",
     "Comparison": "trueup.answers.comparison",
     "Evaluation": "trueup.answers.evaluation",
+    "GateReport": "trueup.answers.gates",
     "Labels": "trueup.data.labels",
     "Predictions": "trueup.data.predictions",
     "auc": "trueup.answers.auc",
@@ -108,6 +113,7 @@ _HOME_OF = {
     "compare": "trueup.answers.compare",
     "connect": "trueup.serve.client",
     "evaluate": "trueup.answers.evaluate",
+    "gate": "trueup.answers.gates",
     "mean_score": "trueup.answers.share",
     "plan": "trueup.labelers.planning",
     "read_export": "trueup.adapters.doors",

@@ -69,27 +69,6 @@ def test_the_first_two_differ_by_what_is_assumed(run_main, votes_csv, systems_cs
         assert chance(answer["prob_a_better"]) in row
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "error_rate"], ids=["more is better", "less is better"])
-def test_failing_on_a_pair(run_main, votes_csv, systems_csv, metric):
-    args = ("compare", votes_csv, systems_csv, "-m", metric, *QUICK)
-    ran = run_main(*args, "--fail-unless-better", "good:bad", "--fail-if-worse", "good:bad")
-    assert ran.code == 0, ran.err
-    assert "finding:" not in ran.err
-    ran = run_main(*args, "--fail-unless-better", "bad:good")
-    assert ran.code == 1
-    assert "finding: 'bad' is not surely better than 'good'" in ran.err
-    ran = run_main(*args, "--fail-if-worse", "bad:good", "--json")
-    assert ran.code == 1
-    assert "surely worse" in json.loads(ran.out)["findings"][0]
-
-
-@pytest.mark.parametrize("pair", ["good", "good:worse", "good:good", "a:b:c"])
-def test_a_pair_must_name_two_systems(run_main, votes_csv, systems_csv, pair):
-    ran = run_main("compare", votes_csv, systems_csv, "--fail-if-worse", pair)
-    assert_one_sentence(ran)
-    assert "'good'" in ran.err
-
-
 def test_one_system_cannot_be_compared(run_main, votes_csv, predictions_csv):
     assert_one_sentence(run_main("compare", votes_csv, predictions_csv, *QUICK))
 

@@ -70,32 +70,6 @@ def test_several_systems_are_each_evaluated(run_main, votes_csv, systems_csv):
     assert "did you mean 'good'" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("option", "code"),
-    [
-        (("--fail-below", "accuracy=0.1"), 0),
-        (("--fail-below", "accuracy=0.9999"), 1),
-        (("--fail-below", "accuracy=0.1", "--fail-above", "accuracy=0.2"), 1),
-        (("--fail-above", "accuracy=0.99"), 0),
-    ],
-    ids=["not below", "below", "above", "not above"],
-)
-def test_failing_on_a_limit_that_is_surely_crossed(run_main, votes_csv, systems_csv, option, code):
-    base = ("evaluate", votes_csv, systems_csv, "--only-system", "bad", "-m", "macro_f1", *QUICK)
-    ran = run_main(*base, *option)
-    assert ran.code == code, ran.err
-    assert ("finding: accuracy of the system is surely" in ran.err) == bool(code)
-    assert "macro_f1 is between" in ran.out  # the result is printed all the same
-
-
-def test_a_limit_inside_the_interval_is_no_finding(run_main, votes_csv, predictions_csv):
-    args = ("evaluate", votes_csv, predictions_csv, "--json", "-m", "accuracy", *QUICK)
-    accuracy = json.loads(run_main(*args).out)["metrics"]["accuracy"]
-    inside = (accuracy["mean"] + accuracy["high"]) / 2
-    assert run_main(*args, "--fail-below", f"accuracy={inside}").code == 0
-    assert run_main(*args, "--fail-below", f"accuracy={accuracy['high'] + 1e-6}").code == 1
-
-
 def test_failing_on_dependence(run_main, dependent_csv, tmp_path):
     systems = write_csv(tmp_path / "p.csv", ("item", "prediction"), [(i, i % 2) for i in range(300)])
     ran = run_main("evaluate", dependent_csv, systems, "-m", "accuracy", "--fail-if-dependent", "--json", *QUICK)
@@ -116,7 +90,7 @@ def test_probabilities_by_class(run_main, votes_csv, tmp_path):
     score = crowd()["score"]
     rows = [(f"i{i}", round(1 - s, 4), s) for i, s in enumerate(score)]
     path = write_csv(tmp_path / "p.csv", ("item", "p0", "p1"), rows)
-    args = ("--probability", "no=p0", "--probability", "yes=p1", "-m", "log_loss", *QUICK)
+    args = ("--class-probability", "no=p0", "--class-probability", "yes=p1", "-m", "log_loss", *QUICK)
     ran = run_main("evaluate", votes_csv, path, *args)
     assert ran.code == 0, ran.err
     assert "log_loss is between" in ran.out

@@ -91,7 +91,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     @property
     def method(self) -> str:
         """The name of the method."""
-        return METHODS.resolve(self.settings.arguments["method"])
+        return METHODS.resolve(self.settings.arguments.get("method", "bayes"))  # doors of rates take none
 
     @property
     def predictions(self) -> Codes:

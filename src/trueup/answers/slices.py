@@ -111,14 +111,28 @@ class Slices(BySlice[Part]):
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a slice and metric: slice, n_items, metric, mean, low, high, prob_worse."""
+        columns = (self.slicing.column, "n_items", "metric", "mean", "low", "high", "prob_worse")
+        columns_of_rows = map(list, zip(*self._rows(), strict=True))
+        return make_frame(dict(zip(columns, columns_of_rows, strict=True)), backend=backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able: the column, the slices with each metric, and which are worse than the rest."""
+        keys = ("slice", "n_items", "metric", "mean", "low", "high", "prob_worse")
+        return {
+            "column": self.slicing.column,
+            "slices": [dict(zip(keys, (str(row[0]), *row[1:]), strict=True)) for row in self._rows()],
+            "worse": {metric: [str(name) for name in self.worse(metric)] for metric in self.task.metrics},
+            "vettings": {str(name): n for name, n in self.vettings.items()},
+        }
+
+    def _rows(self) -> list[tuple[Any, ...]]:
         rows = []
         for metric in self.task.metrics:
             chances = self.prob_worse(metric)
             for name, size in zip(self, self.slicing.sizes.tolist(), strict=True):
                 estimate = self.compared(metric)[name]
                 rows.append((name, size, metric, estimate.mean, *estimate.interval(self.task.level), chances[name]))
-        columns = (self.slicing.column, "n_items", "metric", "mean", "low", "high", "prob_worse")
-        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+        return rows
 
     def __repr__(self) -> str:
         metric = next(iter(self.task.metrics))

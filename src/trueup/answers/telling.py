@@ -22,7 +22,7 @@ _IN_SHORT: Mapping[Assumption, str] = {
 _TOLD = (20, 100)  # vettings
 
 
-def basis_words(answer: Evaluation | Comparison, metric: str | None = None) -> str:
+def basis_words(answer: Evaluation | Comparison, metric: str | None = None, *, alone: bool = False) -> str:
     """What a number rests on, to follow "rests on".
 
     Parameters
@@ -30,15 +30,18 @@ def basis_words(answer: Evaluation | Comparison, metric: str | None = None) -> s
     answer : Evaluation or Comparison
     metric : str, optional
         Of an evaluation; by default its first.
+    alone : bool
+        Whether to say of votes that there is nothing else.
     """
+    votes = "votes alone" if alone else "votes"
     if answer.engine is None or answer.assumption is None:
         if isinstance(answer, Evaluation) and answer.method != "bayes":
-            return "the truth" if answer.method == "ideal" else f"votes, by the method {answer.method}"
-        return f"votes, with the noise model {answer.noise}"
+            return "the truth" if answer.method == "ideal" else f"{votes}, by the method {answer.method}"
+        return f"{votes}, with the noise model {answer.noise}"
     basis = answer.basis_of(metric) if isinstance(answer, Evaluation) and metric is not None else answer.basis
     if basis == "gold":
         return f"{n_drawn(answer):,} vetted items drawn at random"
-    return f"votes, {_IN_SHORT[answer.assumption]}"
+    return f"{votes}, {_IN_SHORT[answer.assumption]}"
 
 
 def basis_sentence(evaluation: Evaluation) -> str:

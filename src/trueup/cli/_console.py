@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 # The exit codes; docs/guide/cli.md lists them for users.
 FINE = 0
-FINDING = 1  # the user asked to fail on it (--fail-…), and it was found
+FINDING = 1  # the user asked to fail on it, and it was found: a gate that failed, or another finding
 BAD_INPUT = 2  # bad usage or a bad file
 BUG = 3  # an error nobody foresaw
 DISK_FULL = 4  # a file could not be written for want of room
+UNDECIDED = 5  # a gate is neither passed nor failed
 INTERRUPTED = 130  # as shells have it for Ctrl-C
 PIPE_CLOSED = 141  # as shells have it for a reader that went away, e.g. `| head -1`
 
@@ -47,7 +48,7 @@ _IN_PLACE_OF = {
     "labels.with_items": "--items",
     "labels.without_labeler": "remove their rows from the votes",
     "Predictions.from_scores": "a column of them, see --score",
-    "Predictions.from_probabilities": "a column for each class, see --probability",
+    "Predictions.from_probabilities": "a column for each class, see --class-probability",
     "rates.error_bounds": "trueup rates bounds",
     "trueup.labelers.draw_sample": "trueup plan draw",
     "trueup.ActiveTest": "trueup vet",
@@ -135,11 +136,11 @@ def note(text: str) -> None:
     _console(stderr=True).print(Text(shown(text)))
 
 
-def complain(text: str, *, kind: Literal["error", "finding", "warning"] = "error") -> None:
-    """One line on standard error: ``error: …``, ``finding: …`` or ``warning: …``."""
+def complain(text: str, *, kind: Literal["error", "finding", "gate", "warning"] = "error") -> None:
+    """One line on standard error: ``error: …``, ``finding: …``, ``gate: …`` or ``warning: …``."""
     from rich.text import Text
 
-    style = {"error": "bold red", "finding": "bold magenta", "warning": "yellow"}[kind]
+    style = {"error": "bold red", "finding": "bold magenta", "gate": "bold magenta", "warning": "yellow"}[kind]
     _console(stderr=True).print(Text.assemble((f"{kind}: ", style), shown(text)), soft_wrap=True)
 
 

@@ -247,7 +247,7 @@ def _read_file(path: str, labels: Labels, how: PredictionOptions, how_votes: Vot
 
     known = _format_of(path, how_votes.file_format)
     tool = export_format(source_of(path), item=how_votes.item, file_format=known)
-    probabilities = dict(key_and_value(text, option="--probability") for text in how.probability)
+    probabilities = dict(key_and_value(text, option="--class-probability") for text in how.class_probability)
     return read_predictions(
         source_of(path),
         item=how_votes.item,

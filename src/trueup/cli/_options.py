@@ -194,9 +194,13 @@ Metrics = Annotated[
     list[str],
     option("--metric", "A metric; may be given several times. See 'trueup metrics'.", "-m", chosen_from="METRICS"),
 ]
-FailIfDependent = Annotated[
-    bool, option("--fail-if-dependent", "If labelers surely err together.", panel="Exit with 1 on a finding")
+FailIfDependent = Annotated[bool, option("--fail-if-dependent", "Exit with 1 if labelers surely err together.")]
+By = Annotated[str | None, option("--by", "A column of the items: an answer for each of its values.", metavar="COLUMN")]
+Cluster = Annotated[
+    str | None,
+    option("--cluster", "A column of the items: those with the same value came together.", metavar="COLUMN"),
 ]
+Weights = Annotated[str | None, option("--weights", "A column of the items: what each counts for.", metavar="COLUMN")]
 
 
 # Bundles ------------------------------------------------------------------------------------------------------------
@@ -263,10 +267,10 @@ class PredictionOptions:
 
     prediction: Annotated[str, _predictions_column("--prediction", "Column of the predicted classes.")] = "prediction"
     score: Annotated[str, _predictions_column("--score", "Column of the scores, if any.")] = "score"
-    probability: Annotated[
+    class_probability: Annotated[
         list[str],
         _predictions(
-            "--probability", "The column with the probability of a class; once for each.", metavar="CLASS=COLUMN"
+            "--class-probability", "The column with the probability of a class; once for each.", metavar="CLASS=COLUMN"
         ),
     ] = field(default_factory=list)
     system: Annotated[str | None, _predictions("--system", _SYSTEM, metavar="COLUMN")] = None

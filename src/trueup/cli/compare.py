@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,6 @@ from trueup._base.wording import chance, interval, level_words, number
 from trueup.cli import _options as options
 from trueup.cli._app import as_command, command_line
 from trueup.cli._console import (
-    fail_on,
     in_our_words,
     json_head,
     print_json,
@@ -24,7 +23,6 @@ from trueup.cli._console import (
 )
 from trueup.cli._files import (
     about_files,
-    by_name,
     check_overlap,
     check_report_path,
     class_named,
@@ -32,8 +30,8 @@ from trueup.cli._files import (
     read_votes,
     write_report,
 )
+from trueup.cli._gates import GateOptions, PairGateOptions, about_gates, check_gates, end_by, gates_of, write_junit
 from trueup.cli.evaluate import dependence, evaluate_each, say_what_is_assumed
-from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from trueup.data.systems import System
 
 
-_FAIL = "Exit with 1 on a finding"
 _MOST_IN_REPORT = 6  # systems that are evaluated for a report; each takes as long as `trueup evaluate`
 _MOST_PAIRS = 20
 
@@ -54,11 +51,15 @@ def compare(
     votes_how: options.VoteOptions,
     predictions_how: options.PredictionOptions,
     sampler: options.SamplerOptions,
+    gates: GateOptions,
+    pair_gates: PairGateOptions,
     metric: options.Metric = "accuracy",
     target: options.Target = None,
     noise: options.Noise = None,
     assume: options.Assume = None,
     level: options.Level = 0.95,
+    cluster: options.Cluster = None,
+    weights: options.Weights = None,
     judged_on: Annotated[
         str | None,
         options.option(
@@ -77,35 +78,25 @@ def compare(
     report: options.Report = None,
     with_text: options.WithText = False,
     seed: options.Seed = 0,
-    fail_unless_better: Annotated[
-        list[str],
-        options.option(
-            "--fail-unless-better",
-            "Unless system A is surely better than B: the interval of their difference leaves out zero.",
-            metavar="A:B",
-            panel=_FAIL,
-        ),
-    ] = [],  # noqa: B006
-    fail_if_worse: Annotated[
-        list[str], options.option("--fail-if-worse", "If system A is surely worse than B.", metavar="A:B", panel=_FAIL)
-    ] = [],  # noqa: B006
     fail_if_dependent: options.FailIfDependent = False,
 ) -> None:
     """Which of several systems is better, and how sure is that?"""
     from trueup.answers.compare import compare as judge_all
 
+    has_gate = check_gates(gates, pair_gates)
+    bounds = gates.bounds
     check_report_path(report)
     labels = read_votes(votes, votes_how)
     systems = read_systems(predictions, labels, predictions_how, votes_how)
-    names = [str(name) for name in systems.systems.tolist()]
-    better = named_pairs(fail_unless_better, names, option="--fail-unless-better")
-    worse = named_pairs(fail_if_worse, names, option="--fail-if-worse")
+    pairs = pair_gates.named_as(systems.systems.tolist())
     check_overlap(systems, labels)
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
     asked: dict[str, Any] = {
         "noise": noise,
         "assume": assume,
         "level": level,
+        "cluster": cluster,
+        "weights": weights,
         "positive": positive,
         "random_state": seed,
         **sampler.named,
@@ -123,7 +114,8 @@ def compare(
             **settings,
         )
         comparison = replace(comparison, warnings=tuple(map(in_our_words, comparison.warnings)))
-    findings = findings_about(comparison, better=better, worse=worse)
+    verdicts = gates_of(comparison, gates, bounds, pairs) if has_gate else None
+    findings = []
     if fail_if_dependent:
         check = dependence(labels)
         findings += [check.sentence] if check is not None and check.dependent else []
@@ -141,6 +133,8 @@ def compare(
             noise=(noise, None),
             assume=(assume, None),
             level=(level, 0.95),
+            cluster=(cluster, None),
+            weights=(weights, None),
             judged_on=(judged_on, None),
             unknown=(unknown, "ignore"),
             unknown_class=(unknown_class, "error"),
@@ -149,13 +143,14 @@ def compare(
         judged = systems if judged_on == "own" else on_judged_items(systems, comparison)
         # Before anything is printed: the reader of a pipe may go away.
         _report(report, comparison, judged, labels, asked, metric, about, with_text)
+    write_junit(verdicts, gates.junit, name="compare")
     if as_json:
         body = {**comparison.to_dict(), "items_predicted": predicted, "pairs": about_pairs(comparison)}
-        print_json({**head, **body, "findings": findings})
+        print_json({**head, **body, **about_gates(verdicts), "findings": findings})
     else:
         show_comparison(comparison, predicted)
     warn_once([comparison.warnings])
-    fail_on(findings)
+    end_by(verdicts, findings)
 
 
 def _report(
@@ -190,53 +185,6 @@ def _report(
         settings=about,
         with_text=with_text,
     )
-
-
-def named_pairs(texts: Sequence[str], systems: Sequence[str], *, option: str) -> list[tuple[str, str]]:
-    """The pairs of ``A:B``; a name may hold a colon itself, as long as one split only gives two systems.
-
-    Examples
-    --------
-    >>> named_pairs(["v1:old:v2"], ["v1:old", "v2"], option="--fail-unless-better")
-    [('v1:old', 'v2')]
-    """
-    from trueup._base.validation import preview
-
-    pairs = []
-    for text in texts:
-        parts = text.split(":")
-        splits = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(1, len(parts))]
-        fitting = [(a, b) for a, b in splits if a in systems and b in systems and a != b]
-        if len(fitting) != 1:
-            raise InvalidParameter(
-                f"{option} takes the names of two systems as A:B, got {text!r}; the systems are "
-                f"{preview(list(systems), most=10)}"
-            )
-        pairs += fitting
-    return pairs
-
-
-def findings_about(
-    comparison: Comparison, *, better: Sequence[tuple[str, str]], worse: Sequence[tuple[str, str]]
-) -> list[str]:
-    """A sentence for each pair where the first is not surely better, or is surely worse."""
-    by_text = by_name(comparison.systems.tolist())
-    findings = []
-    for pairs, should_be_better in ((better, True), (worse, False)):
-        for a, b in pairs:
-            low, high = comparison.difference(by_text[a], by_text[b]).interval(comparison.level)
-            if not comparison.higher_is_better:
-                low, high = -high, -low
-            sure = low > 0 if should_be_better else high < 0
-            if sure != should_be_better:
-                better_with = chance(comparison.prob_better(by_text[a], by_text[b]))
-                verdict = "not surely better" if should_be_better else "surely worse"
-                findings.append(
-                    f"{a!r} is {verdict} than {b!r} by {comparison.metric}: better with probability {better_with}, "
-                    f"and it gains {interval(low, high)} "
-                    f"({level_words(comparison.level)} interval)"
-                )
-    return findings
 
 
 def _pairs(comparison: Comparison) -> list[tuple[Any, Any]]:

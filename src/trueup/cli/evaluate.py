@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from trueup._base.wording import interval, level_words, number, percent
+from trueup._base.wording import chance, interval, level_words, number, percent
 from trueup.cli import _options as options
 from trueup.cli._app import as_command, command_line
 from trueup.cli._console import (
-    fail_on,
     in_our_words,
     json_head,
     print_json,
@@ -32,17 +32,15 @@ from trueup.cli._files import (
     read_votes,
     write_report,
 )
-from trueup.exceptions import InvalidParameter
+from trueup.cli._gates import GateOptions, about_gates, check_gates, end_by, gates_of, write_junit
 
 if TYPE_CHECKING:
     from trueup.answers.evaluation import Evaluation
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
     from trueup.noise import IndependenceCheck, NoiseModel
-    from trueup.posteriors import Estimate
 
 
-_FAIL = "Exit with 1 on a finding"
 _METRICS = ["accuracy", "precision", "recall", "f1"]
 
 
@@ -54,46 +52,32 @@ def evaluate(
     predictions_how: options.PredictionOptions,
     fit: options.FitOptions,
     sampler: options.SamplerOptions,
+    gates: GateOptions,
     metric: options.Metrics = _METRICS,
     method: options.Method = "bayes",
     target: options.Target = None,
     noise: options.Noise = None,
     assume: options.Assume = None,
     level: options.Level = 0.95,
+    by: options.By = None,
+    cluster: options.Cluster = None,
+    weights: options.Weights = None,
     only_system: options.OnlySystem = None,
     as_json: options.AsJson = False,
     report: options.Report = None,
     with_text: options.WithText = False,
     seed: options.Seed = 0,
-    fail_below: Annotated[
-        list[str],
-        options.option(
-            "--fail-below",
-            "If the whole interval of the metric is below the value. May be given several times.",
-            metavar="METRIC=VALUE",
-            panel=_FAIL,
-        ),
-    ] = [],  # noqa: B006
-    fail_above: Annotated[
-        list[str],
-        options.option(
-            "--fail-above",
-            "If the whole interval of the metric is above the value (log_loss and the like).",
-            metavar="METRIC=VALUE",
-            panel=_FAIL,
-        ),
-    ] = [],  # noqa: B006
     fail_if_dependent: options.FailIfDependent = False,
 ) -> None:
     """How good is a system really? Every metric with an interval, from predictions and noisy votes alone."""
     from trueup.report.measures import majority_values
 
-    bounds = limits(fail_below, fail_above)
+    has_gate = check_gates(gates)
+    bounds = gates.bounds
     check_report_path(report)
     labels = read_votes(votes, votes_how)
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
-    for bound in bounds:
-        bound.check(labels.classes.tolist(), positive)
+    bounded = check_bounds(bounds, labels, positive)
     systems = read_systems(predictions, labels, predictions_how, votes_how)
     systems = one_system(systems, only_system)
     evaluations = evaluate_each(
@@ -101,30 +85,26 @@ def evaluate(
         labels,
         noise=noise,
         assume=assume,
-        metrics=list(dict.fromkeys([*metric, *(bound.metric for bound in bounds)])),
+        metrics=list(dict.fromkeys([*metric, *bounded])),
         method=method,
         target=target,
         level=level,
         positive=positive,
+        by=by,
+        cluster=cluster,
+        weights=weights,
         random_state=seed,
         **fit.policies,
         **sampler.named,
     )
-    findings = [
-        sentence
-        for name, evaluation in evaluations.items()
-        for bound in bounds
-        if (
-            sentence := bound.finding(
-                evaluation[bound.metric], level, who="the system" if len(evaluations) == 1 else f"system {name!r}"
-            )
-        )
-        is not None
-    ]
+    verdicts = None
+    if has_gate:
+        reports = [gates_of(evaluation, gates, bounds) for evaluation in evaluations.values()]
+        verdicts = functools.reduce(lambda report, other: report.joined(other), reports)
     checks = {name: evaluation.independence for name, evaluation in evaluations.items()}
     if fail_if_dependent and all(check is None for check in checks.values()):
         checks = dict.fromkeys(checks, dependence(labels))  # methods that learn no noise do not look
-    findings += [c.sentence for c in list(checks.values())[:1] if fail_if_dependent and c is not None and c.dependent]
+    findings = [c.sentence for c in list(checks.values())[:1] if fail_if_dependent and c is not None and c.dependent]
     head = json_head(
         seed=seed, files=about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
     )
@@ -139,87 +119,49 @@ def evaluate(
         noise=(noise, None),
         assume=(assume, None),
         level=(level, 0.95),
+        by=(by, None),
+        cluster=(cluster, None),
+        weights=(weights, None),
         only_system=(only_system, None),
     )
     # Before anything is printed: the reader of a pipe may go away.
     about = {**head["files"], "command": command_line(), **said}
     write_report(report, evaluations, labels, seed=seed, settings=about, with_text=with_text)
+    write_junit(verdicts, gates.junit, name="evaluate")
     dirty = {name: majority_values(evaluation, labels) for name, evaluation in evaluations.items()}
     if as_json:
         results = [
             {
                 "system": name,
                 **evaluation.to_dict(),
+                **({} if by is None else {"by": evaluation.by.to_dict()}),
                 "majority_as_truth": dirty[name],
                 "independence": about_independence(checks[name], evaluation.model),
             }
             for name, evaluation in evaluations.items()
         ]
         body = results[0] if len(results) == 1 else {"systems": results}
-        print_json({**head, **body, "findings": findings})
+        print_json({**head, **body, **about_gates(verdicts), "findings": findings})
     else:
         for name, evaluation in evaluations.items():
             show_evaluation(name if len(evaluations) > 1 else None, evaluation, labels, dirty[name])
+            show_slices(evaluation)
             say()
     warn_once([evaluation.warnings for evaluation in evaluations.values()])
-    fail_on(findings)
+    end_by(verdicts, findings)
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A bound that a metric must not surely be beyond."""
+def check_bounds(bounds: Mapping[str, Mapping[str, float]], labels: Labels, positive: Hashable | None) -> list[str]:
+    """The metrics that have a bound; one that there is not, and a bound that it cannot have, are errors."""
+    from trueup.answers.gates import check_bound
+    from trueup.metrics import get_metric
 
-    metric: str
-    value: float
-    side: Literal["below", "above"]
-
-    def check(self, classes: Sequence[Any], positive: Any) -> None:
-        """Refuse a metric that there is not, and a value that it cannot have."""
-        from trueup.metrics import get_metric
-
-        with speaking(metric=f"--fail-{self.side}", metrics=f"--fail-{self.side}"):
-            low, high = get_metric(self.metric, classes, positive).bounds
-        if not low <= self.value <= high:
-            raise InvalidParameter(
-                f"--fail-{self.side} must be a value that {self.metric} can have, {low:g} to {high:g}, got "
-                f"{self.value:g}; write e.g. --fail-{self.side} {self.metric}={0.9 if high == 1 else low:g}"
-            )
-
-    def finding(self, estimate: Estimate, level: float, *, who: str) -> str | None:
-        """A sentence if the whole interval lies beyond the bound, else None."""
-        low, high = estimate.interval(level)
-        if math.isnan(estimate.mean):
-            raise InvalidParameter(
-                f"--fail-{self.side} needs a metric that is defined on these items, got {self.metric} of {who}, which "
-                "is a share of nothing; name another metric, or judge items where it is defined"
-            )
-        if math.isnan(low):
-            raise InvalidParameter(
-                f"--fail-{self.side} needs an interval, got none for {self.metric} of {who}; use --method bayes"
-            )
-        if not (high < self.value if self.side == "below" else low > self.value):
-            return None
-        return (
-            f"{self.metric} of {who} is surely {self.side} {self.value:g}: the {level_words(level)} interval is "
-            f"{interval(low, high)}"
-        )
-
-
-def limits(below: Sequence[str], above: Sequence[str]) -> list[Limit]:
-    """The bounds of ``--fail-below`` and ``--fail-above``, each ``METRIC=VALUE``."""
-    bounds = []
-    sides: tuple[tuple[Literal["below", "above"], Sequence[str]], ...] = (("below", below), ("above", above))
-    for side, texts in sides:
-        for text in texts:
-            metric, value = options.key_and_value(text, option=f"--fail-{side}")
-            try:
-                bound = float(value)
-            except ValueError:
-                bound = math.nan
-            if not math.isfinite(bound):
-                raise InvalidParameter(f"--fail-{side} takes METRIC=NUMBER, got {text!r}; write e.g. accuracy=0.9")
-            bounds.append(Limit(metric, bound, side))
-    return bounds
+    spelled = {"at_least": "--fail-below", "at_most": "--fail-above"}
+    for side, by_metric in bounds.items():
+        for name, bound in by_metric.items():
+            with speaking(metric=spelled[side], metrics=spelled[side], **spelled):
+                check_bound(get_metric(name, labels.classes.tolist(), positive), bound, name=side)
+    return list(dict.fromkeys(name for by_metric in bounds.values() for name in by_metric))
 
 
 def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> dict[str, Evaluation]:
@@ -290,6 +232,31 @@ def show_evaluation(
         f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
         f"{evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
     )
+
+
+def show_slices(evaluation: Evaluation) -> None:
+    """The metrics of each slice, if slices were asked for, and which are worse than the rest."""
+    if evaluation.task.slices is None:
+        return
+    level = level_words(evaluation.level)
+    slices = evaluation.by.to_dict()
+    for metric in evaluation.metrics:
+        rows = [
+            (
+                row["slice"],
+                f"{row['n_items']:,}",
+                number(row["mean"]),
+                interval(row["low"], row["high"]),
+                chance(row["prob_worse"]),
+                f"{slices['vettings'][row['slice']]:,}",
+            )
+            for row in slices["slices"]
+            if row["metric"] == metric
+        ]
+        head = (f"{metric} by {slices['column']}", "items", "estimate", f"{level} interval")
+        print_table((*head, "worse than the rest", "to vet for ±.05"), rows)
+        if slices["worse"][metric]:
+            say(f"Worse than the rest by {metric}: {', '.join(map(shown, slices['worse'][metric]))}.")
 
 
 def show_assumptions(evaluation: Evaluation) -> None:

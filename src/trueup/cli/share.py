@@ -9,6 +9,8 @@ from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import in_our_words, json_head, print_json, print_table, progress_bar, say, shown, warn_once
 from trueup.cli._files import about_files, class_named, read_votes
+from trueup.cli._gates import GateOptions, PairGateOptions, about_gates, check_gates, end_by, gates_of, write_junit
+from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.answers.share import Shares
@@ -19,19 +21,12 @@ def share(
     votes: options.VotesFile,
     votes_how: options.VoteOptions,
     sampler: options.SamplerOptions,
+    gates: GateOptions,
+    pair_gates: PairGateOptions,
     of: Annotated[str, options.option("--of", "The class whose share is asked for, e.g. pass.", metavar="CLASS")],
-    by: Annotated[
-        str | None, options.option("--by", "A column of the items: one rate for each of its values.", metavar="COLUMN")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        options.option(
-            "--cluster", "A column of the items: those with the same value came together.", metavar="COLUMN"
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None, options.option("--weights", "A column of the items: what each counts for.", metavar="COLUMN")
-    ] = None,
+    by: options.By = None,
+    cluster: options.Cluster = None,
+    weights: options.Weights = None,
     assume: options.Assume = None,
     target: options.Target = None,
     level: options.Level = 0.95,
@@ -41,6 +36,10 @@ def share(
     """How often is the truth of some class? A rate with an interval for each group of items; no predictions needed."""
     from trueup.answers.share import share as door
 
+    has_gate = check_gates(gates, pair_gates)
+    bounds = gates.bounds
+    for metric in {name for by_metric in bounds.values() for name in by_metric} - {of}:
+        raise InvalidParameter(f"a bound here is on the share of {of!r}, got one on {metric!r}; write {of}=0.9")
     labels = read_votes(votes, votes_how)
     settings: dict[str, Any] = {"assume": assume, "target": target, **sampler.named}
     with progress_bar("reading the votes") as hear:
@@ -55,12 +54,18 @@ def share(
             progress=hear,
             **{name: value for name, value in settings.items() if value is not None},
         )
+    verdicts = None
+    if has_gate:
+        renamed = {side: {shares.name: by_metric[of]} for side, by_metric in bounds.items()}
+        verdicts = gates_of(shares, gates, renamed, pair_gates.named_as(shares))
+    write_junit(verdicts, gates.junit, name="share")
     if as_json:
         files = about_files(votes=votes, gold=votes_how.gold, items=votes_how.items)
-        print_json({**json_head(seed=seed, files=files), **shares.to_dict()})
+        print_json({**json_head(seed=seed, files=files), **shares.to_dict(), **about_gates(verdicts)})
     else:
         _show(shares)
     warn_once([tuple(map(in_our_words, shares.warnings))])
+    end_by(verdicts, [])
 
 
 def _show(shares: Shares) -> None:

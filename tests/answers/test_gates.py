@@ -1,0 +1,177 @@
+"""Gates: passed, failed or undecided, from one rule for every kind of answer."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.answers.gates import Gate, decide
+from trueup.exceptions import InvalidParameter
+from trueup.posteriors import DrawnEstimate
+
+QUICK = {"n_warmup": 40, "n_draws": 60}
+EVENLY = DrawnEstimate(np.arange(100) / 100, name="accuracy")  # 0.00 to 0.99
+
+
+def verdict_on(side, bound, estimate=EVENLY, *, probability=0.9, **how):
+    return decide(
+        Gate("accuracy", side, bound), estimate, basis="gold", rests_on="gold", probability=probability, **how
+    )
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=200)
+    votes = np.where(rng.random((200, 5)) < 0.85, truth[:, None], 1 - truth[:, None])
+    good, bad = (np.where(rng.random(200) < share, truth, 1 - truth) for share in (0.97, 0.7))
+    return tu.Labels.from_matrix(votes, classes=[0, 1]), truth, good, bad
+
+
+@pytest.fixture(scope="module")
+def comparison(crowd):
+    labels, _, good, bad = crowd
+    return tu.compare({"good": good, "bad": bad, "copy": good}, labels, noise="dawid-skene", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("side", "bound", "met"),
+    [
+        ("at least", 0.1, 0.9),
+        ("above", 0.1, 0.89),
+        ("at most", 0.1, 0.11),
+        ("below", 0.1, 0.1),
+        ("at least", 0.0, 1.0),
+        ("at most", 0.99, 1.0),
+    ],
+)
+def test_the_bound_itself_counts_where_the_side_says_so(side, bound, met):
+    result = verdict_on(side, bound, require_gold=False)
+    assert result.probability == pytest.approx(met)
+    assert result.probability + result.probability_failed == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("bound", "verdict"), [(0.05, "passed"), (0.1, "passed"), (0.11, "undecided"), (0.5, "undecided"), (0.9, "failed")]
+)
+def test_in_between_it_is_undecided(bound, verdict):
+    result = verdict_on("at least", bound, require_gold=False)
+    assert result.verdict == verdict
+    assert result.sentence.startswith(f"{verdict}: accuracy is at least {bound:g} with probability")
+
+
+def test_truths_without_a_value_count_for_neither_side():
+    values = np.r_[np.full(92, 0.9), np.full(8, np.nan)]
+    estimate = DrawnEstimate(values, name="recall")
+    result = verdict_on("at least", 0.5, estimate, probability=0.95, require_gold=False)
+    assert (result.probability, result.probability_failed) == pytest.approx((0.92, 0.0))
+    assert result.verdict == "undecided"
+
+
+def test_every_kind_of_answer_is_gated_by_the_same_rule(crowd, comparison):
+    labels, _, good, _ = crowd
+    evaluation = tu.evaluate(good, labels, noise="dawid-skene", **QUICK)
+    report = tu.gate(evaluation, at_least={"accuracy": 0.5, "recall": 0.999}, at_most={"accuracy": 0.6})
+    assert [result.verdict for result in report.results] == ["passed", "failed", "failed"]
+    assert report.verdict == "failed"
+    assert not report
+    passed = tu.gate(comparison, at_least=0.5, candidate="good")
+    assert passed
+    assert passed.results[0].probability == comparison["good"].prob_above(0.5)
+    items = {"item": labels.items.tolist(), "system": ["a", "b"] * 100}
+    shares = tu.share(labels.with_items(items), of=1, by="system", **QUICK)
+    by_group = tu.gate(shares, at_least=0.1, at_most=0.9)
+    assert {result.gate.candidate for result in by_group.results} == {"a", "b"}
+    assert len(by_group.results) == 4
+    overall = tu.gate(tu.share(labels, of=1, **QUICK), at_least=0.1)
+    assert [result.gate.what for result in overall.results] == ["share of 1"]
+
+
+def test_beside_another_system(comparison):
+    worse = tu.gate(comparison, not_worse_than="good")
+    verdicts = {result.gate.candidate: result.verdict for result in worse.results}
+    assert verdicts == {"bad": "failed", "copy": "passed"}  # a copy is not worse, by nothing
+    low = comparison.difference("bad", "good").interval(0.999)[0]
+    assert tu.gate(comparison, not_worse_than="good", margin=-low + 0.01)
+    better = tu.gate(comparison, better_than="bad", candidate="good")
+    assert better.results[0].probability == comparison.prob_better("good", "bad")
+    assert tu.gate(comparison, better_than="good", candidate="copy").verdict == "failed"  # nor is it better
+
+
+def test_less_is_better_for_an_error_rate(crowd):
+    labels, _, good, bad = crowd
+    errors = tu.compare({"good": good, "bad": bad}, labels, metric="error_rate", noise="dawid-skene", **QUICK)
+    assert tu.gate(errors, better_than="bad")
+    assert tu.gate(errors, not_worse_than="good").verdict == "failed"
+    margin = errors.difference("bad", "good").interval(0.999)[1] + 0.01
+    assert tu.gate(errors, not_worse_than="good", margin=margin)
+
+
+def test_votes_alone_say_so_and_decide_nothing_where_gold_is_required(crowd):
+    labels, truth, good, _ = crowd
+    evaluation = tu.evaluate(good, labels, metrics=["accuracy"], **QUICK)
+    report = tu.gate(evaluation, at_least=0.5)
+    assert report.verdict == "passed"
+    assert report.results[0].basis == "votes"
+    assert "votes alone" in report.results[0].sentence
+    required = tu.gate(evaluation, at_least=0.5, require_gold=True)
+    assert required.verdict == "undecided"
+    assert "gold is required" in required.results[0].sentence
+    drawn = labels.with_gold({int(i): int(truth[i]) for i in range(0, 200, 5)}, drawn="random")
+    vetted = tu.evaluate(good, drawn, metrics=["accuracy"], **QUICK)
+    with_gold = tu.gate(vetted, at_least=0.5, require_gold=True)
+    assert with_gold.verdict == "passed"
+    assert with_gold.results[0].basis == "gold"
+    assert "votes alone" not in with_gold.results[0].sentence
+    every = labels.with_gold(dict(enumerate(truth.tolist())))  # chosen, but there is nothing else
+    assert tu.gate(tu.evaluate(good, every, metrics=["accuracy"], **QUICK), at_least=0.5, require_gold=True)
+
+
+def test_gold_that_contradicts_the_models_leaves_it_open(crowd):
+    labels, truth, good, _ = crowd
+    contrary = labels.with_gold({int(i): int(1 - truth[i]) for i in range(15)})
+    evaluation = tu.evaluate(good, contrary, metrics=["accuracy"], **QUICK)
+    assert evaluation.refused
+    report = tu.gate(evaluation, at_least=0.5)
+    assert report.verdict == "undecided"
+    assert "contradict" in report.results[0].sentence
+
+
+def test_everything_goes_into_json(comparison):
+    told = tu.gate(comparison, not_worse_than="good", margin=0.02).to_dict()
+    assert told["verdict"] == "failed"
+    assert told["probability"] == 0.95
+    first = next(gate for gate in told["gates"] if gate["candidate"] == "bad")
+    assert (first["reference"], first["side"], first["bound"], first["basis"]) == ("good", "at least", -0.02, "votes")
+    assert first["estimate"]["mean"] == pytest.approx(comparison.difference("bad", "good").mean)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({}, "needs a condition"),
+        ({"at_least": 90}, "0 to 1, got 90"),
+        ({"at_least": {"recall": 0.5}}, "this answer is about 'accuracy'"),
+        ({"margin": 0.1, "at_least": 0.5}, "without not_worse_than"),
+        ({"not_worse_than": "nobody"}, "no system or group 'nobody'"),
+        ({"not_worse_than": "good", "candidate": "good"}, "another than"),
+        ({"not_worse_than": "good", "margin": -0.1}, "margin"),
+        ({"at_least": 0.5, "probability": 0.4}, "probability"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_makes_no_sense_is_refused(comparison, how, sentence):
+    with pytest.raises(InvalidParameter, match=sentence):
+        tu.gate(comparison, **how)
+
+
+def test_an_evaluation_has_nobody_to_be_held_against(crowd):
+    labels, _, good, _ = crowd
+    evaluation = tu.evaluate(good, labels, noise="dawid-skene", **QUICK)
+    with pytest.raises(InvalidParameter, match="compare the two"):
+        tu.gate(evaluation, better_than="old")
+    point = tu.evaluate(good, labels, method="estimated-labels")
+    with pytest.raises(InvalidParameter, match="needs an interval"):
+        tu.gate(point, at_least=0.5)
+    never = tu.evaluate(np.zeros(200, dtype=int), labels, noise="dawid-skene", metrics=["precision"], **QUICK)
+    with pytest.raises(InvalidParameter, match="share of nothing"):
+        tu.gate(never, at_least=0.5)
