@@ -11,7 +11,7 @@ from trueup._base.validation import preview
 from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
-from trueup.estimators.readings import Assumption
+from trueup.estimators.readings import MANY_CLASSES, Assumption
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
@@ -119,8 +119,11 @@ def _thin_votes(labels: Labels, *, extra_raters: int) -> list[Sentence]:
 
 
 def dependence_of(labels: Labels) -> IndependenceCheck | None:
-    """Whether labelers err together, against independent errors; None where no item has votes of two labelers."""
-    if not (labels.witnesses_per_item > 1).any():
+    """Whether labelers err together, against independent errors.
+
+    None where no item has votes of two labelers, or where classes are too many to know what each takes for what.
+    """
+    if not (labels.witnesses_per_item > 1).any() or labels.n_classes > MANY_CLASSES:
         return None
     if labels.n_votes > _CHECKED_VOTES:
         share = _CHECKED_VOTES / labels.n_votes

@@ -44,7 +44,7 @@ _MOST_VOTES = 40_000  # above, models are drawn on some of the items
 _SOME_VOTES = 5_000  # on these
 _FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
-_MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
+MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 _MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
 _MOST_SHARES = 8  # classes up to which their shares are moved
@@ -243,7 +243,7 @@ def read_truth(
     no_classes = np.empty((0, labels.n_items), dtype=np.int32)
     representatives = different_systems(no_classes if others.codes is None else others.codes)
     some = np.ones(labels.n_items, dtype=bool)
-    if labels.n_classes > _MANY_CLASSES:
+    if labels.n_classes > MANY_CLASSES:
         raters = with_rater(labels, representatives[0]) if len(representatives) else labels
         posterior = GLAD().fit(raters).posterior(raters)
         kinds = _posterior_alone(posterior, min(n_truths, 200), rng)

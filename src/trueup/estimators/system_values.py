@@ -13,6 +13,7 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.metrics import Metric
 
 _BLOCK = 20_000_000  # numbers held at once
+_FEW_CLASSES = 12  # up to here matrix products are the fastest way to count
 _EXACT = 1 << 24  # whole numbers below it are exact in single precision
 
 
@@ -119,8 +120,11 @@ def system_counts(
 ) -> Floats:
     """Confusion counts of every system on every draw, shape (n_draws, n_systems, n_classes, n_classes).
 
-    As matrix products: for each pair of classes, draws × items times items × systems. A code of -1 counts nowhere.
+    A code of -1 counts nowhere.
     """
+    if n_classes > _FEW_CLASSES:
+        return np.stack([counts_by_cell(truths, row, n_classes, weights) for row in codes], axis=1)
+    # As matrix products: for each pair of classes, draws × items times items × systems.
     counts = np.empty((len(truths), len(codes), n_classes, n_classes))
     predicted = [(codes == c).T.astype(np.float32) for c in range(n_classes)]
     # Of the last class there is what the others leave; sums of whole numbers are exact, those of weights are not.
@@ -135,3 +139,16 @@ def system_counts(
         totals = np.stack([part.sum(axis=0, dtype=float) for part in predicted], axis=1)
         counts[:, :, -1] = totals - counts[:, :, :-1].sum(axis=2)
     return counts
+
+
+def counts_by_cell(
+    truths: Codes, codes: Codes, n_classes: int, weights: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.float64]:
+    """Confusion counts of one system on every draw, shape (n_draws, n_classes, n_classes)."""
+    n_draws, n_cells = len(truths), n_classes**2
+    given = np.flatnonzero(codes >= 0)
+    cells = truths[:, given].astype(np.int64) * n_classes + codes[given]
+    cells += np.arange(n_draws)[:, None] * n_cells
+    mass = np.ones(cells.shape) if weights is None else weights[:, given]
+    counts = np.bincount(cells.ravel(), weights=mass.ravel(), minlength=n_draws * n_cells)
+    return np.asarray(counts, dtype=float).reshape(n_draws, n_classes, n_classes)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from trueup._base.types import Codes, Floats, Positions
+from trueup.estimators.equal_classes import group_equal_classes
 
 _NEWTON_STEPS = 15
 _RIDGE = 1e-3  # keeps the tilt finite where no probabilities have the value that was drawn
@@ -24,6 +25,8 @@ _MOST_NUMBERS = 4_000_000  # held at once
 _MOST_TILTS = 500  # different ones; more draws share them
 _MOST_SOLVED = 250  # items on which tilts are found; they then hold for all
 _LEAST = 1e-6  # probability below which a class is taken for excluded only by what is known
+_EXCLUDED = -1e4  # log probability of a class where another is certain
+_FEW_CLASSES = 60  # above, classes that are moved alike are moved as one
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,14 @@ def tilted_truths(
     observed : (positions, classes), optional
         Items whose class was seen: tilts under which it was likelier are drawn more often.
     """
+    if posterior.shape[1] > _FEW_CLASSES:
+        floored = np.exp(_log(posterior))
+        groups = group_equal_classes(floored / floored.sum(axis=1, keepdims=True), directions.features, rng)
+        if groups.posterior.shape[1] <= _FEW_CLASSES:
+            told = None if observed is None else (observed[0], groups.groups_of(*observed))
+            together = Directions(groups.features, directions.scales)
+            drawn = tilted_truths(groups.posterior, together, n_draws, rng, shift=shift, observed=told)
+            return TiltedTruths(groups.draw_classes(drawn.truths, rng), drawn.effective)
     seen = observed is not None and len(observed[0]) > 0 and directions.n > 0
     n_tilts = _MOST_TILTS * (4 if seen else 1)
     n_tilts = n_tilts if seen else min(n_draws, n_tilts)
@@ -227,5 +238,5 @@ def _log(posterior: Floats) -> Floats:
     """Log P(class): no class is out of the question but where another is certain."""
     logs = np.log(np.maximum(posterior, _LEAST))
     certain = posterior.max(axis=1) >= 1.0
-    logs[certain] = np.where(posterior[certain] >= 1.0, 0.0, -1e4)
+    logs[certain] = np.where(posterior[certain] >= 1.0, 0.0, _EXCLUDED)
     return np.asarray(logs)

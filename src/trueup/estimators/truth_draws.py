@@ -11,9 +11,13 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
+from trueup.estimators.counts_of_truths import CountsOfTruths, choose_truths
 from trueup.estimators.population import Population
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import system_counts
+
+_MOST_CELLS = 100_000_000  # of all tables of counts together, held in memory
+_FEWEST_TABLES = 500  # where a table is large
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +70,11 @@ def solution_of(
     population : Population, optional
         Clusters and weights of the items, for the rates behind them.
     """
+    if truth.n_draws * n_classes**2 > _MOST_CELLS:
+        return _solution_of_many_classes(truth, np.asarray(codes), n_classes, target, rng, population)
     counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
     if target == "sample":
-        posterior: CountsPosterior = DrawnCounts(counts, truths=partial(_choose_truths, truth.truths))
+        posterior: CountsPosterior = DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
     else:
         if population is None:
             rates = rng.standard_gamma(counts)
@@ -76,7 +82,31 @@ def solution_of(
             masses = population.masses(truth.truths.shape, rng)
             rates = system_counts(truth.truths, np.asarray(codes)[None], n_classes, weights=masses)[:, 0]
         posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
-    mean = counts.mean(axis=0)
+    return _solution(truth, posterior, counts.mean(axis=0))
+
+
+def _solution_of_many_classes(
+    truth: TruthDraws,
+    codes: Codes,
+    n_classes: int,
+    target: Target,
+    rng: np.random.Generator,
+    population: Population | None,
+) -> Solution:
+    """The same, with the counts made as they are asked for."""
+    truths = truth.truths[: max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)]
+    counts = CountsOfTruths(truths, codes, n_classes)
+    if target == "sample":
+        return _solution(truth, counts, counts.mean_counts)
+    masses = (
+        rng.standard_exponential(truths.shape, dtype=np.float32)
+        if population is None
+        else population.masses(truths.shape, rng)
+    )
+    return _solution(truth, CountsOfTruths(truths, codes, n_classes, masses), counts.mean_counts)
+
+
+def _solution(truth: TruthDraws, posterior: CountsPosterior, mean: Floats) -> Solution:
     total = np.maximum(mean.sum(axis=1, keepdims=True), 1e-12)
     return Solution(
         counts=posterior,
@@ -87,9 +117,3 @@ def solution_of(
         notes=truth.notes,
         truth=truth.posterior,
     )
-
-
-def _choose_truths(kept: Codes, n: int, rng: np.random.Generator) -> Codes:
-    """Some of the draws that the chains kept: all different where there are enough."""
-    order = rng.permutation(len(kept))[:n] if n <= len(kept) else rng.integers(len(kept), size=n)
-    return kept[order]

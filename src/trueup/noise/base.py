@@ -317,6 +317,20 @@ def rows_for(names: Vocabulary, known: Vocabulary, values: Floats, default: Floa
     return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], default)
 
 
+_MOST_CELLS = 300_000_000  # of all labelers' matrices together: some copies of them are held at once
+
+
+def check_matrices_fit(n_labelers: int, n_states: int, n_answers: int) -> None:
+    """Refuse matrices that no machine would hold, before it is out of memory."""
+    cells = n_labelers * n_states * n_answers
+    if cells > _MOST_CELLS:
+        raise InvalidLabels(
+            f"the matrices of {n_labelers:,} labelers and {n_states:,} classes would have {cells:,} cells, more than "
+            f"{_MOST_CELLS:,}; take ⟨noise='glad'⟩, which learns how often each labeler is right and not what is taken "
+            "for what, or join classes"
+        )
+
+
 def as_table(confusion: Floats) -> Floats:
     """Matrices (labelers, states, answers) as the table (labelers·answers, states) that the kernels take."""
     n_labelers, n_states, n_answers = confusion.shape

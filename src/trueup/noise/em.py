@@ -12,7 +12,15 @@ from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.exceptions import ConvergenceWarning, Sentence
 from trueup.noise import kernels
-from trueup.noise.base import NoiseModel, TableModel, class_states, normalise, vote_shares, with_gold
+from trueup.noise.base import (
+    NoiseModel,
+    TableModel,
+    check_matrices_fit,
+    class_states,
+    normalise,
+    vote_shares,
+    with_gold,
+)
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
@@ -52,6 +60,7 @@ def expectation_maximisation(
     tol : float
         Stop when the objective per vote changes by less.
     """
+    check_matrices_fit(labels.n_labelers, start.shape[1], labels.n_answers)
     n_votes = max(labels.n_votes, 1)
     engine = kernels.engine_for(labels.votes, max_iter)
     votes = kernels.prepare(labels.votes)

@@ -21,7 +21,7 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.data.votes import votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
-from trueup.noise.base import NoiseModel
+from trueup.noise.base import NoiseModel, check_matrices_fit
 from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
@@ -121,6 +121,7 @@ def sample(
     check_integer(n_chains, name="n_chains", low=1)
     check_integer(n_warmup, name="n_warmup", low=0)
     check_integer(n_draws, name="n_draws", low=4)
+    check_matrices_fit(labels.n_labelers, labels.n_classes, labels.n_answers)
     codes = _rater_codes(raters, labels)
     systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs
     votes = votes_with_raters(_shared_out(labels) if one_witness else labels.votes, codes, labels.n_answers)
