@@ -261,3 +261,8 @@ def test_running_a_command_loads_no_other(run_trueup):
     )
     assert "trueup.cli.demo" not in loaded.stdout
     assert "trueup.cli.check" in loaded.stdout
+
+
+def test_the_package_runs_as_a_module():
+    ran = subprocess.run([sys.executable, "-m", "trueup", "--version"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, f"trueup {__version__}\n")

@@ -19,6 +19,7 @@ def test_it_judges_compares_and_writes_a_report(run_main, tmp_path, monkeypatch)
     steps = ["training two classifiers", "evaluating support vectors", "evaluating naive Bayes", "comparing the two"]
     told = ran.err.splitlines()
     assert all(line.startswith(step) for line, step in zip(told, steps, strict=False)), told
+    assert "warning" not in ran.err
     assert "naive Bayes" in report.read_text(encoding="utf-8")
 
     # The same result for machines, without the work.

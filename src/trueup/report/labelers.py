@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._base.validation import RandomState
+from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence, TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, effective_labelers
@@ -23,10 +24,13 @@ _MOST_VOTES = 20_000  # looked at: skill needs no more, and a page should not ta
 _MOST_PARAMETERS = 30_000
 
 
-def labeler_data(labels: Labels, *, level: float, seed: RandomState = None) -> dict[str, Any] | None:
+def labeler_data(
+    labels: Labels, *, level: float, seed: RandomState = None, model: NoiseModel | None = None
+) -> dict[str, Any] | None:
     """One row a labeler, the best first; None where there is nobody to tell apart.
 
-    The same draws as those of `trueup labelers` with this seed, so that the two agree.
+    The same draws as those of `trueup labelers` with this seed and noise, so that the two agree: the model behind the
+    answers where one was named to be drawn, else the default.
     """
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
@@ -39,7 +43,12 @@ def labeler_data(labels: Labels, *, level: float, seed: RandomState = None) -> d
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrueupWarning)
         try:
-            ranking = rank(part, level=level, random_state=int(seed) if isinstance(seed, int | np.integer) else 0)
+            ranking = rank(
+                part,
+                noise=model if model is not None and is_drawn(model) else None,
+                level=level,
+                random_state=int(seed) if isinstance(seed, int | np.integer) else 0,
+            )
         except TrueupError:  # e.g. votes that say nothing of skill: the report does without the table
             return None
     notes += [_sentence(w.message) for w in caught if issubclass(w.category, TrueupWarning)]

@@ -129,7 +129,7 @@ def build_report(
         "verdict": verdict(compared),
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
-        "labelers": labeler_data(labels, level=main.level, seed=main.seed if seed is None else seed),
+        "labelers": labeler_data(labels, level=main.level, seed=main.seed if seed is None else seed, model=main.model),
         "dependence": dependence_data(labels, check, model=main.model),
         "vet_next": vet_next_data(main.labels, named, comparison, positive=positive, with_text=with_text),
         "reproduction": reproduction_data(
