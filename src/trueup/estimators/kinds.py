@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import rankdata
 
+from trueup._base.duration import LongWork
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
@@ -143,10 +144,10 @@ def draw_kinds(
         default = _FEWEST_SWEEPS
     warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
     n_steps = len(models)
+    tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress
 
     def report(step: int, share: float) -> None:
-        if progress is not None:
-            progress((step + share) / n_steps)
+        tell((step + share) / n_steps)
 
     draws: dict[str, KindDraws] = {}
     for step, (name, model) in enumerate(models.items()):
