@@ -35,6 +35,7 @@ LEVELS = {
     "active": 9,
     "cleaning": 9,
     "report": 9,
+    "monitor": 10,
     "testing": 10,
     "serve": 10,
     "checks": 11,

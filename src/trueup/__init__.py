@@ -10,6 +10,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `gate`: whether a release may go out: passed, failed or undecided
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
 - `connect`: the same verbs for a session on a server of ``trueup serve``
+- `Monitor`: whether a system or its judges changed over time
 - `CleaningAdvisor`: which training label an oracle should fix next
 - `trueup.rates`: true error from apparent error
 - `trueup.labelers`, `plan`: what a label is worth, and how to spend a budget
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         exceptions,
         labelers,
         metrics,
+        monitor,
         noise,
         posteriors,
         rates,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from trueup.data.predictions import Predictions
     from trueup.data.reading import read_items, write_labels
     from trueup.labelers.planning import plan
+    from trueup.monitor import Monitor
     from trueup.serve.client import connect
     from trueup.training import scorer
 
@@ -67,6 +70,7 @@ __all__ = [
     "Evaluation",
     "GateReport",
     "Labels",
+    "Monitor",
     "Predictions",
     "__version__",
     "active",
@@ -83,6 +87,7 @@ __all__ = [
     "labelers",
     "mean_score",
     "metrics",
+    "monitor",
     "noise",
     "plan",
     "posteriors",
@@ -107,6 +112,7 @@ _HOME_OF = {
     "Evaluation": "trueup.answers.evaluation",
     "GateReport": "trueup.answers.gates",
     "Labels": "trueup.data.labels",
+    "Monitor": "trueup.monitor",
     "Predictions": "trueup.data.predictions",
     "auc": "trueup.answers.auc",
     "calibrate": "trueup.answers.calibrate",

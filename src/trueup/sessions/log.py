@@ -14,8 +14,9 @@ from trueup._base.optional import require
 from trueup._base.validation import check_integer, check_number, preview
 from trueup.exceptions import InvalidParameter
 
-Kind = Literal["ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Answering = Literal["ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"]
+Kind = Answering | Literal["batch", "restart", "estimate"]  # the latter of a monitor
+KINDS: tuple[Kind, ...] = tuple(kind for part in get_args(Kind) for kind in get_args(part))
 _FORMAT = 1
 
 
@@ -36,7 +37,9 @@ class Event:
     Attributes
     ----------
     kind : {"ask", "tell", "pass", "correct", "later", "cannot tell", "none of these", "comment"}
+        Of a monitor "batch", "restart" and "estimate".
     item : hashable
+        Of a monitor the time of the batch.
     truth : hashable, optional
         The class the expert named, for "tell" and "correct"; a correction without one says none of these.
     who : str, optional
@@ -60,7 +63,7 @@ class Event:
     purpose : str, optional
         Why an item is asked for apart from being drawn, such as "overlap", "repeat" or "check".
     text : str, optional
-        Of a comment.
+        Of a comment; of a monitor the batch or the estimate as JSON.
     why : str, optional
         The reason of the strategy, for "ask".
     shown : tuple, optional

@@ -1,0 +1,265 @@
+"""One batch: votes, what the system said and vetted truths, as codes without the names of items, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.validation import did_you_mean, preview
+from trueup.data.labels import Labels
+from trueup.data.predictions import as_predictions
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, quoted, silenced_warnings
+from trueup.sessions.log import plain_name, read_name
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What came in at one time.
+
+    Attributes
+    ----------
+    when : str
+        An instant, as ISO 8601 has it.
+    classes, judges : tuple
+        The names. Votes and truths are places among the classes.
+    item, judge, answer, times : int array of shape (n_answers,)
+        Who said what of which item, and how often; items are numbered.
+    prediction : int array of shape (n_items,), optional
+        What the system said, -1 for nothing; None where there is no system beside the judges.
+    gold : int array of shape (n_items,)
+        The truth of vetted items that were drawn at random, -1 for the others.
+    chance : float array of shape (n_items,)
+        With which each of them was drawn.
+    n_chosen : int
+        Vetted items that were chosen, not drawn; they say nothing sure of the others and are left out.
+    crowds : tuple
+        The judges that each stand for many.
+    """
+
+    when: str
+    classes: tuple[Hashable, ...]
+    judges: tuple[Hashable, ...]
+    item: Codes
+    judge: Codes
+    answer: Codes
+    times: Codes
+    prediction: Codes | None
+    gold: Codes
+    chance: Floats
+    n_chosen: int
+    crowds: tuple[Hashable, ...]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.gold)
+
+    @property
+    def n_gold(self) -> int:
+        """Number of vetted items that were drawn."""
+        return int((self.gold >= 0).sum())
+
+    @cached_property
+    def answers_of(self) -> dict[Hashable, Codes]:
+        """What each judge said most often of each item, -1 for nothing or a tie."""
+        return {name: self._majority(self.judge == k) for k, name in enumerate(self.judges)}
+
+    def majority(self, panel: Sequence[Hashable] | None) -> Codes:
+        """What most of some judges, or of all, say of each item, each with one voice; -1 for nothing or a tie."""
+        if panel is None:
+            return self._majority(np.ones(len(self.item), dtype=np.bool_))
+        ballots = np.zeros((self.n_items, len(self.classes)))
+        for name in panel:
+            answers = self.answers_of[name]
+            said = np.flatnonzero(answers >= 0)
+            ballots[said, answers[said]] += 1
+        return _leading(ballots)
+
+    def _majority(self, counted: Booleans) -> Codes:
+        ballots = np.zeros((self.n_items, len(self.classes)))
+        np.add.at(ballots, (self.item[counted], self.answer[counted]), self.times[counted])
+        return _leading(ballots)
+
+    def labels(self) -> Labels:
+        """The votes and vetted truths as `evaluate` takes them; items are numbered from 0."""
+        names = {
+            "item": np.repeat(self.item, self.times).tolist(),
+            "labeler": [self.judges[k] for k in np.repeat(self.judge, self.times)],
+            "label": [self.classes[k] for k in np.repeat(self.answer, self.times)],
+        }
+        vetted = np.flatnonzero(self.gold >= 0).tolist()
+        with silenced_warnings():
+            labels = Labels.from_frame(names, classes=list(self.classes))
+            labels = replace(labels, crowds=frozenset(self.crowds))
+            if not vetted:
+                return labels
+            return labels.with_gold(
+                {k: self.classes[self.gold[k]] for k in vetted}, drawn={k: float(self.chance[k]) for k in vetted}
+            )
+
+    def predictions(self) -> list[Hashable]:
+        """What the system said of each item."""
+        if self.prediction is None:
+            raise InvalidPredictions("this batch has no predictions, got votes only; add it with predictions")
+        return [self.classes[k] for k in self.prediction]
+
+    def to_json(self) -> str:
+        """The batch as JSON text, without its time."""
+        return json.dumps(
+            {
+                "classes": self.classes,
+                "judges": self.judges,
+                "crowds": self.crowds,
+                "item": self.item.tolist(),
+                "judge": self.judge.tolist(),
+                "answer": self.answer.tolist(),
+                "times": None if (self.times == 1).all() else self.times.tolist(),
+                "prediction": None if self.prediction is None else self.prediction.tolist(),
+                "n_items": self.n_items,
+                "gold": [[int(k), int(self.gold[k]), float(self.chance[k])] for k in np.flatnonzero(self.gold >= 0)],
+                "n_chosen": self.n_chosen,
+            },
+            default=plain_name,
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, when: str, text: str) -> Batch:
+        """The batch of `to_json`."""
+        record = json.loads(text)
+        gold, chance = np.full(record["n_items"], -1, dtype=np.int32), np.full(record["n_items"], np.nan)
+        for place, truth, drawn in record["gold"]:
+            gold[place], chance[place] = truth, drawn
+        item = np.array(record["item"], dtype=np.int32)
+        prediction = record["prediction"]
+        return cls(
+            when,
+            read_name(record["classes"]),
+            read_name(record["judges"]),
+            item,
+            np.array(record["judge"], dtype=np.int32),
+            np.array(record["answer"], dtype=np.int32),
+            np.array(record["times"] or np.ones(len(item)), dtype=np.int32),
+            None if prediction is None else np.array(prediction, dtype=np.int32),
+            gold,
+            chance,
+            record["n_chosen"],
+            read_name(record["crowds"]),
+        )
+
+
+def _leading(ballots: Floats) -> Codes:
+    """The class with most votes of each item; -1 where there is none or a tie."""
+    most = ballots.max(axis=1)
+    is_one = ((ballots == most[:, None]).sum(axis=1) == 1) & (most > 0)
+    return np.where(is_one, ballots.argmax(axis=1), -1).astype(np.int32)
+
+
+def make_batch(
+    labels: Labels, predictions: Any, when: str, classes: Sequence[Hashable] | None, *, has_system: bool | None
+) -> Batch:
+    """A batch from what a user passes.
+
+    Parameters
+    ----------
+    labels : Labels
+    predictions : as for `trueup.evaluate`, optional
+    when : str
+    classes : sequence, optional
+        The classes of the batches before; None for the first one.
+    has_system : bool, optional
+        Whether batches have predictions; None for the first one.
+    """
+    if not isinstance(labels, Labels):
+        raise InvalidLabels(
+            f"a batch must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix",
+            parameter="labels",
+        )
+    if has_system is not None and has_system != (predictions is not None):
+        before, now = ("predictions", "none") if has_system else ("votes only", "predictions")
+        raise InvalidPredictions(
+            f"all batches have predictions or none has, got {now} after batches with {before}; "
+            f"{'pass them' if has_system else 'leave them out, or start another monitor'}",
+            parameter="predictions",
+        )
+    names = tuple(labels.classes.tolist() if classes is None else classes)
+    code_of = _codes_among(labels.classes.tolist(), names)
+    has_votes = labels.votes_per_item > 0
+    if not has_votes.any():
+        raise InvalidLabels("a batch must have votes, got none; leave it out")
+    place = np.cumsum(has_votes) - 1
+    item, judge, answer, times = labels.vote_table()
+    kept = answer < labels.n_classes  # abstentions that were kept as answers are no classes
+    said = None
+    if predictions is not None:
+        outputs = as_predictions(predictions, labels).align(labels, unknown_class="error")
+        if outputs.n_systems != 1:
+            raise InvalidPredictions(
+                f"a monitor watches one system, got {outputs.n_systems}; make one monitor for each",
+                parameter="predictions",
+            )
+        said = code_of[outputs.outputs("classes", needed_by="a monitor")[0]][has_votes]
+    is_drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
+    gold = np.where(is_drawn, code_of[labels.gold_codes], -1)[has_votes].astype(np.int32)
+    return Batch(
+        when,
+        names,
+        tuple(labels.labelers.tolist()),
+        place[item[kept]].astype(np.int32),
+        judge[kept],
+        code_of[answer[kept]],
+        times[kept].astype(np.int32),
+        said,
+        gold,
+        np.where(gold >= 0, labels.gold_chance[has_votes], np.nan),
+        int(((labels.gold_codes >= 0) & ~is_drawn).sum()),
+        tuple(sorted(labels.crowds, key=str)),
+    )
+
+
+def _codes_among(own: Sequence[Hashable], names: Sequence[Hashable]) -> Codes:
+    """The place of each class of a batch among those of the monitor; one more entry serves the code -1."""
+    position = {name: k for k, name in enumerate(names)}
+    strange = [name for name in own if name not in position]
+    if strange:
+        raise InvalidLabels(
+            f"the classes of a batch must be those of the first, {preview(names, most=10)}, got {quoted(strange[0])}"
+            f"{did_you_mean(strange[0], names) or '; start another monitor, or name all with ⟨classes=[…]⟩ at first'}",
+            parameter="classes",
+        )
+    return np.array([*(position[name] for name in own), -1], dtype=np.int32)
+
+
+def instant_of(when: object) -> str:
+    """A time that a user names, as text that sorts and compares as one.
+
+    Examples
+    --------
+    >>> instant_of("2026-11-15"), instant_of(date(2026, 11, 15)), instant_of(datetime(2026, 11, 15, 8, tzinfo=UTC))
+    ('2026-11-15', '2026-11-15', '2026-11-15T08:00:00+00:00')
+    """
+    text = when.isoformat() if isinstance(when, date | datetime) else when
+    try:
+        if not isinstance(text, str):
+            raise ValueError
+        moment(text)
+    except ValueError:
+        raise InvalidParameter(
+            f"⟨when⟩ must be a date or a time such as '2026-11-15' or '2026-11-15T08:00', got {quoted(when)}; write it "
+            "so",
+            parameter="when",
+        ) from None
+    return text
+
+
+def moment(text: str) -> datetime:
+    """The moment that a text names; without a time zone it is taken as UTC."""
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)

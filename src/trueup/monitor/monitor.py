@@ -1,0 +1,431 @@
+"""`Monitor`: batches over time, the course of a system and its judges, and alarms that may be looked at at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup._base.validation import check_integer, check_level
+from trueup.data.frames import make_frame
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidParameter, StorageError, quoted
+from trueup.metrics import get_metric
+from trueup.monitor import course as courses
+from trueup.monitor.alarms import Alarm, find_alarms
+from trueup.monitor.attribution import Strata, strata_of
+from trueup.monitor.batch import Batch, instant_of, make_batch, moment
+from trueup.monitor.remarks import remarks_on
+from trueup.monitor.streams import History, Stream, counts, histories, panel_of
+from trueup.sessions.log import Event, session_from_json, session_to_json
+from trueup.storage.joining import StoredLog
+
+if TYPE_CHECKING:
+    from trueup.storage import Storage
+
+_DEFAULTS: dict[str, Any] = {
+    "metric": "accuracy",
+    "of": None,
+    "positive": None,
+    "classes": None,
+    "baseline": 10,
+    "false_alarms": 0.05,
+    "level": 0.95,
+    "random_state": 0,
+}
+
+
+class Monitor:
+    """Watch a system and its judges over time: batches of votes, now and then with vetted truths.
+
+    Two kinds of alarm may be looked at after every batch, for ever, and are still false with a chance of at most
+    `false_alarms`, all of them together: "something" changed, from votes alone, which is quick; and "the system" or
+    "the judge" changed, from vetted truths that were drawn at random within their batches. See `trueup.monitor.change`
+    for how, and the guide for what it takes to be noticed.
+
+    The state is a log that batches are added to: in memory, in a file by `to_json`, or in a storage that several
+    processes share. What is not said is as the stored monitor has it, or else as below.
+
+    Parameters
+    ----------
+    metric : str, optional
+        What the course of the system shows, "accuracy" by default; one of hard classes. Alarms do not rest on it.
+    of : class, optional
+        In place of predictions: the share of items of this class is followed, such as "pass" of the outputs of a
+        system that are judged.
+    positive : class, optional
+        The positive class, for the metric.
+    classes : sequence, optional
+        All classes; by default those of the first batch.
+    baseline : int, optional
+        Batches before the first look, 10 by default; a window that is tested has at least as many before it.
+    false_alarms : float, optional
+        The chance that any alarm is ever raised although nothing changed, 0.05 by default.
+    level : float, optional
+        Probability of the intervals of the course, 0.95 by default.
+    random_state : int, optional
+        Seed of the draws behind the course; 0 by default.
+    storage : str or Storage, optional
+        Where the log is kept, such as ``"sqlite:///watch.db"``; see `trueup.storage`.
+    name : str
+        Of the monitor in the storage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import trueup as tu
+    >>> rng = np.random.default_rng(0)
+    >>> watch = tu.Monitor()
+    >>> for day in range(1, 19):
+    ...     truth = rng.integers(2, size=200)
+    ...     wrong = rng.random((200, 4)) < [0.1, 0.1, 0.1, 0.15 if day <= 15 else 0.3]
+    ...     said = np.where(wrong, 1 - truth[:, None], truth[:, None])
+    ...     watch.add(tu.Labels.from_matrix(said[:, :3]), said[:, 3], when=f"2026-11-{day:02}")
+    >>> watch.alarm.kind, watch.alarm.since, watch.alarm.when
+    ('something', '2026-11-16', '2026-11-17')
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: str | None = None,
+        of: Hashable | None = None,
+        positive: Hashable | None = None,
+        classes: Sequence[Hashable] | None = None,
+        baseline: int | None = None,
+        false_alarms: float | None = None,
+        level: float | None = None,
+        random_state: int | None = None,
+        storage: str | Storage | None = None,
+        name: str = "monitor",
+    ) -> None:
+        asked = {
+            "metric": metric,
+            "of": of,
+            "positive": positive,
+            "classes": None if classes is None else list(classes),
+            "baseline": baseline,
+            "false_alarms": false_alarms,
+            "level": level,
+            "random_state": random_state,
+        }
+        said = {key: value for key, value in asked.items() if value is not None}
+        self.settings = _checked({**_DEFAULTS, **said})
+        self._log: StoredLog | None = None
+        self._start()
+        if storage is not None:
+            self._log = StoredLog(storage, name)
+            self.settings = _joined(self._log, self.settings, said)
+        self.refresh()
+
+    def _start(self) -> None:
+        self._events: list[Event] = []
+        self._batches: list[Batch] = []
+        self._counted: list[dict[Stream, tuple[int, int]]] = []
+        self._strata: list[dict[Stream, Strata]] = []
+        self._estimates: dict[str, courses.Row] = {}
+        self._first = 0  # the batch that the present baseline begins with
+        self._alarms: list[Alarm] | None = None
+
+    # ------------------------------------------------------------------ in
+
+    def add(self, labels: Labels, predictions: Any = None, *, when: Any) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        labels : Labels
+            The votes on its items, with vetted truths if there are any; those drawn at random
+            (``with_gold(…, drawn="random")``) count for alarms about the system and the judges, others do not.
+        predictions : as for `trueup.evaluate`, optional
+            What the system says; every batch has them, or none.
+        when : str, date or datetime
+            When the batch is of, later than all before: ``"2026-11-15"``, or with a time.
+        """
+        time = instant_of(when)
+
+        def events() -> list[Event]:
+            self._check_time(time)
+            has_system = None if not self._batches else self._batches[0].prediction is not None
+            classes = self._batches[0].classes if self._batches else self.settings["classes"]
+            batch = make_batch(labels, predictions, time, classes, has_system=has_system)
+            if has_system is None:
+                self._check_question(batch)
+            return [Event("batch", time, text=batch.to_json(), key=f"batch {time}")]
+
+        self._write(events)
+
+    def restart(self, why: str | None = None) -> None:
+        """Begin a new baseline with the next batch, after a change that was meant or mended; alarms begin anew.
+
+        The chance of a false alarm is `false_alarms` for each baseline.
+
+        Parameters
+        ----------
+        why : str, optional
+            Kept in the log.
+        """
+
+        def events() -> list[Event]:
+            if self._first == len(self._batches):
+                raise InvalidParameter("there is no batch since the last start, got nothing to begin anew; add one")
+            last = self._batches[-1].when
+            return [Event("restart", last, text=why, key=f"restart {last}")]
+
+        self._write(events)
+
+    def refresh(self) -> None:
+        """Read what other processes added; `add` and `restart` begin with it."""
+        if self._log is not None:
+            self._take(self._log.read(len(self._events)))
+
+    def _write(self, make_events: Callable[[], list[Event]]) -> None:
+        """Add what follows from the log as it is; it is worked out again where others were quicker."""
+        while True:
+            self.refresh()
+            new = make_events()
+            kept = new if self._log is None or not new else self._log.append(new, len(self._events))
+            if kept is not None:
+                self._take(kept)
+                return
+
+    def _take(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.kind == "batch" and event.text is not None:
+                batch = Batch.from_json(str(event.item), event.text)
+                self._batches.append(batch)
+                panel = panel_of(self._batches[self._first])
+                self._counted.append(counts(batch, panel, self.settings["of"]))
+                self._strata.append(strata_of(batch, panel, self.settings["of"]))
+            elif event.kind == "estimate" and event.text is not None:
+                self._estimates[str(event.item)] = courses.row_from_json(event.text)
+            elif event.kind == "restart":
+                self._first = len(self._batches)
+        self._events += events
+        self._alarms = self._alarms if not events else None
+
+    def _check_time(self, time: str) -> None:
+        if not self._batches:
+            return
+        last = self._batches[-1].when
+        if any(moment(batch.when) == moment(time) for batch in self._batches):
+            raise InvalidParameter(
+                f"a batch is added once, got one of {time} again; leave it out, or give it a later ⟨when⟩",
+                parameter="when",
+            )
+        if moment(time) < moment(last):
+            raise InvalidParameter(
+                f"batches are added in the order of time, got one of {time} after that of {last}; add them in order",
+                parameter="when",
+            )
+
+    def _check_question(self, batch: Batch) -> None:
+        """The first batch settles whether there is a system beside the judges."""
+        of = self.settings["of"]
+        if batch.prediction is not None and of is not None:
+            raise InvalidParameter(
+                f"⟨of⟩ is for batches without predictions, got both; leave out ⟨of={of!r}⟩ or the predictions",
+                parameter="of",
+            )
+        if batch.prediction is None and of not in batch.classes:
+            got = "neither" if of is None else quoted(of)
+            raise InvalidParameter(
+                f"a monitor needs predictions, or the class ⟨of⟩ whose share it follows, got {got}; pass predictions, "
+                f"or ⟨of={batch.classes[-1]!r}⟩",
+                parameter="of",
+            )
+        if batch.prediction is not None:
+            _check_metric(self.settings["metric"], batch.classes, self.settings["positive"])
+
+    # ------------------------------------------------------------------ out
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """The most telling alarm since the baseline began, or None: the system, else a judge, else something."""
+        return self.alarms[0] if self.alarms else None
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """All alarms since the baseline began."""
+        if self._alarms is None:
+            self._alarms = find_alarms(
+                self.watched,
+                self._strata[self._first :],
+                [batch.when for batch in self._batches[self._first :]],
+                false_alarms=self.settings["false_alarms"],
+                baseline=self.settings["baseline"],
+            )
+        return tuple(self._alarms)
+
+    @property
+    def watched(self) -> dict[Stream, History]:
+        """What is counted in every batch, since the baseline began."""
+        recent = self._batches[self._first :]
+        return histories(self._counted[self._first :], panel_of(recent[0]) if recent else None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the alarms should know: whether they can be, who is new or absent, how batches differ."""
+        watched = {} if self.alarms else self.watched  # after a change batches differ because of it
+        return tuple(remarks_on(self._batches[self._first :], watched, baseline=self.settings["baseline"]))
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """When the batches are of."""
+        return tuple(batch.when for batch in self._batches)
+
+    @property
+    def metric(self) -> str:
+        """The name of what the course shows."""
+        of = self.settings["of"]
+        return str(self.settings["metric"]) if of is None else f"share of {of}"
+
+    def estimate(self, *, progress: Callable[[float], None] | None = None) -> None:
+        """Estimate the metric of the batches that have no estimate yet, and keep that in the log.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Hears the share that is done.
+        """
+        todo = [batch for batch in self._batches if batch.when not in self._estimates]
+        for k, batch in enumerate(todo):
+            row = courses.row_to_json(courses.estimate_batch(batch, self.settings))
+            event = Event("estimate", batch.when, text=row, key=f"estimate {batch.when}")
+            self._write(lambda event=event: [] if event.item in self._estimates else [event])  # type: ignore[misc]
+            if progress is not None:
+                progress((k + 1) / len(todo))
+
+    def course_rows(self) -> list[courses.Row]:
+        """The rows of `course`; a batch without an estimate has none."""
+        rows = []
+        nothing = {"mean": np.nan, "low": np.nan, "high": np.nan, "basis": None}
+        for batch, counted in zip(self._batches, self._counted, strict=True):
+            agreement = next((cells for stream, cells in counted.items() if stream.subject == "agreement"), (0, 0))
+            rows.append(
+                {
+                    "when": batch.when,
+                    "metric": self.metric,
+                    **self._estimates.get(batch.when, nothing),
+                    "agreement": agreement[0] / agreement[1] if agreement[1] else np.nan,
+                    "n": batch.n_items,
+                    "n_gold": batch.n_gold,
+                }
+            )
+        return rows
+
+    @property
+    def course(self) -> Any:
+        """A frame with a row a batch: when, metric, mean, low, high, basis, agreement, n, n_gold.
+
+        Mean and interval are what `trueup.evaluate` (or `trueup.share`) says of the population that the batch came
+        from; each batch is estimated once, which takes seconds. `agreement` is the share of items on which the system
+        agrees with most judges (or most judges name the class), as the alarms see it.
+        """
+        self.estimate()
+        return _frame(self.course_rows())
+
+    def judge_rows(self) -> list[courses.Row]:
+        """The rows of `judges`."""
+        return courses.judge_rows(
+            self._batches, self._counted, window=self.settings["baseline"], level=self.settings["level"]
+        )
+
+    @property
+    def judges(self) -> Any:
+        """A frame with a row a batch and judge: when, judge, error, low, high, n_gold, disagreement, n.
+
+        `error` is the share of errors on the vetted items, drawn at random, of the last `baseline` batches;
+        `disagreement` is how often the judge said something else than most in this batch.
+        """
+        return _frame(self.judge_rows())
+
+    def report(self) -> dict[str, Any]:
+        """All that a page about the monitor says, as a dict that JSON can hold; see `trueup.report.save_report`."""
+        from trueup.report.over_time import course_report
+
+        return course_report(
+            rows=self.course_rows(),
+            judges=self.judge_rows(),
+            alarms=[vars(alarm) for alarm in self.alarms],
+            notes=self.notes,
+            settings=self.settings,
+            metric=self.metric,
+            began=self._batches[self._first].when if self._first < len(self._batches) else None,
+        )
+
+    def save_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page with the course, the judges and the alarms; by its suffix HTML, Markdown or JSON."""
+        from trueup.report import save_report
+
+        self.estimate()
+        return save_report(self.report(), path)
+
+    def to_json(self) -> str:
+        """Settings and log as JSON text."""
+        return session_to_json(self.settings, {}, self._events)
+
+    @classmethod
+    def from_json(cls, text: str, *, storage: str | Storage | None = None, name: str = "monitor") -> Monitor:
+        """The monitor of `to_json`, in memory or put into a storage."""
+        settings, _, events = session_from_json(text)
+        if not settings.keys() <= _DEFAULTS.keys():
+            raise InvalidParameter("this is no monitor, got settings of another session; pass what to_json gave")
+        watch = cls(**settings, storage=storage, name=name)
+        if events and watch._events:
+            raise InvalidParameter(
+                f"a log is read into a new monitor, got {len(watch._events)} events in it; pass another ⟨name⟩",
+                parameter="name",
+            )
+        watch._write(lambda: events)
+        return watch
+
+    def __repr__(self) -> str:
+        return f"Monitor({len(self._batches)} batches, {'no alarm' if self.alarm is None else self.alarm.kind})"
+
+
+def _checked(settings: dict[str, Any]) -> dict[str, Any]:
+    check_integer(settings["baseline"], name="baseline", low=2)
+    check_level(settings["false_alarms"], name="false_alarms")
+    check_level(settings["level"])
+    check_integer(settings["random_state"], name="random_state", low=0)
+    if ":" not in str(settings["metric"]):  # else it names a class, and the first batch has them
+        _check_metric(settings["metric"], settings["classes"] or (0, 1), None)
+    return settings
+
+
+def _check_metric(name: str, classes: Sequence[Hashable], positive: Hashable | None) -> None:
+    metric = get_metric(name, classes, positive)
+    if metric.looks_at != "classes":
+        raise InvalidParameter(
+            f"⟨metric⟩ must be one of hard classes, got {quoted(name)}, which needs {metric.looks_at}; take e.g. "
+            "⟨metric='accuracy'⟩",
+            parameter="metric",
+        )
+
+
+def _joined(log: StoredLog, settings: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the stored monitor, which the first process makes; others may not say otherwise."""
+    record = log.storage.create(log.name, "monitor", settings)
+    where = f"{quoted(log.name)} in {log.storage.url}"
+    if record.kind != "monitor":
+        raise StorageError(
+            f"{where} must be a monitor, got a session of the kind {record.kind!r}; pass another ⟨name⟩",
+            parameter="name",
+        )
+    for key, value in said.items():
+        if record.settings[key] != value:
+            raise StorageError(
+                f"⟨{key}⟩ of the monitor {where} is fixed when it begins, which was {record.settings[key]!r:.60}, got "
+                f"{value!r:.60}; leave it out, or pass another ⟨name⟩",
+                parameter=key,
+            )
+    return dict(record.settings)
+
+
+def _frame(rows: list[courses.Row]) -> Any:
+    names = list(rows[0]) if rows else []
+    return make_frame({name: [row[name] for row in rows] for name in names})
