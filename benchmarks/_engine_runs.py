@@ -132,8 +132,9 @@ def _read(file: Path) -> dict[Case, list[Row]]:
 
 
 def _fingerprint(run: Callable[[Case], list[Row]]) -> str:
-    """Of the code that decides the numbers."""
-    sources = [path for part in _RESTS_ON for path in sorted((_ROOT / "src" / "trueup" / part).rglob("*"))]
+    """Of the code that decides the numbers; a module of runs names further packages in RESTS_ON."""
+    parts = (*_RESTS_ON, *getattr(inspect.getmodule(run), "RESTS_ON", ()))
+    sources = [path for part in parts for path in sorted((_ROOT / "src" / "trueup" / part).rglob("*"))]
     sources += sorted((_ROOT / "benchmarks").glob("_engine*.py"))
     sources.append(Path(inspect.getfile(run)))
     digest = hashlib.sha256()

@@ -222,6 +222,7 @@ COMMANDS: Registry[Any] = Registry(
         "compare": Place("trueup.cli.compare", _JUDGE),
         "evaluate": Place("trueup.cli.evaluate", _JUDGE),
         "metrics": Place("trueup.cli.metrics", _JUDGE),
+        "monitor": Place("trueup.cli.monitor", _JUDGE),
         "share": Place("trueup.cli.share", _JUDGE),
         "convert": Place("trueup.cli.convert", _TOOLS),
         "formats": Place("trueup.cli.formats", _TOOLS),

@@ -34,7 +34,7 @@ from trueup.monitor.streams import Panel, Stream
 
 _DOUBT = 0.2  # of the permitted wrong attributions, for the accuracy before being outside of its interval
 _STRENGTH = 10.0  # vetted items that the rates from before count for, at most, in foretelling those since
-_LEAST_VETTED = 20  # before a change
+LEAST_VETTED = 20  # before a change
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def find_attribution(
         How many share it.
     """
     before = _sum(strata[:first])
-    if before.n_vetted < _LEAST_VETTED:
+    if before.n_vetted < LEAST_VETTED:
         return None
     reach = float(norm.isf(_DOUBT * wrong / n_accuracies / 2))
     after = _sum(strata[first:look])

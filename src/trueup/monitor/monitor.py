@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup._base.validation import check_integer, check_level
+from trueup._base.validation import check_integer, check_level, preview
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, StorageError, quoted
@@ -238,7 +238,14 @@ class Monitor:
                 parameter="of",
             )
         if batch.prediction is not None:
-            _check_metric(self.settings["metric"], batch.classes, self.settings["positive"])
+            positive = self.settings["positive"]
+            if positive not in (None, *batch.classes):
+                raise InvalidParameter(
+                    f"⟨positive⟩ must be one of the classes {preview(batch.classes, most=10)}, got {quoted(positive)}; "
+                    "name one of them",
+                    parameter="positive",
+                )
+            _check_metric(self.settings["metric"], batch.classes, positive)
 
     # ------------------------------------------------------------------ out
 
@@ -369,11 +376,23 @@ class Monitor:
         return session_to_json(self.settings, {}, self._events)
 
     @classmethod
-    def from_json(cls, text: str, *, storage: str | Storage | None = None, name: str = "monitor") -> Monitor:
-        """The monitor of `to_json`, in memory or put into a storage."""
+    def from_json(
+        cls, text: str | bytes, *, storage: str | Storage | None = None, name: str = "monitor", **said: Any
+    ) -> Monitor:
+        """The monitor of `to_json`, in memory or put into a storage.
+
+        Parameters
+        ----------
+        text : str
+        storage, name
+            As of the monitor.
+        **said
+            Settings that it must have.
+        """
         settings, _, events = session_from_json(text)
-        if not settings.keys() <= _DEFAULTS.keys():
+        if settings.keys() != _DEFAULTS.keys():
             raise InvalidParameter("this is no monitor, got settings of another session; pass what to_json gave")
+        _check_said(settings, {key: value for key, value in said.items() if value is not None}, "this monitor")
         watch = cls(**settings, storage=storage, name=name)
         if events and watch._events:
             raise InvalidParameter(
@@ -416,14 +435,18 @@ def _joined(log: StoredLog, settings: dict[str, Any], said: dict[str, Any]) -> d
             f"{where} must be a monitor, got a session of the kind {record.kind!r}; pass another ⟨name⟩",
             parameter="name",
         )
+    _check_said(record.settings, said, f"the monitor {where}")
+    return dict(record.settings)
+
+
+def _check_said(settings: Mapping[str, Any], said: Mapping[str, Any], where: str) -> None:
     for key, value in said.items():
-        if record.settings[key] != value:
+        if settings[key] != value:
             raise StorageError(
-                f"⟨{key}⟩ of the monitor {where} is fixed when it begins, which was {record.settings[key]!r:.60}, got "
-                f"{value!r:.60}; leave it out, or pass another ⟨name⟩",
+                f"⟨{key}⟩ of {where} is fixed when it begins, which was {settings[key]!r:.60}, got {value!r:.60}; "
+                "leave it out, or begin another monitor",
                 parameter=key,
             )
-    return dict(record.settings)
 
 
 def _frame(rows: list[courses.Row]) -> Any:

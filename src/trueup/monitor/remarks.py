@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trueup.exceptions import quoted
+from trueup.monitor.attribution import LEAST_VETTED
 from trueup.monitor.batch import Batch
 from trueup.monitor.change import dispersions
 from trueup.monitor.streams import MOST_JUDGES, History, Stream, panel_of
@@ -25,14 +26,13 @@ def remarks_on(batches: Sequence[Batch], watched: Mapping[Stream, History], *, b
     n_gold, n_chosen = sum(batch.n_gold for batch in batches), sum(batch.n_chosen for batch in batches)
     if n_chosen:
         yield (
-            f"{n_chosen:,} vetted items were chosen, not drawn at random, and are left out: they say nothing sure of "
-            "the others."
+            f"{n_chosen:,} vetted item{' was' if n_chosen == 1 else 's were'} chosen, not drawn at random, and left "
+            "out: that says nothing sure of the others."
         )
-    n_with_gold = sum(batch.n_gold > 0 for batch in batches)
-    if n_with_gold <= baseline:
+    if n_gold < LEAST_VETTED:
         yield (
-            "Alarms about the system or a judge need vetted items, drawn at random, in more than "
-            f"{baseline} batches; {n_with_gold} {'has' if n_with_gold == 1 else 'have'} some ({n_gold:,} items)."
+            f"To name the system or a judge takes vetted items, drawn at random: at least {LEAST_VETTED} before a "
+            f"change, got {n_gold}."
         )
     main = next((history for stream, history in watched.items() if stream.subject == "agreement"), None)
     excess = 1.0 if main is None else float(dispersions(main.hits, main.sizes)[-1])

@@ -13,7 +13,7 @@ from typing import Any
 from trueup._base import wording
 from trueup._base.writing import write_text_safely
 from trueup.exceptions import InvalidParameter
-from trueup.report import figures, sentences
+from trueup.report import figures, over_time, sentences
 
 _FORMAT = 1
 
@@ -35,6 +35,8 @@ _FIGURES: tuple[Callable[..., Any], ...] = (
     figures.labeler_scatter,
     figures.metric_groups,
     figures.same_metrics,
+    over_time.course_figure,
+    over_time.judge_figure,
 )
 _WORDS: tuple[Callable[..., Any], ...] = (
     *(wording.chance, wording.decimals, wording.interval, wording.level_words, wording.number, wording.signed),
@@ -83,7 +85,7 @@ def render_html(data: Mapping[str, Any]) -> str:
     (True, False)
     """
     check_format(data)
-    return str(_template("report.html.j2").render(report=data))
+    return str(_template(f"{data.get('page', 'report')}.html.j2").render(report=data))
 
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~$])")
@@ -126,7 +128,7 @@ def render_markdown(data: Mapping[str, Any]) -> str:
     '# A trial'
     """
     check_format(data)
-    page = _template("report.md.j2").render(report=data)
+    page = _template(f"{data.get('page', 'report')}.md.j2").render(report=data)
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 

@@ -1,0 +1,193 @@
+"""Drift: how often alarms are false over 200 looks, how soon a fall is noticed from votes, and how soon it has a name.
+
+Batches of 200 items with 10 vetted at random; judges are right 9 times of 10, the system 85 times of 100. The change
+comes after 30 batches. Every batch is a look. The batches go through the code that `trueup.Monitor` uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks._coverage_tally import Section, Tally, share
+from benchmarks._engine_runs import Case, Figure, Row
+from trueup.monitor.alarms import find_alarms
+from trueup.monitor.attribution import strata_of
+from trueup.monitor.batch import Batch
+from trueup.monitor.streams import counts, histories, panel_of
+
+__all__ = ["DRIFT_FIGURE", "RESTS_ON", "WORLDS", "World", "draw_batch", "run_world", "summarise"]
+
+RESTS_ON = ("monitor",)
+N_ITEMS, N_VETTED, BASELINE, LOOKS = 200, 10, 10, 200
+FALSE_ALARMS = 0.05
+CHANGE, AFTER = 30, 100  # batches before the change, and since
+SOON = 3  # batches
+
+
+@dataclass(frozen=True)
+class World:
+    """What happens.
+
+    Attributes
+    ----------
+    n_judges : int
+    accuracy, judged : float
+        How often the system and a judge are right.
+    fall, judge_falls : float
+        By how much the system, or the first judge, falls.
+    between : float
+        Standard deviation of the system's accuracy between batches.
+    """
+
+    n_judges: int = 5
+    accuracy: float = 0.85
+    judged: float = 0.9
+    fall: float = 0.0
+    judge_falls: float = 0.0
+    between: float = 0.0
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether nothing changes."""
+        return self.fall == self.judge_falls == 0
+
+    @property
+    def n_batches(self) -> int:
+        """How many batches there are."""
+        return BASELINE + LOOKS if self.is_steady else CHANGE + AFTER
+
+
+WORLDS: dict[str, World] = {
+    "steady": World(),
+    "steady, errors rare": World(accuracy=0.98, judged=0.98),
+    "steady, batches differ by 2 points": World(between=0.02),
+    "system falls 10 points": World(fall=0.1),
+    "system falls 5 points": World(fall=0.05),
+    "system falls 10 points, three judges": World(n_judges=3, fall=0.1),
+    "system falls 10 points, one judge": World(n_judges=1, fall=0.1),
+    "a judge falls 10 points": World(judge_falls=0.1),
+    "a judge falls 20 points": World(judge_falls=0.2),
+}
+
+
+def draw_batch(world: World, place: int, rng: np.random.Generator) -> Batch:
+    """One batch of a world, as the monitor keeps it; two classes, six items of ten of the second."""
+    is_after = not world.is_steady and place >= CHANGE
+    accuracy = world.accuracy - (world.fall if is_after else 0.0) + world.between * rng.standard_normal()
+    judged = np.full(world.n_judges, world.judged)
+    judged[0] -= world.judge_falls if is_after else 0.0
+    truth = (rng.random(N_ITEMS) < 0.6).astype(np.int32)
+    is_wrong = rng.random((N_ITEMS, world.n_judges)) >= judged
+    answers = truth[:, None] ^ is_wrong
+    prediction = truth ^ (rng.random(N_ITEMS) >= accuracy)
+    gold, chance = np.full(N_ITEMS, -1, dtype=np.int32), np.full(N_ITEMS, np.nan)
+    vetted = rng.choice(N_ITEMS, N_VETTED, replace=False)
+    gold[vetted], chance[vetted] = truth[vetted], N_VETTED / N_ITEMS
+    n_votes = N_ITEMS * world.n_judges
+    return Batch(
+        f"{place:04}",
+        (0, 1),
+        tuple(f"judge {k + 1}" for k in range(world.n_judges)),
+        np.repeat(np.arange(N_ITEMS, dtype=np.int32), world.n_judges),
+        np.tile(np.arange(world.n_judges, dtype=np.int32), N_ITEMS),
+        answers.ravel().astype(np.int32),
+        np.ones(n_votes, dtype=np.int32),
+        prediction.astype(np.int32),
+        gold,
+        chance,
+        0,
+        (),
+    )
+
+
+def run_world(case: Case) -> list[Row]:
+    """The batch after which each kind of alarm was raised first, counted from 1; None for none."""
+    world = WORLDS[case.world]
+    rng = np.random.default_rng([case.seed, list(WORLDS).index(case.world)])
+    batches = [draw_batch(world, place, rng) for place in range(world.n_batches)]
+    panel = panel_of(batches[0])
+    # The times are places, so that they compare as times do.
+    alarms = find_alarms(
+        histories([counts(batch, panel, None) for batch in batches], panel),
+        [strata_of(batch, panel, None) for batch in batches],
+        [f"{1000 + place}-01-01" for place in range(len(batches))],
+        false_alarms=FALSE_ALARMS,
+        baseline=BASELINE,
+    )
+    seen: Row = {"votes": None, "system": None, "judge": None, "other judge": None}
+    for alarm in alarms:
+        kind = {"something": "votes", "the system": "system"}.get(
+            alarm.kind, "judge" if alarm.judge == "judge 1" else "other judge"
+        )
+        look = int(alarm.when[:4]) - 999
+        seen[kind] = look if seen[kind] is None else min(seen[kind], look)
+    return [seen]
+
+
+def summarise(rows: Sequence[Row]) -> Section:
+    """Shares of runs, and delays in batches."""
+    lines, numbers = [], {}
+    for name, world in WORLDS.items():
+        mine = [row for row in rows if row["world"] == name]
+        if not mine:
+            continue
+        numbers[name] = _steady(mine) if world.is_steady else _changed(mine, world)
+        lines.append(f"{name} ({len(mine):,} runs)")
+        lines += [f"    {what}: {value}" for what, value in numbers[name]["words"].items()]
+    return Section("\n".join(lines), numbers)
+
+
+def _steady(rows: Sequence[Row]) -> Row:
+    kinds = ("votes", "system", "judge", "other judge")
+    is_false = [any(row[kind] is not None for kind in kinds) for row in rows]
+    from_gold = [any(row[kind] is not None for kind in kinds[1:]) for row in rows]
+    return {
+        "false alarms": float(np.mean(is_false)),
+        "runs": len(rows),
+        "words": {f"false alarms over {LOOKS} looks": _percent(is_false), "of these with a name": _percent(from_gold)},
+    }
+
+
+def _changed(rows: Sequence[Row], world: World) -> Row:
+    right, wrong = ("system", ("judge", "other judge")) if world.fall else ("judge", ("system", "other judge"))
+    early = [row["votes"] is not None and row["votes"] <= CHANGE for row in rows]
+    noticed = [row["votes"] is not None and row["votes"] - CHANGE for row in rows]
+    named = [row[right] is not None and row[right] - CHANGE for row in rows]
+    mistaken = [any(row[kind] is not None for kind in wrong) for row in rows]
+    soon = [0 < delay <= SOON for delay in noticed]
+    return {
+        "noticed soon": float(np.mean(soon)),
+        "delay": _median(noticed),
+        "delay of the name": _median(named),
+        "wrong name": float(np.mean(mistaken)),
+        "runs": len(rows),
+        "words": {
+            f"noticed from votes within {SOON} batches": _percent(soon),
+            f"noticed within {AFTER} batches": _percent([delay > 0 for delay in noticed]),
+            "batches until it is noticed, in the middle": _median(noticed),
+            f"named within {AFTER} batches": _percent([delay > 0 for delay in named]),
+            "batches until it is named, in the middle": _median(named),
+            "named wrongly": _percent(mistaken),
+            "alarm before the change": _percent(early),
+        },
+    }
+
+
+def _percent(outcomes: Sequence[bool]) -> str:
+    """The share of runs with its standard error, in percent."""
+    return f"{share(Tally(held=[bool(one) for one in outcomes]))} %"
+
+
+def _median(delays: Sequence[int | bool]) -> float | None:
+    """The delay in the middle of all runs; None where more than half have none."""
+    waits = sorted(delay if delay and delay > 0 else np.inf for delay in delays)
+    middle = float(np.median(waits))
+    return middle if np.isfinite(middle) else None
+
+
+DRIFT_FIGURE = Figure(
+    worlds=tuple(WORLDS), run=run_world, summarise=summarise, n_runs=1000, n_quick=20, first_seed=18_000
+)

@@ -1,0 +1,77 @@
+"""Whose accuracy changed: right where it is clear, and rarely wrong."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from trueup.monitor.attribution import Strata, find_attribution, log_evidence
+
+BEFORE = Strata(5000, 1000, 250, 50, 248, 7)
+
+
+def test_evidence_is_what_was_foretold_over_the_best_unchanged():
+    """By brute force: integrate the mixtures, and search the rates of an unchanged accuracy on a grid."""
+    after = Strata(740, 260, 74, 26, 73, 2)
+    low, high = 0.83, 0.87
+    rates = np.linspace(0.0005, 0.9995, 1000)
+    foretold = 0.0
+    for hits, n, rate in ((73, 74, BEFORE.rates[0]), (2, 26, BEFORE.rates[1])):
+        law = beta(rate * 10, (1 - rate) * 10)
+        grid = law.ppf(np.linspace(0.00005, 0.99995, 10_000))
+        foretold += np.log(np.mean(grid**hits * (1 - grid) ** (n - hits)))
+    agree, other = np.meshgrid(rates, rates, indexing="ij")
+    accuracy = 0.74 * agree + 0.26 * other
+    likelihood = 73 * np.log(agree) + np.log(1 - agree) + 2 * np.log(other) + 24 * np.log(1 - other)
+    best = likelihood[(accuracy >= low) & (accuracy <= high)].max()
+    assert log_evidence(BEFORE, after, (low, high)) == pytest.approx(foretold - best, abs=0.05)
+
+
+def test_the_evidence_has_a_mean_of_at_most_one_without_a_change():
+    """Exact over all outcomes: judges fell, so that the strata are others, and the accuracy is what it was."""
+    share, agree, other = 0.74, 0.95, (0.85 - 0.74 * 0.95) / 0.26
+    n_agree, n_other = 30, 10
+    total = 0.0
+    for k in range(n_agree + 1):
+        for m in range(n_other + 1):
+            after = Strata(740, 260, n_agree, n_other, k, m)
+            chance = binom.pmf(k, n_agree, agree) * binom.pmf(m, n_other, other)
+            total += chance * np.exp(log_evidence(BEFORE, after, (0.849, 0.851)))
+    assert share == Strata(740, 260).share
+    assert 0.001 < total <= 1
+
+
+def strata(rng, n_batches, share, agree, other):
+    """Batches of 200 items with 10 vetted ones."""
+    batches = []
+    for _ in range(n_batches):
+        n = rng.binomial(200, share)
+        vetted = rng.hypergeometric(n, 200 - n, 10)
+        batches.append(
+            Strata(n, 200 - n, vetted, 10 - vetted, rng.binomial(vetted, agree), rng.binomial(10 - vetted, other))
+        )
+    return batches
+
+
+@pytest.mark.parametrize(("other", "least", "most"), [(0.08, 0.85, 1.0), (0.47, 0.0, 0.08)])
+def test_a_fall_of_the_system_is_told_from_one_of_the_judges(other, least, most):
+    """Agreement falls from .83 to .74 in both; only in the first the system is less often right."""
+    rng = np.random.default_rng(5)
+    named = 0
+    for _ in range(40):
+        batches = strata(rng, 30, 0.83, 0.995, 0.14) + strata(rng, 40, 0.738, 0.985, other)
+        named += find_attribution(batches, first=30, look=32, wrong=0.05, n_accuracies=2) is not None
+    assert least <= named / 40 <= most
+
+
+def test_too_few_vetted_items_before_name_nobody():
+    rng = np.random.default_rng(6)
+    batches = [*strata(rng, 1, 0.83, 0.99, 0.1), *strata(rng, 30, 0.4, 0.5, 0.1)]
+    assert find_attribution(batches, first=1, look=2, wrong=0.05, n_accuracies=2) is None
+    assert find_attribution([None, *batches], first=2, look=3, wrong=0.05, n_accuracies=2) is None
+
+
+def test_accuracy_is_that_of_both_strata():
+    whole = Strata(800, 200, 80, 20, 79, 3)
+    assert whole.accuracy == pytest.approx(0.8 * 79.5 / 81 + 0.2 * 3.5 / 21)
+    assert whole + Strata() == whole
+    assert 0 < whole.variance < 0.25 / 100

@@ -1,0 +1,285 @@
+"""The monitor: alarms, what it refuses, what it says, and where it is kept."""
+
+import json
+import multiprocessing
+from contextlib import suppress
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pytest
+from batches import day, draw, filled
+
+import trueup as tu
+from trueup.exceptions import TrueupError
+from trueup.monitor import Alarm
+
+NAMES = ["ann", "bob", "cy"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def fallen(rng):
+    """A system that falls by a quarter after fourteen days."""
+    watch = filled(tu.Monitor(), rng, 14, names=NAMES)
+    return filled(watch, rng, 10, start=14, accuracy=0.6, names=NAMES)
+
+
+def test_a_fall_of_the_system_is_noticed_from_votes_and_named_by_gold(fallen):
+    something, system = fallen.alarms[-1], fallen.alarm
+    assert isinstance(system, Alarm)
+    assert (system.kind, system.since) == ("the system", day(14))
+    assert {alarm.kind for alarm in fallen.alarms} == {"the system", "something"}
+    main = next(alarm for alarm in fallen.alarms if "agreed with most judges" in alarm.sentence)
+    assert (main.since, main.when) == (day(14), day(14))
+    assert main.before > 0.8 > 0.7 > main.after
+    assert 0 < main.chance <= 0.05
+    assert system.before == pytest.approx(0.85, abs=0.08)
+    assert system.after == pytest.approx(0.6, abs=0.12)
+    assert system.n_before == 140
+    assert f"since {day(14)}" in system.sentence
+    assert something.when <= system.when
+
+
+def test_a_fall_of_a_judge_is_named(rng):
+    watch = filled(tu.Monitor(), rng, 14, names=NAMES)
+    filled(watch, rng, 16, start=14, judges=(0.55, 0.9, 0.9), names=NAMES)
+    named = [alarm for alarm in watch.alarms if alarm.kind == "the judge"]
+    assert [alarm.judge for alarm in named] == ["ann"]
+    assert named[0].after > 0.3 > 0.2 > named[0].before
+    assert not any(alarm.kind == "the system" for alarm in watch.alarms)
+    assert "The judge 'ann' changed" in named[0].sentence
+
+
+def test_nothing_is_said_while_nothing_changes(rng):
+    watch = filled(tu.Monitor(), rng, 40)
+    assert watch.alarm is None
+    assert watch.alarms == ()
+    assert watch.notes == ()
+    assert repr(watch) == "Monitor(40 batches, no alarm)"
+
+
+def test_a_share_is_followed_without_predictions(rng):
+    watch = tu.Monitor(of="pass")
+    for k in range(16):
+        truth = rng.random(200) < (0.8 if k < 13 else 0.5)
+        said = truth[:, None] ^ (rng.random((200, 3)) > 0.9)
+        watch.add(tu.Labels.from_matrix(np.where(said, "pass", "fail"), classes=["fail", "pass"]), when=day(k))
+    assert watch.alarm.kind == "something"
+    assert "most judges said 'pass'" in watch.alarms[0].sentence
+    assert watch.metric == "share of pass"
+
+
+def test_a_restart_begins_a_new_baseline(fallen, rng):
+    fallen.restart("the new release is meant")
+    assert fallen.alarm is None
+    filled(fallen, rng, 12, start=24, accuracy=0.6, names=NAMES)
+    assert fallen.alarm is None
+    assert "11th batch" in filled(tu.Monitor(), rng, 2).notes[0]
+    again = tu.Monitor.from_json(fallen.to_json())
+    assert again.times == fallen.times
+    assert again.alarm is None
+    with pytest.raises(TrueupError, match="no batch since the last start"):
+        tu.Monitor().restart()
+
+
+def test_it_comes_back_from_json(fallen):
+    again = tu.Monitor.from_json(fallen.to_json())
+    assert again.alarms == fallen.alarms
+    assert again.settings == fallen.settings
+    with pytest.raises(TrueupError, match="is fixed when it begins"):
+        tu.Monitor.from_json(fallen.to_json(), baseline=4)
+    with pytest.raises(TrueupError, match="no monitor"):
+        tu.Monitor.from_json(tu.ActiveTest([0, 1], tu.Labels.from_matrix([[0, 1], [1, 0]])).to_json())
+
+
+def test_frames_of_the_course_and_the_judges(rng, monkeypatch):
+    monkeypatch.setattr(
+        "trueup.monitor.course.estimate_batch",
+        lambda batch, settings: {"mean": 0.5, "low": 0.4, "high": float("nan"), "basis": "votes"},
+    )
+    watch = filled(tu.Monitor(), rng, 3, names=NAMES)
+    course = watch.course
+    assert list(course.columns) == ["when", "metric", "mean", "low", "high", "basis", "agreement", "n", "n_gold"]
+    assert course["n_gold"].tolist() == [10, 10, 10]
+    assert np.isnan(course["high"]).all()
+    assert 0.7 < course["agreement"].mean() < 0.95
+    judges = watch.judges
+    assert judges["judge"].tolist() == NAMES * 3
+    assert judges["n_gold"].tolist() == [10] * 3 + [20] * 3 + [30] * 3
+    assert ((judges["low"] <= judges["error"]) & (judges["error"] <= judges["high"])).all()
+    assert len(tu.Monitor.from_json(watch.to_json()).course) == 3
+
+
+def test_the_course_is_what_evaluate_says_of_a_batch(rng):
+    labels, said = draw(rng, n_items=40, names=NAMES)
+    watch = tu.Monitor(metric="recall", level=0.8)
+    watch.add(labels, said, when="2026-01-01")
+    ev = tu.evaluate(said, labels, metrics=["recall"], target="population", level=0.8)
+    row = watch.course.iloc[0]
+    assert row["mean"] == pytest.approx(ev["recall"].mean)
+    assert (row["low"], row["high"]) == pytest.approx(ev["recall"].interval(0.8))
+    assert (row["metric"], row["basis"]) == ("recall", ev.basis)
+    # It is kept in the log, and is not worked out again.
+    assert [event.kind for event in tu.Monitor.from_json(watch.to_json())._events] == ["batch", "estimate"]
+
+
+def test_who_is_new_and_who_is_absent_is_said(rng):
+    watch = filled(tu.Monitor(), rng, 2, names=NAMES)
+    filled(watch, rng, 1, start=2, names=["ann", "bob", "dee"])
+    notes = " ".join(watch.notes)
+    assert f"'dee' is new since {day(2)}" in notes
+    assert f"'cy' is absent from 1 batch, last {day(2)}" in notes
+    labels, said = draw(rng, n_gold=0, names=NAMES)
+    watch.add(labels.with_gold({0: 1}), said, when=day(3))
+    assert "1 vetted item was chosen" in " ".join(watch.notes)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"when": day(1)}, "a batch is added once, got one of 2026-01-02 again"),
+        ({"when": "2026-01-02T00:00:00+00:00"}, "added once"),
+        ({"when": "2025-12-31"}, "in the order of time, got one of 2025-12-31 after that of 2026-01-02"),
+        ({"when": "yesterday"}, "must be a date or a time"),
+        ({"when": 7}, "must be a date or a time"),
+        ({"said": None}, "all batches have predictions or none has, got none"),
+        ({"labels": [[1]]}, "a batch must be Labels, got list"),
+        ({"classes": (0, 2)}, "must be those of the first, .0, 1., got 2"),
+        ({"systems": 2}, "a monitor watches one system, got 2"),
+    ],
+)
+def test_bad_batches_get_a_sentence_and_change_nothing(rng, how, words):
+    watch = filled(tu.Monitor(), rng, 2)
+    before = watch.to_json()
+    labels, said = draw(rng, classes=how.get("classes", (0, 1)))
+    labels, said = how.get("labels", labels), how.get("said", said) if "said" in how else said
+    said = {"a": said, "b": said} if "systems" in how else said
+    with pytest.raises(TrueupError, match=words) as caught:
+        watch.add(labels, said, when=how.get("when", day(5)))
+    assert "\n" not in str(caught.value)
+    assert watch.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"metric": "auc"}, "hard classes"),
+        ({"metric": "acuracy"}, "accuracy"),
+        ({"baseline": 1}, "baseline"),
+        ({"false_alarms": 0}, "false_alarms"),
+        ({"level": 2}, "level"),
+        ({"random_state": -1}, "random_state"),
+    ],
+)
+def test_bad_settings_get_a_sentence(settings, words):
+    with pytest.raises(TrueupError, match=words):
+        tu.Monitor(**settings)
+
+
+def test_the_question_is_settled_by_the_first_batch(rng):
+    labels, said = draw(rng)
+    with pytest.raises(TrueupError, match="needs predictions, or the class"):
+        tu.Monitor().add(labels, when=day(0))
+    with pytest.raises(TrueupError, match="for batches without predictions"):
+        tu.Monitor(of=1).add(labels, said, when=day(0))
+    with pytest.raises(TrueupError, match="positive"):
+        tu.Monitor(positive="x").add(labels, said, when=day(0))
+    # A class that nobody votes for later is still one of them, and classes can be named at first.
+    watch = tu.Monitor(classes=["a", 0, 1])
+    watch.add(labels, said, when=day(0))
+    watch.add(tu.Labels.from_matrix(np.ones((5, 3), dtype=int)), np.ones(5, dtype=int), when=date(2026, 1, 2))
+    watch.add(labels, said, when=datetime(2026, 1, 3, 8, tzinfo=UTC))
+    assert watch.times == ("2026-01-01", "2026-01-02", "2026-01-03T08:00:00+00:00")
+
+
+# ------------------------------------------------------------------ in a storage
+
+
+def test_two_monitors_of_one_storage_see_the_same(rng, tmp_path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path}/watch.db"
+    here, there = tu.Monitor(storage=url, baseline=4), tu.Monitor(storage=url)
+    assert there.settings["baseline"] == 4
+    filled(here, rng, 6, names=NAMES)
+    filled(there, rng, 6, start=6, accuracy=0.3, names=NAMES)
+    assert there.alarm is not None
+    assert here.alarm is None
+    here.refresh()
+    assert here.alarms == there.alarms
+    with pytest.raises(TrueupError, match="once"):
+        here.add(*draw(rng, names=NAMES), when=day(11))
+    with pytest.raises(TrueupError, match="of the monitor 'monitor' in sqlite"):
+        tu.Monitor(storage=url, baseline=5)
+    copy = tu.Monitor.from_json(here.to_json(), storage=url, name="copy")
+    assert copy.alarms == here.alarms
+    with pytest.raises(TrueupError, match="into a new monitor"):
+        tu.Monitor.from_json(here.to_json(), storage=url, name="copy")
+
+
+def test_another_session_of_that_name_is_refused(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path}/watch.db"
+    tu.ActiveTest([0, 1], tu.Labels.from_matrix([[0, 1], [1, 0]]), storage=url, name="q")
+    with pytest.raises(TrueupError, match="must be a monitor, got a session of the kind 'active test'"):
+        tu.Monitor(storage=url, name="q")
+
+
+def add_days(url, days, seed):
+    rng = np.random.default_rng(seed)
+    watch = tu.Monitor(storage=url)
+    for k in days:
+        labels, said = draw(rng, n_items=20, n_gold=0)
+        with suppress(TrueupError):  # the other one was quicker
+            watch.add(labels, said, when=day(k))
+
+
+def test_processes_that_add_at_once_lose_and_double_nothing(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path}/watch.db"
+    tu.Monitor(storage=url)
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=add_days, args=(url, range(4), seed)) for seed in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    times = tu.Monitor(storage=url).times
+    assert list(times) == sorted(set(times))
+    assert times[-1] == day(3)
+
+
+# ------------------------------------------------------------------ the page
+
+
+def test_the_page_shows_alarms_course_and_judges(fallen, tmp_path):
+    for k, when in enumerate(fallen.times):
+        if k != 3:  # one batch without an estimate
+            fallen._estimates[when] = {"mean": 0.8 - 0.01 * k, "low": 0.7, "high": 0.9, "basis": "gold"}
+    from trueup.report import render_html, render_json, render_markdown
+
+    data = fallen.report()
+    page = render_html(data)
+    assert fallen.alarm.sentence.replace("'", "&#39;") in page
+    assert page.count("<svg") == 1 + 3
+    assert "<script" not in page
+    assert f'aria-label="{data["metric"]} of 24 batches' in page
+    assert "0.730" in render_markdown(data)
+    told = json.loads(render_json(data))
+    assert told["course"][3]["mean"] is None
+    assert told["alarms"][0]["kind"] == "the system"
+
+
+def test_names_on_the_page_are_escaped(rng):
+    watch = filled(tu.Monitor(), rng, 2, names=["<b>", "&", '"'])
+    from trueup.report import render_html, render_markdown
+
+    page = render_html(watch.report())
+    assert "<b>&lt;b&gt;</b>" in page
+    assert "<td><b>" not in page
+    assert "&lt;b&gt;" in render_markdown(watch.report())
+    assert "0 batches" in render_markdown(tu.Monitor().report())
