@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import time
 from contextlib import suppress
 from datetime import UTC, date, datetime
 
@@ -191,7 +192,10 @@ def test_the_question_is_settled_by_the_first_batch(rng):
     # A class that nobody votes for later is still one of them, and classes can be named at first.
     watch = tu.Monitor(classes=["a", 0, 1])
     watch.add(labels, said, when=day(0))
-    watch.add(tu.Labels.from_matrix(np.ones((5, 3), dtype=int)), np.ones(5, dtype=int), when=date(2026, 1, 2))
+    ones = tu.Labels.from_matrix(np.ones((5, 3), dtype=int), classes=[1, 2]).select(items=range(4))
+    with pytest.raises(TrueupError, match="got 2"):
+        watch.add(ones, [1] * 4, when=date(2026, 1, 2))
+    watch.add(tu.Labels.from_matrix(np.ones((5, 3), dtype=int), classes=[1, 0]), [1] * 5, when=date(2026, 1, 2))
     watch.add(labels, said, when=datetime(2026, 1, 3, 8, tzinfo=UTC))
     assert watch.times == ("2026-01-01", "2026-01-02", "2026-01-03T08:00:00+00:00")
 
@@ -241,13 +245,13 @@ def test_processes_that_add_at_once_lose_and_double_nothing(tmp_path):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path}/watch.db"
     tu.Monitor(storage=url)
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=add_days, args=(url, range(4), seed)) for seed in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0, 0]
+    other = multiprocessing.get_context("spawn").Process(target=add_days, args=(url, range(4), 0))
+    other.start()
+    while len(tu.Monitor(storage=url).times) < 1 and other.is_alive():
+        time.sleep(0.01)
+    add_days(url, range(4), 1)
+    other.join()
+    assert other.exitcode == 0
     times = tu.Monitor(storage=url).times
     assert list(times) == sorted(set(times))
     assert times[-1] == day(3)

@@ -100,23 +100,16 @@ def _figure(
     up = Scale(max(low - air, 0.0), min(high + air, 1.0), _BOTTOM, 10)
     across = Scale(0.0, max(len(rows) - 1, 1), _LEFT + 6, width - 12)
     d.axis_left(up, _LEFT, right=width - 6)
-    mean, least, most = names
-    points = [
-        (across(k), *(None if row[name] is None else up(row[name]) for name in (mean, least, most, dashed)))
-        for k, row in enumerate(rows)
-    ]
-    for has_band, run in groupby(points, key=lambda point: None not in point[1:4]):
-        part = list(run)
-        if has_band and len(part) > 1:
-            edge = [(x, top) for x, _, _, top, _ in part] + [(x, foot) for x, _, foot, _, _ in reversed(part)]
-            d.path("fill", edge, closed=True)
-            d.path("curve", [(x, y) for x, y, *_ in part])
-    for has_value, run in groupby(points, key=lambda point: point[4] is not None):
-        if has_value:
-            d.path("dirty-line", [(x, y) for x, *_, y in run])
-    for k, row in enumerate(rows):
-        if row[mean] is not None:
-            d.circle("dot", points[k][0], points[k][1], 3 if len(rows) > 40 else 4, label=str(row["when"]))
+    for run in _runs_with(rows, names):
+        lefts = [across(k) for k in run]
+        mean, least, most = ([up(rows[k][name]) for k in run] for name in names)
+        if len(run) > 1:
+            d.path("fill", [*zip(lefts, most, strict=True), *reversed([*zip(lefts, least, strict=True)])], closed=True)
+            d.path("curve", zip(lefts, mean, strict=True))
+        for k, left, height in zip(run, lefts, mean, strict=True):
+            d.circle("dot", left, height, 3 if len(rows) > 40 else 4, label=str(rows[k]["when"]))
+    for run in _runs_with(rows, [dashed]):
+        d.path("dirty-line", [(across(k), up(rows[k][dashed])) for k in run])
     times = [row["when"] for row in rows]
     for k, (since, kind) in enumerate(dict.fromkeys(marks)):
         if since in times:
@@ -127,3 +120,12 @@ def _figure(
         x = across(k)
         d.text("tick", min(max(x, 34), width - 36), _BOTTOM + 18, str(times[k])[:10], anchor="middle")
     return d.render()
+
+
+def _runs_with(rows: Sequence[Row], names: Sequence[str]) -> list[list[int]]:
+    """The places of rows that have all these values, in runs without a gap."""
+
+    def has_all(k: int) -> bool:
+        return all(rows[k][name] is not None for name in names)
+
+    return [list(run) for is_there, run in groupby(range(len(rows)), key=has_all) if is_there]
