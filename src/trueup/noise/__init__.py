@@ -16,6 +16,7 @@ from trueup.noise.independence import (
 )
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
+from trueup.noise.ordinal import Ordinal
 from trueup.noise.registry import DEFAULT_NOISE, fit, get_model, list_models, register_model, resolve
 from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.noise.shared_difficulty import SharedDifficulty
@@ -35,6 +36,7 @@ __all__ = [
     "Majority",
     "NoiseModel",
     "OneCoin",
+    "Ordinal",
     "PosteriorDraws",
     "Sampler",
     "SharedDifficulty",

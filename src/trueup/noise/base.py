@@ -164,6 +164,7 @@ class NoiseModel(ABC):
 
     alias: ClassVar[str]
     allows_dependence: ClassVar[bool] = False  # whether labelers may err together given the class
+    needs_order: ClassVar[bool] = False  # whether the order of the classes means something
 
     classes_: Vocabulary
     labelers_: Vocabulary

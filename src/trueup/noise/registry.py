@@ -16,6 +16,7 @@ from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
+from trueup.noise.ordinal import Ordinal
 from trueup.noise.shared_difficulty import SharedDifficulty
 from trueup.noise.soft_truth import SoftTruth
 from trueup.noise.subtypes import Subtypes
@@ -49,6 +50,7 @@ MODELS: Registry[type[NoiseModel]] = Registry(
             Clusters,
             SharedDifficulty,
             SoftTruth,
+            Ordinal,
         )
     },
     group="trueup.noise_models",

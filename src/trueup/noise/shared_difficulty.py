@@ -12,8 +12,8 @@ from scipy.stats import norm
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
-from trueup.noise import kernels
-from trueup.noise.base import Sampler, from_table, vote_shares, warn_if_unidentifiable
+from trueup.noise.averaging import kept_sweeps, likeliest_classes
+from trueup.noise.base import Sampler, from_table, warn_if_unidentifiable
 from trueup.noise.subtypes import StateModel
 
 _MANY_CLASSES = 4  # from here on fewer points tell how easy an item is
@@ -24,7 +24,6 @@ _SPREAD_SCALE = 1.0  # of the half-normal law of the typical slope
 _GROUPS = 3  # of ease, in which the outputs of systems have rows of their own
 _FEW_RATERS = 30  # up to which abilities are drawn twice in a sweep
 _FIT_SWEEPS = (300, 300)
-_NO_GOLD_COUNTS = np.empty((0, 0))  # states here have their classes for good
 
 
 class SharedDifficulty(StateModel):
@@ -71,28 +70,14 @@ class SharedDifficulty(StateModel):
         sampler = DifficultySampler(
             labels.n_labelers, labels.n_classes, labels.n_answers, n_points=self._size(labels.n_classes)
         )
-        first = np.where(labels.gold_codes >= 0, labels.gold_codes, vote_shares(labels).argmax(axis=1))
-        states = sampler.first_states(first.astype(np.int64), rng).astype(np.int16)
-        counts, state_counts = kernels.count_states(labels.votes, states, sampler.n_states)
+        states = sampler.first_states(likeliest_classes(labels), rng)
         warmup, n_draws = _FIT_SWEEPS
-        engine = kernels.engine_for(labels.votes, warmup + n_draws)
-        tables, weights = np.zeros(counts.shape), np.zeros(sampler.n_states)
+        tables = np.zeros((labels.n_labelers * labels.n_answers, sampler.n_states))
+        weights = np.zeros(sampler.n_states)
         losses: list[float] = []
-        for sweep in range(warmup + n_draws):
-            sampler.draw(counts, state_counts, _NO_GOLD_COUNTS, rng)
-            step = kernels.gibbs_step(
-                labels.votes,
-                sampler.table,
-                sampler.weights,
-                rng.random(labels.n_items),
-                gold=labels.gold_codes,
-                state_class=sampler.state_class,
-                engine=engine,
-            )
-            counts, state_counts = step.counts, step.state_counts
-            if sweep >= warmup:
-                tables, weights = tables + sampler.table / n_draws, weights + sampler.weights / n_draws
-                losses.append(-step.log_likelihood / max(labels.n_votes, 1))
+        for step in kept_sweeps(labels, sampler, states, rng, n_warmup=warmup, n_draws=n_draws):
+            tables, weights = tables + sampler.table / n_draws, weights + sampler.weights / n_draws
+            losses.append(-step.log_likelihood / max(labels.n_votes, 1))
         self.n_extra_ = sampler.n_states - labels.n_classes
         self.state_prior_ = weights
         self.state_class_ = np.eye(labels.n_classes)[sampler.state_class]

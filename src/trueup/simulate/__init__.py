@@ -7,6 +7,7 @@ parameters that made them.
 from trueup.simulate.dawid_skene_model import baseline, dawid_skene
 from trueup.simulate.dependent_errors import dependent
 from trueup.simulate.difficulty_model import shared_difficulty
+from trueup.simulate.rating_model import ratings
 from trueup.simulate.simulation import Simulation
 from trueup.simulate.su2024 import su
 from trueup.simulate.tars2018 import tars
@@ -18,6 +19,7 @@ __all__ = [
     "baseline",
     "dawid_skene",
     "dependent",
+    "ratings",
     "shared_difficulty",
     "su",
     "tars",
