@@ -7,11 +7,13 @@ between models that contain each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import rankdata
 
 from trueup._base.duration import LongWork
@@ -78,11 +80,14 @@ class Kinds:
     evidence : float
         How much better the best model of dependence predicts than independent errors do: the mean gain of an item, in
         standard deviations.
+    independent : NoiseModel, optional
+        The model that independent errors are read by, where it is none of the usual ones.
     """
 
     draws: Mapping[str, KindDraws]
     shares: Mapping[str, float]
     evidence: float
+    independent: NoiseModel | None = None
 
     @property
     def centre(self) -> Floats:
@@ -123,6 +128,7 @@ def draw_kinds(
     *,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
+    candidates: Sequence[NoiseModel] = (),
     n_chains: int = _CHAINS,
     n_warmup: int | None = None,
     n_draws: int | None = None,
@@ -136,8 +142,10 @@ def draw_kinds(
     outputs : SystemOutputs
     representatives : integer array of shape (n, n_items)
         The classes that different systems name, for the model of ambiguous items; see `different_systems`.
+    candidates : sequence of NoiseModel
+        More models of independent errors; that under which votes are likeliest which it was not told is taken.
     """
-    models = models_for(labels)
+    models = models_for(labels) | {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
     many = labels.n_votes + outputs.codes.size > _MANY_VOTES
     default = _FEWER_SWEEPS if many else _SWEEPS
     if kernels.engine_for(labels.votes, sum(default)) == "scipy":
@@ -164,10 +172,15 @@ def draw_kinds(
             warn=False,
         )
         draws[name] = _kept(drawn, labels.n_classes)
+    independent = None
+    for k, model in enumerate(candidates):
+        candidate = draws.pop(f"{INDEPENDENT} {k}")
+        if candidate.scores.mean() > draws[INDEPENDENT].scores.mean():
+            draws[INDEPENDENT], independent = candidate, model
     if len(representatives) <= _MOST_SOFT:
         draws[SOFT] = _soft(labels, representatives)
     evidence = evidence_of(draws)
-    return Kinds(draws, shared_shares(draws, evidence), evidence)
+    return Kinds(draws, shared_shares(draws, evidence), evidence, independent)
 
 
 def models_for(labels: Labels) -> dict[str, NoiseModel]:
@@ -255,6 +268,14 @@ def different_systems(codes: Codes) -> Codes:
         if len(kept) > _MOST_SOFT:
             break
     return np.array(kept, dtype=np.int32).reshape(len(kept), codes.shape[1])
+
+
+def first_of_equals(table: npt.NDArray[Any]) -> Positions:
+    """The places of systems that are no copies of earlier ones: a copy has nothing to correct."""
+    seen: dict[bytes, int] = {}
+    for place, row in enumerate(table):
+        seen.setdefault(np.ascontiguousarray(row).tobytes(), place)
+    return np.array(list(seen.values()), dtype=np.int64)
 
 
 def _agreement(codes: Codes, others: Codes) -> float:

@@ -8,7 +8,7 @@ every metric and every difference follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -34,7 +34,7 @@ from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import Used
 from trueup.estimators.tilt import Directions, TiltedTruths, independent_directions, tilted_truths
 from trueup.estimators.truth_draws import TruthDraws
-from trueup.noise import GLAD, DawidSkene
+from trueup.noise import GLAD, DawidSkene, NoiseModel
 from trueup.noise.chain import SystemOutputs
 
 Assumption = Literal["independent", "shared", "real"]
@@ -211,6 +211,7 @@ def read_truth(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
     groups: Codes | None = None,
+    candidates: Sequence[NoiseModel] = (),
     **sampling: Any,
 ) -> Readings:
     """Draw the kinds of models for votes and systems.
@@ -232,6 +233,8 @@ def read_truth(
         Draws of each answer.
     groups : integer array of shape (n_items,), optional
         Slices of the items, -1 for none.
+    candidates : sequence of NoiseModel
+        More models of independent errors; see `draw_kinds`.
     **sampling
         Of the chains: n_chains, n_warmup, n_draws.
     """
@@ -243,6 +246,7 @@ def read_truth(
     no_classes = np.empty((0, labels.n_items), dtype=np.int32)
     representatives = different_systems(no_classes if others.codes is None else others.codes)
     some = np.ones(labels.n_items, dtype=bool)
+    sampling = {**sampling, "candidates": candidates}
     if labels.n_classes > MANY_CLASSES:
         raters = with_rater(labels, representatives[0]) if len(representatives) else labels
         posterior = GLAD().fit(raters).posterior(raters)
@@ -256,7 +260,7 @@ def read_truth(
         systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
         sampling = {**_FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
-        posterior = _from_all_votes(labels, representatives)
+        posterior = _from_all_votes(labels, representatives, kinds.independent)
     distances = distances_between(outputs, used)
     sliced = groups if groups is not None and _can_move(groups, len(distances)) else None
     features = direction_features(outputs, labels.n_classes, used, posterior, sliced)
@@ -354,11 +358,11 @@ def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) 
     return some
 
 
-def _from_all_votes(labels: Labels, representatives: Codes) -> Floats:
+def _from_all_votes(labels: Labels, representatives: Codes, model: NoiseModel | None) -> Floats:
     """P(class) of every item under independent errors, with different systems as more labelers."""
     for codes in representatives:
         labels = with_rater(labels, codes)
-    return DawidSkene().fit(labels).posterior(labels)
+    return (DawidSkene() if model is None else model.clone()).fit(labels).posterior(labels)
 
 
 def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:

@@ -10,7 +10,7 @@ log-linear prior of each item's class, and for the classes of one system the pos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -24,10 +24,10 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.estimators.exact_binary import bayes
-from trueup.estimators.kinds import as_outputs
+from trueup.estimators.kinds import as_outputs, first_of_equals
 from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.problem import Problem, Solution
-from trueup.estimators.readings import Assumption, Readings, read_truth
+from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption, Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
@@ -352,6 +352,10 @@ class TruthEngine:
         Options of the chains.
     groups : integer array of shape (n_items,), optional
         Slices of the items that are asked about, -1 for none.
+    candidates : sequence of NoiseModel
+        More models of independent errors, for what is asked; see `estimators.kinds.draw_kinds`.
+    alone : NoiseModel, optional
+        A model that was named: votes are read by it alone, whatever is assumed.
     """
 
     labels: Labels = field(repr=False)
@@ -364,6 +368,8 @@ class TruthEngine:
     progress: Callable[[float], None] | None = field(default=None, repr=False)
     sampling: Mapping[str, Any] = field(default_factory=dict)
     groups: Codes | None = field(default=None, repr=False)
+    candidates: Sequence[NoiseModel] = ()
+    alone: NoiseModel | None = None
 
     @cached_property
     def drawn_gold(self) -> Codes:
@@ -399,9 +405,33 @@ class TruthEngine:
                 seed=self.seed,
                 progress=self.progress,
                 groups=self.groups,
+                candidates=self.candidates,
                 **self.sampling,
             )
         return self._readings[used]
+
+    @cached_property
+    def _alone(self) -> dict[Used, TruthDraws]:
+        return {}
+
+    def _drawn_alone(self, used: Used, model: NoiseModel) -> TruthDraws:
+        """Draws under the model that was named; slices may tell the class, as they do for all models."""
+        if used not in self._alone:
+            settled = settle_noise(model, self.model_labels, draw=True)
+            outputs = as_outputs(self.outputs.prepared_for(used, positive=self.positive), used, self.in_votes)
+            self._alone[used] = draw_truths(
+                self.model_labels,
+                settled,
+                outputs=outputs if self.groups is None else outputs.with_groups(self.groups),
+                random_state=np.random.default_rng(self.seed),
+                progress=self.progress,
+                **{"n_draws": self.n_draws, **self.sampling},
+            )
+        return self._alone[used]
+
+    def centre(self, used: Used) -> Floats:
+        """P(class) of each item from votes: what gold then corrects."""
+        return self.readings(used).centre if self.alone is None else self._drawn_alone(used, self.alone).posterior
 
     def with_labels(self, labels: Labels) -> TruthEngine:
         """The engine for the same votes with other gold; models that are told the same are not drawn again."""
@@ -409,6 +439,7 @@ class TruthEngine:
         if np.array_equal(engine.model_labels.gold_codes, self.model_labels.gold_codes):
             kept = {used: replace(readings, vetted=engine.drawn_gold) for used, readings in self._readings.items()}
             engine._readings.update(kept)
+            engine._alone.update(self._alone)
         return engine
 
     def basis(self, metric: Metric) -> Basis:
@@ -422,13 +453,19 @@ class TruthEngine:
         outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
         return gold_in_denominator(metric, outputs, self.drawn_gold, self.positive)
 
-    def headline(self, metric: Metric, assumption: Assumption) -> TruthDraws:
+    def headline(self, metric: Metric, assumption: Assumption | None) -> TruthDraws:
         """Draws for the headline of a metric: gold first, then the votes under an assumption."""
         return self.rectified(metric) if self.basis(metric) == "gold" else self.assuming(metric, assumption)
 
-    def assuming(self, metric: Metric, assumption: Assumption) -> TruthDraws:
-        """Draws from votes alone under an assumption; what was drawn and vetted is known, and corrects nothing else."""
-        draws = self.readings(metric.looks_at).assuming(assumption)
+    def assuming(self, metric: Metric, assumption: Assumption | None) -> TruthDraws:
+        """Draws from votes alone under an assumption, or under the model that was named.
+
+        What was drawn and vetted is known, and corrects nothing else.
+        """
+        if self.alone is not None:
+            draws = self._drawn_alone(metric.looks_at, self.alone)
+        else:
+            draws = self.readings(metric.looks_at).assuming(assumption or DEFAULT_ASSUMPTION)
         known = self.drawn_gold >= 0
         if not known.any():
             return draws
@@ -440,11 +477,10 @@ class TruthEngine:
         """Draws from the models corrected by the vetted items that were drawn at random."""
         key = (metric.name, metric.needs, id(metric.function))  # functions may share a name
         if key not in self._rectified:
-            readings = self.readings(metric.looks_at)
             outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
             truths = rectified_truths(
-                readings.centre,
-                outputs.of_systems(_first_of_equals(outputs.outputs(metric.looks_at))),
+                self.centre(metric.looks_at),
+                outputs.of_systems(first_of_equals(outputs.outputs(metric.looks_at))),
                 metric,
                 gold=self.drawn_gold,
                 chance=self.labels.gold_chance,
@@ -458,11 +494,3 @@ class TruthEngine:
             posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
             self._rectified[key] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
         return self._rectified[key]
-
-
-def _first_of_equals(table: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The places of systems that are no copies of earlier ones: a copy has nothing to correct."""
-    seen: dict[bytes, int] = {}
-    for place, row in enumerate(table):
-        seen.setdefault(np.ascontiguousarray(row).tobytes(), place)
-    return np.array(list(seen.values()), dtype=np.int64)

@@ -26,6 +26,7 @@ from trueup.metrics.ranking import (
     precision_at_k,
     recall_at_k,
 )
+from trueup.metrics.ratings import mean_absolute_error, quadratic_kappa
 from trueup.metrics.registry import (
     METRICS,
     MetricLike,
@@ -69,11 +70,13 @@ __all__ = [
     "list_score_metrics",
     "log_loss",
     "mcc",
+    "mean_absolute_error",
     "ndcg",
     "partial_auc",
     "precision",
     "precision_at_k",
     "prevalence",
+    "quadratic_kappa",
     "recall",
     "recall_at_k",
     "register_metric",

@@ -52,6 +52,8 @@ class Metric:
         None if neither is (the prevalence).
     description : str
         What it is, for reports.
+    order : tuple of int, optional
+        For a metric of classes in an order: their positions from the lowest to the highest.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Metric:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     higher_is_better: bool | None = True
     description: str = ""
+    order: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

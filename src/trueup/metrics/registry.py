@@ -18,6 +18,7 @@ from trueup.exceptions import InvalidParameter, quoted
 from trueup.metrics import counts as confusion
 from trueup.metrics import probabilistic, ranking
 from trueup.metrics.metric import NEEDS, Metric, Needs
+from trueup.metrics.ratings import RATING_FAMILIES, RatingFamily
 
 _Function = Callable[[Any, Any], float]
 MetricLike = str | Metric | _Function | tuple[str, _Function] | Mapping[str, _Function]
@@ -161,6 +162,8 @@ _ALIASES_OF = {
     "false_alarm_rate": ("fpr", "false_positive_rate", "fall_out"),
     "prevalence": ("base_rate",),
     "f1": ("f", "f_score"),
+    "mae": ("mean_absolute_error",),
+    "quadratic_kappa": ("quadratic_weighted_kappa", "qwk"),
     "auc": ("roc_auc",),
     "auc_ovr": ("roc_auc_ovr",),
     "auc_ovo": ("roc_auc_ovo", "hand_till"),
@@ -187,18 +190,20 @@ def _check_part(name: str, part: Any) -> None:
         raise InvalidParameter(f"⟨name⟩ must not be that of a metric of trueup, got {name!r}; choose another")
 
 
-METRICS: Registry[Metric | ClassFamily | NumberFamily] = Registry(
+METRICS: Registry[Metric | ClassFamily | NumberFamily | RatingFamily] = Registry(
     "metric",
     {
         **{family.name: family for family in _CLASS_FAMILIES},
         **{f"{family.name}@": family for family in _NUMBER_FAMILIES},
+        **{family.name: family for family in RATING_FAMILIES},
         **{name: Metric(name, function, description=words, **rest) for name, function, words, rest in _WHOLE},
     },
     aliases=_ALIASES,
     group="trueup.metrics",
     check=_check_part,
 )
-_OWN_NAMES = {*(family.name for family in _CLASS_FAMILIES), *(row[0] for row in _WHOLE), *_ALIASES, "partial_auc"}
+_FAMILIES = (*_CLASS_FAMILIES, *RATING_FAMILIES)
+_OWN_NAMES = {*(family.name for family in _FAMILIES), *(row[0] for row in _WHOLE), *_ALIASES, "partial_auc"}
 
 
 def list_metrics(needs: Needs | None = None) -> list[str]:
@@ -395,6 +400,8 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
         raise _refusal(f"metric {key!r} is one number for all classes, got {name!r}; ask for {key!r}")
     if isinstance(found, NumberFamily):
         return found.at((number or "").strip(), name)
+    if isinstance(found, RatingFamily):
+        return found.of(labels)
     if len(labels) > 2 and key == "auc":
         return get_metric("auc_ovr", labels)
     if len(labels) > 2 and key == "brier":
@@ -402,7 +409,7 @@ def get_metric(name: str, classes: Sequence[Any] | npt.NDArray[Any], positive: A
     return found
 
 
-def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | NumberFamily:
+def _look_up(key: str, number: str | None, name: str) -> Metric | ClassFamily | NumberFamily | RatingFamily:
     """What is registered by a plain name, with or without a number after it."""
     if f"{key}@" in METRICS and (number is not None or key not in METRICS):
         return METRICS[f"{key}@"]
