@@ -122,7 +122,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         assumption : {"independent", "shared", "real"}
         """
         check_choice(assumption, ASSUMPTIONS, name="assumption")
-        if self.engine is None:
+        if self.engine is None or self.engine.alone is not None:
             named = "a noise model" if self.method == "bayes" else f"the method {self.method!r}"
             raise InvalidParameter(
                 f"there is one answer here, that of {named} that was named, and none assuming {assumption!r}; leave "
@@ -224,7 +224,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """The draws of the truth that a metric is measured on."""
         if self.engine is None:
             return self._truths(metric.looks_at)
-        assert self.assumption is not None
         if self.from_votes:
             return self.engine.assuming(metric, self.assumption)
         return self.engine.headline(metric, self.assumption)
@@ -289,7 +288,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     def _drawn_for_both(self, a: str, b: str) -> TruthDraws:
         """Draws that two metrics can be measured on together."""
         assert self.engine is not None
-        assert self.assumption is not None
         if {self.basis_of(a), self.basis_of(b)} != {"gold"}:
             return self.engine.assuming(self.metric(a), self.assumption)
         first, second = sorted((a, b))
@@ -344,6 +342,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         """What the numbers rest on, in a few words."""
         if self.engine is None:
             return f"{self.method}, noise {self.noise}"
+        if self.basis != "gold" and self.engine.alone is not None:
+            return f"from votes, noise {self.noise}"
         return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
 
     def to_dict(self) -> dict[str, Any]:
@@ -369,7 +369,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     def _all_assumptions(self) -> dict[str, Any]:
         """The three answers from votes, JSON-able; none where one model or method was named."""
-        if self.engine is None:
+        if self.engine is None or self.engine.alone is not None:
             return {}
         answers = {name: self.assuming(name) for name in ASSUMPTIONS}
         return {

@@ -14,9 +14,11 @@ from trueup.data.labels import Labels
 from trueup.estimators.readings import MANY_CLASSES, Assumption
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
+from trueup.metrics.ratings import numbers_of
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
 _CHECKED_VOTES = 50_000  # from which the check of independence takes its items
+_MOST_RATINGS = 20  # numbers that are taken for classes without a word
 _MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
 
@@ -41,7 +43,8 @@ def findings_of(
     counts : array of shape (n_classes, n_classes), optional
         The expected confusion counts.
     """
-    findings = [*task.findings, *_classes_of_gold_alone(task.labels), *design_doubts(task.labels)]
+    labels = task.labels
+    findings = [*task.findings, *_many_numbers(labels), *_classes_of_gold_alone(labels), *design_doubts(labels)]
     independence = None
     if model is not None and not model.is_known:
         if not is_drawn(model):
@@ -81,6 +84,19 @@ def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
 def all_kinds_in_words(assumption: Assumption) -> str:
     """The noise of an answer for which no model was named."""
     return f"all kinds of models, assuming {assumption} errors"
+
+
+def _many_numbers(labels: Labels) -> list[Sentence]:
+    names = labels.classes.tolist()
+    if labels.n_classes <= _MOST_RATINGS or numbers_of(names) is None:
+        return []
+    return [
+        Sentence(
+            f"The {labels.n_classes} classes are all numbers, so these look like ratings, of which few are equal; put "
+            "them into bins with ⟨labels.binned()⟩, and ask for ⟨trueup.mean_score⟩ or the metrics mae and "
+            "quadratic_kappa."
+        )
+    ]
 
 
 def _classes_of_gold_alone(labels: Labels) -> list[Sentence]:

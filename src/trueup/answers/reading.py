@@ -19,11 +19,12 @@ from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumpti
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
-from trueup.noise import Clusters, DawidSkene
+from trueup.noise import Clusters, DawidSkene, NoiseModel, Ordinal
 
 SAMPLING = ("n_chains", "n_warmup", "n_draws")
 _CONTRADICTION = 3.0  # standard errors by which chosen gold refutes the models
 _LEAST_CHOSEN = 5
+_LEAST_RATINGS = 3  # classes; of two, the order says nothing
 
 
 def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> Assumption:
@@ -65,20 +66,34 @@ def engine_of(
         progress=progress,
         sampling=dict(sampling),
         groups=None if task.slices is None else task.slices.codes,
+        candidates=_candidates(task),
+        alone=task.noise,
     )
 
 
-def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, check_dependence: bool) -> Evaluation:
+def _candidates(task: Task) -> tuple[NoiseModel, ...]:
+    """Models that may read the votes better for what is asked: of ordered classes, that of ratings."""
+    order = next((metric.order for metric in task.metrics.values() if metric.order is not None), None)
+    names = task.labels.classes.tolist()
+    if order is None or len(names) < _LEAST_RATINGS:
+        return ()
+    return (Ordinal(order=[names[code] for code in order]),)
+
+
+def evaluation_by(
+    engine: TruthEngine, task: Task, assumption: Assumption | None, *, check_dependence: bool
+) -> Evaluation:
     """The answer of `evaluate` from the engine's draws."""
     metric = of_confusion(task.labels.classes)
     rng = np.random.default_rng(task.seed)
+    model: NoiseModel = Clusters() if task.noise is None else task.noise
     with silenced_warnings():  # what fits would say is in the findings, in one place
         truth = engine.headline(metric, assumption)
         solution = solution_on(truth, task, rng)
         notes = notes_on(engine, task, assumption)
         findings, independence = findings_of(
             task,
-            Clusters(),
+            model,
             check_dependence=check_dependence,
             notes=(*solution.notes, *notes),
             counts=solution.counts.mean_counts,
@@ -86,12 +101,10 @@ def evaluation_by(engine: TruthEngine, task: Task, assumption: Assumption, *, ch
         refusal = refusal_of(engine, task)
     if refusal is not None:
         findings = (refusal, *findings)
-    return Evaluation(
-        task, solution, Clusters(), findings, independence, engine, assumption, refused=refusal is not None
-    )
+    return Evaluation(task, solution, model, findings, independence, engine, assumption, refused=refusal is not None)
 
 
-def notes_on(engine: TruthEngine, task: Task, assumption: Assumption) -> list[Sentence]:
+def notes_on(engine: TruthEngine, task: Task, assumption: Assumption | None) -> list[Sentence]:
     """What to say of the gold that was drawn at random, and of data unlike those behind the widening."""
     n_drawn = int((engine.drawn_gold >= 0).sum())
     few = [name for name, metric in task.metrics.items() if n_drawn and engine.basis(metric) == "votes"]

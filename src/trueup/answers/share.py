@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Floats, Target
-from trueup._base.validation import RandomState, preview
+from trueup._base.validation import RandomState, check_choice, check_number, preview
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
+from trueup.answers.rank_agreement import RankCorrelation, rank_correlations
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.settings import Settings
 from trueup.answers.setup import prepare, settle_target
@@ -26,7 +27,9 @@ from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
-from trueup.posteriors import Estimate
+from trueup.metrics.ratings import numbers_of, order_of
+from trueup.noise import NoiseModel
+from trueup.posteriors import DrawnEstimate, Estimate
 
 _ALL = "all"
 _DRAWS = 2000
@@ -92,6 +95,61 @@ class Shares(Mapping[Any, Estimate]):
     def difference(self, a: Any, b: Any) -> Estimate:
         """The rate of group a minus that of group b, on the same draws of the truth."""
         return self.comparison.difference(a, b)
+
+    def rank_correlation(
+        self,
+        other: Mapping[Any, float] | Shares | None = None,
+        *,
+        kind: RankCorrelation = "kendall",
+    ) -> Estimate:
+        """How far another ranking of the groups agrees with that of their true rates.
+
+        Parameters
+        ----------
+        other : mapping from group to number, or Shares, optional
+            Scores of the groups from elsewhere; or rates of the same groups, draw by draw. By default the plain mean
+            of the votes: how well counting them ranks the groups.
+        kind : {"kendall", "spearman"}
+            Kendall's τ-b or Spearman's ρ.
+        """
+        check_choice(kind, ("kendall", "spearman"), name="kind")
+        names = self.slicing.names.tolist()
+        if len(names) < 3:
+            raise InvalidParameter(
+                f"a rank correlation needs three groups or more, got {len(names)}; name them by ⟨by⟩"
+            )
+        scores = self._plain_means() if other is None else other
+        lacking = [name for name in names if name not in scores]
+        if lacking:
+            raise InvalidParameter(
+                f"⟨other⟩ must have a number for each group, got none for {preview(lacking)}; give each one",
+                parameter="other",
+            )
+        mine = self._draws_of(names)
+        if isinstance(scores, Shares):
+            theirs = scores._draws_of(names)
+            mine, theirs = mine[: len(theirs)], theirs[: len(mine)]
+        else:
+            theirs = np.broadcast_to([float(scores[name]) for name in names], mine.shape)
+        return DrawnEstimate(rank_correlations(mine, theirs, kind), bounds=(-1.0, 1.0), name=f"{kind} correlation")
+
+    def _draws_of(self, names: list[Any]) -> Floats:
+        """The rate of each group in each draw, shape (n_draws, n_groups)."""
+        compared = self.comparison
+        return np.asarray(compared.draws[:, [compared.systems.tolist().index(name) for name in names]])
+
+    def _plain_means(self) -> dict[Any, float]:
+        """What counting gives: the mean of the votes on the items of each group."""
+        labels, metric = self.evaluation.labels, self.evaluation.metric(self.name)
+        votes = labels.answer_counts[:, : labels.n_classes].astype(float)
+        each = votes @ metric(np.eye(labels.n_classes)[:, :, None] * np.eye(labels.n_classes)[:, None, :])
+        total = votes.sum(axis=1)
+        return {
+            name: float(each[inside].sum() / total[inside].sum())
+            for name in self.slicing.names.tolist()
+            for inside in [self.slicing.members(name) & (total > 0)]
+            if inside.any()
+        }
 
     def lower(self, *, false_discoveries: float = 0.05) -> list[Any]:
         """The groups that are lower than the rest; see `Slices.worse`."""
@@ -177,10 +235,12 @@ class Shares(Mapping[Any, Estimate]):
 def share(
     labels: Labels,
     *,
-    of: Hashable,
+    of: Hashable | None = None,
+    at_least: float | None = None,
     by: str | Mapping[Hashable, Hashable] | None = None,
     cluster: str | Mapping[Hashable, Hashable] | None = None,
     weights: str | Mapping[Hashable, float] | None = None,
+    noise: str | NoiseModel | None = None,
     assume: Assumption | RealMap | None = None,
     target: Target | None = None,
     level: float = 0.95,
@@ -199,12 +259,17 @@ def share(
     labels : Labels
         The votes; from 20 vetted items on that were drawn at random (``labels.with_gold(…, drawn="random")``) the
         answer rests on them.
-    of : class
+    of : class, optional
+    at_least : float, optional
+        In place of `of`, for ratings: the share of all classes that are at least this number.
     by : str or mapping, optional
         The groups: a column of the items (``labels.with_items``), e.g. "system", or a mapping from item to group.
     cluster, weights : str or mapping, optional
         Which items came together, as several outputs for one prompt did, and what each item counts for. The target is
         then the population.
+    noise : str or NoiseModel, optional
+        A model that the votes are read by alone, e.g. "ordinal" for ratings; by default all kinds of models are, as
+        `assume` says, and with `at_least` the model of ratings too, where it predicts votes better.
     assume, target, level, check_dependence, random_state, progress
         As in `evaluate`.
     **sampling
@@ -221,10 +286,30 @@ def share(
     """
     settings = Settings.of_call(share, locals())
     _check_labels(labels)
-    code = labels.class_code(of, parameter="of")
-    scores = np.zeros(labels.n_classes)
-    scores[code] = 1.0
-    metric = _mean_of(f"share of {of!r}", scores, f"how many of the items are {of!r} in truth")
+    if (of is None) == (at_least is None):
+        raise InvalidParameter(
+            "⟨of⟩ or ⟨at_least⟩ must say which share is asked for, got " + ("neither" if of is None else "both") + "; "
+            "name a class, or the least of the ratings that count",
+            parameter="of",
+        )
+    if at_least is None:
+        code = labels.class_code(of, parameter="of")
+        scores = np.zeros(labels.n_classes)
+        scores[code] = 1.0
+        metric = _mean_of(f"share of {of!r}", scores, f"how many of the items are {of!r} in truth")
+    else:
+        least = check_number(at_least, name="at_least")
+        values = _scores_of(labels, None)
+        scores = (values >= least).astype(float)
+        if np.ptp(scores) == 0:
+            raise InvalidParameter(
+                f"⟨at_least⟩ must part the ratings, which go from {values.min():g} to {values.max():g}, got {least:g}; "
+                "name a number among them",
+                parameter="at_least",
+            )
+        code = int(values.argmax())
+        words = f"how many of the items are {least:g} or more in truth"
+        metric = replace(_mean_of(f"share of {least:g} or more", scores, words), order=order_of(values.tolist()))
     return _shares(labels, metric, code, settings, assume, progress, sampling)
 
 
@@ -235,6 +320,7 @@ def mean_score(
     by: str | Mapping[Hashable, Hashable] | None = None,
     cluster: str | Mapping[Hashable, Hashable] | None = None,
     weights: str | Mapping[Hashable, float] | None = None,
+    noise: str | NoiseModel | None = None,
     assume: Assumption | RealMap | None = None,
     target: Target | None = None,
     level: float = 0.95,
@@ -250,8 +336,9 @@ def mean_score(
     labels : Labels
     values : mapping from class to number, optional
         The score of each class; by default the class itself, where all are numbers.
-    by, cluster, weights, assume, target, level, check_dependence, random_state, progress, **sampling
-        As in `share`.
+    by, cluster, weights, noise, assume, target, level, check_dependence, random_state, progress, **sampling
+        As in `share`. The classes have an order, that of their scores: the model of ratings (`trueup.noise.Ordinal`)
+        is drawn too, and read by where it predicts votes better than Dawid and Skene's.
 
     Examples
     --------
@@ -265,6 +352,7 @@ def mean_score(
     _check_labels(labels)
     scores = _scores_of(labels, values)
     metric = _mean_of("mean score", scores, "the mean score of the items in truth")
+    metric = replace(metric, order=order_of(scores.tolist()))
     return _shares(labels, metric, int(scores.argmax()), settings, assume, progress, sampling)
 
 
@@ -281,13 +369,14 @@ def _shares(
     asked = settings.arguments
     one_class = labels.classes.tolist()[code]
     cluster, weights = asked["cluster"], asked["weights"]
-    assumption = settle_assumption(assume, alone=False)
+    noise = asked["noise"]
+    assumption = settle_assumption(assume, alone=noise is not None)
     task = prepare(
         Predictions.from_classes([one_class] * labels.n_items, items=labels.items.tolist(), system=f"{one_class}"),
         labels,
         settings=settings,
         metrics={metric.name: metric},
-        noise=None,
+        noise=noise,
         target=settle_target(asked["target"], cluster=cluster, weights=weights),
         level=asked["level"],
         random_state=asked["random_state"],
@@ -296,7 +385,9 @@ def _shares(
         weights=weights,
     )
     engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=sampling)
-    evaluation = evaluation_by(engine, task, assumption, check_dependence=asked["check_dependence"])
+    evaluation = evaluation_by(
+        engine, task, assumption if noise is None else None, check_dependence=asked["check_dependence"]
+    )
     return Shares(evaluation, task.slices or _one_group(labels))
 
 
@@ -314,7 +405,8 @@ def _mean_of(name: str, scores: Floats, description: str) -> Metric:
 def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Floats:
     """The score of each class; an error where a class has none, or all have the same."""
     names = labels.classes.tolist()
-    given = {name: name for name in names} if values is None else dict(values)
+    as_numbers = dict(zip(names, numbers_of(names) or names, strict=True))
+    given = as_numbers if values is None else dict(values)
     lacking = [name for name in names if not isinstance(given.get(name), int | float) or given[name] != given[name]]
     if lacking:
         how = "name a number for each with ⟨values⟩" if values is None else "give each one"

@@ -34,12 +34,12 @@ def basis_words(answer: Evaluation | Comparison, metric: str | None = None, *, a
         Whether to say of votes that there is nothing else.
     """
     votes = "votes alone" if alone else "votes"
-    if answer.engine is None or answer.assumption is None:
+    basis = answer.basis_of(metric) if isinstance(answer, Evaluation) and metric is not None else answer.basis
+    if answer.assumption is None and basis != "gold":
         if isinstance(answer, Evaluation) and answer.method != "bayes":
             return "the truth" if answer.method == "ideal" else f"{votes}, by the method {answer.method}"
         return f"{votes}, with the noise model {answer.noise}"
-    basis = answer.basis_of(metric) if isinstance(answer, Evaluation) and metric is not None else answer.basis
-    if basis == "gold":
+    if basis == "gold" or answer.assumption is None:
         return f"{n_drawn(answer):,} vetted items drawn at random"
     return f"{votes}, {_IN_SHORT[answer.assumption]}"
 

@@ -23,10 +23,16 @@ def share(
     sampler: options.SamplerOptions,
     gates: GateOptions,
     pair_gates: PairGateOptions,
-    of: Annotated[str, options.option("--of", "The class whose share is asked for, e.g. pass.", metavar="CLASS")],
+    of: Annotated[
+        str | None, options.option("--of", "The class whose share is asked for, e.g. pass.", metavar="CLASS")
+    ] = None,
+    at_least: Annotated[
+        float | None, options.option("--at-least", "In place of --of: the least rating that counts.", metavar="NUMBER")
+    ] = None,
     by: options.By = None,
     cluster: options.Cluster = None,
     weights: options.Weights = None,
+    noise: options.Noise = None,
     assume: options.Assume = None,
     target: options.Target = None,
     level: options.Level = 0.95,
@@ -38,14 +44,16 @@ def share(
 
     has_gate = check_gates(gates, pair_gates)
     bounds = gates.bounds
-    for metric in {name for by_metric in bounds.values() for name in by_metric} - {of}:
-        raise InvalidParameter(f"a bound here is on the share of {of!r}, got one on {metric!r}; write {of}=0.9")
+    what = f"{at_least:g}" if of is None and at_least is not None else of
+    for metric in {name for by_metric in bounds.values() for name in by_metric} - {what}:
+        raise InvalidParameter(f"a bound here is on the share of {what!r}, got one on {metric!r}; write {what}=0.9")
     labels = read_votes(votes, votes_how)
-    settings: dict[str, Any] = {"assume": assume, "target": target, **sampler.named}
+    settings: dict[str, Any] = {"noise": noise, "assume": assume, "target": target, **sampler.named}
     with progress_bar("reading the votes") as hear:
         shares = door(
             labels,
-            of=class_named(labels, of),
+            of=None if of is None else class_named(labels, of),
+            at_least=at_least,
             by=by,
             cluster=cluster,
             weights=weights,
@@ -56,7 +64,7 @@ def share(
         )
     verdicts = None
     if has_gate:
-        renamed = {side: {shares.name: by_metric[of]} for side, by_metric in bounds.items()}
+        renamed = {side: {shares.name: by_metric[what]} for side, by_metric in bounds.items()}
         verdicts = gates_of(shares, gates, renamed, pair_gates.named_as(shares))
     write_junit(verdicts, gates.junit, name="share")
     if as_json:
@@ -70,14 +78,15 @@ def share(
 
 def _show(shares: Shares) -> None:
     """The rates for people."""
+    from trueup.answers.telling import basis_words
+
     words = level_words(shares.level)
     low, high = shares.overall.interval(shares.level)
     where = "of these items" if shares.evaluation.target == "sample" else "of items like these"
     what = shown(shares.name)
-    rests = (
-        "vetted items drawn at random" if shares.basis == "gold" else f"votes, {shares.evaluation.assumption} errors"
+    say(
+        f"{what} {where}: {interval(low, high, joint=' to ')} ({words} interval; rests on {basis_words(shares.evaluation)})."
     )
-    say(f"{what} {where}: {interval(low, high, joint=' to ')} ({words} interval; rests on {rests}).")
     if len(shares) < 2:
         return
     sizes = dict(zip(shares.slicing.names.tolist(), shares.slicing.sizes.tolist(), strict=True))

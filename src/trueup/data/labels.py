@@ -18,6 +18,7 @@ from trueup._base.validation import check_choice, kind_hint, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import gold as _gold
+from trueup.data.binning import binned
 from trueup.data.datasets import CROWD, is_matrix, read_dataset
 from trueup.data.encoding import is_null
 from trueup.data.frames import FrameTable, class_order, make_frame
@@ -423,6 +424,13 @@ class Labels(Votes):
     def without_labeler(self, *names: Hashable) -> Labels:
         """These labels without the votes of some labelers."""
         return self.select(labelers=np.delete(self.labelers, self.labeler_codes(names)))
+
+    def binned(self, n_bins: int = 10, *, low: float | None = None, high: float | None = None) -> Labels:
+        """Numbers as classes put into bins of equal width, each named by its middle: for ratings that are hardly equal.
+
+        The range goes by default from the least to the greatest of the classes.
+        """
+        return binned(self, n_bins, low, high)
 
     def as_systems(self, *, min_votes: int = 1) -> Predictions:
         """The labelers as systems, for `trueup.compare`; those with fewer votes are left out."""

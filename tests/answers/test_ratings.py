@@ -1,0 +1,140 @@
+"""Ratings: mean scores, shares above a cut, errors in steps, and rankings, by the model that predicts votes best."""
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, spearmanr
+from sklearn.metrics import cohen_kappa_score, mean_absolute_error
+
+import trueup as tu
+from trueup.answers.rank_agreement import rank_correlations
+from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.metrics import get_metric
+
+FEW = {"n_warmup": 60, "n_draws": 60}
+
+
+@pytest.fixture(scope="module")
+def rated():
+    """Ratings of four systems with their truth."""
+    sim = tu.simulate.ratings(n_items=240, n_labelers=5, random_state=6)
+    systems = np.array(["a", "b", "c", "d"])[np.arange(240) % 4]
+    return sim, sim.labels.with_items({"item": sim.labels.items.tolist(), "system": systems.tolist()}), systems
+
+
+def test_metrics_of_ratings_equal_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    truth, said = rng.integers(1, 6, 200), rng.integers(1, 6, 200)
+    counts = tu.metrics.confusion_counts(truth - 1, said - 1, 5)
+    classes = [1, 2, 3, 4, 5]
+    assert get_metric("mae", classes)(counts) == pytest.approx(mean_absolute_error(truth, said))
+    kappa = cohen_kappa_score(truth, said, weights="quadratic")
+    assert get_metric("qwk", classes)(counts) == pytest.approx(kappa)
+    assert get_metric("mae", ["1", "2", "3", "4", "10"]).bounds == (0.0, 9.0)
+    assert get_metric("mae", ["bad", "fair", "good"]).bounds == (0.0, 2.0)
+    assert get_metric("mae", [3, 1, 2]).order == (1, 2, 0)
+
+
+def test_mean_scores_are_read_by_the_model_of_ratings_where_it_predicts_better(rated):
+    sim, labels, systems = rated
+    scores = tu.mean_score(labels, by="system", assume="independent", **FEW)
+    engine = scores.evaluation.engine
+    assert engine.readings("classes").kinds.independent.alias == "ordinal"
+    for name in "abcd":
+        true_mean = sim.truth[systems == name].mean()
+        assert abs(scores[name].mean - true_mean) < 4 * scores[name].std + 0.02
+
+
+def test_votes_without_an_order_are_not_read_as_ratings():
+    sim = tu.simulate.dawid_skene(n_items=400, n_classes=4, n_labelers=6, off_diagonal="random", random_state=1)
+    scores = tu.mean_score(sim.labels, assume="independent", **FEW)
+    assert scores.evaluation.engine.readings("classes").kinds.independent is None
+
+
+def test_a_named_model_gives_its_own_answer_alone(rated):
+    sim, labels, systems = rated
+    scores = tu.mean_score(labels, by="system", noise="ordinal", **FEW)
+    assert scores.evaluation.noise == "ordinal"
+    assert scores.basis == "votes"
+    assert "noise ordinal" in repr(scores)
+    assert scores.to_dict()["assumption"] is None
+    assert abs(scores["a"].mean - sim.truth[systems == "a"].mean()) < 4 * scores["a"].std + 0.02
+    with pytest.raises(InvalidParameter, match="there is one answer here, that of a noise model"):
+        scores.assuming("shared")
+    with pytest.raises(InvalidParameter, match="assume chooses between the answers of all models"):
+        tu.mean_score(labels, noise="ordinal", assume="real")
+
+
+def test_drawn_gold_corrects_a_named_model(rated):
+    sim, labels, _ = rated
+    drawn = np.random.default_rng(0).choice(240, 60, replace=False)
+    vetted = labels.with_gold({labels.items[i]: int(sim.truth[i]) for i in drawn}, drawn="random")
+    scores = tu.mean_score(vetted, noise="ordinal", **FEW)
+    assert scores.basis == "gold"
+    assert "rests on gold" in repr(scores)
+    low, high = scores.overall.interval(0.999)
+    assert low < sim.truth.mean() < high
+
+
+def test_share_at_least(rated):
+    sim, labels, _ = rated
+    shares = tu.share(labels, at_least=3, noise="ordinal", **FEW)
+    assert shares.name == "share of 3 or more"
+    assert abs(shares.overall.mean - (sim.truth >= 3).mean()) < 4 * shares.overall.std + 0.02
+    with pytest.raises(InvalidParameter, match="at_least must part the ratings, which go from 0 to 4, got 7"):
+        tu.share(labels, at_least=7)
+    with pytest.raises(InvalidParameter, match="got neither"):
+        tu.share(labels)
+    with pytest.raises(InvalidParameter, match="got both"):
+        tu.share(labels, of=3, at_least=3)
+
+
+def test_evaluate_and_compare_by_errors_in_steps(rated):
+    sim, labels, _ = rated
+    near = np.minimum(sim.truth + (np.arange(240) % 3 == 0), 4)
+    far = np.where(np.arange(240) % 3 == 0, 4 - sim.truth, sim.truth)
+    answer = tu.evaluate(near, labels, metrics=["mae", "quadratic_kappa"], noise="ordinal", **FEW)
+    assert answer["mae"].mean == pytest.approx(np.abs(near - sim.truth).mean(), abs=0.15)
+    compared = tu.compare({"near": near, "far": far}, labels, metric="mae", noise="ordinal", n_draws=60, n_warmup=60)
+    assert compared.ranking == ["near", "far"]
+
+
+def test_rank_correlation_of_systems(rated):
+    sim, labels, systems = rated
+    scores = tu.mean_score(labels, by="system", noise="ordinal", **FEW)
+    true_means = {name: float(sim.truth[systems == name].mean()) for name in "abcd"}
+    against_truth = scores.rank_correlation(true_means)
+    assert against_truth.mean > 0.2
+    reversed_truth = {name: -value for name, value in true_means.items()}
+    assert scores.rank_correlation(reversed_truth).mean == pytest.approx(-against_truth.mean)
+    assert scores.rank_correlation(kind="spearman").mean > 0.2
+    assert scores.rank_correlation(scores).mean == pytest.approx(1.0)
+    with pytest.raises(InvalidParameter, match="got none for"):
+        scores.rank_correlation({"a": 1.0})
+
+
+def test_rank_correlations_equal_those_of_scipy():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 6, (20, 7)).astype(float), rng.normal(size=(20, 7))
+    for kind, statistic in (("kendall", kendalltau), ("spearman", spearmanr)):
+        expected = [statistic(x, y).statistic for x, y in zip(a, b, strict=True)]
+        np.testing.assert_allclose(rank_correlations(a, b, kind), expected)
+    assert np.isnan(rank_correlations(np.ones((1, 3)), b[:1, :3], "kendall")).all()
+
+
+def test_continuous_ratings_are_put_into_bins():
+    rng = np.random.default_rng(3)
+    truth = rng.random(150)
+    votes = (24 * np.clip(truth[:, None] + rng.normal(0, 0.08, (150, 4)), 0, 1)).round() / 24
+    item, labeler = np.repeat(np.arange(150), 4), np.tile(np.arange(4), 150)
+    labels = tu.Labels.from_frame({"item": item, "labeler": labeler, "label": votes.ravel()})
+    said = tu.share(labels, at_least=0.5, noise="majority", check_dependence=False).warnings
+    assert any("look like ratings" in sentence and "labels.binned()" in sentence for sentence in said)
+    binned = labels.with_gold({0: votes[0, 0]}).binned(8, low=0, high=1)
+    assert binned.classes.tolist() == [0.0625 + k / 8 for k in range(8)]
+    assert binned.gold[0] == pytest.approx(votes[0, 0], abs=0.0626)
+    scores = tu.mean_score(binned, noise="ordinal", check_dependence=False, **FEW)
+    assert scores.overall.mean == pytest.approx(truth.mean(), abs=0.03)
+    with pytest.raises(InvalidParameter, match="ratings must lie between low and high"):
+        labels.binned(low=0.2)
+    with pytest.raises(InvalidLabels, match="classes must be numbers to be put into bins"):
+        tu.Labels.from_matrix([["a", "b"], ["b", "a"]]).binned()
