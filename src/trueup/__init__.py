@@ -6,6 +6,7 @@ The parts, each loaded on first use so that ``import trueup`` stays quick:
 - `read_export`: the same from the exports of other tools; `trueup.adapters`
 - `evaluate`: how good a classifier is, with an interval
 - `share`, `mean_score`: how often groups of items are of a class in truth, without predictions
+- `read_pairs`, `preferences`: which of several systems judges of pairs prefer in truth
 - `compare`, `auc`: which of several systems is better, and how sure that is
 - `gate`: whether a release may go out: passed, failed or undecided
 - `ActiveTest`: which items an expert should vet, and what follows from their answers
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         training,
     )
     from trueup.active import ActiveTest
-    from trueup.adapters.doors import read_export, read_gold, read_labels, read_predictions
+    from trueup.adapters.doors import read_export, read_gold, read_labels, read_pairs, read_predictions
     from trueup.answers.auc import auc
     from trueup.answers.calibrate import calibrate
     from trueup.answers.compare import compare
@@ -51,9 +52,11 @@ if TYPE_CHECKING:
     from trueup.answers.evaluate import evaluate
     from trueup.answers.evaluation import Evaluation
     from trueup.answers.gates import GateReport, gate
+    from trueup.answers.preferences import Preferences, preferences
     from trueup.answers.share import mean_score, share
     from trueup.cleaning import CleaningAdvisor
     from trueup.data.labels import Labels
+    from trueup.data.pairs import Pairs
     from trueup.data.predictions import Predictions
     from trueup.data.reading import read_items, write_labels
     from trueup.labelers.planning import plan
@@ -71,7 +74,9 @@ __all__ = [
     "GateReport",
     "Labels",
     "Monitor",
+    "Pairs",
     "Predictions",
+    "Preferences",
     "__version__",
     "active",
     "adapters",
@@ -91,11 +96,13 @@ __all__ = [
     "noise",
     "plan",
     "posteriors",
+    "preferences",
     "rates",
     "read_export",
     "read_gold",
     "read_items",
     "read_labels",
+    "read_pairs",
     "read_predictions",
     "report",
     "scorer",
@@ -113,7 +120,9 @@ _HOME_OF = {
     "GateReport": "trueup.answers.gates",
     "Labels": "trueup.data.labels",
     "Monitor": "trueup.monitor",
+    "Pairs": "trueup.data.pairs",
     "Predictions": "trueup.data.predictions",
+    "Preferences": "trueup.answers.preferences",
     "auc": "trueup.answers.auc",
     "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
@@ -122,10 +131,12 @@ _HOME_OF = {
     "gate": "trueup.answers.gates",
     "mean_score": "trueup.answers.share",
     "plan": "trueup.labelers.planning",
+    "preferences": "trueup.answers.preferences",
     "read_export": "trueup.adapters.doors",
     "read_gold": "trueup.adapters.doors",
     "read_items": "trueup.data.reading",
     "read_labels": "trueup.adapters.doors",
+    "read_pairs": "trueup.adapters.doors",
     "read_predictions": "trueup.adapters.doors",
     "share": "trueup.answers.share",
     "scorer": "trueup.training",

@@ -16,10 +16,11 @@ from trueup.adapters.collecting import Collector
 from trueup.adapters.content import Content, told_in_a_sentence
 from trueup.adapters.export import Export
 from trueup.adapters.registry import ADAPTERS, detect, matches
-from trueup.data import reading
+from trueup.data import pairs, reading
 from trueup.data.files import FORMATS, Source, named, open_table, table_suffix
 from trueup.data.gold import DRAWS, Draw, Gold
 from trueup.data.labels import Labels
+from trueup.data.pairs import Pairs
 from trueup.data.predictions import Predictions
 from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import DataWarning, InvalidParameter, quoted
@@ -288,6 +289,44 @@ def read_gold(
     _refuse_columns(path, tool, item=(item, "item"), label=(label, "label"))
     gold = read_export(path, file_format=tool, question=question).gold
     return gold if drawn is None else Gold(gold, drawn=check_choice(drawn, DRAWS, name="drawn"))
+
+
+def read_pairs(
+    path: Source,
+    *,
+    item: str = "item",
+    judge: str = "judge",
+    first: str = "first",
+    second: str = "second",
+    winner: str = "winner",
+    file_format: str = AUTO,
+) -> Pairs:
+    """Verdicts on pairs of systems from a file with one row a verdict, or from the export of a tool.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        The file; "-" is standard input.
+    item, judge, first, second, winner : str
+        The names of the columns of a table. `first` and `second` are the systems in the order they were shown; the
+        winner is the name of one of them, "first", "second" or "tie", or blank for no verdict. Without a column of
+        judges, all verdicts are of one. Exports have their pairs in canonical order, and nothing is known of positions.
+    file_format : str
+        As in `read_labels`.
+
+    Examples
+    --------
+    >>> import io, trueup as tu
+    >>> rows = ["item,judge,first,second,winner", "1,gpt,alpha,beta,alpha", "1,gpt,beta,alpha,first"]
+    >>> tu.read_pairs(io.StringIO(chr(10).join(rows)))
+    Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
+    """
+    tool = export_format(path, item=item, file_format=file_format)
+    columns = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
+    if tool is None:
+        return pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
+    _refuse_columns(path, tool, **{name: (value, name) for name, value in columns.items()})
+    return read_export(path, file_format=tool).pairs()
 
 
 def _table_format(file_format: str) -> Any:

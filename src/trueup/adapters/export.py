@@ -10,6 +10,7 @@ from trueup._base.validation import did_you_mean, preview
 from trueup.data.encoding import encode
 from trueup.data.gold import Gold
 from trueup.data.labels import Labels
+from trueup.data.pairs import FIRST, SECOND, UNKNOWN, VERDICTS, Pairs
 from trueup.data.predictions import Predictions
 from trueup.data.votes import AbstainPolicy, Duplicates, recoded
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions, quoted
@@ -169,6 +170,31 @@ class Export:
         if len(self.items) > 1 and (labels.find_items(self.items["item"]) >= 0).any():
             labels = labels.with_items(self.items, unknown="ignore")
         return replace(labels, remarks=self.notes)
+
+    def pairs(self) -> Pairs:
+        """The verdicts on pairs of systems, with the gold; the order in which judges saw them is not told."""
+        sides = {
+            item: (first, second)
+            for item, first, second in zip(
+                self.items["item"], self.items.get(FIRST, []), self.items.get(SECOND, []), strict=False
+            )
+        }
+        codes = {name: code for code, name in enumerate(VERDICTS)}
+        rows = [
+            (item, labeler, *sides[item], UNKNOWN, codes[label])
+            for item, labeler, label in zip(*(self.votes[name] for name in ("item", "labeler", "label")), strict=True)
+            if label in codes and item in sides
+        ]
+        if not rows:
+            raise InvalidLabels(
+                f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; read it with ⟨read_labels⟩"
+            )
+        pairs = Pairs.from_rows(rows)
+        known = {item: (item, *sides[item]) for item in sides}
+        told = {known[item]: str(verdict) for item, verdict in self.gold.items() if item in known}
+        return pairs.with_gold(
+            {contest: verdict for contest, verdict in told.items() if contest in set(pairs.contests)}
+        )
 
     def predictions(self) -> Predictions:
         """What the systems of the file say, as hard classes.

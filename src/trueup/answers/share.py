@@ -296,7 +296,7 @@ def share(
         code = labels.class_code(of, parameter="of")
         scores = np.zeros(labels.n_classes)
         scores[code] = 1.0
-        metric = _mean_of(f"share of {of!r}", scores, f"how many of the items are {of!r} in truth")
+        metric = mean_of(f"share of {of!r}", scores, f"how many of the items are {of!r} in truth")
     else:
         least = check_number(at_least, name="at_least")
         values = _scores_of(labels, None)
@@ -309,7 +309,7 @@ def share(
             )
         code = int(values.argmax())
         words = f"how many of the items are {least:g} or more in truth"
-        metric = replace(_mean_of(f"share of {least:g} or more", scores, words), order=order_of(values.tolist()))
+        metric = replace(mean_of(f"share of {least:g} or more", scores, words), order=order_of(values.tolist()))
     return _shares(labels, metric, code, settings, assume, progress, sampling)
 
 
@@ -351,7 +351,7 @@ def mean_score(
     settings = Settings.of_call(mean_score, locals())
     _check_labels(labels)
     scores = _scores_of(labels, values)
-    metric = _mean_of("mean score", scores, "the mean score of the items in truth")
+    metric = mean_of("mean score", scores, "the mean score of the items in truth")
     metric = replace(metric, order=order_of(scores.tolist()))
     return _shares(labels, metric, int(scores.argmax()), settings, assume, progress, sampling)
 
@@ -391,7 +391,7 @@ def _shares(
     return Shares(evaluation, task.slices or _one_group(labels))
 
 
-def _mean_of(name: str, scores: Floats, description: str) -> Metric:
+def mean_of(name: str, scores: Floats, description: str) -> Metric:
     """The mean of a score of the truth, from confusion counts, rows the truth."""
 
     def mean(counts: Floats) -> Floats:

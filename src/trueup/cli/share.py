@@ -84,9 +84,8 @@ def _show(shares: Shares) -> None:
     low, high = shares.overall.interval(shares.level)
     where = "of these items" if shares.evaluation.target == "sample" else "of items like these"
     what = shown(shares.name)
-    say(
-        f"{what} {where}: {interval(low, high, joint=' to ')} ({words} interval; rests on {basis_words(shares.evaluation)})."
-    )
+    rests = f"rests on {basis_words(shares.evaluation)}"
+    say(f"{what} {where}: {interval(low, high, joint=' to ')} ({words} interval; {rests}).")
     if len(shares) < 2:
         return
     sizes = dict(zip(shares.slicing.names.tolist(), shares.slicing.sizes.tolist(), strict=True))

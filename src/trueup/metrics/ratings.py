@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
-from trueup.metrics.counts import ratio
 from trueup.metrics.metric import Metric, Needs
+from trueup.metrics.score_groups import ratio
 
 
 def mean_absolute_error(counts: npt.ArrayLike, *, values: Sequence[float]) -> Floats:

@@ -1,0 +1,427 @@
+"""Which of several systems is preferred in truth? From judges of pairs who err, and may prefer a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from trueup._base.types import Codes, Floats, Target
+from trueup._base.validation import RandomState, check_choice, did_you_mean, preview
+from trueup.answers.comparison import Comparison
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
+from trueup.answers.settings import Settings
+from trueup.answers.setup import prepare
+from trueup.answers.share import mean_of
+from trueup.data.frames import make_frame
+from trueup.data.pairs import FIRST, UNKNOWN, Pairs, mirrored
+from trueup.data.predictions import Predictions
+from trueup.estimators.bradley_terry import strengths_of
+from trueup.estimators.readings import Assumption
+from trueup.estimators.real_map import RealMap
+from trueup.estimators.truth import Basis
+from trueup.exceptions import InvalidParameter, Sentence
+from trueup.metrics import Metric
+from trueup.noise import NoiseModel
+from trueup.noise.mirrored import MirroredConfusion, draw_rows, row_prior
+from trueup.posteriors import DrawnEstimate, Estimate
+
+Ties = Literal["half", "class"]
+_DRAWS = 2000
+_POSITION_DRAWS = 500
+_NAMED = MirroredConfusion.alias
+_MEASURE = Metric("strength", np.sum, description="how strong a system is, in log-odds of a win over an average one")
+
+
+@dataclass(frozen=True, eq=False)
+class Preferences:
+    """Win rates, a ranking and the judges' position bias, all on the same draws of the true preferences.
+
+    Attributes
+    ----------
+    pairs : Pairs
+    evaluation : Evaluation
+        Of how often the first of two wins; what the numbers rest on.
+    ties : {"half", "class"}
+        Whether a true tie is half a win for each of the two, or neither's.
+    """
+
+    pairs: Pairs
+    evaluation: Evaluation = field(repr=False)
+    ties: Ties = "half"
+
+    # ------------------------------------------------------------------ two systems
+
+    def win_rate(self, a: Hashable, b: Hashable) -> Estimate:
+        """How often a is truly preferred to b, in contests between the two."""
+        return DrawnEstimate(self._rate(a, b), bounds=(0.0, 1.0), name=f"win rate of {a} over {b}")
+
+    def tie_rate(self, a: Hashable, b: Hashable) -> Estimate:
+        """How often neither of two is truly preferred."""
+        won, lost = self._shares(a, b)
+        return DrawnEstimate(np.maximum(1.0 - won - lost, 0.0), bounds=(0.0, 1.0), name=f"ties of {a} and {b}")
+
+    def _rate(self, a: Hashable, b: Hashable) -> Floats:
+        won, lost = self._shares(a, b)
+        return won if self.ties == "class" else won + 0.5 * (1.0 - won - lost)
+
+    def _shares(self, a: Hashable, b: Hashable) -> tuple[Floats, Floats]:
+        """The shares of their contests that a and b win, in each draw."""
+        at, other = self._at(a), self._at(b)
+        won, lost = self._wins[:, at, other], self._wins[:, other, at]
+        total = won + lost + self._drawn_ties[:, at, other] + self._drawn_ties[:, other, at]
+        if at == other or not total.any():
+            raise InvalidParameter(
+                f"{a!r} and {b!r} never met, so they have no win rate; ask for two that did, or compare their strengths"
+            )
+        return won / total, lost / total
+
+    # ------------------------------------------------------------------ all systems
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The systems from the strongest to the weakest, by Bradley and Terry's model of who beats whom."""
+        return self.comparison.ranking
+
+    @property
+    def prob_best(self) -> dict[Any, float]:
+        """P(system is the strongest)."""
+        return self.comparison.prob_best
+
+    @property
+    def groups(self) -> list[tuple[Any, ...]]:
+        """Systems that cannot be told from one another; see `Comparison.groups`."""
+        return self.comparison.groups
+
+    def strength(self, system: Hashable) -> Estimate:
+        """The strength of a system: its log-odds of a win over one of average strength."""
+        return self.comparison[system]
+
+    def difference(self, a: Hashable, b: Hashable) -> Estimate:
+        """The strength of a minus that of b: the log-odds that a is preferred."""
+        return self.comparison.difference(a, b)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The strengths side by side, as `compare` has systems."""
+        wins = self._wins
+        if self.ties == "half":
+            wins = wins + 0.5 * (self._drawn_ties + self._drawn_ties.transpose(0, 2, 1))
+        return replace(
+            self.evaluation.compare_outputs(self._metric_name, self._sides_as_outputs),
+            measure=_MEASURE,
+            draws=strengths_of(wins),
+        )
+
+    # ------------------------------------------------------------------ judges
+
+    @cached_property
+    def position_bias(self) -> dict[Any, Estimate]:
+        """How much more often than half each judge chooses what is shown first, where either side is as often right.
+
+        Half the difference between the chances to say "first" and "second", the two truths averaged. Judges of whom no
+        order is known are left out.
+        """
+        rng = np.random.default_rng([self.evaluation.seed, 5])
+        truths = self._truths[:: max(1, len(self._truths) // _POSITION_DRAWS)]
+        n_classes = self.evaluation.labels.n_classes
+        place = np.full(self.pairs.n_contests, -1)
+        place[self._contests] = np.arange(len(self._contests))
+        estimates: dict[Any, Estimate] = {}
+        for j, name in enumerate(self.pairs.judges.tolist()):
+            own = (self.pairs.judge == j) & (self.pairs.shown != UNKNOWN) & (place[self.pairs.contest] >= 0)
+            if not own.any():
+                continue
+            is_reversed = self.pairs.shown[own] == 1
+            truth = truths[:, place[self.pairs.contest[own]]]
+            truth = np.where(is_reversed, mirrored(truth), truth).astype(np.int64)
+            said = np.where(is_reversed, mirrored(self.pairs.verdict[own]), self.pairs.verdict[own])
+            cell = truth * n_classes + said + n_classes**2 * np.arange(len(truths))[:, None]
+            counts = np.bincount(cell.ravel(), minlength=len(truths) * n_classes**2)
+            rows = draw_rows(counts.reshape(len(truths), n_classes, n_classes) + row_prior(n_classes), rng)
+            bias = (rows[:, :2, 0] - rows[:, :2, 1]).mean(axis=1) / 2
+            estimates[name] = DrawnEstimate(bias, bounds=(-0.5, 0.5), name=f"position bias of {name}")
+        return estimates
+
+    @property
+    def consistency(self) -> dict[Any, float]:
+        """Of each judge who saw contests in both orders: how often the same system won in both."""
+        return self.pairs.consistency()
+
+    # ------------------------------------------------------------------ what it rests on
+
+    @property
+    def basis(self) -> Basis:
+        """What it rests on: "gold" that was drawn at random, or "votes"."""
+        return self.evaluation.basis
+
+    def assuming(self, assumption: Assumption) -> Preferences:
+        """The same from verdicts alone under another assumption: "independent", "shared" or "real"."""
+        return replace(self, evaluation=self.evaluation.assuming(assumption))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences a user should read before trusting the numbers."""
+        return (*self._notes(), *self.evaluation.warnings)
+
+    @property
+    def level(self) -> float:
+        """Of the intervals that are shown."""
+        return self.evaluation.level
+
+    def _notes(self) -> list[Sentence]:
+        left_out = self.pairs.n_contests - len(self._contests)
+        notes = []
+        if left_out:
+            notes.append(
+                Sentence(
+                    f"{left_out:,} contests are left out: the verdicts on them cancel each other out in both orders."
+                )
+            )
+        parts = _connected_parts(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
+        if len(parts) > 1:
+            groups = "; ".join(preview([self.pairs.systems[k] for k in part]) for part in parts[:3])
+            notes.append(
+                Sentence(
+                    f"The systems fall into {len(parts)} parts that never met ({groups}), so their strengths cannot be "
+                    "compared across parts; add contests between them."
+                )
+            )
+        return notes
+
+    # ------------------------------------------------------------------ draws
+
+    @property
+    def _metric_name(self) -> str:
+        return self.evaluation.metrics[0]
+
+    @cached_property
+    def _contests(self) -> Codes:
+        """The contests that the verdicts say something of, in the order of the draws."""
+        return np.asarray(self.evaluation.labels.items.tolist(), dtype=np.int64)
+
+    @cached_property
+    def _truths(self) -> Codes:
+        return self.evaluation.draws_for(self.evaluation.metric(self._metric_name)).truths
+
+    @cached_property
+    def _tallies(self) -> tuple[Floats, Floats]:
+        """Wins (row over column) and ties (upper triangle) in each draw, what contests stand for counted."""
+        truths, n = self._truths, len(self.pairs.systems)
+        population = self.evaluation.task.population
+        masses = None
+        if self.evaluation.target == "population" and population is not None:
+            masses = population.masses(truths.shape, np.random.default_rng([self.evaluation.seed, 3]))
+        wins, ties = np.zeros((len(truths), n, n)), np.zeros((len(truths), n, n))
+        sides = self.pairs.sides[self._contests]
+        pair, place = np.unique(sides, axis=0, return_inverse=True)
+        for k, (first, second) in enumerate(pair):
+            members = np.flatnonzero(place.ravel() == k)
+            said = truths[:, members]
+            mass = 1.0 if masses is None else masses[:, members]
+            wins[:, first, second] = (mass * (said == 0)).sum(axis=1)
+            wins[:, second, first] = (mass * (said == 1)).sum(axis=1)
+            ties[:, first, second] = (mass * (said == 2)).sum(axis=1)
+        return wins, ties
+
+    @property
+    def _wins(self) -> Floats:
+        return self._tallies[0]
+
+    @property
+    def _drawn_ties(self) -> Floats:
+        return self._tallies[1]
+
+    @cached_property
+    def _sides_as_outputs(self) -> Any:
+        """Each system as one that says of its contests that it wins them."""
+        sides = self.pairs.sides[self._contests]
+        codes = np.full((len(self.pairs.systems), len(sides)), -1, dtype=np.int32)
+        for side in (0, 1):
+            codes[sides[:, side], np.arange(len(sides))] = side
+        none = np.zeros(len(codes), dtype=np.int64)
+        return replace(
+            self.evaluation.task.outputs,
+            systems=self.pairs.systems,
+            codes=codes,
+            missing=none,
+            unknown_items=none,
+            unknown_classes=none,
+        )
+
+    def _at(self, system: Hashable) -> int:
+        names = self.pairs.systems.tolist()
+        if system not in names:
+            raise InvalidParameter(
+                f"there is no system {system!r}, got {preview(names, most=10)}{did_you_mean(system, names)}"
+            )
+        return names.index(system)
+
+    # ------------------------------------------------------------------ out
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a system, the strongest first; see `Comparison.to_frame`."""
+        return self.comparison.to_frame(backend=backend)
+
+    def win_rates(self, *, backend: str | None = None) -> Any:
+        """One row for each two systems that met, the stronger first: a, b, n_contests, mean, low, high."""
+        rows = []
+        for a, b, n_contests in self.met():
+            rate = self.win_rate(a, b)
+            rows.append((a, b, n_contests, rate.mean, *rate.interval(self.level)))
+        columns = ("a", "b", "n_contests", "mean", "low", "high")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def met(self) -> list[tuple[Any, Any, int]]:
+        """The systems that met and how often, the stronger of two first, in the order of the ranking."""
+        place = {name: k for k, name in enumerate(self.ranking)}
+        names = self.pairs.systems
+        pair, times = np.unique(self.pairs.sides[self._contests], axis=0, return_counts=True)
+        found = [
+            (*sorted(names[two].tolist(), key=place.__getitem__), int(n)) for two, n in zip(pair, times, strict=True)
+        ]
+        return sorted(found, key=lambda row: (place[row[0]], place[row[1]]))  # type: ignore[return-value]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        return {
+            "n_contests": self.pairs.n_contests,
+            "n_verdicts": self.pairs.n_verdicts,
+            "ties": self.ties,
+            "target": self.evaluation.target,
+            "basis": self.basis,
+            "assumption": self.evaluation.assumption,
+            "level": self.level,
+            "systems": [
+                {"system": str(name), **self.strength(name).to_dict(self.level), "prob_best": self.prob_best[name]}
+                for name in self.ranking
+            ],
+            "groups": [[str(name) for name in group] for group in self.groups],
+            "win_rates": [
+                {"a": str(a), "b": str(b), "n_contests": n, **self.win_rate(a, b).to_dict(self.level)}
+                for a, b, n in self.met()
+            ],
+            "position_bias": {str(name): bias.to_dict(self.level) for name, bias in self.position_bias.items()},
+            "consistency": {str(name): share for name, share in self.consistency.items()},
+            "warnings": list(self.warnings),
+        }
+
+    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
+        """Strength and interval of each system; see `Comparison.plot`."""
+        return self.comparison.plot(ax, most=most)
+
+    def __repr__(self) -> str:
+        lines = [f"Preferences among {len(self.ranking)} systems ({self.evaluation.answer_in_words()})"]
+        width = max(len(str(name)) for name in self.ranking)
+        for name in self.ranking:
+            strength = self.strength(name)
+            low, high = strength.interval(self.level)
+            lines.append(
+                f"  {name!s:<{width}}  strength {strength.mean:+.3f}  {self.level:.0%} interval {low:+.3f} to "
+                f"{high:+.3f}  best with probability {self.prob_best[name]:.2f}"
+            )
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join(lines)
+
+
+def preferences(
+    pairs: Pairs,
+    *,
+    ties: Ties = "half",
+    noise: str | NoiseModel | None = None,
+    assume: Assumption | RealMap | None = None,
+    target: Target = "population",
+    level: float = 0.95,
+    check_dependence: bool = True,
+    random_state: RandomState = 0,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> Preferences:
+    """Which system is preferred in truth: win rates, a ranking, and the position bias of each judge.
+
+    Each contest, an item with two systems, has a true preference. Judges see it in some order and err, each with a
+    matrix of their own in which a preference for a place shows; a judge who saw both orders is one witness. All answers
+    are functions of the drawn true preferences, so the judges' errors are in the intervals. From 20 vetted contests on
+    that were drawn at random (``pairs.with_gold(…, drawn="random")``), the answers rest on these.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        From `read_pairs` or `Pairs.from_frame`.
+    ties : {"half", "class"}
+        A true tie is half a win for each of the two; or it is neither's, and strengths come from the other contests.
+    noise : str or NoiseModel, optional
+        A model that the verdicts are read by alone; "mirrored" is that of judges with a position bias. By default all
+        kinds of models are, as `assume` says, and that one where it predicts verdicts better than without.
+    assume, level, check_dependence, random_state, progress
+        As in `evaluate`.
+    target : {"population", "sample"}
+        Items like these, of which these are a sample: the default, since a ranking is about more than these contests.
+        Or exactly these contests.
+    **sampling
+        Of the chains: n_chains, n_warmup, n_draws.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> pairs = tu.simulate.pairs(n_contests=150, n_systems=3, random_state=0).pairs
+    >>> answer = tu.preferences(pairs, noise="mirrored", n_warmup=50, n_draws=100)
+    >>> len(answer.ranking), sorted(answer.position_bias) == pairs.judges.tolist()
+    (3, True)
+    """
+    settings = Settings.of_call(preferences, locals())
+    if not isinstance(pairs, Pairs):
+        raise InvalidParameter(
+            f"⟨pairs⟩ must be Pairs, got {type(pairs).__name__}; make them with read_pairs or Pairs.from_frame",
+            parameter="pairs",
+        )
+    check_choice(ties, ("half", "class"), name="ties")
+    labels = pairs.labels
+    contests = labels.items.tolist()
+    mirrors = MirroredConfusion(*pairs.presentation)
+    model = mirrors if noise == _NAMED else noise
+    assumption = settle_assumption(assume, alone=noise is not None)
+    shares = np.eye(labels.n_classes)[0]
+    metric = mean_of("wins of the first", shares, "how many contests the first of two wins in truth")
+    names = pairs.pair_names
+    task = prepare(
+        Predictions.from_classes([FIRST] * len(contests), items=contests, system=FIRST),
+        labels,
+        settings=settings,
+        metrics={metric.name: metric},
+        noise=model,
+        target=target,
+        level=level,
+        random_state=random_state,
+        by={contest: names[contest] for contest in contests},
+        cluster=_items_of(pairs, contests) if target == "population" else None,
+    )
+    engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=sampling)
+    engine = replace(engine, candidates=(mirrors,))
+    evaluation = evaluation_by(
+        engine, task, None if noise is not None else assumption, check_dependence=check_dependence
+    )
+    return Preferences(pairs, evaluation, ties)
+
+
+def _items_of(pairs: Pairs, contests: list[int]) -> Mapping[Hashable, Hashable]:
+    """The item of each contest: contests on one item came together."""
+    return {contest: pairs.items[contest] for contest in contests}
+
+
+def _connected_parts(met: Any) -> list[list[int]]:
+    """Positions of systems that are joined by contests."""
+    left, parts = set(range(len(met))), []
+    joined = met | met.T
+    while left:
+        part, edge = set(), {min(left)}
+        while edge:
+            part |= edge
+            edge = {int(k) for one in edge for k in np.flatnonzero(joined[one])} - part
+        parts.append(sorted(part))
+        left -= part
+    return parts

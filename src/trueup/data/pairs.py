@@ -1,0 +1,343 @@
+"""Verdicts on pairs of systems, in canonical order: what each judge said of whom, and in which order it was shown.
+
+A contest is an item with two systems, the first before the second by name, whatever order a judge saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Codes
+from trueup._base.validation import preview
+from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
+from trueup.data.files import Format, Source, open_table
+from trueup.data.frames import Cells, FrameTable, Table, check_column
+from trueup.data.gold import DRAWS, Drawn, contradiction
+from trueup.data.labels import Labels
+from trueup.exceptions import InvalidLabels, quoted
+
+FIRST, SECOND, TIE = "first", "second", "tie"
+VERDICTS = (FIRST, SECOND, TIE)
+AS_NAMED, REVERSED, UNKNOWN = 0, 1, 2  # how a pair was shown: the canonical first one first, second, or nobody knows
+BOTH = 2  # how a judge is heard who saw both orders
+_MIRRORED = np.array([1, 0, 2])
+_HEARD = ("", " (reversed)", " (both orders)")
+Contest = tuple[Hashable, Hashable, Hashable]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs:
+    """Verdicts of judges on pairs of systems. Make them with `trueup.read_pairs` or `from_frame`.
+
+    Attributes
+    ----------
+    systems, judges : Vocabulary
+    contests : list of (item, first, second)
+        In canonical order: the first system before the second by name.
+    contest, judge, shown, verdict : integer array of shape (n_verdicts,)
+        Of each verdict: its contest, the judge, the order it was shown in (0 as named, 1 reversed, 2 unknown), and who
+        won, in canonical order: 0 the first, 1 the second, 2 nobody.
+    gold : dict from contest to "first", "second" or "tie"
+        Verdicts that are taken to be right.
+    drawn : how these contests were drawn; see `Labels.with_gold`
+    """
+
+    systems: Vocabulary
+    judges: Vocabulary
+    contests: list[Contest] = field(repr=False)
+    contest: Codes = field(repr=False)
+    judge: Codes = field(repr=False)
+    shown: Codes = field(repr=False)
+    verdict: Codes = field(repr=False)
+    gold: Mapping[Contest, str] = field(default_factory=dict, repr=False)
+    drawn: Drawn = "chosen"
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        item: str = "item",
+        judge: str | None = "judge",
+        first: str = "first",
+        second: str = "second",
+        winner: str = "winner",
+    ) -> Pairs:
+        """Verdicts from a frame or a dict of columns with one row a verdict.
+
+        Parameters
+        ----------
+        frame : frame or mapping from column to values
+        item, judge, first, second, winner : str
+            The names of the columns. `first` and `second` are the systems in the order they were shown; the winner is
+            the name of one of them, "first", "second" or "tie", or null for no verdict. Without `judge`, all verdicts
+            are of one.
+
+        Examples
+        --------
+        >>> import trueup as tu
+        >>> row = {"item": [1, 1], "judge": ["j", "j"], "first": ["b", "a"], "second": ["a", "b"]}
+        >>> tu.Pairs.from_frame({**row, "winner": ["first", "b"]})
+        Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
+        """
+        return pairs_from(FrameTable(frame), item=item, judge=judge, first=first, second=second, winner=winner)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[Any, Any, Any, Any, int, int]]) -> Pairs:
+        """From rows of an item, a judge, the systems in canonical order, how they were shown, and who won."""
+        places: dict[Contest, int] = {}
+        codes = [
+            (places.setdefault((item, first, second), len(places)), judge, shown, verdict)
+            for item, judge, first, second, shown, verdict in rows
+        ]
+        if not codes:
+            raise InvalidLabels("pairs must hold at least one verdict, got none; name a file with verdicts")
+        contests = list(places)
+        systems = _sorted_names(name for _, *two in contests for name in two)
+        judges = _sorted_names(judge for _, judge, _, _ in codes)
+        place = {name: k for k, name in enumerate(judges.tolist())}
+        contest, judge, shown, verdict = (np.array(column) for column in zip(*codes, strict=True))
+        return cls(
+            systems,
+            judges,
+            contests,
+            contest.astype(np.int32),
+            np.array([place[name] for name in judge.tolist()], dtype=np.int32),
+            shown.astype(np.int8),
+            verdict.astype(np.int8),
+        )
+
+    def with_gold(self, gold: Pairs | Mapping[Contest, str], *, drawn: Drawn | None = None) -> Pairs:
+        """These verdicts with some that are taken to be right, as those of people.
+
+        Parameters
+        ----------
+        gold : Pairs, or mapping from (item, first, second) to "first", "second" or "tie"
+            The contests must be among those of these pairs. The order of the two systems does not matter; the verdict
+            is then about them in the order they are named.
+        drawn : {"chosen", "random"} or mapping from contest to probability, optional
+            How the contests came to be vetted; see `Labels.with_gold`. By default "chosen".
+        """
+        told = gold.settled() if isinstance(gold, Pairs) else dict(map(_canonical, gold, gold.values()))
+        known = set(self.contests)
+        strangers = [contest for contest in told if contest not in known]
+        if strangers:
+            raise InvalidLabels(
+                f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}; "
+                "leave them out, or add their verdicts"
+            )
+        design: Drawn = "chosen" if drawn is None else drawn
+        if isinstance(design, Mapping):
+            design = {_canonical(contest, TIE)[0]: chance for contest, chance in design.items()}
+        elif design not in DRAWS:
+            raise InvalidLabels(f"⟨drawn⟩ must be one of {', '.join(DRAWS)} or a mapping, got {design!r}; name one")
+        return replace(self, gold={**self.gold, **told}, drawn=design)
+
+    def settled(self) -> dict[Contest, str]:
+        """The verdict on each contest where all say the same, as gold; an error where some differ."""
+        told: dict[Contest, str] = {}
+        for contest, verdict in zip(self.contest.tolist(), self.verdict.tolist(), strict=True):
+            name = self.contests[contest]
+            if told.setdefault(name, VERDICTS[verdict]) != VERDICTS[verdict]:
+                raise contradiction(
+                    name, (told[name], VERDICTS[verdict]), 1, remedy="settle them, or read them as a judge's verdicts"
+                )
+        return told
+
+    # ------------------------------------------------------------------ sizes and codes
+
+    @property
+    def n_contests(self) -> int:
+        """Number of contests."""
+        return len(self.contests)
+
+    @property
+    def n_verdicts(self) -> int:
+        """Number of verdicts."""
+        return len(self.verdict)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether anybody called a tie."""
+        return bool((self.verdict == 2).any()) or TIE in self.gold.values()
+
+    @cached_property
+    def sides(self) -> npt.NDArray[np.int64]:
+        """The two systems of each contest as positions in `systems`, shape (n_contests, 2)."""
+        place = {name: k for k, name in enumerate(self.systems.tolist())}
+        return np.array([(place[first], place[second]) for _, first, second in self.contests], dtype=np.int64)
+
+    @property
+    def pair_names(self) -> list[str]:
+        """The pair of each contest in words."""
+        return [f"{first} and {second}" for _, first, second in self.contests]
+
+    @property
+    def items(self) -> list[Hashable]:
+        """The item of each contest."""
+        return [item for item, _, _ in self.contests]
+
+    # ------------------------------------------------------------------ as votes
+
+    @cached_property
+    def heard(self) -> tuple[Codes, Codes, Codes, Codes]:
+        """One witness of each judge on each contest: contest, judge, how heard (0, 1 or both), verdict.
+
+        A judge who saw both orders is heard once: for whoever wins more of the verdicts, and for a tie where these
+        cancel each other out. Such a verdict has no position in it.
+        """
+        score = np.array([1.0, -1.0, 0.0])[self.verdict]
+        key = self.contest.astype(np.int64) * len(self.judges) + self.judge
+        _, place = np.unique(key, return_inverse=True)
+        n = int(place.max()) + 1
+        by_order = np.zeros((n, 3))
+        times = np.zeros((n, 3))
+        np.add.at(by_order, (place, self.shown), score)
+        np.add.at(times, (place, self.shown), 1.0)
+        means = by_order / np.maximum(times, 1.0)
+        orders = (times > 0).sum(axis=1)
+        total = means.sum(axis=1)
+        said = np.where(np.abs(total) < 1e-9, 2, np.where(total > 0, 0, 1)).astype(np.int8)
+        first = np.zeros(n, dtype=np.int64)
+        first[place[::-1]] = np.arange(len(place))[::-1]
+        how = np.where(orders > 1, BOTH, self.shown[first]).astype(np.int8)
+        return self.contest[first], self.judge[first], how, said
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The verdicts as votes on contests; a labeler is a judge in one order, or in both."""
+        contest, judge, how, said = self.heard
+        names = self.judges.tolist()
+        classes = list(VERDICTS if self.has_ties else VERDICTS[:2])
+        kept = np.flatnonzero(said < len(classes))  # without ties, verdicts that cancel each other out say nothing
+        frame = {
+            "item": contest[kept].tolist(),
+            "labeler": [f"{names[j]}{_HEARD[o]}" for j, o in zip(judge[kept], how[kept], strict=True)],
+            "label": [VERDICTS[v] for v in said[kept]],
+        }
+        labels = Labels.from_frame(frame, classes=classes)
+        if not self.gold:
+            return labels
+        place = {name: k for k, name in enumerate(self.contests)}
+        seen = {
+            place[name]: verdict for name, verdict in self.gold.items() if place[name] in set(labels.items.tolist())
+        }
+        design = self.drawn
+        if isinstance(design, Mapping):
+            design = {place[name]: chance for name, chance in design.items() if name in place}
+        return labels.with_gold(seen, drawn=design)
+
+    @property
+    def presentation(self) -> tuple[Codes, Codes]:
+        """Of each labeler of `labels`: the judge, and whether it is heard as named, reversed or in both orders."""
+        place = {
+            f"{name}{words}": (j, o) for j, name in enumerate(self.judges.tolist()) for o, words in enumerate(_HEARD)
+        }
+        told = np.array([place[name] for name in self.labels.labelers.tolist()])
+        return told[:, 0], told[:, 1]
+
+    def consistency(self) -> dict[Any, float]:
+        """Of each judge who saw contests in both orders: how often the same system won in both."""
+        shares: dict[Any, float] = {}
+        for j, name in enumerate(self.judges.tolist()):
+            said: dict[int, dict[int, set[int]]] = {}
+            for k in np.flatnonzero((self.judge == j) & (self.shown != UNKNOWN)):
+                said.setdefault(int(self.contest[k]), {}).setdefault(int(self.shown[k]), set()).add(
+                    int(self.verdict[k])
+                )
+            twice = [orders for orders in said.values() if len(orders) == 2]
+            if twice:
+                shares[name] = float(np.mean([len(set.union(*orders.values())) == 1 for orders in twice]))
+        return shares
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{_counted(self.n_contests, 'contest')} of {_counted(len(self.systems), 'system')}",
+            _counted(len(self.judges), "judge"),
+            _counted(self.n_verdicts, "verdict"),
+        ]
+        if self.gold:
+            parts.append(f"{len(self.gold):,} vetted")
+        return f"Pairs({', '.join(parts)})"
+
+
+def mirrored(verdicts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Verdicts with the first and the second exchanged."""
+    return np.asarray(_MIRRORED[verdicts])
+
+
+def read_pairs(path: Source, *, file_format: Format | None = None, **columns: str | None) -> Pairs:
+    """Verdicts from a table with one row a verdict; the parameters are those of `trueup.read_pairs`."""
+    with open_table(path, file_format=file_format) as table:
+        if columns["judge"] == "judge" and "judge" not in table.columns:
+            columns["judge"] = None  # people's verdicts often come without names
+        return pairs_from(table, **columns)  # type: ignore[arg-type]
+
+
+def pairs_from(table: Table, *, item: str, judge: str | None, first: str, second: str, winner: str) -> Pairs:
+    """Verdicts from an open table."""
+    roles = {"item": item, "first": first, "second": second, "winner": winner}
+    if judge is not None:
+        roles["judge"] = judge
+    for role, column in roles.items():
+        check_column(column, table.columns, role=role)
+    cells = {role: Cells() for role in roles}
+    table.read([(column, cells[role]) for role, column in roles.items()])
+    who = cells["judge"].values if judge is not None else ["judge"] * len(cells["item"].values)
+    columns = (cells["item"].values, who, cells["first"].values, cells["second"].values, cells["winner"].values)
+    return Pairs.from_rows(
+        row
+        for number, cell in enumerate(zip(*columns, strict=True), start=1)
+        if (row := _row(number, *cell)) is not None
+    )
+
+
+def _row(
+    number: int, item: Any, judge: Any, first: Any, second: Any, winner: Any
+) -> tuple[Any, Any, Any, Any, int, int] | None:
+    """A verdict in canonical order; None where there is none."""
+    if is_null(winner) or winner == "":
+        return None
+    for role, name in (("item", item), ("judge", judge), ("first", first), ("second", second)):
+        if is_null(name) or name == "":
+            raise InvalidLabels(f"every verdict must have a {role}, got none in row {number}; name it, or drop the row")
+    if first == second:
+        raise InvalidLabels(
+            f"a pair must be of two systems, got {quoted(first)} twice in row {number}; name the other one"
+        )
+    names = {first: 0, second: 1}
+    words = {FIRST: 0, SECOND: 1, TIE: 2}
+    verdict = names.get(winner, words.get(winner.strip().lower() if isinstance(winner, str) else winner))
+    if verdict is None:
+        raise InvalidLabels(
+            f"the winner must be {quoted(first)}, {quoted(second)}, first, second or tie, got {quoted(winner)} in row "
+            f"{number}; correct it, or leave it blank where there is no verdict"
+        )
+    if str(first) <= str(second):
+        return item, judge, first, second, AS_NAMED, verdict
+    return item, judge, second, first, REVERSED, int(_MIRRORED[verdict])
+
+
+def _canonical(contest: Any, verdict: Any) -> tuple[Contest, str]:
+    if not isinstance(contest, tuple) or len(contest) != 3:
+        raise InvalidLabels(f"a contest must be (item, first, second), got {contest!r}; name all three")
+    item, first, second = contest
+    if verdict not in (*VERDICTS, first, second):
+        raise InvalidLabels(f"gold must be first, second or tie, or the name of one of the two, got {verdict!r}")
+    row = _row(1, item, "gold", first, second, verdict)
+    assert row is not None
+    return (row[0], row[2], row[3]), VERDICTS[row[5]]
+
+
+def _sorted_names(names: Iterable[Any]) -> Vocabulary:
+    return vocabulary_from(sorted(set(names), key=str))
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"

@@ -1,0 +1,58 @@
+"""Strengths of systems from who beats whom, for many draws at once (Bradley and Terry 1952)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from trueup._base.types import Floats
+
+_SCALE = 3.0  # of the normal law of a strength: a system that wins all its contests is not infinitely strong
+_STEPS = 30
+_TOLERANCE = 1e-8
+_BLOCK = 1 << 22  # cells of win matrices worked on at once
+
+
+def strengths_of(wins: Floats) -> Floats:
+    """Log-odds strengths that make the wins most likely, with mean zero.
+
+    Newton's steps on a concave function: the log-likelihood of expit(θ_a − θ_b) for every win of a over b, and a weak
+    normal prior.
+
+    Parameters
+    ----------
+    wins : array of shape (n_draws, n_systems, n_systems)
+        How often the system of the row beat that of the column; parts of wins are allowed.
+
+    Returns
+    -------
+    array of shape (n_draws, n_systems)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> strengths_of(np.array([[[0.0, 300.0], [100.0, 0.0]]])).round(2).tolist()
+    [[0.55, -0.55]]
+    """
+    n_draws, n, _ = wins.shape
+    block = max(1, _BLOCK // n**2)
+    return np.concatenate([_newton(wins[k : k + block]) for k in range(0, n_draws, block)])
+
+
+def _newton(wins: Floats) -> Floats:
+    n_draws, n, _ = wins.shape
+    games = wins + wins.transpose(0, 2, 1)
+    won = wins.sum(axis=2)
+    strengths = np.zeros((n_draws, n))
+    diagonal = np.arange(n)
+    for _ in range(_STEPS):
+        chance = expit(strengths[:, :, None] - strengths[:, None, :])
+        slope = won - (games * chance).sum(axis=2) - strengths / _SCALE**2
+        weights = games * chance * (1 - chance)
+        curvature = -weights
+        curvature[:, diagonal, diagonal] += weights.sum(axis=2) + _SCALE**-2
+        step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
+        strengths += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < _TOLERANCE:
+            break
+    return strengths - strengths.mean(axis=1, keepdims=True)
