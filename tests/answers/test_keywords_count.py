@@ -107,6 +107,25 @@ def run_scorer(metric="f1", **options):
     return estimate.mean, estimate.std
 
 
+DEPENDENT_PAIRS = tu.Pairs.from_rows(
+    (item, f"judge-{judge}", "a", "b", 0, int(vote))
+    for item, votes in enumerate(DEPENDENT.votes.toarray()[:, 1::2].astype(int))
+    for judge, vote in enumerate(votes)
+)
+PAIRS = tu.simulate.pairs(n_contests=40, n_systems=3, ties=0.2, random_state=0).pairs
+
+
+def run_preferences(pairs=PAIRS, **options):
+    said = {**FAST, "noise": "mirrored", **options}
+    answer = tu.preferences(pairs, **{name: value for name, value in said.items() if value is not None})
+    rate = answer.win_rate(*answer.ranking[:2])
+    return (
+        [(answer.strength(name).mean, answer.strength(name).std) for name in answer.ranking],
+        rate.std,
+        answer.warnings,
+    )
+
+
 class Slow(LogisticRegression):
     """A classifier without a fast path, for which a shortlist is trained."""
 
@@ -118,6 +137,7 @@ DOORS = {
     "ActiveTest": (tu.ActiveTest, run_active_test),
     "CleaningAdvisor": (tu.CleaningAdvisor, run_cleaning_advisor),
     "scorer": (tu.scorer, run_scorer),
+    "preferences": (tu.preferences, run_preferences),
 }
 ROWS = {
     "evaluate": {
@@ -205,6 +225,14 @@ ROWS = {
         "noise": Row({"noise": "one-coin"}),
         "positive": Row({"positive": 0}),
         "n_draws": Row({"n_draws": 80}),
+    },
+    "preferences": {
+        "ties": Row({"ties": "class"}),
+        "noise": Row({"noise": "one-coin"}),
+        "assume": Row({"assume": "shared"}),
+        "target": Row({"target": "sample"}),
+        "check_dependence": Row({"check_dependence": False}, {"pairs": DEPENDENT_PAIRS}),
+        "sampling": Row({"n_warm": 3}),
     },
 }
 

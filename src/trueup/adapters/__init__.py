@@ -7,7 +7,7 @@ files too.
 from trueup.adapters.adapter import Adapter, Answer, Target
 from trueup.adapters.collecting import Collector
 from trueup.adapters.content import Content, Head
-from trueup.adapters.doors import export_format, read_export, read_gold, read_labels, read_predictions
+from trueup.adapters.doors import export_format, read_export, read_gold, read_labels, read_pairs, read_predictions
 from trueup.adapters.export import Answers, Export
 from trueup.adapters.registry import ADAPTERS, list_formats
 from trueup.adapters.writing import writable_formats, write_tasks
@@ -27,6 +27,7 @@ __all__ = [
     "read_export",
     "read_gold",
     "read_labels",
+    "read_pairs",
     "read_predictions",
     "writable_formats",
     "write_tasks",

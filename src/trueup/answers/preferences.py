@@ -259,7 +259,7 @@ class Preferences:
             raise InvalidParameter(
                 f"there is no system {system!r}, got {preview(names, most=10)}{did_you_mean(system, names)}"
             )
-        return names.index(system)
+        return int(names.index(system))
 
     # ------------------------------------------------------------------ out
 
@@ -281,10 +281,11 @@ class Preferences:
         place = {name: k for k, name in enumerate(self.ranking)}
         names = self.pairs.systems
         pair, times = np.unique(self.pairs.sides[self._contests], axis=0, return_counts=True)
-        found = [
-            (*sorted(names[two].tolist(), key=place.__getitem__), int(n)) for two, n in zip(pair, times, strict=True)
-        ]
-        return sorted(found, key=lambda row: (place[row[0]], place[row[1]]))  # type: ignore[return-value]
+        rows = []
+        for two, n_contests in zip(pair, times.tolist(), strict=True):
+            stronger, weaker = sorted(names[two].tolist(), key=place.__getitem__)
+            rows.append((stronger, weaker, n_contests))
+        return sorted(rows, key=lambda row: (place[row[0]], place[row[1]]))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""

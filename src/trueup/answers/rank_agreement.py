@@ -26,7 +26,7 @@ def rank_correlations(a: Floats, b: Floats, kind: RankCorrelation) -> Floats:
     """
     x, y = (_pair_signs(a), _pair_signs(b)) if kind == "kendall" else (_centred_ranks(a), _centred_ranks(b))
     norm = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    return np.divide((x * y).sum(axis=1), norm, out=np.full(len(x), np.nan), where=norm > 0)
+    return np.asarray(np.divide((x * y).sum(axis=1), norm, out=np.full(len(x), np.nan), where=norm > 0))
 
 
 def _pair_signs(values: Floats) -> Floats:

@@ -223,6 +223,7 @@ COMMANDS: Registry[Any] = Registry(
         "evaluate": Place("trueup.cli.evaluate", _JUDGE),
         "metrics": Place("trueup.cli.metrics", _JUDGE),
         "monitor": Place("trueup.cli.monitor", _JUDGE),
+        "preferences": Place("trueup.cli.preferences", _JUDGE),
         "share": Place("trueup.cli.share", _JUDGE),
         "convert": Place("trueup.cli.convert", _TOOLS),
         "formats": Place("trueup.cli.formats", _TOOLS),

@@ -44,7 +44,7 @@ def share(
 
     has_gate = check_gates(gates, pair_gates)
     bounds = gates.bounds
-    what = f"{at_least:g}" if of is None and at_least is not None else of
+    what = of if of is not None else f"{at_least or 0:g}"
     for metric in {name for by_metric in bounds.values() for name in by_metric} - {what}:
         raise InvalidParameter(f"a bound here is on the share of {what!r}, got one on {metric!r}; write {what}=0.9")
     labels = read_votes(votes, votes_how)

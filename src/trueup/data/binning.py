@@ -45,7 +45,11 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     item, labeler, answer, times = labels.vote_table()
     shape = labels.n_items, labels.n_labelers, len(answers)
     votes = vote_matrix(
-        item.astype(np.int32), labeler.astype(np.int32), answer_of[answer].astype(np.int32), shape, times=times
+        item.astype(np.int32),
+        labeler.astype(np.int32),
+        answer_of[answer].astype(np.int32),
+        shape,
+        times=times.astype(float),
     )
 
     def moved(codes: Codes) -> Codes:

@@ -55,4 +55,4 @@ def _newton(wins: Floats) -> Floats:
         strengths += np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < _TOLERANCE:
             break
-    return strengths - strengths.mean(axis=1, keepdims=True)
+    return np.asarray(strengths - strengths.mean(axis=1, keepdims=True))

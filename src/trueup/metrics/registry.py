@@ -202,8 +202,8 @@ METRICS: Registry[Metric | ClassFamily | NumberFamily | RatingFamily] = Registry
     group="trueup.metrics",
     check=_check_part,
 )
-_FAMILIES = (*_CLASS_FAMILIES, *RATING_FAMILIES)
-_OWN_NAMES = {*(family.name for family in _FAMILIES), *(row[0] for row in _WHOLE), *_ALIASES, "partial_auc"}
+_OF_FAMILIES = [*(family.name for family in _CLASS_FAMILIES), *(family.name for family in RATING_FAMILIES)]
+_OWN_NAMES = {*_OF_FAMILIES, *(row[0] for row in _WHOLE), *_ALIASES, "partial_auc"}
 
 
 def list_metrics(needs: Needs | None = None) -> list[str]:

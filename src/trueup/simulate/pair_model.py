@@ -44,7 +44,7 @@ def pairs(
     n_contests: int = 500,
     n_systems: int = 4,
     n_judges: int = 5,
-    accuracy: Values = (0.7, 0.9),
+    accuracy: Values = (0.7, 0.85),
     position_bias: Values = 0.1,
     spread: float = 1.0,
     ties: float = 0.0,

@@ -1,0 +1,113 @@
+"""trueup preferences: which of several systems do judges of pairs prefer in truth?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trueup._base.wording import interval, level_words, number, percent
+from trueup.cli import _options as options
+from trueup.cli._app import as_command
+from trueup.cli._console import in_our_words, json_head, print_json, print_table, progress_bar, say, shown, warn_once
+from trueup.cli._files import about_files, source_of
+from trueup.exceptions import InvalidParameter
+
+if TYPE_CHECKING:
+    from trueup.answers.preferences import Preferences
+
+_PAIRS = "The verdicts, a row each: item, judge, first, second, winner (a system, first, second or tie)."
+_GOLD = "Verdicts that are taken to be right, as those of people; columns as of the pairs."
+
+
+@as_command
+def preferences(
+    pairs: Annotated[str, typer.Argument(metavar="PAIRS", help=_PAIRS), options.InputFile()],
+    sampler: options.SamplerOptions,
+    gold: Annotated[str | None, options.option("--gold", _GOLD, metavar="FILE"), options.InputFile()] = None,
+    gold_drawn: Annotated[
+        str | None,
+        options.option("--gold-drawn", "How the contests in --gold were drawn: random or chosen.", metavar="HOW"),
+    ] = None,
+    ties: Annotated[
+        str, options.option("--ties", "A true tie is half a win for both, or neither's: half or class.")
+    ] = "half",
+    noise: Annotated[
+        str | None, options.option("--noise", "How judges err, by this model alone, e.g. mirrored.", metavar="MODEL")
+    ] = None,
+    assume: options.Assume = None,
+    target: Annotated[
+        str, options.option("--target", "Items like these, or exactly these contests: population or sample.")
+    ] = "population",
+    level: options.Level = 0.95,
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+) -> None:
+    """Which system is preferred in truth? Win rates, a ranking and the judges' position bias, with intervals."""
+    from trueup.adapters import read_pairs
+    from trueup.answers.preferences import preferences as door
+
+    verdicts = read_pairs(source_of(pairs))
+    if gold is None and gold_drawn is not None:
+        raise InvalidParameter(f"--gold-drawn is about a gold file, got {gold_drawn!r} and no --gold; name the file")
+    if gold is not None:
+        verdicts = verdicts.with_gold(read_pairs(source_of(gold)), drawn=gold_drawn)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"noise": noise, "assume": assume, **sampler.named}
+    with progress_bar("reading the verdicts") as hear:
+        answer = door(
+            verdicts,
+            ties=ties,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            target=target,  # type: ignore[arg-type]
+            level=level,
+            random_state=seed,
+            progress=hear,
+            **{name: value for name, value in settings.items() if value is not None},
+        )
+    if as_json:
+        print_json({**json_head(seed=seed, files=about_files(pairs=pairs, gold=gold)), **answer.to_dict()})
+    else:
+        _show(answer)
+    warn_once([tuple(map(in_our_words, answer.warnings))])
+
+
+def _show(answer: Preferences) -> None:
+    """The ranking, the win rates and the judges for people."""
+    from trueup.answers.telling import basis_words
+
+    words = f"{level_words(answer.level)} interval"
+    pairs = answer.pairs
+    say(
+        f"{pairs.n_contests:,} contests of {len(pairs.systems)} systems, {pairs.n_verdicts:,} verdicts of "
+        f"{len(pairs.judges)} judges. This rests on {basis_words(answer.evaluation)}."
+    )
+    rows = [
+        (
+            shown(name),
+            f"{answer.strength(name).mean:+.2f}",
+            interval(*answer.strength(name).interval(answer.level)),
+            percent(answer.prob_best[name]),
+        )
+        for name in answer.ranking
+    ]
+    print_table(("system", "strength", words, "best"), rows)
+    together = [group for group in answer.groups if len(group) > 1]
+    if together:
+        told = "; ".join(", ".join(map(shown, group)) for group in together)
+        say(f"Not told from one another: {told}.")
+    rates = [(a, b, n, answer.win_rate(a, b)) for a, b, n in answer.met()]
+    print_table(
+        ("stronger", "weaker", "contests", "win rate", words),
+        [(shown(a), shown(b), f"{n:,}", number(r.mean), interval(*r.interval(answer.level))) for a, b, n, r in rates],
+    )
+    consistency = answer.consistency
+    judges = [
+        (
+            shown(name),
+            f"{bias.mean:+.2f}",
+            interval(*bias.interval(answer.level)),
+            percent(consistency[name]) if name in consistency else "",
+        )
+        for name, bias in answer.position_bias.items()
+    ]
+    if judges:
+        print_table(("judge", "position bias", words, "same winner in both orders"), judges)

@@ -1,0 +1,186 @@
+"""Judges of pairs: win rates, strengths, position bias, and what vetted contests correct."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import trueup as tu
+from trueup.estimators.bradley_terry import strengths_of
+from trueup.exceptions import InvalidParameter
+from trueup.noise import sample
+from trueup.noise.mirrored import MirroredConfusion
+
+FEW = {"noise": "mirrored", "n_warmup": 100, "n_draws": 400}
+
+
+@pytest.fixture(scope="module")
+def biased():
+    """Judges with a position bias of .15, and what is made of them."""
+    sim = tu.simulate.pairs(n_contests=800, n_systems=4, position_bias=0.15, accuracy=0.75, random_state=3)
+    return sim, tu.preferences(sim.pairs, **FEW)
+
+
+def test_position_bias_is_recovered(biased):
+    _, answer = biased
+    assert len(answer.position_bias) == 5
+    for bias in answer.position_bias.values():
+        low, high = bias.interval(0.999)
+        assert low < 0.15 < high
+        assert high - low < 0.15
+
+
+def test_win_rates_hold_the_truth(biased):
+    sim, answer = biased
+    inside = []
+    for a, b, n in answer.met():
+        places = [sim.pairs.systems.tolist().index(name) for name in (a, b)]
+        chance = expit(sim.strengths[places[0]] - sim.strengths[places[1]])
+        low, high = answer.win_rate(a, b).interval(0.999)
+        inside.append(low < chance < high)
+        assert answer.win_rate(a, b).mean + answer.win_rate(b, a).mean == pytest.approx(1)
+        assert n > 50
+    assert all(inside)
+    with pytest.raises(InvalidParameter, match="never met"):
+        answer.win_rate("system-1", "system-1")
+    with pytest.raises(InvalidParameter, match="there is no system 'system-9'"):
+        answer.win_rate("system-9", "system-1")
+
+
+def test_the_ranking_is_that_of_the_strengths(biased):
+    sim, answer = biased
+    order = [f"system-{k + 1}" for k in np.argsort(-sim.strengths, kind="stable")]
+    assert answer.ranking[0] == order[0]
+    assert answer.ranking[-1] == order[-1]
+    assert sum(answer.prob_best.values()) == pytest.approx(1)
+    assert {name for group in answer.groups for name in group} == set(order)
+    low, high = answer.difference(order[0], order[-1]).interval(0.999)
+    assert low < np.ptp(sim.strengths) < high
+
+
+def test_order_of_sides_does_not_matter(biased):
+    sim, answer = biased
+    names = sim.pairs.systems.tolist()
+    renamed = dict(zip(names, reversed(names), strict=True))  # every pair is turned round
+    pairs = sim.pairs
+    rows = [
+        (
+            pairs.contests[c][0],
+            names_of_judge,
+            renamed[pairs.contests[c][2]],
+            renamed[pairs.contests[c][1]],
+            1 - o,
+            1 - v,
+        )
+        for c, names_of_judge, o, v in zip(
+            pairs.contest.tolist(),
+            pairs.judges[pairs.judge].tolist(),
+            pairs.shown.tolist(),
+            pairs.verdict.tolist(),
+            strict=True,
+        )
+    ]
+    turned = tu.preferences(tu.Pairs.from_rows(rows), **FEW)
+    for name in names:
+        assert turned.strength(renamed[name]).mean == pytest.approx(answer.strength(name).mean, abs=0.06)
+
+
+def test_both_orders_count_as_one_witness():
+    one = tu.simulate.pairs(n_contests=150, n_systems=2, n_judges=3, position_bias=0.0, random_state=1)
+    pairs = one.pairs
+    rows = list(
+        zip(
+            [pairs.contests[c] for c in pairs.contest],
+            pairs.judges[pairs.judge].tolist(),
+            pairs.shown.tolist(),
+            pairs.verdict.tolist(),
+            strict=True,
+        )
+    )
+    copied = tu.Pairs.from_rows(
+        (contest[0], judge, *contest[1:], order, verdict)
+        for contest, judge, shown, verdict in rows
+        for order in (shown, 1 - shown)
+    )
+    alone = tu.Pairs.from_rows((contest[0], judge, *contest[1:], 2, verdict) for contest, judge, _, verdict in rows)
+    width = [
+        np.diff(tu.preferences(p, **FEW).win_rate("system-1", "system-2").interval(0.95))[0] for p in (alone, copied)
+    ]
+    assert width[1] == pytest.approx(width[0], rel=0.15)
+    assert tu.preferences(copied, **FEW).consistency == {f"judge-{k}": 1.0 for k in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("ties", ["half", "class"])
+def test_ties(ties):
+    sim = tu.simulate.pairs(
+        n_contests=600, n_systems=2, n_judges=5, ties=0.3, accuracy=0.9, position_bias=0.0, spread=0.5, random_state=2
+    )
+    answer = tu.preferences(sim.pairs, ties=ties, target="sample", **FEW)
+    shares = np.bincount(sim.truth, minlength=3) / 600
+    expected = shares[0] + (0.5 * shares[2] if ties == "half" else 0.0)
+    assert answer.win_rate("system-1", "system-2").mean == pytest.approx(expected, abs=0.05)
+    assert answer.tie_rate("system-1", "system-2").mean == pytest.approx(shares[2], abs=0.07)
+
+
+def test_vetted_contests_correct_judges_who_err_together():
+    rng = np.random.default_rng(0)
+    truth = (rng.random(600) < 0.4).astype(int)  # the first wins six of ten
+    fooled = rng.random(600) < 0.25  # and on these, all judges take the longer answer of the second
+    votes = np.where(fooled, 1, truth)
+    rows = [(k, f"judge-{j}", "a", "b", int(rng.integers(2)), int(votes[k])) for k in range(600) for j in range(3)]
+    pairs = tu.Pairs.from_rows(rows)
+    drawn = rng.choice(600, 120, replace=False)
+    vetted = pairs.with_gold({(int(k), "a", "b"): ("a", "b")[truth[k]] for k in drawn}, drawn="random")
+    plain, corrected = tu.preferences(pairs, **FEW), tu.preferences(vetted, **FEW)
+    assert plain.win_rate("a", "b").interval(0.95)[1] < 0.55
+    assert corrected.basis == "gold"
+    low, high = corrected.win_rate("a", "b").interval(0.99)
+    assert low < 1 - truth.mean() < high
+
+
+def test_all_models_read_the_verdicts_where_none_is_named():
+    sim = tu.simulate.pairs(n_contests=150, n_systems=3, position_bias=0.15, accuracy=0.75, random_state=4)
+    answer = tu.preferences(sim.pairs, n_warmup=60, n_draws=60)
+    assert answer.evaluation.assumption == "real"
+    assert answer.evaluation.engine.readings("classes").kinds.independent.alias == "mirrored"
+    narrow, wide = (answer.assuming(name).win_rate("system-1", "system-2").std for name in ("independent", "real"))
+    assert narrow < wide
+    told = answer.to_dict()
+    assert {row["system"] for row in told["systems"]} == set(sim.pairs.systems)
+    assert len(told["win_rates"]) == 3
+    assert set(told["position_bias"]) == set(sim.pairs.judges)
+    assert "assuming real errors" in repr(answer)
+    assert list(answer.to_frame()["system"]) == answer.ranking
+    assert list(answer.win_rates()["n_contests"]) == [n for _, _, n in answer.met()]
+
+
+def test_systems_that_never_met_are_told():
+    rows = [(k, "j", *two, 0, k % 2) for k in range(40) for two in (("a", "b"), ("c", "d"))]
+    answer = tu.preferences(tu.Pairs.from_rows(rows), check_dependence=False, **FEW)
+    assert any("2 parts that never met" in sentence for sentence in answer.warnings)
+    with pytest.raises(InvalidParameter, match="'a' and 'c' never met"):
+        answer.win_rate("a", "c")
+    with pytest.raises(InvalidParameter, match="pairs must be Pairs, got list"):
+        tu.preferences([])
+
+
+def test_strengths_are_those_of_a_logistic_regression():
+    chances = expit(np.subtract.outer([0.8, 0.1, -0.9], [0.8, 0.1, -0.9]))
+    wins = 1e6 * chances * (1 - np.eye(3))
+    np.testing.assert_allclose(strengths_of(wins[None])[0], [0.8, 0.1, -0.9], atol=1e-4)
+    unbeaten = strengths_of(np.array([[[0.0, 9.0], [0.0, 0.0]]]))
+    assert np.isfinite(unbeaten).all()
+    assert unbeaten[0, 0] > 1
+
+
+# The reference takes milliseconds a sweep, so it draws less.
+@pytest.mark.parametrize(("chain", "n_draws", "tolerance"), [("scipy", 600, 0.04), ("numba", 4000, 0.02)])
+def test_both_engines_agree_on_judges_of_pairs(chain, n_draws, tolerance, monkeypatch):
+    if chain == "numba":
+        pytest.importorskip("numba")
+    sim = tu.simulate.pairs(n_contests=60, n_systems=2, n_judges=3, ties=0.2, orders="both", random_state=5)
+    labels, model = sim.pairs.labels, MirroredConfusion(*sim.pairs.presentation)
+    drawn = []
+    for engine, draws in (("scipy", 600), (chain, n_draws)):
+        monkeypatch.setenv("TRUEUP_ENGINE", engine)
+        drawn.append(sample(labels, model, n_chains=2, n_warmup=100, n_draws=draws, random_state=1, warn=False))
+    assert np.abs(drawn[0].posterior - drawn[1].posterior).mean() < tolerance

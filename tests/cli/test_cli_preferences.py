@@ -1,0 +1,71 @@
+"""trueup preferences, through its entry point."""
+
+import json
+
+import pytest
+from cli_helpers import FEW, assert_one_sentence, write_csv
+
+import trueup as tu
+
+HEAD = ("item", "judge", "first", "second", "winner")
+
+
+@pytest.fixture
+def pairs_csv(tmp_path):
+    """Verdicts of three judges on contests of three systems."""
+    pairs = tu.simulate.pairs(n_contests=60, n_systems=3, n_judges=3, random_state=0).pairs
+    rows = []
+    for contest, judge, shown, verdict in zip(pairs.contest, pairs.judge, pairs.shown, pairs.verdict, strict=True):
+        item, a, b = pairs.contests[contest]
+        first, second = (b, a) if shown else (a, b)
+        rows.append((item, pairs.judges[judge], first, second, (a, b)[verdict]))
+    return write_csv(tmp_path / "pairs.csv", HEAD, rows)
+
+
+def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
+    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", *FEW)
+    assert ran.code == 0, ran.err
+    for words in (
+        "60 contests of 3 systems",
+        "strength",
+        "win rate",
+        "position bias",
+        "judge-3",
+        "noise model mirrored",
+    ):
+        assert words in ran.out
+
+
+def test_json_is_what_python_says(run_main, pairs_csv):
+    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--ties", "class", "--json", "--seed", "2", *FEW)
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    answer = tu.preferences(
+        tu.read_pairs(pairs_csv), noise="mirrored", ties="class", random_state=2, n_warmup=40, n_draws=60
+    )
+    assert [row["system"] for row in told["systems"]] == answer.ranking
+    assert told["systems"][0]["mean"] == pytest.approx(answer.strength(answer.ranking[0]).mean)
+    assert told["ties"] == "class"
+
+
+def test_vetted_contests(run_main, pairs_csv, tmp_path):
+    pairs = tu.read_pairs(pairs_csv)
+    rows = [(item, a, b, a) for item, a, b in pairs.contests[:30]]
+    gold = write_csv(tmp_path / "gold.csv", ("item", "first", "second", "winner"), rows)
+    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--gold", gold, "--gold-drawn", "random", *FEW)
+    assert ran.code == 0, ran.err
+    assert "30 vetted items drawn at random" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--ties", "third"), "half"),
+        (("--gold-drawn", "random"), "no --gold"),
+        (("--target", "items"), "population"),
+    ],
+)
+def test_bad_input_gets_a_sentence(run_main, pairs_csv, more, words):
+    ran = run_main("preferences", pairs_csv, *more)
+    assert_one_sentence(ran)
+    assert words in ran.err

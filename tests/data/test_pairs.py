@@ -1,0 +1,104 @@
+"""Verdicts on pairs: reading, canonical order, judges heard once, and gold."""
+
+import io
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.exceptions import InvalidLabels
+
+HEAD = "item,judge,first,second,winner\n"
+
+
+def read(*rows):
+    return tu.read_pairs(io.StringIO(HEAD + "\n".join(rows)))
+
+
+def test_canonical_order_comes_first():
+    pairs = read(
+        "1,j,beta,alpha,beta", "1,j,alpha,beta,second", "2,k,alpha,beta,tie", "2,j,beta,alpha,first", "3,j,a,b,"
+    )
+    assert pairs.contests == [("1", "alpha", "beta"), ("2", "alpha", "beta")]
+    assert pairs.shown.tolist() == [1, 0, 0, 1]
+    assert pairs.verdict.tolist() == [1, 1, 2, 1]
+    assert pairs.judges.tolist() == ["j", "k"]
+    assert pairs.has_ties
+    assert pairs.consistency() == {"j": 1.0}
+    assert repr(pairs) == "Pairs(2 contests of 2 systems, 2 judges, 4 verdicts)"
+
+
+def test_a_judge_of_both_orders_is_heard_once():
+    pairs = read("1,j,a,b,a", "1,j,b,a,a", "2,j,a,b,a", "2,j,b,a,b", "3,j,a,b,b", "3,k,b,a,b")
+    contest, judge, how, said = pairs.heard
+    assert list(zip(contest.tolist(), judge.tolist(), how.tolist(), said.tolist(), strict=True)) == [
+        (0, 0, 2, 0),
+        (1, 0, 2, 2),
+        (2, 0, 0, 1),
+        (2, 1, 1, 1),
+    ]
+    assert pairs.labels.n_items == 2  # nothing is left of the second: its verdicts cancel out, and nobody calls a tie
+    assert pairs.labels.labelers.tolist() == ["j", "j (both orders)", "k (reversed)"]
+    judge, presentation = pairs.presentation
+    assert judge.tolist() == [0, 0, 1]
+    assert presentation.tolist() == [0, 2, 1]
+    assert pairs.consistency() == {"j": 0.5}
+
+
+def test_frames_and_files_without_judges(tmp_path):
+    columns = {"q": [1, 2], "x": ["a", "b"], "y": ["b", "a"], "won": ["a", "tie"]}
+    pairs = tu.Pairs.from_frame(columns, item="q", judge=None, first="x", second="y", winner="won")
+    assert pairs.judges.tolist() == ["judge"]
+    (tmp_path / "pairs.csv").write_text("item,first,second,winner\n1,a,b,a\n")
+    assert tu.read_pairs(tmp_path / "pairs.csv").n_verdicts == 1
+
+
+def test_gold_in_any_order():
+    pairs = read("1,j,a,b,a", "2,j,a,b,b", "3,j,b,a,a")
+    vetted = pairs.with_gold({("1", "b", "a"): "first", ("3", "a", "b"): "a"}, drawn="random")
+    assert vetted.gold == {("1", "a", "b"): "second", ("3", "a", "b"): "first"}
+    labels = vetted.labels
+    assert labels.gold == {0: "second", 2: "first"}
+    assert labels.drawn_gold == {0: pytest.approx(2 / 3), 2: pytest.approx(2 / 3)}
+    people = read("2,someone,b,a,a")
+    assert pairs.with_gold(people).gold == {("2", "a", "b"): "first"}
+    chances = pairs.with_gold(people, drawn={("2", "b", "a"): 0.25}).labels.drawn_gold
+    assert chances == {1: 0.25}
+    with pytest.raises(InvalidLabels, match="gold must be of contests that judges have seen"):
+        pairs.with_gold(read("9,someone,a,b,a"))
+    with pytest.raises(InvalidLabels, match=r"'first'.*'second'"):
+        pairs.with_gold(read("2,someone,a,b,a", "2,other,a,b,b"))
+    with pytest.raises(InvalidLabels, match="a contest must be"):
+        pairs.with_gold({"1": "first"})
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["1,j,a,a,a"], "a pair must be of two systems, got 'a' twice in row 1"),
+        (["1,j,a,b,a", "1,j,a,b,c"], "the winner must be 'a', 'b', first, second or tie, got 'c' in row 2"),
+        (["1,,a,b,a"], "every verdict must have a judge, got none in row 1"),
+        (["1,j,a,b,"], "pairs must hold at least one verdict"),
+    ],
+)
+def test_bad_rows_get_a_sentence(rows, words):
+    with pytest.raises(InvalidLabels, match=words):
+        read(*rows)
+
+
+def test_a_lacking_column_gets_a_sentence():
+    with pytest.raises(InvalidLabels, match="there is no column 'winner' for the winner"):
+        tu.read_pairs(io.StringIO("item,judge,first,second\n1,j,a,b\n"))
+
+
+def test_exports_of_pairs_are_read(tmp_path):
+    rows = [
+        '{"question_id": 1, "model_1": "vicuna", "model_2": "alpaca", "g1_winner": "model_1", "g2_winner": "tie", '
+        '"judge": ["gpt-4", "pair-v2"], "turn": 1}'
+    ]
+    path = tmp_path / "gpt-4_pair.jsonl"
+    path.write_text("\n".join(rows))
+    pairs = tu.read_pairs(path, file_format="mt-bench")
+    assert pairs.systems.tolist() == ["alpaca", "vicuna"]
+    assert pairs.verdict.tolist() == [1, 2]
+    assert np.array_equal(pairs.shown, [2, 2])
