@@ -44,13 +44,8 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     answer_of = np.concatenate([bin_of, n_bins + np.arange(len(abstentions))]).astype(np.int32)
     item, labeler, answer, times = labels.vote_table()
     shape = labels.n_items, labels.n_labelers, len(answers)
-    votes = vote_matrix(
-        item.astype(np.int32),
-        labeler.astype(np.int32),
-        answer_of[answer].astype(np.int32),
-        shape,
-        times=times.astype(float),
-    )
+    codes = (item.astype(np.int32), labeler.astype(np.int32), answer_of[answer])
+    votes = vote_matrix(*codes, shape, times=times.astype(float))
 
     def moved(codes: Codes) -> Codes:
         return np.asarray(np.append(bin_of, NO_GOLD)[codes], dtype=codes.dtype)  # the last serves items without gold
