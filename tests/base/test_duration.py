@@ -14,6 +14,7 @@ def announced(seconds: float, share: float, caplog: pytest.LogCaptureFixture) ->
     now = [0.0]
     work = LongWork("counting", clock=lambda: now[0])
     with caplog.at_level(logging.WARNING, logger="trueup"):
+        work(0.0)
         for k in range(1, 4):
             now[0] = seconds * k
             work(share * k)
@@ -30,3 +31,12 @@ def test_short_work_and_what_has_just_begun_are_not(
     seconds: float, share: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert announced(seconds, share, caplog) == []
+
+
+def test_what_comes_before_the_first_report_says_nothing_of_the_pace(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    work = LongWork("counting", clock=lambda: now[0])
+    with caplog.at_level(logging.WARNING, logger="trueup"):
+        for now[0], share in ((90.0, 0.001), (92.0, 0.1), (95.0, 0.3)):
+            work(share)
+    assert not caplog.records
