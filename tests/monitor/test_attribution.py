@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, norm
 
 from trueup.monitor.attribution import Strata, find_attribution, log_evidence
 
@@ -61,6 +61,25 @@ def test_a_fall_of_the_system_is_told_from_one_of_the_judges(other, least, most)
         batches = strata(rng, 30, 0.83, 0.995, 0.14) + strata(rng, 40, 0.738, 0.985, other)
         named += find_attribution(batches, first=30, look=32, wrong=0.05, n_accuracies=2) is not None
     assert least <= named / 40 <= most
+
+
+def test_a_name_is_given_exactly_where_the_evidence_is_due():
+    """Evidence of n/(0.8 α) to 1, at the first look that has it; with a fifth more of it asked, later."""
+    rng = np.random.default_rng(8)
+    batches = strata(rng, 30, 0.83, 0.995, 0.14) + strata(rng, 60, 0.738, 0.985, 0.08)
+    whole = find_attribution(batches, first=30, look=32, wrong=0.05, n_accuracies=2)
+    before = sum(batches[:30], Strata())
+    reach = norm.isf(0.2 * 0.05 / 2 / 2)
+    looks = {}
+    for k in range(32, 90):
+        after = sum(batches[30 : k + 1], Strata())
+        spread = (before.rates[0] - before.rates[1]) ** 2 * after.share * (1 - after.share) / (200 * (k - 29))
+        half = reach * np.sqrt(before.variance + spread)
+        looks[k] = log_evidence(before, after, (before.accuracy - half, before.accuracy + half))
+    due = next(k for k, evidence in looks.items() if evidence >= np.log(2 / (0.8 * 0.05)))
+    assert whole.look == due
+    assert whole.chance == pytest.approx(np.exp(-looks[due]) * 2 / 0.8)
+    assert whole.chance <= 0.05
 
 
 def test_too_few_vetted_items_before_name_nobody():

@@ -72,6 +72,7 @@ def test_a_share_is_followed_without_predictions(rng):
     assert watch.alarm.kind == "something"
     assert "most judges said 'pass'" in watch.alarms[0].sentence
     assert watch.metric == "share of pass"
+    assert tu.Monitor.from_json(watch.to_json()).alarms == watch.alarms
 
 
 def test_a_restart_begins_a_new_baseline(fallen, rng):
@@ -151,12 +152,13 @@ def test_who_is_new_and_who_is_absent_is_said(rng):
         ({"labels": [[1]]}, "a batch must be Labels, got list"),
         ({"classes": (0, 2)}, "must be those of the first, .0, 1., got 2"),
         ({"systems": 2}, "a monitor watches one system, got 2"),
+        ({"names": [date(2026, 1, k) for k in (1, 2, 3)]}, "every labeler of a stored session must be text"),
     ],
 )
 def test_bad_batches_get_a_sentence_and_change_nothing(rng, how, words):
     watch = filled(tu.Monitor(), rng, 2)
     before = watch.to_json()
-    labels, said = draw(rng, classes=how.get("classes", (0, 1)))
+    labels, said = draw(rng, classes=how.get("classes", (0, 1)), names=how.get("names"))
     labels, said = how.get("labels", labels), how.get("said", said) if "said" in how else said
     said = {"a": said, "b": said} if "systems" in how else said
     with pytest.raises(TrueupError, match=words) as caught:
@@ -170,6 +172,7 @@ def test_bad_batches_get_a_sentence_and_change_nothing(rng, how, words):
     [
         ({"metric": "auc"}, "hard classes"),
         ({"metric": "acuracy"}, "accuracy"),
+        ({"metric": "recall", "of": 1}, "pass one of them"),
         ({"baseline": 1}, "baseline"),
         ({"false_alarms": 0}, "false_alarms"),
         ({"level": 2}, "level"),

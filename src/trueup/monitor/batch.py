@@ -17,6 +17,7 @@ from trueup.data.labels import Labels
 from trueup.data.predictions import as_predictions
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, quoted, silenced_warnings
 from trueup.sessions.log import plain_name, read_name
+from trueup.storage.joining import check_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +191,8 @@ def make_batch(
             parameter="predictions",
         )
     names = tuple(labels.classes.tolist() if classes is None else classes)
+    check_names("class", names)
+    check_names("labeler", labels.labelers.tolist())
     code_of = _codes_among(labels.classes.tolist(), names)
     has_votes = labels.votes_per_item > 0
     if not has_votes.any():

@@ -113,6 +113,12 @@ class Monitor:
             "random_state": random_state,
         }
         said = {key: value for key, value in asked.items() if value is not None}
+        if metric is not None and of is not None:
+            raise InvalidParameter(
+                f"⟨metric⟩ is for batches with predictions and ⟨of⟩ for those without, got {quoted(metric)} and "
+                f"{quoted(of)}; pass one of them",
+                parameter="of",
+            )
         self.settings = _checked({**_DEFAULTS, **said})
         self._log: StoredLog | None = None
         self._start()
@@ -393,7 +399,8 @@ class Monitor:
         if settings.keys() != _DEFAULTS.keys():
             raise InvalidParameter("this is no monitor, got settings of another session; pass what to_json gave")
         _check_said(settings, {key: value for key, value in said.items() if value is not None}, "this monitor")
-        watch = cls(**settings, storage=storage, name=name)
+        made_with = {key: value for key, value in settings.items() if key != "metric" or settings["of"] is None}
+        watch = cls(**made_with, storage=storage, name=name)
         if events and watch._events:
             raise InvalidParameter(
                 f"a log is read into a new monitor, got {len(watch._events)} events in it; pass another ⟨name⟩",

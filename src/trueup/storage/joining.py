@@ -52,7 +52,8 @@ class StoredLog:
         stopping : sequence of str
             Settings that may change on the way: what is said is kept, and what is not said is as it was.
         """
-        _check_names(session)
+        check_names("item", session.labels.items.tolist())
+        check_names("class", session.labels.classes.tolist())
         settings, options = session.settings_as_json()
         record = self.storage.create(self.name, kind, settings, options=options, fingerprints=fingerprints)
         where = f"session {quoted(self.name)} in {self.storage.url}"
@@ -112,19 +113,18 @@ def open_session(kind: type[SomeSession], storage: str | Storage, name: str, *da
     return kind.from_settings(record.settings, record.options, *data, storage=opened, name=name, **changed)
 
 
-def _check_names(session: Session) -> None:
+def check_names(what: str, names: Sequence[Any]) -> None:
     """A log is JSON, from which names must come back as they are."""
-    for what, names in (("item", session.labels.items.tolist()), ("class", session.labels.classes.tolist())):
-        try:
-            back = read_name(json.loads(json.dumps(names, default=plain_name)))
-        except (TypeError, ValueError):
-            back = [_back_from_json(name) for name in names]
-        odd = next((name for name, other in zip(names, back, strict=True) if name != other), None)
-        if odd is not None:
-            raise InvalidParameter(
-                f"every {what} of a stored session must be text, a number or a tuple of these, got {odd!r:.60}; name "
-                "them so"
-            )
+    try:
+        back = read_name(json.loads(json.dumps(names, default=plain_name)))
+    except (TypeError, ValueError):
+        back = [_back_from_json(name) for name in names]
+    odd = next((name for name, other in zip(names, back, strict=True) if name != other), None)
+    if odd is not None:
+        raise InvalidParameter(
+            f"every {what} of a stored session must be text, a number or a tuple of these, got {odd!r:.60}; name "
+            "them so"
+        )
 
 
 def _back_from_json(name: Any) -> Any:
