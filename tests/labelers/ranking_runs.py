@@ -13,7 +13,7 @@ import numpy as np
 import trueup as tu
 from trueup.exceptions import ConvergenceWarning
 from trueup.labelers import rank, spam_share
-from trueup.labelers import ranking as draws
+from trueup.labelers import skill_draws as draws
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers import mutual_information, rank, spam_share
-from trueup.labelers import ranking as draws
+from trueup.labelers import skill_draws as draws
 
 
 def test_spam_share_is_the_largest_part_that_ignores_the_truth():
@@ -133,9 +133,9 @@ def test_three_classes_name_the_class_that_is_answered_too_often():
     confusion = np.stack([np.full((3, 3), 0.1) + 0.7 * np.eye(3)] * 4)
     confusion[1] = [[0.5, 0.05, 0.45], [0.05, 0.5, 0.45], [0.03, 0.03, 0.94]]
     data = tu.simulate.dawid_skene(n_items=400, n_classes=3, n_labelers=4, confusion=confusion, random_state=0)
-    found = rank(data.labels, noise="dawid-skene", by="accuracy", random_state=0)
+    found = rank(data.labels, noise="dawid-skene", sort="accuracy", random_state=0)
     assert found[1].bias_class == 2
-    assert found.by == "accuracy"
+    assert found.sort == "accuracy"
 
 
 def test_gold_decides():
@@ -182,13 +182,13 @@ def test_intervals_hold_as_often_as_they_say():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "height"}, "by must be one of"),
+        ({"sort": "height"}, "sort must be one of"),
         ({"level": 1.5}, "level must be"),
         ({"spam_prior": 0.0}, "spam_prior must be"),
         ({"n_draws": 1}, "n_draws must be"),
         ({"noise": "nonsense"}, "noise must be one of"),
     ],
-    ids=["by", "level", "spam", "draws", "noise"],
+    ids=["sort", "level", "spam", "draws", "noise"],
 )
 def test_bad_requests_are_one_sentence(crowd, options, message):
     with pytest.raises(InvalidParameter, match=message):

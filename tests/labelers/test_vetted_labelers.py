@@ -7,7 +7,7 @@ import pytest
 
 import trueup as tu
 from trueup.labelers import rank
-from trueup.labelers.ranking import draw_labelers
+from trueup.labelers.skill_draws import draw_labelers
 from trueup.labelers.vetted import vetted_accuracies
 
 N_ITEMS, N_LABELERS = 300, 5
@@ -62,7 +62,7 @@ def test_the_basis_goes_by_vetted_items_among_own_votes(crowd):
     votes[vetted[12:], 4] = -1
     part = tu.Labels.from_matrix(votes, missing=-1)
     part = part.with_gold({int(i): int(crowd.truth[i]) for i in vetted}, drawn="random")
-    ranking = rank(part, by="accuracy", n_draws=200, random_state=0)
+    ranking = rank(part, sort="accuracy", n_draws=200, random_state=0)
     assert {row.labeler: (row.basis, row.vetted) for row in ranking} == {
         **dict.fromkeys(range(4), ("gold", 40)),
         4: ("votes", 12),

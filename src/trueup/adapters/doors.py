@@ -120,6 +120,7 @@ def read_labels(
     item: str = "item",
     labeler: str = "labeler",
     label: str = "label",
+    run: str | None = None,
     classes: Sequence[Hashable] | None = None,
     missing: Any = (),
     abstain: Any = (),
@@ -143,6 +144,8 @@ def read_labels(
         The file; "-" is standard input.
     item, labeler, label : str
         The names of the columns of a table.
+    run : str, optional
+        The column of a table that tells several verdicts of a labeler on an item apart, as in `Labels.from_frame`.
     classes, missing, abstain, abstain_policy, duplicates
         As in `Labels.from_frame`.
     items : path or file-like, optional
@@ -162,6 +165,7 @@ def read_labels(
             item=item,
             labeler=labeler,
             label=label,
+            run=run,
             classes=classes,
             missing=missing,
             abstain=abstain,
@@ -170,7 +174,9 @@ def read_labels(
             items=items,
             file_format=_table_format(file_format),
         )
-    _refuse_columns(path, tool, item=(item, "item"), labeler=(labeler, "labeler"), label=(label, "label"))
+    _refuse_columns(
+        path, tool, item=(item, "item"), labeler=(labeler, "labeler"), label=(label, "label"), run=(run, None)
+    )
     export = read_export(
         path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
     )

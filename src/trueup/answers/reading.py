@@ -13,7 +13,7 @@ from trueup.answers.confusion import of_confusion
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.setup import Task, solution_on
-from trueup.data.votes import with_rater
+from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
@@ -165,7 +165,8 @@ def contradiction(engine: TruthEngine, codes: Codes, chosen: Any) -> float:
     seen = chosen[codes[chosen] >= 0]
     if len(seen) < _LEAST_CHOSEN:
         return 0.0
-    blind = with_rater(engine.labels.without_gold(), codes)
+    once = one_vote_each(engine.labels.without_gold(), np.random.default_rng(engine.seed))
+    blind = with_rater(once, codes)
     posterior: Floats = DawidSkene().fit(blind).posterior(blind)
     expected = np.clip(posterior[seen, codes[seen]], 0.02, 0.98)
     right = engine.model_labels.gold_codes[seen] == codes[seen]

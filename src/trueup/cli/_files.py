@@ -124,6 +124,7 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             item=how.item,
             labeler=how.labeler,
             label=how.label,
+            run=how.run,
             classes=classes,
             missing=[value or None for value in how.no_vote],
             abstain=[value or None for value in how.abstain],

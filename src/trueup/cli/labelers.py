@@ -63,6 +63,7 @@ def labelers(
             max=1.0,
         ),
     ] = None,
+    by: options.By = None,
     plot: Plot = None,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
@@ -83,7 +84,8 @@ def labelers(
     with progress_bar("ranking labelers") as hear:
         ranking = rank(
             labels,
-            by="accuracy" if sort == "accuracy" else "information",
+            by=by,
+            sort="accuracy" if sort == "accuracy" else "information",
             level=level,
             spam_prior=spam_prior,
             random_state=seed,
@@ -124,6 +126,11 @@ def labelers(
                 "independence": about_independence(independence, model),
                 "spam_vote_share": spam_share,
                 "warnings": warnings,
+                **(
+                    {}
+                    if by is None
+                    else {"by": {str(name): _records(part, level) for name, part in ranking.by.items()}}
+                ),
                 "findings": findings,
             }
         )
@@ -163,6 +170,9 @@ def _print(
     say(f"{len(ranking):,} labelers; noise {ranking.noise}.")
     say("spam: the probability that no vote depends on the truth; bias: answered more often than true.")
     _say_vetted(rows, level)
+    _say_consistency(rows, level)
+    for name, part in ranking.by.items():
+        _print_slice(name, part, level)
     if effective is not None:
         say(effective.sentence)
     if independence is not None:
@@ -185,6 +195,34 @@ def _say_vetted(rows: list[RankedLabeler], level: float) -> None:
             say(f"{shown(row.labeler)}: {row.vetted} vetted items alone say {ends}; the accuracy rests on votes.")
 
 
+def _say_consistency(rows: list[RankedLabeler], level: float) -> None:
+    """How often those who gave several verdicts on an item say the same again."""
+    for row in rows:
+        if row.consistency is not None:
+            ends = interval(*row.consistency.interval(level))
+            say(f"{shown(row.labeler)} says the same again of an item with probability {ends}.")
+
+
+def _print_slice(name: object, ranking: LabelerRanking, level: float) -> None:
+    print_table(
+        (shown(name), "votes", "accuracy", f"{level_words(level)} interval", "bits a vote"),
+        [
+            (
+                shown(row.labeler),
+                f"{row.votes:,}",
+                number(row.accuracy.mean),
+                interval(*row.accuracy.interval(level)),
+                number(row.information.mean),
+            )
+            for row in ranking
+        ],
+    )
+
+
+def _records(ranking: LabelerRanking, level: float) -> list[dict[str, Any]]:
+    return [_record(row, level) for row in ranking]
+
+
 def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
     record: dict[str, Any] = {"labeler": row.labeler, "votes": row.votes}
     for name in ("accuracy", "information", "bias", "spam"):
@@ -196,4 +234,7 @@ def _record(row: RankedLabeler, level: float) -> dict[str, Any]:
     if row.gold_only is not None:
         low, high = row.gold_only.interval(level)
         record["gold_only"] = {"mean": row.gold_only.mean, "low": low, "high": high}
+    if row.consistency is not None:
+        low, high = row.consistency.interval(level)
+        record["consistency"] = {"mean": row.consistency.mean, "low": low, "high": high}
     return record

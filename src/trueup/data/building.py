@@ -32,6 +32,7 @@ class Columns:
     names: Vocabulary
     missing: tuple[Any, ...]
     abstain: tuple[Any, ...]
+    run: Codes | None = None  # which of several verdicts of a labeler on an item a row is
 
 
 def declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -64,6 +65,7 @@ def read_votes(
     missing: Any,
     abstain: Any,
     classes: Sequence[Hashable] | None,
+    run: str | None = None,
     sinks: Sequence[tuple[str, Sink]] = (),
 ) -> Columns:
     """The columns of votes of a table; text from a file is read as the `classes`, or as numbers if all of it is.
@@ -73,7 +75,7 @@ def read_votes(
     missing, abstain = declared(missing, abstain, from_text=table.from_text)
     names = read_names(
         table,
-        {"item": item, "labeler": labeler, "label": label},
+        {"item": item, "labeler": labeler, "label": label, **({} if run is None else {"run": run})},
         special=missing + abstain,
         known={} if classes is None else {"label": check_names("classes", classes)},
         sinks=sinks,
@@ -83,7 +85,8 @@ def read_votes(
         raise InvalidLabels(
             f"the columns must have one length, got {i} items, {t} labelers and {z} labels; pass one row for each vote"
         )
-    return Columns(*names["item"], *names["labeler"], *names["label"], missing, abstain)
+    runs = None if run is None else names["run"][0]
+    return Columns(*names["item"], *names["labeler"], *names["label"], missing, abstain, runs)
 
 
 def scale_of(order: Sequence[Any] | None, missing: Any, abstain: Any) -> list[Any] | None:
@@ -179,7 +182,8 @@ def assemble(
     if not keep.all():  # most tables have nothing to leave out, and a copy of every column is worth avoiding
         item, labeler, answer = item[keep], labeler[keep], answer[keep]
     if duplicates != "keep":
-        chosen = _choose_duplicates(item, labeler, duplicates, columns)
+        run = None if columns.run is None else columns.run[keep]
+        chosen = _choose_duplicates(item, labeler, run, duplicates, columns)
         item, labeler, answer = item[chosen], labeler[chosen], answer[chosen]
     n_items, n_labelers = len(columns.items), len(columns.labelers)
     if not count_missing:
@@ -281,8 +285,12 @@ def _answers(columns: Columns, classes: Sequence[Hashable] | None, special: Bool
     return named, rank[np.where(special, -1, columns.label)]
 
 
-def _choose_duplicates(item: Codes, labeler: Codes, rule: Duplicates, columns: Columns) -> npt.NDArray[np.int64]:
+def _choose_duplicates(
+    item: Codes, labeler: Codes, run: Codes | None, rule: Duplicates, columns: Columns
+) -> npt.NDArray[np.int64]:
     pair = item.astype(np.int64) * len(columns.labelers) + labeler
+    if run is not None:  # verdicts of several runs are no repetitions of each other
+        pair = pair * (int(run.max(initial=-1)) + 2) + run + 1
     if rule == "last":
         _, first = np.unique(pair[::-1], return_index=True)
         return np.sort(len(pair) - 1 - first)
@@ -291,7 +299,8 @@ def _choose_duplicates(item: Codes, labeler: Codes, rule: Duplicates, columns: C
         again = int(np.setdiff1d(np.arange(len(pair)), first)[0])
         who, what = columns.labelers[labeler[again]], columns.items[item[again]]
         raise InvalidLabels(
-            f"a labeler must vote once on an item, got {len(pair) - len(first)} repeated votes (first: labeler "
+            f"a labeler must vote once on an item{'' if run is None else ' in a run'}, got "
+            f"{len(pair) - len(first)} repeated votes (first: labeler "
             f'{who!s} on item {what!s}); pass ⟨duplicates="keep"⟩, ⟨duplicates="first"⟩ or ⟨duplicates="last"⟩'
         )
     return np.sort(first)

@@ -78,6 +78,7 @@ class Labels(Votes):
         item: str = "item",
         labeler: str = "labeler",
         label: str = "label",
+        run: str | None = None,
         classes: Sequence[Hashable] | None = None,
         missing: Any = (),
         abstain: Any = (),
@@ -91,6 +92,10 @@ class Labels(Votes):
         frame : pandas, polars or pyarrow frame, or a dict of columns
         item, labeler, label : str
             The names of the columns.
+        run : str, optional
+            The column that tells several verdicts of one labeler on one item apart (epochs, temperatures). They are one
+            witness who wavers, named or not; with a run they come without a warning, and `duplicates` is about rows of
+            one run.
         classes : sequence, optional
             The classes in the order wanted; a vote for another class is then an error. Default: the categories of an
             ordered categorical or an enumeration in their order, or all that occur, sorted.
@@ -119,6 +124,7 @@ class Labels(Votes):
             item=item,
             labeler=labeler,
             label=label,
+            run=run,
             missing=missing,
             abstain=abstain,
             classes=classes,
@@ -263,7 +269,7 @@ class Labels(Votes):
         **options: Any,
     ) -> Labels:
         labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options), crowds=crowds)
-        _describe.warn(labels, repeated=duplicates == "keep", stacklevel=4)
+        _describe.warn(labels, repeated=duplicates == "keep" and columns.run is None, stacklevel=4)
         return labels
 
     def __repr__(self) -> str:

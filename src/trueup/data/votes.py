@@ -113,6 +113,11 @@ class Votes:
         return self.n_votes - (int(self.witnesses_per_item.sum()) if self.crowds else self.n_pairs)
 
     @property
+    def n_witnessed(self) -> int:
+        """Number of votes where several of a labeler on an item count for one."""
+        return self.n_votes - self.n_repeats
+
+    @property
     def has_repeats(self) -> bool:
         """Whether a labeler voted several times on an item. The votes of a crowd are no repeats."""
         return self.n_repeats > 0
@@ -254,6 +259,18 @@ def one_vote_each(labels: _V, rng: np.random.Generator) -> _V:
     shape = (labels.n_items, labels.n_labelers, labels.n_answers)
     counts = np.where(crowd, times, 1)[kept].astype(np.float64)
     return replace(labels, votes=vote_matrix(item[kept], labeler[kept], answer[kept], shape, times=counts))
+
+
+def shared_votes(labels: Votes) -> sparse.csr_array:
+    """The votes, where several of a labeler on an item share one; those of an anonymous crowd are of many."""
+    if not labels.has_repeats:
+        return labels.votes
+    votes = labels.votes
+    item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
+    labeler = votes.indices // labels.n_answers
+    _, place = np.unique(item * labels.n_labelers + labeler, return_inverse=True)
+    total = np.where(labels.is_crowd[labeler], 1.0, np.bincount(place, votes.data)[place])
+    return sparse.csr_array((votes.data / total, votes.indices, votes.indptr), shape=votes.shape)
 
 
 def recoded(

@@ -20,7 +20,7 @@ from trueup._base.duration import LongWork
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.data.votes import with_rater
+from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.system_features import Used
 from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth, kernels
 from trueup.noise.chain import SystemOutputs
@@ -146,7 +146,7 @@ def draw_kinds(
         More models of independent errors; that under which votes are likeliest which it was not told is taken.
     """
     models = models_for(labels) | {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
-    many = labels.n_votes + outputs.codes.size > _MANY_VOTES
+    many = labels.n_witnessed + outputs.codes.size > _MANY_VOTES
     default = _FEWER_SWEEPS if many else _SWEEPS
     if kernels.engine_for(labels.votes, sum(default)) == "scipy":
         default = _FEWEST_SWEEPS
@@ -178,14 +178,14 @@ def draw_kinds(
         if candidate.scores.mean() > draws[INDEPENDENT].scores.mean():
             draws[INDEPENDENT], independent = candidate, model
     if len(representatives) <= _MOST_SOFT:
-        draws[SOFT] = _soft(labels, representatives)
+        draws[SOFT] = _soft(one_vote_each(labels, rng.spawn(1)[0]), representatives)
     evidence = evidence_of(draws)
     return Kinds(draws, shared_shares(draws, evidence), evidence, independent)
 
 
 def models_for(labels: Labels) -> dict[str, NoiseModel]:
     """The kinds of model that data of this size are read by."""
-    many = labels.n_votes > _MANY_VOTES
+    many = labels.n_witnessed > _MANY_VOTES
     factor = SharedDifficulty(n_points=_FEW_POINTS) if many else SharedDifficulty()
     # Many labelers with few votes each are known by what labelers are like; of a few, nothing can be learned of others.
     alone: NoiseModel = DawidSkene() if labels.n_labelers <= _FEW_LABELERS else Clusters(n_extra=0)

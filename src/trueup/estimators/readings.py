@@ -20,7 +20,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.data.votes import with_rater
+from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.kinds import (
     INDEPENDENT,
     KindDraws,
@@ -248,10 +248,11 @@ def read_truth(
     some = np.ones(labels.n_items, dtype=bool)
     sampling = {**sampling, "candidates": candidates}
     if labels.n_classes > MANY_CLASSES:
-        raters = with_rater(labels, representatives[0]) if len(representatives) else labels
+        raters = one_vote_each(labels, rng)
+        raters = with_rater(raters, representatives[0]) if len(representatives) else raters
         posterior = GLAD().fit(raters).posterior(raters)
         kinds = _posterior_alone(posterior, min(n_truths, 200), rng)
-    elif labels.n_votes <= _MOST_VOTES:
+    elif labels.n_witnessed <= _MOST_VOTES:
         kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
         posterior = kinds.draws[INDEPENDENT].posterior
     else:
@@ -260,7 +261,7 @@ def read_truth(
         systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
         sampling = {**_FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
-        posterior = _from_all_votes(labels, representatives, kinds.independent)
+        posterior = _from_all_votes(one_vote_each(labels, rng), representatives, kinds.independent)
     distances = distances_between(outputs, used)
     sliced = groups if groups is not None and _can_move(groups, len(distances)) else None
     features = direction_features(outputs, labels.n_classes, used, posterior, sliced)
@@ -349,7 +350,7 @@ def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:
 
 def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) -> Booleans:
     """Items with some thousand votes, by chance; those that systems say something of before others."""
-    mean = labels.n_votes / labels.n_items
+    mean = labels.n_witnessed / labels.n_items
     n = int(min(labels.n_items, max(_LEAST_ITEMS, _SOME_VOTES / max(mean, 1e-9))))
     order = rng.permutation(labels.n_items)
     order = np.concatenate([order[has_output[order]], order[~has_output[order]]])

@@ -107,7 +107,7 @@ class RealMap:
 
     def doubts(self, labels: Labels) -> list[Sentence]:
         """What lies outside of the sets that the map was learned from."""
-        votes = labels.n_votes / max(labels.n_items, 1)
+        votes = labels.n_witnessed / max(labels.n_items, 1)
         told = []
         for name, value, (low, high) in (
             ("classes", float(labels.n_classes), self.classes),

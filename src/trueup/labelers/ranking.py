@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import gammaln, logsumexp
 
-from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.estimators.exact_multiclass import draw_categories
+from trueup.data.slices import slices_of
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labelers.channel import entropy
+from trueup.labelers.consistency import self_consistency
+from trueup.labelers.skill_draws import LabelerDraws, draw_truths, labeler_draws
 from trueup.labelers.vetted import VettedAccuracy, vetted_accuracies
-from trueup.noise import kernels
 from trueup.noise.base import NoiseModel
-from trueup.noise.registry import DEFAULT_NOISE, fit, resolve
-from trueup.noise.sampling import sample
+from trueup.noise.registry import DEFAULT_NOISE
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
-By = Literal["information", "accuracy"]
+Sort = Literal["information", "accuracy"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,7 @@ class RankedLabeler:
     ----------
     labeler : Hashable
     votes : int
+        With several on one item, of which each counts here; they are one witness in all else.
     accuracy : Estimate
         The chance that a vote of theirs that names a class is right.
     information : Estimate
@@ -58,6 +55,8 @@ class RankedLabeler:
         Items among their votes that were drawn at random and vetted.
     gold_only : Estimate or None
         The accuracy by these items alone, to stand beside an answer from votes; None without such items.
+    consistency : Estimate or None
+        The chance that two verdicts of theirs on one item are the same; None where they gave no two on any.
     """
 
     labeler: Hashable
@@ -72,6 +71,7 @@ class RankedLabeler:
     basis: Basis = "votes"
     vetted: int = 0
     gold_only: Estimate | None = None
+    consistency: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,20 @@ class LabelerRanking:
     Attributes
     ----------
     rows : tuple of RankedLabeler
-    by : {"information", "accuracy"}
+    sort : {"information", "accuracy"}
     level : float
         Of the intervals shown.
     noise : str
         How the truth was inferred.
+    by : mapping from slice to LabelerRanking
+        The same within each slice; empty where none was asked for.
     """
 
     rows: tuple[RankedLabeler, ...] = field(repr=False)
-    by: By
+    sort: Sort
     level: float
     noise: str
+    by: Mapping[Any, LabelerRanking] = field(default_factory=dict, repr=False)
 
     @property
     def labelers(self) -> tuple[Hashable, ...]:
@@ -126,13 +129,18 @@ class LabelerRanking:
         )
         alone = [(nan, nan) if row.gold_only is None else row.gold_only.interval(self.level) for row in self.rows]
         columns["gold_only_low"], columns["gold_only_high"] = ([end[k] for end in alone] for k in (0, 1))
+        if any(row.consistency is not None for row in self.rows):
+            own = [row.consistency for row in self.rows]
+            ends = [(nan, nan) if one is None else one.interval(self.level) for one in own]
+            columns["consistency"] = [nan if one is None else one.mean for one in own]
+            columns["consistency_low"], columns["consistency_high"] = ([end[k] for end in ends] for k in (0, 1))
         return make_frame(columns, backend=backend)
 
     def plot(
         self, ax: Any = None, *, quantity: Literal["accuracy", "information", "bias", "spam"] | None = None
     ) -> Any:
         """Mean and interval of each labeler, the best on top; returns the Axes."""
-        shown = check_choice(quantity or self.by, ("accuracy", "information", "bias", "spam"), name="quantity")
+        shown = check_choice(quantity or self.sort, ("accuracy", "information", "bias", "spam"), name="quantity")
         ax = new_axes(ax, purpose="LabelerRanking.plot()", figsize=(6, min(0.3 * len(self) + 1, 30)))
         for place, row in enumerate(self.rows):
             estimate: Estimate = getattr(row, shown)
@@ -148,7 +156,7 @@ class LabelerRanking:
     def __repr__(self) -> str:
         how = f"noise {self.noise}, target population, {self.level:.0%} intervals"
         why = "a labeler's skill is about items to come"
-        lines = [f"LabelerRanking of {len(self)} labelers by {self.by} ({how}; {why})"]
+        lines = [f"LabelerRanking of {len(self)} labelers by {self.sort} ({how}; {why})"]
         for row in self.rows[:10]:
             low, high = row.accuracy.interval(self.level)
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
@@ -174,7 +182,8 @@ def rank(
     labels: Labels,
     *,
     noise: str | NoiseModel | None = None,
-    by: By = "information",
+    by: str | Mapping[Hashable, Hashable] | None = None,
+    sort: Sort = "information",
     level: float = 0.95,
     spam_prior: float = 0.1,
     n_draws: int = 2000,
@@ -205,6 +214,9 @@ def rank(
     right whatever the noise model. Below that both stand side by side (`RankedLabeler.gold_only`). The other
     quantities, which need every class, rest on votes and the noise model.
 
+    Several votes of a labeler on an item are one witness who wavers, whatever their number; how often two of them agree
+    is told as `RankedLabeler.consistency`.
+
     Parameters
     ----------
     labels : Labels
@@ -214,7 +226,11 @@ def rank(
         together with the noise by `trueup.noise.sample`. Another model is taken as known once it is fitted, and truths
         are drawn item by item from its posterior. That is right for known noise (`Confusion`). For a learned model it
         is far too sure: nominal 95% intervals of accuracy held in one case of three with "majority".
-    by : {"information", "accuracy"}
+    by : str or mapping, optional
+        Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
+        or a mapping from item to slice. All come from one fit: in a slice a labeler is much as on all items, as far as
+        their votes say that slices differ little, and vetted items correct a slice as far as it has some.
+    sort : {"information", "accuracy"}
         What to rank by.
     level : float
         Of intervals in `to_frame`, plots and ranks.
@@ -240,29 +256,69 @@ def rank(
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")
-    check_choice(by, ("information", "accuracy"), name="by")
+    check_choice(sort, ("information", "accuracy"), name="sort")
     check_level(level)
     check_level(spam_prior, name="spam_prior")
     check_integer(n_draws, name="n_draws", low=10)
+    slicing = None if by is None else slices_of(labels, by)
+    codes = None if slicing is None else slicing.codes
     rng = as_generator(random_state)
-    drawn = draw_labelers(labels, noise or DEFAULT_NOISE, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
+    truths = draw_truths(labels, noise or DEFAULT_NOISE, n_draws=n_draws, rng=rng)
+    draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes)
     vetted: dict[int, VettedAccuracy] = {}
     if noise is None:
-        vetted = vetted_accuracies(labels, n_draws=len(drawn.accuracy), seed=int(rng.integers(2**31)))
+        vetted = vetted_accuracies(labels, n_draws=len(truths), seed=int(rng.integers(2**31)), slices=codes)
+    name = DEFAULT_NOISE if noise is None else noise if isinstance(noise, str) else repr(noise)
+    whole, *parts = (
+        _ranked(
+            labels if k == 0 else labels.select(items=labels.items[codes == k - 1]), drawn, of_part, sort, level, name
+        )
+        for k, (drawn, of_part) in enumerate(zip(draws, _vetted_by_part(vetted, len(draws)), strict=True))
+    )
+    if slicing is None:
+        return whole
+    return replace(whole, by=dict(zip(slicing.names.tolist(), parts, strict=True)))
+
+
+def _vetted_by_part(vetted: Mapping[int, VettedAccuracy], n_parts: int) -> list[dict[int, VettedAccuracy]]:
+    """What vetted items say on all items, then in each slice."""
+    slices = [
+        {t: of_labeler.slices[k] for t, of_labeler in vetted.items() if k in of_labeler.slices}
+        for k in range(n_parts - 1)
+    ]
+    return [dict(vetted), *slices]
+
+
+def _ranked(
+    labels: Labels,
+    drawn: LabelerDraws,
+    vetted: Mapping[int, VettedAccuracy],
+    sort: Sort,
+    level: float,
+    noise: str,
+) -> LabelerRanking:
+    """The ranking by draws, with what vetted items say of accuracies."""
     for t, of_labeler in vetted.items():
         if of_labeler.draws is not None:
             drawn.accuracy[:, t] = of_labeler.draws
-    ranked = getattr(drawn, by)
+    ranked = getattr(drawn, sort)
     places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
-    rows = tuple(_row(labels, drawn, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t))) for t in order)
-    name = DEFAULT_NOISE if noise is None else noise if isinstance(noise, str) else repr(noise)
-    return LabelerRanking(rows, by, level, name)
+    consistent = self_consistency(labels)
+    rows = tuple(
+        _row(labels, drawn, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t)), consistent) for t in order
+    )
+    return LabelerRanking(rows, sort, level, noise)
 
 
 def _row(
-    labels: Labels, drawn: LabelerDraws, t: int, places: tuple[int, int], vetted: VettedAccuracy | None
+    labels: Labels,
+    drawn: LabelerDraws,
+    t: int,
+    places: tuple[int, int],
+    vetted: VettedAccuracy | None,
+    consistent: Mapping[Hashable, Estimate],
 ) -> RankedLabeler:
     of_class = 1 if labels.n_classes == 2 else int(drawn.bias[:, t].mean(axis=0).argmax())
     most = float(np.log2(labels.n_classes))
@@ -279,126 +335,5 @@ def _row(
         basis="votes" if vetted is None or vetted.draws is None else "gold",
         vetted=0 if vetted is None else vetted.n_vetted,
         gold_only=None if vetted is None else vetted.gold_only,
+        consistency=consistent.get(labels.labelers.tolist()[t]),
     )
-
-
-_RIGHT = 3.0  # pseudo-votes for the right answer, 1 for the others: the prior of the sampler of Dawid–Skene
-_CELLS = 2_000_000  # votes times draws that are counted at once
-_WORTH = 1.0  # pseudo-votes of a row, shared by all answers (Perks): the sampler's own prior pulls accuracies too far
-
-
-@dataclass(frozen=True, eq=False)
-class LabelerDraws:
-    """Draws of what a labeler is like; arrays are (n_draws, n_labelers), the bias has n_classes more."""
-
-    accuracy: Floats
-    information: Floats
-    bias: Floats
-    spam: Floats
-    spam_probability: Floats
-
-
-def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator) -> Codes:
-    """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
-    model = resolve(noise)
-    if model.can_be_drawn:
-        if kernels.engine_for(labels.votes, 1000) == "scipy":  # a second run would take minutes
-            drawn = sample(labels, model, n_warmup=400, n_draws=800, random_state=rng)
-        else:
-            drawn = sample(labels, model, n_warmup=500, n_draws=500, random_state=rng, warn=False)
-            if not drawn.converged:
-                drawn = sample(labels, model, n_warmup=2000, n_draws=4000, random_state=rng)
-        kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
-        return drawn.truths[kept]
-    fitted = model if model.is_fitted else fit(labels, model)
-    return draw_categories(fitted.posterior(labels), n_draws, rng)
-
-
-def draw_labelers(
-    labels: Labels, noise: str | NoiseModel, *, n_draws: int, spam_prior: float, rng: np.random.Generator
-) -> LabelerDraws:
-    """Draw truths, then matrices given truths, and read accuracy, information, bias and spam from them."""
-    truths = draw_truths(labels, noise, n_draws=n_draws, rng=rng)
-    shape = (len(truths), labels.n_labelers)
-    accuracy, information, spam = np.empty(shape), np.empty(shape), np.empty(shape)
-    bias = np.empty((*shape, labels.n_classes))
-    log_factor = np.empty(shape)
-    base = np.ones((labels.n_classes, labels.n_answers))
-    base[np.arange(labels.n_classes), np.arange(labels.n_classes)] = _RIGHT
-    size = max(1, _CELLS // max(labels.votes.nnz, 1))
-    for start in range(0, len(truths), size):
-        block = slice(start, min(start + size, len(truths)))
-        counts = _confusion_counts(labels, truths[block])
-        gamma = rng.standard_gamma(counts + _WORTH / labels.n_answers)
-        theta = gamma / np.maximum(gamma.sum(axis=-1, keepdims=True), 1e-300)
-        in_class = np.stack([(truths[block] == y).sum(axis=1) for y in range(labels.n_classes)], axis=1)
-        gamma = rng.standard_gamma(1.0 + in_class)
-        prior = gamma / gamma.sum(axis=1, keepdims=True)
-        accuracy[block], bias[block] = _accuracy_and_bias(theta, prior)
-        information[block] = _information(theta, prior)
-        spam[block] = spam_share(theta)
-        log_factor[block] = _log_spam_factor(counts, base)
-    # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
-    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(len(truths))
-    probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
-    is_spam = rng.random(shape) < probability
-    spam[is_spam], information[is_spam] = 1.0, 0.0
-    return LabelerDraws(accuracy, information, bias, spam, probability)
-
-
-def _confusion_counts(labels: Labels, truths: Codes) -> Floats:
-    """How often each labeler gave each answer to items of each class; (draws, labelers, classes, answers)."""
-    item, labeler, answer, times = labels.vote_table()
-    shape = (len(truths), labels.n_labelers, labels.n_classes, labels.n_answers)
-    draw = np.arange(len(truths))[:, None]
-    cell = np.ravel_multi_index((draw, labeler, truths[:, item].astype(np.int64), answer), shape)
-    weights = np.broadcast_to(times, cell.shape).ravel()
-    return np.bincount(cell.ravel(), weights, int(np.prod(shape))).astype(float).reshape(shape)
-
-
-def _accuracy_and_bias(theta: Floats, prior: Floats) -> tuple[Floats, Floats]:
-    """Among answers that name a class: the chance of a right one, and answered less true shares.
-
-    `theta` is (..., labelers, classes, answers) and `prior` (..., classes).
-    """
-    joint = prior[..., None, :, None] * theta[..., : prior.shape[-1]]
-    joint = joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-300)
-    return np.einsum("...yy->...", joint), joint.sum(axis=-2) - joint.sum(axis=-1)
-
-
-def _information(theta: Floats, prior: Floats) -> Floats:
-    """Bits of one vote of each labeler; shapes as above."""
-    joint = prior[..., None, :, None] * theta
-    told = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
-    return np.asarray(np.maximum(told - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0))
-
-
-def spam_share(confusion: npt.ArrayLike) -> Floats:
-    """The largest share of votes that could be given without looking: λ = Σ_a min_y θ[y, a].
-
-    The largest λ with θ = (1 − λ) Q + λ 1rᵀ for a confusion matrix Q and a distribution r of answers, since λ r[a] can
-    be at most min_y θ[y, a] (Doeblin's coefficient). For two classes 1 − λ is how far the two rows are apart.
-
-    Parameters
-    ----------
-    confusion : array of shape (..., n_classes, n_answers)
-
-    Examples
-    --------
-    >>> spam_share([[[0.9, 0.1], [0.1, 0.9]], [[0.7, 0.3], [0.7, 0.3]]]).round(3).tolist()
-    [0.2, 1.0]
-    """
-    return np.asarray(np.asarray(confusion, dtype=float).min(axis=-2).sum(axis=-1))
-
-
-def _log_spam_factor(counts: Floats, base: Floats) -> Floats:
-    """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler."""
-    return np.asarray(
-        _log_evidence(counts.sum(axis=-2), np.ones(counts.shape[-1])) - _log_evidence(counts, base).sum(axis=-1)
-    )
-
-
-def _log_evidence(counts: Floats, prior: Floats) -> Floats:
-    """Log-probability of a sequence of answers under a Dirichlet prior, along the last axis."""
-    each = gammaln(counts + prior).sum(axis=-1) - gammaln(prior).sum(axis=-1)
-    return np.asarray(each + gammaln(prior.sum(axis=-1)) - gammaln((counts + prior).sum(axis=-1)))

@@ -6,11 +6,12 @@ by the vetted items among them (`trueup.estimators.rectified`). So the answer is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trueup._base.types import Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
@@ -39,14 +40,19 @@ class VettedAccuracy:
         Their accuracy from these alone, with no votes of others and no model.
     draws : array of shape (n_draws,) or None
         Their accuracy from the models as these items correct them; None where they are too few for that.
+    slices : mapping from int to VettedAccuracy
+        The same within slices that have items of theirs; the correction is learned on all items together.
     """
 
     n_vetted: int
     gold_only: Estimate
     draws: Floats | None
+    slices: Mapping[int, VettedAccuracy] = field(default_factory=dict)
 
 
-def vetted_accuracies(labels: Labels, *, n_draws: int, seed: int) -> dict[int, VettedAccuracy]:
+def vetted_accuracies(
+    labels: Labels, *, n_draws: int, seed: int, slices: Codes | None = None
+) -> dict[int, VettedAccuracy]:
     """The accuracy of every labeler with drawn and vetted items among their votes, by their place.
 
     Parameters
@@ -54,6 +60,8 @@ def vetted_accuracies(labels: Labels, *, n_draws: int, seed: int) -> dict[int, V
     labels : Labels
     n_draws : int
     seed : int
+    slices : integer array of shape (n_items,), optional
+        Slices of the items, -1 for none.
     """
     if np.isnan(labels.gold_chance).all() or not labels.n_votes:
         return {}
@@ -61,7 +69,13 @@ def vetted_accuracies(labels: Labels, *, n_draws: int, seed: int) -> dict[int, V
     place_of = {name: place for place, name in enumerate(labels.labelers.tolist())}
     # The models see all votes, so one labeler's are enough to ask with; whose they are changes nothing.
     engine = TruthEngine(
-        labels, _aligned(parts[0], labels), positive=0, in_votes=np.ones(1, dtype=bool), seed=seed, sampling=_SWEEPS
+        labels,
+        _aligned(parts[0], labels),
+        positive=0,
+        in_votes=np.ones(1, dtype=bool),
+        seed=seed,
+        sampling=_SWEEPS,
+        groups=slices,
     )
     judged = {place_of[part.name]: _judge(engine, part, n_draws, place_of[part.name]) for part in parts}
     return {place: accuracy for place, accuracy in judged.items() if accuracy is not None}
@@ -70,42 +84,61 @@ def vetted_accuracies(labels: Labels, *, n_draws: int, seed: int) -> dict[int, V
 def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> VettedAccuracy | None:
     """What is known of one labeler; None where no drawn item is among their votes."""
     labels = engine.labels
-    metric = get_metric("accuracy", labels.classes.tolist())
     everywhere = _aligned(labeler, labels)
     own = np.flatnonzero(everywhere.outputs("classes")[0] >= 0)
     outputs, gold = everywhere.at_items(own), engine.drawn_gold[own]
-    n_vetted = gold_in_denominator(metric, outputs, gold, engine.positive)
-    if not n_vetted:
-        return None
+    metric = get_metric("accuracy", labels.classes.tolist())
     rng = np.random.default_rng([engine.seed, place])
-    sample = GoldSample(gold, labels.gold_chance[own], labels.classes, engine.positive, "population")
-    gold_only = gold_only_estimate(outputs, metric, sample, n_draws=n_draws, rng=rng)
-    if n_vetted < ENOUGH_GOLD:
-        return VettedAccuracy(n_vetted, gold_only, None)
-    with silenced_warnings():  # vetted items correct the models also where their chains have not mixed
-        centre = engine.readings("classes").centre[own]
-    truths = rectified_truths(
-        centre,
-        outputs,
-        metric,
-        gold=gold,
-        chance=sample.chance,
-        positive=engine.positive,
-        n_draws=n_draws,
-        rng=rng,
-    )
-    chosen = engine.model_labels.gold_codes[own]
-    truths[:, chosen >= 0] = chosen[chosen >= 0]
-    values = system_values(
-        truths,
-        outputs,
-        metric,
-        classes=labels.classes,
-        positive=engine.positive,
-        target=sample.target,
-        random_state=rng,
-    )
-    return VettedAccuracy(n_vetted, gold_only, values[:, 0])
+    if not (gold >= 0).any():
+        return None
+    truths = None
+    groups = None if engine.groups is None else engine.groups[own]
+    if gold_in_denominator(metric, outputs, gold, engine.positive) >= ENOUGH_GOLD:
+        with silenced_warnings():  # vetted items correct the models also where their chains have not mixed
+            centre = engine.readings("classes").centre[own]
+        truths = rectified_truths(
+            centre,
+            outputs,
+            metric,
+            gold=gold,
+            chance=labels.gold_chance[own],
+            positive=engine.positive,
+            n_draws=n_draws,
+            rng=rng,
+            groups=groups,
+        )
+        chosen = engine.model_labels.gold_codes[own]
+        truths[:, chosen >= 0] = chosen[chosen >= 0]
+
+    def accuracy_on(members: Booleans) -> VettedAccuracy:
+        """Their accuracy on some of their items."""
+        some = outputs.at_items(np.flatnonzero(members))
+        sample = GoldSample(
+            gold[members], labels.gold_chance[own][members], labels.classes, engine.positive, "population"
+        )
+        gold_only = gold_only_estimate(some, metric, sample, n_draws=n_draws, rng=rng)
+        values = None
+        if truths is not None:
+            values = system_values(
+                truths[:, members],
+                some,
+                metric,
+                classes=labels.classes,
+                positive=engine.positive,
+                target=sample.target,
+                random_state=rng,
+            )[:, 0]
+        return VettedAccuracy(int((sample.gold >= 0).sum()), gold_only, values)
+
+    whole = accuracy_on(np.ones(len(own), dtype=bool))
+    if groups is None:
+        return whole
+    within = {int(k): groups == k for k in np.unique(groups[groups >= 0])}
+    # A slice without vetted items borrows the correction of the others, if there is one, and else rests on votes.
+    told = {
+        k: accuracy_on(members) for k, members in within.items() if truths is not None or (gold[members] >= 0).any()
+    }
+    return replace(whole, slices=told)
 
 
 def _aligned(labeler: System, labels: Labels) -> AlignedPredictions:

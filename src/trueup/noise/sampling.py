@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
-from trueup.data.votes import votes_with_raters
+from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
 from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs
@@ -124,7 +123,7 @@ def sample(
     check_matrices_fit(labels.n_labelers, labels.n_classes, labels.n_answers)
     codes = _rater_codes(raters, labels)
     systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs
-    votes = votes_with_raters(_shared_out(labels) if one_witness else labels.votes, codes, labels.n_answers)
+    votes = votes_with_raters(shared_votes(labels) if one_witness else labels.votes, codes, labels.n_answers)
     problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
     drawn_model = resolve(model)
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
@@ -166,18 +165,6 @@ def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> Codes:
     if codes.max(initial=-1) >= labels.n_classes or codes.min(initial=-1) < -1:
         raise InvalidPredictions(f"raters must be codes from -1 to {labels.n_classes - 1}, got others")
     return codes
-
-
-def _shared_out(labels: Labels) -> sparse.csr_array:
-    """The votes, where several of a labeler on an item share one; those of an anonymous crowd are of many."""
-    if not labels.has_repeats:
-        return labels.votes
-    votes = labels.votes
-    item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
-    labeler = votes.indices // labels.n_answers
-    _, place = np.unique(item * labels.n_labelers + labeler, return_inverse=True)
-    total = np.where(labels.is_crowd[labeler], 1.0, np.bincount(place, votes.data)[place])
-    return sparse.csr_array((votes.data / total, votes.indices, votes.indptr), shape=votes.shape)
 
 
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:

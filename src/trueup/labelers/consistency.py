@@ -1,0 +1,50 @@
+"""How often a labeler says the same again of the same item."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from trueup.data.votes import Votes
+from trueup.posteriors import Estimate, beta_estimate
+
+_JEFFREYS = 0.5
+
+
+def self_consistency(labels: Votes) -> dict[Hashable, Estimate]:
+    """The chance that two verdicts of a labeler on one item are the same, of each who gave two on some.
+
+    Of an item with n verdicts, n_a of them for the answer a, that is Σ n_a (n_a − 1) / (n (n − 1)). Each item counts as
+    one trial of a Beta posterior, however many verdicts it has, so the interval is about items and none too narrow.
+    Consistency is no skill: who always says "pass" is consistent, too.
+
+    Parameters
+    ----------
+    labels : Labels
+        With several votes of a labeler on an item, as epochs or temperatures of a judge; see `run` of
+        `Labels.from_frame`. The votes of an anonymous crowd are of different people, and left out.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> votes = {"item": [1, 1, 2, 2, 3], "labeler": ["a"] * 5, "label": list("xxxyy"), "run": [1, 2, 1, 2, 1]}
+    >>> labels = tu.Labels.from_frame(votes, run="run")
+    >>> tu.labelers.self_consistency(labels)["a"].mean
+    0.5
+    """
+    item, labeler, _, times = labels.vote_table()
+    pair = item.astype(np.int64) * labels.n_labelers + labeler
+    pairs, place = np.unique(pair, return_inverse=True)
+    n = np.bincount(place, times)
+    same = np.bincount(place, times * (times - 1.0))
+    of_labeler = pairs % labels.n_labelers
+    repeated = (n > 1) & ~labels.is_crowd[of_labeler]
+    agreement = np.divide(same, n * (n - 1), out=np.zeros_like(same), where=repeated)
+    n_items = np.bincount(of_labeler[repeated], minlength=labels.n_labelers)
+    agreed = np.bincount(of_labeler[repeated], agreement[repeated], labels.n_labelers)
+    return {
+        name: beta_estimate(_JEFFREYS + float(yes), _JEFFREYS + float(all_items - yes), name="consistency")
+        for name, yes, all_items in zip(labels.labelers.tolist(), agreed, n_items, strict=True)
+        if all_items
+    }

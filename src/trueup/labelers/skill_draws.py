@@ -1,0 +1,204 @@
+"""Draws of what labelers are like: truths first, then matrices given truths, and what is read from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, logsumexp
+
+from trueup._base.types import Booleans, Codes, Floats
+from trueup.data.labels import Labels
+from trueup.data.votes import shared_votes
+from trueup.estimators.exact_multiclass import draw_categories
+from trueup.labelers.channel import entropy
+from trueup.noise import kernels
+from trueup.noise.base import NoiseModel
+from trueup.noise.registry import fit, resolve
+from trueup.noise.sampling import sample
+
+_RIGHT = 3.0  # pseudo-votes for the right answer, 1 for the others: the prior of the sampler of Dawid–Skene
+_CELLS = 2_000_000  # votes times draws that are counted at once
+_WORTH = 1.0  # pseudo-votes of a row, shared by all answers (Perks): the sampler's own prior pulls accuracies too far
+# Votes that what a labeler is like elsewhere counts for within a slice: how many is learned from how slices differ.
+_BORROWED = np.array([2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelerDraws:
+    """Draws of what a labeler is like; arrays are (n_draws, n_labelers), the bias has n_classes more."""
+
+    accuracy: Floats
+    information: Floats
+    bias: Floats
+    spam: Floats
+    spam_probability: Floats
+
+    def fill(self, block: slice, theta: Floats, prior: Floats) -> None:
+        """Set some of the draws from matrices, shape (n, labelers, classes, answers), and class shares."""
+        self.accuracy[block], self.bias[block] = _accuracy_and_bias(theta, prior)
+        self.information[block] = _information(theta, prior)
+        self.spam[block] = spam_share(theta)
+
+
+def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator) -> Codes:
+    """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
+    model = resolve(noise)
+    if model.can_be_drawn:
+        if kernels.engine_for(labels.votes, 1000) == "scipy":  # a second run would take minutes
+            drawn = sample(labels, model, one_witness=True, n_warmup=400, n_draws=800, random_state=rng)
+        else:
+            drawn = sample(labels, model, one_witness=True, n_warmup=500, n_draws=500, random_state=rng, warn=False)
+            if not drawn.converged:
+                drawn = sample(labels, model, one_witness=True, n_warmup=2000, n_draws=4000, random_state=rng)
+        kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
+        return drawn.truths[kept]
+    fitted = model if model.is_fitted else fit(labels, model)
+    return draw_categories(fitted.posterior(labels), n_draws, rng)
+
+
+def draw_labelers(
+    labels: Labels, noise: str | NoiseModel, *, n_draws: int, spam_prior: float, rng: np.random.Generator
+) -> LabelerDraws:
+    """Draw truths, then matrices given truths, and read accuracy, information, bias and spam from them."""
+    truths = draw_truths(labels, noise, n_draws=n_draws, rng=rng)
+    return labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng)[0]
+
+
+def labeler_draws(
+    labels: Labels, truths: Codes, *, spam_prior: float, rng: np.random.Generator, slices: Codes | None = None
+) -> list[LabelerDraws]:
+    """What labelers are like on all items and then, if there are some, in each slice, for drawn truths.
+
+    In a slice a labeler is much as on all items: a row of their matrix there is Dirichlet with that of all items as its
+    mean, worth so many votes as the likelihood of their votes in all slices says.
+
+    Parameters
+    ----------
+    labels : Labels
+    truths : integer array of shape (n_draws, n_items)
+    spam_prior : float
+    rng : Generator
+    slices : integer array of shape (n_items,), optional
+        -1 for items in none.
+    """
+    n_slices = 0 if slices is None else int(slices.max(initial=-1)) + 1
+    shape = (len(truths), labels.n_labelers)
+    parts = [
+        LabelerDraws(
+            np.empty(shape), np.empty(shape), np.empty((*shape, labels.n_classes)), np.empty(shape), np.empty(shape[1])
+        )
+        for _ in range(1 + n_slices)
+    ]
+    log_factor = np.empty(shape)
+    base = np.ones((labels.n_classes, labels.n_answers))
+    base[np.arange(labels.n_classes), np.arange(labels.n_classes)] = _RIGHT
+    everywhere = np.ones(labels.n_items, dtype=bool)
+    size = max(1, _CELLS // max(labels.votes.nnz, 1))
+    for start in range(0, len(truths), size):
+        block = slice(start, min(start + size, len(truths)))
+        counts = _confusion_counts(labels, truths[block], everywhere)
+        theta = _dirichlet(counts + _WORTH / labels.n_answers, rng)
+        parts[0].fill(block, theta, _class_shares(truths[block], labels.n_classes, rng))
+        log_factor[block] = _log_spam_factor(counts, base)
+        if slices is not None and n_slices:
+            inside = [slices == k for k in range(n_slices)]
+            of_slices = [_confusion_counts(labels, truths[block], members) for members in inside]
+            mean = np.maximum(theta, 1e-6)
+            worth = _draw_borrowed(of_slices, mean, rng)[:, :, None, None]
+            for part, of_slice, members in zip(parts[1:], of_slices, inside, strict=True):
+                shares = _class_shares(truths[block][:, members], labels.n_classes, rng)
+                part.fill(block, _dirichlet(of_slice + worth * mean, rng), shares)
+    # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
+    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(len(truths))
+    probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
+    is_spam = rng.random(shape) < probability
+    for part in parts:
+        part.spam[is_spam], part.information[is_spam] = 1.0, 0.0
+    return [replace(part, spam_probability=probability) for part in parts]
+
+
+def _dirichlet(weights: Floats, rng: np.random.Generator) -> Floats:
+    """Draws of distributions along the last axis."""
+    gamma = rng.standard_gamma(weights)
+    return np.asarray(gamma / np.maximum(gamma.sum(axis=-1, keepdims=True), 1e-300))
+
+
+def _class_shares(truths: Codes, n_classes: int, rng: np.random.Generator) -> Floats:
+    """Draws of the shares of the classes in the population that items came from, one for each drawn truth."""
+    in_class = np.stack([(truths == y).sum(axis=1) for y in range(n_classes)], axis=1)
+    return _dirichlet(1.0 + in_class, rng)
+
+
+def _draw_borrowed(counts: list[Floats], mean: Floats, rng: np.random.Generator) -> Floats:
+    """How many votes their matrix of all items is worth in a slice, of each draw and labeler."""
+    logs = np.stack(
+        [sum(_log_evidence(part, worth * mean).sum(axis=2) for part in counts) for worth in _BORROWED], axis=-1
+    )
+    upto = np.cumsum(np.exp(logs - logsumexp(logs, axis=-1, keepdims=True)), axis=-1)
+    return np.asarray(_BORROWED[(rng.random((*logs.shape[:-1], 1)) > upto[..., :-1]).sum(axis=-1)])
+
+
+def _confusion_counts(labels: Labels, truths: Codes, members: Booleans) -> Floats:
+    """How often each labeler gave each answer to items of each class; (draws, labelers, classes, answers).
+
+    Several votes of a labeler on an item count for one together.
+    """
+    item, labeler, answer, _ = labels.vote_table()
+    inside = np.flatnonzero(members[item])
+    times = shared_votes(labels).data[inside]
+    item, labeler, answer = item[inside], labeler[inside], answer[inside]
+    shape = (len(truths), labels.n_labelers, labels.n_classes, labels.n_answers)
+    draw = np.arange(len(truths))[:, None]
+    cell = np.ravel_multi_index((draw, labeler, truths[:, item].astype(np.int64), answer), shape)
+    weights = np.broadcast_to(times, cell.shape).ravel()
+    return np.bincount(cell.ravel(), weights, int(np.prod(shape))).astype(float).reshape(shape)
+
+
+def _accuracy_and_bias(theta: Floats, prior: Floats) -> tuple[Floats, Floats]:
+    """Among answers that name a class: the chance of a right one, and answered less true shares.
+
+    `theta` is (..., labelers, classes, answers) and `prior` (..., classes).
+    """
+    joint = prior[..., None, :, None] * theta[..., : prior.shape[-1]]
+    joint = joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-300)
+    return np.einsum("...yy->...", joint), joint.sum(axis=-2) - joint.sum(axis=-1)
+
+
+def _information(theta: Floats, prior: Floats) -> Floats:
+    """Bits of one vote of each labeler; shapes as above."""
+    joint = prior[..., None, :, None] * theta
+    told = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
+    return np.asarray(np.maximum(told - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0))
+
+
+def spam_share(confusion: npt.ArrayLike) -> Floats:
+    """The largest share of votes that could be given without looking: λ = Σ_a min_y θ[y, a].
+
+    The largest λ with θ = (1 − λ) Q + λ 1rᵀ for a confusion matrix Q and a distribution r of answers, since λ r[a] can
+    be at most min_y θ[y, a] (Doeblin's coefficient). For two classes 1 − λ is how far the two rows are apart.
+
+    Parameters
+    ----------
+    confusion : array of shape (..., n_classes, n_answers)
+
+    Examples
+    --------
+    >>> spam_share([[[0.9, 0.1], [0.1, 0.9]], [[0.7, 0.3], [0.7, 0.3]]]).round(3).tolist()
+    [0.2, 1.0]
+    """
+    return np.asarray(np.asarray(confusion, dtype=float).min(axis=-2).sum(axis=-1))
+
+
+def _log_spam_factor(counts: Floats, base: Floats) -> Floats:
+    """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler."""
+    return np.asarray(
+        _log_evidence(counts.sum(axis=-2), np.ones(counts.shape[-1])) - _log_evidence(counts, base).sum(axis=-1)
+    )
+
+
+def _log_evidence(counts: Floats, prior: Floats) -> Floats:
+    """Log-probability of a sequence of answers under a Dirichlet prior, along the last axis."""
+    each = gammaln(counts + prior).sum(axis=-1) - gammaln(prior).sum(axis=-1)
+    return np.asarray(each + gammaln(prior.sum(axis=-1)) - gammaln((counts + prior).sum(axis=-1)))
