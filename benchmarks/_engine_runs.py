@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import inspect
 import json
 import multiprocessing
 import os
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks._coverage_tally import Section, tracked
+from benchmarks._coverage_tally import Section, say, tracked
 from trueup.exceptions import TrueupWarning
 
-__all__ = ["MOST_PROCESSES", "Case", "Figure", "Row", "run_cases"]
+__all__ = ["MOST_PROCESSES", "Case", "Figure", "Row", "run_cases", "run_figures"]
 
 Row = dict[str, Any]
 MOST_PROCESSES = 2
+RUNS = Path(__file__).parent / "runs"
 _ROOT = Path(__file__).parents[1]
 # What figures rest on. Rows of other code must not be mixed with those of this one.
 _RESTS_ON = ("data", "noise", "posteriors", "metrics", "estimators", "answers", "simulate", "active", "_base")
@@ -64,6 +67,54 @@ class Figure:
         """The worlds take turns, so that an interrupted measurement has some of each."""
         worlds = self.quick_worlds if quick and self.quick_worlds else self.worlds
         return [Case(world, self.first_seed + k) for k in range(n_runs) for world in worlds]
+
+
+def run_figures(
+    prog: str,
+    description: str,
+    figures: Mapping[str, Figure],
+    arguments: Sequence[str] | None = None,
+    *,
+    one_at_a_time: Collection[str] = (),
+) -> None:
+    """The command line of a benchmark whose sections are figures: run those that are named, or all.
+
+    Parameters
+    ----------
+    one_at_a_time : collection of str
+        Figures of which no two runs are made at once, since one would be measured with the other.
+    """
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(figures)}; by default all")
+    parser.add_argument("--runs", type=int, help="data sets of each world; by default as many as the figure asks")
+    parser.add_argument("--quick", action="store_true", help="a few data sets: that everything works")
+    parser.add_argument("--processes", type=int, choices=range(1, MOST_PROCESSES + 1), default=MOST_PROCESSES)
+    parser.add_argument("--folder", type=Path, default=RUNS, help="where runs are kept; by default benchmarks/runs")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.sections) - set(figures))
+    if unknown:
+        parser.error(f"unknown sections {', '.join(unknown)}; there are {', '.join(figures)}")
+    if options.runs is not None and options.runs < 1:
+        parser.error(f"--runs must be at least 1, got {options.runs}")
+    numbers: dict[str, Any] = {"quick": options.quick}
+    for name in options.sections or figures:
+        figure = figures[name]
+        say(f"{name} …")
+        started = time.perf_counter()
+        n_runs = options.runs or (figure.n_quick if options.quick else figure.n_runs)
+        rows = run_cases(
+            name,
+            figure.run,
+            figure.cases(n_runs, quick=options.quick),
+            processes=1 if name in one_at_a_time else options.processes,
+            folder=None if options.quick else options.folder,
+        )
+        section = figure.summarise(rows)
+        print(f"\n=== {name} ({time.perf_counter() - started:.0f} s) ===\n{section.text}", flush=True)
+        numbers[name] = section.numbers
+        if options.json:
+            options.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
 
 
 def run_cases(

@@ -77,7 +77,7 @@ _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
 _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
-_SHARED = "Sessions that people share"
+_SHARED, _JUDGES = "Sessions that people share", "Judges"
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -122,6 +122,8 @@ FIGURES: dict[str, Figure] = {
         _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
         _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),
+        _module("judges-rate", "benchmarks.judges", _JUDGES, "rate"),
+        _module("judges-slices", "benchmarks.judges", _JUDGES, "slices", "clusters", "copies"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from trueup.estimators.recalibration import Recalibration, recalibrate
+from trueup.estimators.recalibration import Recalibration, recalibrate, recalibrate_with_groups
 
 
 def test_cumulative_chances_are_those_of_the_model():
@@ -45,3 +46,39 @@ def test_draws_of_the_correction_agree_with_a_grid():
     std = np.sqrt(p @ (grid - mean) ** 2)
     assert draws.mean() == pytest.approx(mean, abs=6 * std / np.sqrt(2000))
     assert draws.std() == pytest.approx(std, rel=0.08)
+
+
+def grouped(effects, *, n_each, seed=0):
+    """A binary model that is right on average, items in groups whose log-odds are off by effects, and their truths."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(len(effects)), n_each)
+    offset = np.zeros((len(groups), 2))
+    model = Recalibration(offset, np.zeros((len(groups), 2, 1)), np.zeros(1), np.ones(1))
+    truth = (rng.random(len(groups)) < 1 / (1 + np.exp(-np.asarray(effects)[groups]))).astype(np.int64)
+    return model, groups, truth
+
+
+@pytest.mark.parametrize(("effects", "low", "high"), [([0.0] * 12, 0.0, 0.35), ([-1.5, 1.5] * 6, 0.8, 2.5)])
+def test_how_much_groups_differ_is_learned(effects, low, high):
+    model, groups, truth = grouped(effects, n_each=60)
+    scales, prior = np.array([0.1, 0.5, 1.2]), np.zeros(3)
+    rng = np.random.default_rng(0)
+    _, learned = recalibrate_with_groups(
+        model, groups, scales, prior, np.arange(len(truth)), truth, np.ones(len(truth)), n_draws=500, rng=rng
+    )
+    assert low < learned.draws[:, 1:].std() < high  # the first coefficient is of the model itself
+
+
+def test_the_evidence_between_spreads_of_groups_agrees_with_integration():
+    model, groups, truth = grouped([0.8], n_each=6)
+    scales = np.array([0.2, 1.0])
+    evidence = []
+    for scale in scales:
+        with_groups = model.with_groups(groups, float(scale))
+        drawn = recalibrate(with_groups, np.arange(6), truth, np.ones(6), n_draws=10, rng=np.random.default_rng(1))
+        evidence.append(drawn.log_evidence)
+    grid = np.linspace(-8, 8, 4001)
+    n_true = truth.sum()
+    likelihood = 1 / (1 + np.exp(-grid)) ** n_true / (1 + np.exp(grid)) ** (6 - n_true)
+    exact = [np.log((likelihood * norm.pdf(grid, scale=scale)).sum()) for scale in scales]
+    assert evidence[1] - evidence[0] == pytest.approx(exact[1] - exact[0], abs=0.1)

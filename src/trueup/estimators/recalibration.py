@@ -87,11 +87,15 @@ class Recalibration:
 
 @dataclass(frozen=True, eq=False)
 class RecalibrationDraws:
-    """The coefficients: their mode and draws, shape (n_draws, n_features), worth `effective` independent ones."""
+    """The coefficients: their mode and draws, shape (n_draws, n_features), worth `effective` independent ones.
+
+    The logarithm of the evidence is that of what was vetted, up to a constant for each number of features.
+    """
 
     mode: Floats
     draws: Floats
     effective: float
+    log_evidence: float = np.nan
 
 
 def recalibrate(
@@ -159,7 +163,38 @@ def recalibrate(
     log_weight = np.concatenate(log_likelihood) - 0.5 * (candidates - model.mean) ** 2 @ precision - log_proposal
     chance = np.exp(log_weight - logsumexp(log_weight))
     chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
-    return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()))
+    log_evidence = float(logsumexp(log_weight) - np.log(model.scale).sum() - np.log(np.diag(factor)).sum())
+    return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()), log_evidence)
+
+
+def recalibrate_with_groups(
+    model: Recalibration,
+    groups: Codes,
+    scales: Floats,
+    log_prior: Floats,
+    positions: Positions,
+    truth: Codes,
+    weights: Floats,
+    *,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> tuple[Recalibration, RecalibrationDraws]:
+    """The model with effects of groups, and its coefficients; how much groups differ is learned, too.
+
+    Parameters
+    ----------
+    groups : integer array of shape (n_items,)
+    scales, log_prior : arrays of shape (n,)
+        What the standard deviation of the effects may be, and the logarithms of its prior probabilities.
+    """
+    models = [model.with_groups(groups, float(scale)) for scale in scales]
+    learned = [recalibrate(one, positions, truth, weights, n_draws=n_draws, rng=rng) for one in models]
+    chances = np.asarray(softmax(log_prior + np.array([one.log_evidence for one in learned])))
+    counts = rng.multinomial(n_draws, chances)
+    draws = np.concatenate([one.draws[:n] for one, n in zip(learned, counts, strict=True)])
+    likeliest = int(chances.argmax())
+    effective = float(np.sum([c * one.effective for c, one in zip(chances, learned, strict=True)]))
+    return models[likeliest], RecalibrationDraws(learned[likeliest].mode, rng.permutation(draws), effective)
 
 
 def _log_one_plus(heights: Floats) -> Floats:

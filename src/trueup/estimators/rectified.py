@@ -17,7 +17,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions
 from trueup.estimators.metric_scope import collapse_outputs, counts_right_only, only_class
-from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate
+from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate, recalibrate_with_groups
 from trueup.estimators.system_features import Used, bends, main_features, principal_features
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -32,7 +32,9 @@ _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
 _VOTE_SLOPE = (0.0, 0.5)
 _OF_CLASS = (0.0, 1.0)
-_GROUP = 0.5  # standard deviation of the effects of slices, in log-odds
+# The standard deviation of the effects of slices, in log-odds: half-normal with the scale 0.5, on a grid of its cells.
+_GROUP_SCALES = np.array([0.1, 0.3, 0.5, 0.8, 1.2])
+_GROUP_LOG_PRIOR = np.log([0.2, 0.2, 0.25, 0.35, 0.4]) - 0.5 * (_GROUP_SCALES / 0.5) ** 2
 _SCORE = (0.0, 1.5)
 _SCORE_HINGE = (0.0, 0.75)
 _MOST_SYSTEMS = 6  # with features of their own; more are summed up by their principal components
@@ -86,15 +88,13 @@ def rectified_truths(
     looked_at = np.asarray(outputs.has_output(metric.looks_at).any(axis=0))
     correction = _choose_correction(posterior, outputs, metric, looked_at, positive)
     vetted = np.flatnonzero((gold >= 0) & looked_at)
-    model = correction.model if groups is None else correction.model.with_groups(groups, _GROUP)
-    learned = recalibrate(
-        model,
-        vetted,
-        correction.code(gold)[vetted],
-        design_weights(chance[vetted]),
-        n_draws=n_draws,
-        rng=rng,
-    )
+    model, told = correction.model, (vetted, correction.code(gold)[vetted], design_weights(chance[vetted]))
+    if groups is None:
+        learned = recalibrate(model, *told, n_draws=n_draws, rng=rng)
+    else:
+        model, learned = recalibrate_with_groups(
+            model, groups, _GROUP_SCALES, _GROUP_LOG_PRIOR, *told, n_draws=n_draws, rng=rng
+        )
     truths = correction.decode(draw_classes(model, learned.draws, rng=rng), rng)
     known = np.flatnonzero(gold >= 0)
     truths[:, known] = gold[known]

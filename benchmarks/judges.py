@@ -1,0 +1,36 @@
+"""Judging systems by judges: rates, slices, clusters and copies of verdicts, with a few vetted items.
+
+Run ``python -m benchmarks.judges [section ...] [--runs N] [--quick] [--processes 1] [--folder DIR] [--json out.json]``;
+without names all sections are run. Every run is seeded, and kept in a folder as it ends, so that an interrupted
+measurement goes on where it stopped; runs of other code are not taken up, and quick ones not kept. ``±`` is one
+standard error.
+
+Sections: rate (how often a system passes, against PPI++), slices (twelve of them with 60 vetted items in all), clusters
+(ten outputs a prompt), copies (every verdict five times). Another section is one line in `FIGURES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks._engine_runs import Figure, run_figures
+from benchmarks._judges_clusters import CLUSTERS_FIGURE
+from benchmarks._judges_copies import COPIES_FIGURE
+from benchmarks._judges_rate import RATE_FIGURE
+from benchmarks._judges_slices import SLICES_FIGURE
+
+FIGURES: dict[str, Figure] = {
+    "rate": RATE_FIGURE,
+    "slices": SLICES_FIGURE,
+    "clusters": CLUSTERS_FIGURE,
+    "copies": COPIES_FIGURE,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the sections."""
+    run_figures("python -m benchmarks.judges", __doc__.splitlines()[0], FIGURES, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The figures of judges: worlds as they are described, and sums by formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks._judges_rate import GOLD, gate_errors, summarise_rate, verdicts_of
+from benchmarks._judges_slices import N_SLICES, SIZES, WORLDS, false_discoveries, make, summarise_slices
+from benchmarks.judges import FIGURES
+
+
+@pytest.mark.parametrize("n_judges", [1, 3])
+def test_a_judge_is_right_as_often_as_said(n_judges: int) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=40_000)
+    verdicts = verdicts_of(truth, n_judges, rng)
+    assert verdicts.shape == (40_000, n_judges)
+    right = verdicts == truth[:, None]
+    assert right[truth == 1].mean() == pytest.approx(0.9, abs=0.01)
+    assert right[truth == 0].mean() == pytest.approx(0.8, abs=0.01)
+    if n_judges == 3:
+        errors = 1.0 - right[truth == 1]
+        assert np.corrcoef(errors.T)[0, 1] == pytest.approx(0.25, abs=0.03)  # both repeat the family half of the time
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_slices_are_of_their_sizes(world: str) -> None:
+    labels, truth, topic = make(world, np.random.default_rng(1))
+    sizes = np.bincount(topic)
+    assert len(sizes) == N_SLICES
+    assert sizes.min() >= SIZES[0]
+    assert sizes.max() <= SIZES[1]
+    assert labels.n_items == len(truth) == sizes.sum()
+    assert labels.item_column("topic").tolist() == topic.tolist()
+
+
+def test_errors_of_gates_and_false_discoveries_are_counted() -> None:
+    rows = [{"met": met, "missed": 1 - met} for met in (0.96, 0.5, 0.03, 0.99)]
+    assert gate_errors(rows) == (0.5, 0.25)
+    named = [
+        {"seed": 1, "named": True, "lower": True},
+        {"seed": 1, "named": True, "lower": False},
+        {"seed": 2, "named": False, "lower": False},
+    ]
+    rate, _, n_named = false_discoveries(named)
+    assert (rate, n_named) == (0.25, 1.0)
+
+
+def test_tables_have_a_row_for_each_answer() -> None:
+    ends = {"true": 0.5, "mean": 0.5, "low": 0.4, "high": 0.6, "equal_low": 0.4, "equal_high": 0.6}
+    rows = [
+        {"world": "1 judge", "seed": 1, "answer": answer, "n_gold": n, "met": 0.5, "missed": 0.5, **ends}
+        for answer in ("trueup", "PPI++")
+        for n in GOLD
+    ]
+    assert summarise_rate(rows * 3).numbers["1 judge, 40 vetted, trueup"]["× PPI++"] == 1.0
+    world = next(iter(WORLDS))
+    about = {"world": world, "lower": True, "named": True, **ends}
+    rows = [
+        {"seed": k, "slice": k, "n_items": k, "answer": answer, **about}
+        for k in range(6)
+        for answer in ("together", "refitted")
+    ]
+    numbers = summarise_slices(rows).numbers
+    assert numbers[f"{world}, together"]["ratio"] == 1.0
+    assert numbers[f"{world}, named"]["false_discoveries"] == 0.0
+
+
+def test_every_section_has_runs_and_quick_ones() -> None:
+    assert {"rate", "slices", "clusters", "copies"} <= FIGURES.keys()
+    assert all(figure.n_quick < figure.n_runs for figure in FIGURES.values())
