@@ -69,6 +69,14 @@ def test_start_begins_once(stored):
     assert (ran.code, "must not exist yet, got a session" in ran.err) == (2, True)
 
 
+def test_a_new_session_says_once_which_journal_is_kept_and_why(stored, folder):
+    begun = stored("ask", "votes.csv", "predictions.csv", "-n", "1", "--noise", "majority")
+    (line,) = open_storage(URL).notes
+    assert "SQLite" in line or "journal" in line
+    assert line in " ".join(begun.err.split())
+    assert "journal" not in stored("ask", "-n", "1").err
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

@@ -48,6 +48,8 @@ class Place(Protocol):
         The folder from which the files of the session are seen; None where they are named in full.
     made_with : dict
         What `ActiveTest` is told about it.
+    notes : tuple of str
+        What a user should know about how it is kept, one line each.
     """
 
     @property
@@ -58,6 +60,9 @@ class Place(Protocol):
 
     @property
     def made_with(self) -> dict[str, Any]: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
 
     def __str__(self) -> str:
         """As sentences name it."""
@@ -95,6 +100,11 @@ class FilePlace:
     def made_with(self) -> dict[str, Any]:
         """Nothing: the log is in memory until it is saved."""
         return {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A file is a file."""
+        return ()
 
     def __str__(self) -> str:
         return repr(str(self.path))
@@ -145,6 +155,11 @@ class StoredPlace:
     def made_with(self) -> dict[str, Any]:
         """The storage and the name."""
         return {"storage": self.storage, "name": self.name}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the storage: which journal it keeps, and why."""
+        return self.storage.notes
 
     def __str__(self) -> str:
         return f"{self.name!r} in {self.storage.url}"

@@ -62,10 +62,16 @@ def start(
             )
         vetting = begin(place, files[0], files[1:], settings, how, how_predicted)
         vetting.save()
+    _tell_how_kept(place)
     if as_json:
         print_json({**_head(vetting), **_standing(vetting), "findings": []})
     else:
         say(f"Began {place.words}: {vetting.test!r}.")
+
+
+def _tell_how_kept(place: Place) -> None:
+    for line in place.notes:
+        note(line)
 
 
 def check_begins(place: Place, files: Sequence[str], *, command: str) -> None:
@@ -147,6 +153,7 @@ def ask(
         else:
             check_begins(place, files, command="ask")
             vetting = begin(place, files[0], files[1:], settings, how, how_predicted)
+            _tell_how_kept(place)
         asked = vetting.waiting() if again else vetting.ask(n)
         vetting.save()
     whys = [(item, "" if blind else why) for item, why in asked]
