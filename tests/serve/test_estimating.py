@@ -1,13 +1,16 @@
 """The estimate beside the server: in its own process, drawing ahead, and gone when the server is."""
 
 from functools import partial
+from multiprocessing import Pipe
 
 import pytest
 from vetting_server import plain_data, wait_for
 
 import trueup as tu
-from trueup.exceptions import StorageError
-from trueup.serve.estimating import InProcess, LatestSnapshot
+from trueup.exceptions import InvalidParameter, StorageError
+from trueup.serve.estimating import InProcess, LatestSnapshot, _watch
+from trueup.serve.running import check_estimator
+from trueup.serve.snapshots import take_snapshot
 from trueup.serve.watching import FEWEST_AHEAD, append_cards
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
@@ -32,17 +35,21 @@ def test_a_process_makes_the_session_draws_and_estimates(tmp_path, monkeypatch):
         wait_for(lambda: len(storage.cards("q3")) >= FEWEST_AHEAD)  # the one that went is made good
     finally:
         estimating.stop()
-    assert not estimating._process.is_alive()
-    other = InProcess(
-        partial(tu.ActiveTest, predictions, labels, metric="f1", storage=url, name="q3"), storage, url, "q3", latest
-    )
-    other.start()
-    try:
-        with pytest.raises(StorageError, match="is fixed when it begins"):
-            other.wait_until_ready()
-    finally:
-        other.stop()
         storage.close()
+    assert not estimating._process.is_alive()
+
+
+def test_what_is_wrong_with_a_session_comes_out_of_the_process(tmp_path):
+    url = f"sqlite:///{tmp_path}/test.db"
+    predictions, labels, _ = plain_data(120)
+    make = partial(tu.ActiveTest, predictions, labels, noise="majority", storage=url, name="q3")
+    make()
+    here, there = Pipe()
+    with here, there:
+        _watch(there, partial(make, metric="f1"), url, "q3")  # what the process does, in this one
+        what, failure = here.recv()
+    assert (what, type(failure)) == ("failure", StorageError)
+    assert "is fixed when it begins" in str(failure)
 
 
 def test_cards_are_added_after_answers_and_never_after_cards_of_others(vetting):
@@ -56,3 +63,27 @@ def test_cards_are_added_after_answers_and_never_after_cards_of_others(vetting):
     assert [event.kind for event in tail] == ["tell", "ask"]
     assert append_cards(storage, "q3", [Event("ask", new, propensity=0.1)], n) is None
     assert [event.kind for event in storage.events("q3", since=n)] == ["tell", "ask"]
+
+
+@pytest.mark.parametrize("estimator", ["vetted-only", "ppi++", "lure"])
+def test_estimators_that_need_answers_say_so_until_there_are_some(estimator):
+    predictions, labels, truth = plain_data(120)
+    test = tu.ActiveTest(predictions, labels, noise="majority", estimator=estimator, random_state=0)
+    before = take_snapshot(test, ())
+    assert (before.first, before.history, before.finished) == (None, (), None)
+    assert "answers" in before.warnings[0]
+    test.tell({item: truth[item] for item in test.ask(12)})
+    after = take_snapshot(test, before.history)
+    assert 0 <= after.first.low <= after.first.mean <= after.first.high <= 1
+    assert [row.n for row in after.history] == [12]
+
+
+@pytest.mark.parametrize("estimator", ["bayes", "naive", "learned"])
+def test_estimators_that_believe_the_votes_are_not_served(estimator):
+    with pytest.raises(InvalidParameter, match=f'"{estimator}", which believes them.*use one of .*"rectified"'):
+        check_estimator(estimator)
+
+
+def test_all_others_are_served():
+    for name in ("rectified", "vetted-only", "ppi++", "lure"):
+        check_estimator(name)

@@ -92,13 +92,25 @@ def as_estimate(values: Floats, bounds: tuple[float, float], name: str) -> Estim
     return DrawnEstimate(values, bounds=bounds, name=name)
 
 
+class TooFewAnswers(InvalidParameter):
+    """An estimator that rests on answers alone has too few of them yet."""
+
+
 class MetricEstimator(ABC):
     """How a metric is estimated after some answers.
 
     A frozen dataclass of its options that keeps nothing else: what it says is a function of the request.
+
+    Attributes
+    ----------
+    name : str
+    is_warranted : bool
+        Whether its interval holds by the chances of the draws, whatever the votes are. One that believes a model has no
+        such warrant, and is not shown to people who decide by it when to stop.
     """
 
     name: ClassVar[str]
+    is_warranted: ClassVar[bool] = True
 
     def refusal(self, pool: Pool) -> str | None:
         """Why it cannot work on a pool, in one sentence, before anyone is paid to look at it; None if it can."""
@@ -135,6 +147,7 @@ class Bayes(MetricEstimator):
     """The noise model with the answers as gold."""
 
     name: ClassVar[str] = "bayes"
+    is_warranted: ClassVar[bool] = False
 
     def estimate(self, request: Request) -> Estimated:
         """From truths drawn given votes, systems and answers."""
@@ -162,6 +175,7 @@ class Learned(MetricEstimator):
     """P(positive) as each system's scores teach it, by equation 13 of Nguyen et al. (2018)."""
 
     name: ClassVar[str] = "learned"
+    is_warranted: ClassVar[bool] = False
 
     def refusal(self, pool: Pool) -> str | None:
         """It knows two classes and scores."""
@@ -206,6 +220,7 @@ class Naive(MetricEstimator):
     """The noisy labels, with the answers in the place of theirs."""
 
     name: ClassVar[str] = "naive"
+    is_warranted: ClassVar[bool] = False
 
     def estimate(self, request: Request) -> Estimated:
         """One number."""
@@ -225,7 +240,7 @@ class VettedOnly(MetricEstimator):
         pool, answers = request.pool, weighted_answers(request.pool, request.progress)
         n = len(answers.positions)
         if n < _FEWEST:
-            raise InvalidParameter(
+            raise TooFewAnswers(
                 f'⟨estimator="vetted-only"⟩ needs at least {_FEWEST} answers that count, got {n}; tell more, the first '
                 "draws first"
             )
@@ -273,7 +288,7 @@ class Lure(MetricEstimator):
             drawn, weights, n_pool = answers.positions, answers.weights, pool.n_items
         n = len(drawn)
         if n < _FEWEST:
-            raise InvalidParameter(
+            raise TooFewAnswers(
                 f"at least {_FEWEST} answers that count are needed for this estimator, got {n}; tell more, the first "
                 "draws first"
             )

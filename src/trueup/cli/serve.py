@@ -89,9 +89,11 @@ def _served(
 
 def _serve_files(served: Served) -> None:
     from trueup.active import ActiveTest
-    from trueup.serve.running import run_server
+    from trueup.serve.running import check_estimator, run_server
 
     settings = served.server_settings()
+    if served.test.estimator is not None:
+        check_estimator(served.test.estimator)
     labels = read_votes(served.votes, served.how)
     systems = read_systems(list(served.predictions), labels, served.how_predicted, served.how)
     given = all_settings(served.test, labels, served.how, served.how_predicted)

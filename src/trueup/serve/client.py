@@ -266,6 +266,9 @@ def _values(draws: Iterable[float | None]) -> Floats:
 
 def _system(told: Mapping[str, Any], name: str | None) -> str:
     names = list(told["ranges"])
+    if not names:
+        reason = " ".join(told["warnings"])
+        raise ServerError(f"the server has no estimate yet, got: {quoted_text(reason)}")
     if name is None:
         return str(names[0])
     if name not in names:

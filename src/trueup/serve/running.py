@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 
 from trueup._base.validation import check_integer, check_number
+from trueup.active import ESTIMATORS, ActiveTest
+from trueup.active.estimators import MetricEstimator
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.serve.access import Access, Role
@@ -21,6 +23,24 @@ from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
 
 Announce = Callable[[str], Any]
+
+
+def check_estimator(estimator: str | MetricEstimator) -> None:
+    """Stop where a team would decide when to stop by an interval that nothing warrants.
+
+    Examples
+    --------
+    >>> check_estimator("rectified")
+    """
+    made = ESTIMATORS.make(estimator, {}, base=MetricEstimator)
+    if made.is_warranted:
+        return
+    others = ", ".join(f'"{name}"' for name in ESTIMATORS.names() if ESTIMATORS[name].is_warranted)
+    raise InvalidParameter(
+        f'⟨estimator⟩ of a session that is served must hold whatever the votes are, got "{made.name}", which believes '
+        f"them and was measured to hold too rarely where people err together; use one of {others}",
+        parameter="estimator",
+    )
 
 
 @dataclass(frozen=True)
@@ -178,6 +198,8 @@ def run(
             f"the session must be in the storage, got none of the name {name!r}; make it with ⟨storage={url}⟩ and "
             f"⟨name={name}⟩"
         )
+    if isinstance(session, ActiveTest):
+        check_estimator(session.estimator)
     unbound = session.replay([])  # a copy without a log, which can travel
     run_server(partial(_itself, unbound), url, name, session.labels, settings=settings, look=look, announce=announce)
 

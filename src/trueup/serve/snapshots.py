@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from trueup.active import ActiveTest
+from trueup.active.estimators import TooFewAnswers
 from trueup.cleaning import CleaningAdvisor
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.session import Session
-from trueup.sessions.standing import Rate
+from trueup.sessions.standing import Rate, Standing
 
 _MOST_COMPARED = 6  # systems whose pairs are told apart
 _MOST_ROWS = 60  # of the history: more cannot be told apart in the chart
@@ -62,6 +63,7 @@ class Snapshot:
     n_events : int
         The length of the log that it rests on.
     ranges, draws : dict from system to Range, and to its draws
+        Empty while there are too few answers for the estimator.
     differences : dict from "k l" to draws
         Of system k minus system l, by their places, for k < l; empty where there are many systems.
     n_answers, n_waiting, n_cannot_tell, n_outside, n_disputed : int
@@ -133,10 +135,7 @@ def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
 
 def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapshot:
     standing, metric = test.standing(), test.pool.metric
-    systems = test.pool.aligned.systems.tolist()
-    estimates = {str(name): test.estimate(name) for name in systems}
-    ranges = {name: Range.of(estimate, test.level) for name, estimate in estimates.items()}
-    return Snapshot(
+    snapshot = Snapshot(
         kind="active test",
         made=made,
         n_events=len(test.log),
@@ -150,16 +149,7 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         n_cannot_tell=standing.cannot_tell,
         n_outside=standing.none_of_these,
         n_disputed=standing.disputed,
-        finished=test.finished,
-        warnings=tuple(map(str, test.warnings)),
-        ranges=ranges,
-        draws={name: _draws(estimate) for name, estimate in estimates.items()},
-        differences={
-            f"{k} {m}": _draws(test.difference(systems[k], systems[m]))
-            for k, m in combinations(range(len(systems) if len(systems) <= _MOST_COMPARED else 0), 2)
-        },
-        history=_extended(history, standing.answered, next(iter(ranges.values()))),
-        with_all=_with_all(test) if standing.sighted or standing.corrected else None,
+        history=history,
         shares=_shares(test),
         expert_error=_range(standing.errors),
         expert_errors={str(one.who): _range(one.errors) for one in standing.experts},
@@ -167,6 +157,29 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         half_width=test.half_width,
         prob_better=test.prob_better,
     )
+    try:
+        return replace(snapshot, **_estimated(test, history, standing))
+    except TooFewAnswers as error:
+        return replace(snapshot, warnings=(str(error.sentence),))
+
+
+def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -> dict[str, Any]:
+    """What the answers say of the systems."""
+    systems = test.pool.aligned.systems.tolist()
+    estimates = {str(name): test.estimate(name) for name in systems}
+    ranges = {name: Range.of(estimate, test.level) for name, estimate in estimates.items()}
+    return {
+        "finished": test.finished,
+        "warnings": tuple(map(str, test.warnings)),
+        "ranges": ranges,
+        "draws": {name: _draws(estimate) for name, estimate in estimates.items()},
+        "differences": {
+            f"{k} {m}": _draws(test.difference(systems[k], systems[m]))
+            for k, m in combinations(range(len(systems) if len(systems) <= _MOST_COMPARED else 0), 2)
+        },
+        "history": _extended(history, standing.answered, next(iter(ranges.values()))),
+        "with_all": _with_all(test) if standing.sighted or standing.corrected else None,
+    }
 
 
 def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float) -> Snapshot:
@@ -231,7 +244,10 @@ def first_history(session: Session) -> tuple[Row, ...]:
     n = session.progress.n_tells
     if n < 2 or not isinstance(session, ActiveTest):
         return ()
-    rows = session.history(every=max(5, math.ceil(n / 15)))
+    try:
+        rows = session.history(every=max(5, math.ceil(n / 15)))
+    except TooFewAnswers:  # of the first rows: others were answered before the first draws were
+        return ()
     return tuple(Row(int(row["n"]), row["mean"], row["low"], row["high"]) for row in rows)
 
 
