@@ -157,7 +157,9 @@ def test_an_empty_queue_tells_the_truth(make_vetting):
     send(bob, cards[1])
     assert "1 out with someone else" in eve.get("/").text
     send(ann, cards[0])
-    wait_for(lambda: "All done: The budget of 2 answers is spent." in eve.get("/").text)
+    wait_for(lambda: "All done. Thank you." in eve.get("/").text)  # why tells of the estimate
+    owner = vetting.signed_in("owner", "owner")
+    assert "All done: The budget of 2 answers is spent." in owner.get("/").text
 
 
 def test_a_paused_session_gives_out_no_new_cards(vetting):

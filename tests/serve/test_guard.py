@@ -3,7 +3,7 @@
 import pytest
 
 from trueup.exceptions import InvalidParameter
-from trueup.serve.guard import LARGEST_BODY, Address, RateLimit, host_name, refusal
+from trueup.serve.guard import LARGEST_BODY, Address, RateLimit, doubled, host_name, refusal
 
 HERE = Address()
 PUBLIC = Address.of("https://vet.example.org/team/a")
@@ -36,6 +36,8 @@ def test_a_public_name_is_known_only_where_it_was_given():
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://localhost:9999"},
+        {"origin": "http://["},
+        {"origin": "http://localhost:99999"},
         {"cookie": "trueup-x=1"},
     ],
 )
@@ -53,6 +55,12 @@ def test_a_change_from_elsewhere_is_refused(headers):
 )
 def test_a_change_from_here_or_by_a_program_passes(headers):
     assert refusal("POST", {"host": "localhost:8000", **headers}, HERE) is None
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "sec-fetch-site", "content-length", "authorization"])
+def test_what_is_said_twice_is_refused(name):
+    assert doubled([("host", "localhost"), (name, "a"), (name, "b")])[0] == 400
+    assert doubled([("host", "localhost"), ("cookie", "a=1"), ("cookie", "b=2")]) is None
 
 
 def test_the_browsers_word_outweighs_the_origin():

@@ -64,7 +64,7 @@ def make_app(services: Services) -> Guard:
         status, sentence = _told(services, error)
         if wants_json(request):
             return JSONResponse({"error": sentence}, status, headers=_headers(error))
-        return pages.error(request, status, sentence)
+        return pages.error(request, status, sentence, headers=_headers(error))
 
     app.add_exception_handler(HTTPException, refuse)
     app.add_exception_handler(RequestValidationError, refuse)

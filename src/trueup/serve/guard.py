@@ -5,11 +5,13 @@ One layer around the whole application, which also puts the headers on every ans
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
@@ -19,11 +21,14 @@ from trueup.exceptions import InvalidParameter
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LARGEST_BODY = 1 << 20
+LONGEST_BODY = 30.0  # seconds in which a body must be there
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_ONCE = ("host", "origin", "sec-fetch-site", "content-length", "authorization")  # whoever reads the other one is misled
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
+_CLOSE = {"connection": "close"}  # nobody reads what else comes
 HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
@@ -90,9 +95,14 @@ class RateLimit:
     at_once: float
     clock: Callable[[], float] = time.monotonic
     _levels: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def takes(self, caller: str, cost: float = 1.0) -> bool:
         """Whether this request is within the limit."""
+        with self._lock:  # requests are answered in many threads
+            return self._takes(caller, cost)
+
+    def _takes(self, caller: str, cost: float) -> bool:
         now = self.clock()
         level, then = self._levels.get(caller, (self.at_once, now))
         level = min(self.at_once, level + (now - then) * self.a_second)
@@ -113,12 +123,22 @@ class Guard:
     address : Address
     largest_body : int
         Bytes.
+    longest_body : float
+        Seconds in which a body must be there: one that comes byte by byte holds a place that others need.
     """
 
-    def __init__(self, app: ASGIApp, *, address: Address, largest_body: int = LARGEST_BODY) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        address: Address,
+        largest_body: int = LARGEST_BODY,
+        longest_body: float = LONGEST_BODY,
+    ) -> None:
         self._app = app
         self._address = address
         self._largest = largest_body
+        self.longest_body = longest_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on with headers on what comes back."""
@@ -126,13 +146,30 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        problem = refusal(scope["method"], headers, self._address, self._largest)
+        sent = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address, self._largest)
         if problem is not None:
             await _refuse(send, *problem)
             return
-        body = _Body(receive, self._largest)
-        await self._app(_without_prefix(scope, self._address.prefix), body.receive, _with_headers(send))
+        prefix = self._address.prefix
+        if prefix and scope["path"] == prefix:  # relative addresses need the slash at the end
+            await _send(send, 307, b"", {"location": f"{prefix.rpartition('/')[2]}/"})
+            return
+        body = _Body(receive, self._largest, self.longest_body)
+        await self._app(_without_prefix(scope, prefix), body.receive, _with_headers(send))
+
+
+def doubled(headers: Iterable[tuple[str, str]]) -> tuple[int, str] | None:
+    """Why a request that says something twice goes no further; None if it does not.
+
+    Examples
+    --------
+    >>> doubled([("host", "localhost"), ("host", "evil.example")])
+    (400, 'a request has one header host, got 2')
+    """
+    counts = Counter(name for name, _ in headers)
+    twice = next((name for name in _ONCE if counts[name] > 1), None)
+    return None if twice is None else (400, f"a request has one header {twice}, got {counts[twice]}")
 
 
 def refusal(
@@ -185,18 +222,20 @@ def _is_own(headers: dict[str, str], address: Address) -> bool:
         return site in ("same-origin", "none")
     origin = headers.get("origin")
     if origin is not None:
-        return host_name(urlsplit(origin).netloc) in address.hosts and _same_port(origin, headers.get("host", ""))
+        return _is_own_origin(origin, headers.get("host", ""), address)
     return "cookie" not in headers
 
 
-def _same_port(origin: str, host: str) -> bool:
+def _is_own_origin(origin: str, host: str, address: Address) -> bool:
     """Another port of this machine is another site, unless a proxy stands between."""
     try:
         there, here = urlsplit(origin), urlsplit(f"//{host}")
+        if host_name(there.netloc) not in address.hosts:
+            return False
         if there.hostname != here.hostname:
             return True
         return here.port is None or (there.port or {"http": 80, "https": 443}.get(there.scheme)) == here.port
-    except ValueError:
+    except ValueError:  # it is no address at all
         return False
 
 
@@ -208,18 +247,27 @@ def _without_prefix(scope: Scope, prefix: str) -> Scope:
 
 
 class _Body:
-    """The body of a request, which ends the request once it is too large."""
+    """The body of a request, which ends the request once it is too large or takes too long."""
 
-    def __init__(self, receive: Receive, largest: int) -> None:
+    def __init__(self, receive: Receive, largest: int, longest: float) -> None:
         self._receive = receive
         self._largest = self._left = largest
+        self._until = asyncio.get_running_loop().time() + longest
+        self._is_whole = False
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        if self._is_whole:  # what may come now is that the other end has gone, however long that takes
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise HTTPException(408, "the body took too long; send it again", headers=_CLOSE) from error
+        self._is_whole = not message.get("more_body", False)
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise HTTPException(413, _too_large(self._largest))  # it did not say how long it is
+                raise HTTPException(413, _too_large(self._largest), headers=_CLOSE)  # it did not say its length
         return message
 
 
@@ -240,7 +288,10 @@ def _header_list(headers: dict[str, str], *, without: Iterable[bytes] = ()) -> l
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:
     body = json.dumps({"error": sentence}).encode()
-    headers = {**HEADERS, "content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-    start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": _header_list(headers)}
-    await send(start)
+    await _send(send, status, body, {"content-type": "application/json", **_CLOSE})
+
+
+async def _send(send: Send, status: int, body: bytes, headers: dict[str, str]) -> None:
+    listed = _header_list({**HEADERS, **headers, "content-length": str(len(body))})
+    await send({"type": "http.response.start", "status": status, "headers": listed})
     await send({"type": "http.response.body", "body": body})

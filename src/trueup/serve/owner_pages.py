@@ -18,7 +18,7 @@ from trueup.exceptions import TrueupError
 from trueup.serve.access import LIFETIMES, Person
 from trueup.serve.card_pages import MOST_CARDS
 from trueup.serve.card_service import Reply
-from trueup.serve.rendering import Owner, Viewer, pages_of, services_of
+from trueup.serve.rendering import Owner, Viewer, pages_of, services_of, who_asks
 from trueup.serve.services import Services
 from trueup.serve.standing import chart, figures, recent_answers
 
@@ -63,6 +63,8 @@ async def stream(request: Request, person: Viewer) -> StreamingResponse:
         sent = time.monotonic()
         yield "retry: 3000\n\n"
         while not services.stopping.is_set() and not await request.is_disconnected():
+            if await run_in_threadpool(who_asks, request) != person:
+                return  # signed out or revoked meanwhile
             now = services.latest.version, await run_in_threadpool(services.journal.refresh)
             silence = time.monotonic() - sent
             if now != seen or silence > _SIGN_OF_LIFE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException
@@ -42,17 +43,21 @@ def caller_of(request: Request) -> str:
     return request.client.host if request.client else "?"
 
 
-def signed_in(request: Request) -> Person:
-    """Who asks, by cookie or by token; nobody is let through, nor is who asks too often."""
-    services = services_of(request)
-    words = services.texts["errors"]
+def who_asks(request: Request) -> Person | None:
+    """Who asks, by cookie or by token; None if nobody has that, or no longer."""
+    access = services_of(request).access
     authorization = request.headers.get("authorization", "")
     if authorization:
         is_bearer = authorization[: len(_BEARER)].lower() == _BEARER
-        secret = authorization[len(_BEARER) :].strip() if is_bearer else None
-        person = services.access.person_of(secret, "token")
-    else:
-        person = services.access.person_of(request.cookies.get(services.access.cookie_name), "cookie")
+        return access.person_of(authorization[len(_BEARER) :].strip() if is_bearer else None, "token")
+    return access.person_of(request.cookies.get(access.cookie_name), "cookie")
+
+
+def signed_in(request: Request) -> Person:
+    """Who asks; nobody is let through, nor is who asks too often."""
+    services = services_of(request)
+    words = services.texts["errors"]
+    person = who_asks(request)
     if person is None:
         if not services.entries.takes(caller_of(request), 0.1):
             raise HTTPException(429, words["too_often"], headers={"retry-after": "10"})
@@ -123,12 +128,11 @@ class Pages:
             self.render(template, person, **context), status, headers={"cache-control": "no-store, private"}
         )
 
-    def error(self, request: Request, status: int, sentence: str) -> Response:
+    def error(self, request: Request, status: int, sentence: str, headers: Mapping[str, str]) -> Response:
         """One sentence on a page."""
         depth = max(request.url.path.count("/") - 1, 0)
         response = self.page("error.html", status=status, code=status, sentence=sentence, up="../" * depth)
-        if status == 401:
-            response.headers["www-authenticate"] = "Bearer"
+        response.headers.update(headers)
         return response
 
     def place(self, person: Person, deal: Deal | None) -> str:
@@ -138,11 +142,11 @@ class Pages:
     def place_context(self, person: Person, deal: Deal | None) -> dict[str, Any]:
         """What the card needs."""
         services = self._services
-        empty = None if deal is not None else self._empty(services.cards.waiting(person))
+        empty = None if deal is not None else self._empty(person, services.cards.waiting(person))
         return {"deal": deal, "empty": empty, "n_answered": services.journal.n_answered(person.name)}
 
-    def _empty(self, waiting: Waiting) -> dict[str, Any]:
-        """Why there is no card, truly."""
+    def _empty(self, person: Person, waiting: Waiting) -> dict[str, Any]:
+        """Why there is no card, truly; the rule that ended the session tells of the estimate, so not to everybody."""
         services = self._services
         words = services.texts["empty"]
         snapshot = services.latest.snapshot
@@ -159,7 +163,8 @@ class Pages:
         elif snapshot is None:
             sentence, look_again = words["drawing"], 1.0
         elif snapshot.finished is not None:
-            sentence = words["finished"].format(reason=snapshot.finished)
+            is_told = sees_estimate(services, person)
+            sentence = words["finished"].format(reason=snapshot.finished) if is_told else words["done"]
         else:
             sentence, look_again = words["nothing"], 2.0
         return {"sentence": sentence, "look_again": look_again}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -14,6 +16,8 @@ from trueup.serve.guard import LOOPBACK
 from trueup.serve.services import Services
 
 _GRACE = 1  # seconds that requests and streams get to end
+_MOST_CONNECTIONS = 400  # more are turned away at once, before the system has no more to give
+_SLOWEST_HEAD = 20.0  # seconds a connection may be without a whole request; silent ones are ended sooner
 
 
 class Server(uvicorn.Server):
@@ -45,11 +49,15 @@ class Server(uvicorn.Server):
             access_log=False,  # links are secrets
             proxy_headers=False,  # nothing rests on what a proxy says
             server_header=False,
+            ws="none",  # nothing here speaks it
+            limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE,
         )
         super().__init__(config)
         self._services = services
         self._ready = ready
+        self.slowest_head = _SLOWEST_HEAD
+        self._waiting: dict[Any, tuple[Any, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say where."""
@@ -57,6 +65,25 @@ class Server(uvicorn.Server):
         if self._ready is not None and not self.should_exit:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether to end."""
+        if counter % 10 == 0:
+            self._end_slow_connections(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _end_slow_connections(self, now: float) -> None:
+        """End connections on which a request comes byte by byte: uvicorn would wait for ever."""
+        waiting = {}
+        for connection in self.server_state.connections:
+            cycle = connection.cycle  # the last request; another one begins the wait anew
+            if cycle is None or cycle.response_complete:
+                before, since = self._waiting.get(connection, (cycle, now))
+                waiting[connection] = (cycle, since if before is cycle else now)
+        self._waiting = waiting
+        for connection, (_, since) in waiting.items():
+            if now - since > self.slowest_head:
+                connection.transport.close()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Ctrl-C and the like: streams end by themselves."""
