@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,20 @@ def answer_cards(address: str, token: str, n: int, think: float, results: Any) -
     results.put((waits, cards, empty))
 
 
-def answer_all(address: str, tokens: list[str], n: int, think: float, results: Any) -> None:
-    """All experts, in one process."""
+def watch(address: str, token: str) -> None:
+    """The owner, whose page is open all the while."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    connection.request("GET", "/owner-events", headers={"authorization": f"Bearer {token}"})
+    stream = connection.getresponse()
+    with suppress(OSError, http.client.HTTPException):
+        while stream.readline():
+            pass
+
+
+def answer_all(address: str, tokens: list[str], owner: str, n: int, think: float, results: Any) -> None:
+    """All experts, in one process, while the owner watches."""
+    threading.Thread(target=watch, args=(address, owner), daemon=True).start()
     threads = [threading.Thread(target=answer_cards, args=(address, token, n, think, results)) for token in tokens]
     for thread in threads:
         thread.start()
@@ -143,7 +156,8 @@ def answer_all(address: str, tokens: list[str], n: int, think: float, results: A
 def load(quick: bool) -> Section:
     """Experts who look at each card for a second on average, over the network of the machine, in each journal mode.
 
-    The wait is from the answer to the next card; the age of the estimate is read every half second.
+    The owner's page is open all the while. The wait is from the answer to the next card; the age of the estimate is
+    read every half second.
     """
     n_items, n_experts, n_answers, think = (2_000, 4, 20, 0.1) if quick else (100_000, 20, 200, 1.0)
     rows = {journal: _load(n_items, n_experts, n_answers, think, journal) for journal in _journals()}
@@ -169,8 +183,8 @@ def _load(n_items: int, n_experts: int, n_answers: int, think: float, journal: s
         # The experts share a process of their own: what they cost is not the server's.
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
-        tokens = [running.token(f"e{k}") for k in range(n_experts)]
-        experts = [context.Process(target=answer_all, args=(running.address, tokens, n_answers, think, results))]
+        tokens, owner = [running.token(f"e{k}") for k in range(n_experts)], running.token("owner", "owner")
+        experts = [context.Process(target=answer_all, args=(running.address, tokens, owner, n_answers, think, results))]
         begin = time.perf_counter()
         for expert in experts:
             expert.start()

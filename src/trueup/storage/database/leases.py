@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,9 +13,10 @@ from trueup.sessions.log import Event
 from trueup.storage.base import CLOSING, Card, Kept, Waiting
 from trueup.storage.database.log import OPINIONS, add_events, find_key
 from trueup.storage.database.sessions import open_row
-from trueup.storage.database.tables import DatabaseNow, cards, event_of, events
+from trueup.storage.database.tables import DatabaseNow, JsonText, cards, event_of, events
 
 _ATTEMPTS = 5  # of two tabs that claim at the same moment
+_ANSWERS = (*OPINIONS, "correct")
 _FROM_EXPERTS = (*CLOSING, "correct", "later", "comment")
 
 
@@ -44,26 +46,34 @@ def read_cards(connection: sa.Connection, session: int, *, open_only: bool) -> l
 
 def claim(connection: sa.Connection, session: Any, who: str, seconds: float) -> Card | None:
     """The card for an expert, leased to them; the one they have if they have one."""
+    sought = {"at_session": session.id, "expert": who}
     for _ in range(_ATTEMPTS):
         try:
             with connection.begin_nested():
-                row = connection.execute(_claim_statement(session, who, seconds)).one_or_none()
+                statement = _claim_statement(is_paused=session.paused)
+                row = connection.execute(statement, {**sought, "for_seconds": seconds}).one_or_none()
         except sa.exc.IntegrityError:
             continue  # another tab of theirs was quicker; the next look sees what it got
         if row is not None:
             return card_of(row)
-        if connection.scalar(sa.select(_best_card(session, who))) is None:
+        if connection.scalar(sa.select(_best_card(is_paused=session.paused)), sought) is None:
             return None
     return None
 
 
-def _claim_statement(session: Any, who: str, seconds: float) -> Any:
+_SESSION = sa.bindparam("at_session", type_=sa.Integer)
+_WHO = sa.bindparam("expert", type_=JsonText)
+
+
+@cache  # the most frequent statement, and the longest: to put it together takes as long as to run it
+def _claim_statement(*, is_paused: bool) -> Any:
     # The conditions of the row itself are checked again on the version that is locked, where there are several writers.
+    seconds = sa.bindparam("for_seconds", type_=sa.Double)
     return (
         sa.update(cards)
-        .where(cards.c.session == session.id, cards.c.number == _best_card(session, who), sa.not_(cards.c.closed))
-        .where(sa.or_(cards.c.leased_to == who, _is_free()))
-        .values(leased_to=who, leased_until=DatabaseNow() + seconds)
+        .where(cards.c.session == _SESSION, cards.c.number == _best_card(is_paused=is_paused), sa.not_(cards.c.closed))
+        .where(sa.or_(cards.c.leased_to == _WHO, _is_free()))
+        .values(leased_to=_WHO, leased_until=DatabaseNow() + seconds)
         .returning(cards, DatabaseNow().label("now"))
     )
 
@@ -72,23 +82,24 @@ def _is_free() -> Any:
     return sa.or_(cards.c.leased_until.is_(None), cards.c.leased_until <= DatabaseNow())
 
 
-def _best_card(session: Any, who: str) -> Any:
+@cache
+def _best_card(*, is_paused: bool) -> Any:
     """The number of the card an expert has, else of the first that is free, those that they have put off last."""
     mine = (
         sa.select(cards.c.number)
-        .where(cards.c.session == session.id, sa.not_(cards.c.closed), cards.c.leased_to == who)
+        .where(cards.c.session == _SESSION, sa.not_(cards.c.closed), cards.c.leased_to == _WHO)
         .limit(1)
         .scalar_subquery()
     )
-    if session.paused:
+    if is_paused:
         return mine
-    said = sa.select(events.c.number).where(events.c.session == session.id, events.c.who == who)
+    said = sa.select(events.c.number).where(events.c.session == _SESSION, events.c.who == _WHO)
     answered = said.where(events.c.item == cards.c.item, events.c.kind.in_(OPINIONS)).correlate(cards)
     put_off = said.where(events.c.card == cards.c.number, events.c.kind == "later").correlate(cards)
     free = (
         sa.select(cards.c.number)
-        .where(cards.c.session == session.id, sa.not_(cards.c.closed), _is_free())
-        .where(sa.or_(cards.c.reserved_for.is_(None), cards.c.reserved_for == who))
+        .where(cards.c.session == _SESSION, sa.not_(cards.c.closed), _is_free())
+        .where(sa.or_(cards.c.reserved_for.is_(None), cards.c.reserved_for == _WHO))
         .where(sa.or_(cards.c.purpose == "repeat", ~answered.exists()))
         .order_by(cards.c.number)
         .limit(1)
@@ -145,15 +156,15 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
     ).one_or_none()
     if card is None:
         raise InvalidParameter(f"there is no card {number} in session {quoted(name)}, got it; claim one first")
-    before = find_key(connection, session.id, event.key) or _same_before(connection, session.id, number, event)
+    earlier = _last_answer(connection, session.id, number, event.who) if event.kind in _ANSWERS else None
+    before = find_key(connection, session.id, event.key) or _if_same(earlier, event)
     if before is not None:
         kept, is_new = (before.number, event_of(before)), False
     else:
         full = replace(
             event, item=card.item, draw=card.draw, propensity=card.propensity, purpose=card.purpose, card=number
         )
-        earlier = _last_answer(connection, session.id, number, event.who)
-        if earlier is not None and event.kind in (*OPINIONS, "correct"):
+        if earlier is not None:
             kind = "correct" if event.kind == "tell" and earlier.truth is not None else event.kind
             full = replace(full, kind=kind, opinion=earlier.opinion)
         kept, is_new = add_events(connection, session, [full])[0], True
@@ -168,17 +179,14 @@ def _last_answer(connection: sa.Connection, session: int, number: int, who: str)
     return connection.execute(
         sa.select(events)
         .where(events.c.session == session, events.c.card == number, events.c.who == who)
-        .where(events.c.kind.in_((*OPINIONS, "correct")))
+        .where(events.c.kind.in_(_ANSWERS))
         .order_by(events.c.number.desc())
         .limit(1)
     ).one_or_none()
 
 
-def _same_before(connection: sa.Connection, session: int, number: int, event: Event) -> Any:
+def _if_same(last: Any, event: Event) -> Any:
     """The last answer of this expert to this card if it says the same: another tab has sent it."""
-    if event.kind not in (*OPINIONS, "correct") or event.who is None:
-        return None
-    last = _last_answer(connection, session, number, event.who)
     if last is None or last.truth != event.truth:
         return None
     kinds = {last.kind, event.kind}

@@ -31,20 +31,37 @@ def all_sessions(connection: sa.Connection) -> list[SessionRecord]:
     return [record_of(row) for row in connection.execute(sa.select(sessions).order_by(sessions.c.name))]
 
 
-def find_row(connection: sa.Connection, name: str, *, lock: bool = False) -> Any:
-    """The row of a session, locked against other writers on request; None if there is none."""
-    query = sa.select(sessions).where(sessions.c.name == name)
-    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+# What most calls need of a session; settings can be long, and are read where they are asked for.
+_STATE = sessions.c.id, sessions.c.paused, sessions.c.n_events, sessions.c.n_draws
+
+
+def find_record(connection: sa.Connection, name: str) -> SessionRecord | None:
+    """A session; None if there is none."""
+    row = connection.execute(sa.select(sessions).where(sessions.c.name == name)).one_or_none()
+    return None if row is None else record_of(row)
+
+
+def open_record(connection: sa.Connection, name: str) -> SessionRecord:
+    """A session; an error if there is none."""
+    record = find_record(connection, name)
+    if record is None:
+        raise _missing(connection, name)
+    return record
 
 
 def open_row(connection: sa.Connection, name: str, *, lock: bool = False) -> Any:
-    """The row of a session; an error if there is none."""
-    row = find_row(connection, name, lock=lock)
+    """The state of a session, locked against other writers on request; an error if there is none."""
+    query = sa.select(*_STATE).where(sessions.c.name == name)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
-        names = [quoted(one) for one in connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))]
-        there = "none" if not names else f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
-        raise SessionMissing(f"there is no session {quoted(name)} in this storage, got {there}; use one of its names")
+        raise _missing(connection, name)
     return row
+
+
+def _missing(connection: sa.Connection, name: str) -> SessionMissing:
+    names = [quoted(one) for one in connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))]
+    there = "none" if not names else f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+    return SessionMissing(f"there is no session {quoted(name)} in this storage, got {there}; use one of its names")
 
 
 def add_session(connection: sa.Connection, **values: Any) -> bool:

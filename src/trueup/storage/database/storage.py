@@ -133,18 +133,17 @@ class DatabaseStorage:
             )
             if is_new and events:
                 log.add_events(connection, sessions.open_row(connection, name, lock=True), events)
-            return sessions.record_of(sessions.open_row(connection, name))
+            return sessions.open_record(connection, name)
 
         return self._write(make)
 
     def find(self, name: str) -> SessionRecord | None:
         """The session of that name, if there is one."""
-        row = self._read(lambda connection: sessions.find_row(connection, name))
-        return None if row is None else sessions.record_of(row)
+        return self._read(lambda connection: sessions.find_record(connection, name))
 
     def open(self, name: str) -> SessionRecord:
         """The session of that name."""
-        return sessions.record_of(self._read(lambda connection: sessions.open_row(connection, name)))
+        return self._read(lambda connection: sessions.open_record(connection, name))
 
     def change(
         self, name: str, *, settings: Mapping[str, Any] | None = None, source: Mapping[str, Any] | None = None
@@ -152,11 +151,15 @@ class DatabaseStorage:
         """Change settings or parts of the source of a session; those not named stay."""
 
         def change(connection: sa.Connection) -> SessionRecord:
-            row = sessions.open_row(connection, name, lock=True)
+            sessions.open_row(connection, name, lock=True)
+            before = sessions.open_record(connection, name)
             sessions.change_session(
-                connection, name, settings={**row.settings, **(settings or {})}, source={**row.source, **(source or {})}
+                connection,
+                name,
+                settings={**before.settings, **(settings or {})},
+                source={**before.source, **(source or {})},
             )
-            return sessions.record_of(sessions.open_row(connection, name))
+            return sessions.open_record(connection, name)
 
         return self._write(change)
 
