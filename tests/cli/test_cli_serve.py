@@ -11,15 +11,20 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from http.cookiejar import CookieJar
+from pathlib import Path
 
 import pytest
 from cli_helpers import HANGS_AFTER, PROGRAM
 
 import trueup as tu
 from trueup.cli import main
-from trueup.cli._serving import layout_of, read_settings
+from trueup.cli._options import PredictionOptions, VoteOptions
+from trueup.cli._serving import ServeOptions, layout_of, read_settings
+from trueup.cli._vetting import SessionOptions
 from trueup.exceptions import InvalidFile
+from trueup.serve.cards import Layout
 
 pytest.importorskip("fastapi", reason="the app needs the extra serve: pip install 'trueup[serve]'")
 
@@ -134,6 +139,15 @@ def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):
     assert layout_of(served.card).show == ("text",)
 
 
+def test_the_guide_names_every_key_of_a_file_of_settings():
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "vetting-app.md"
+    rows = dict(re.findall(r"^\| `\[(\w+)\]` \| (.*) \|$", guide.read_text(encoding="utf-8"), re.MULTILINE))
+    bundles = {"reading": (VoteOptions, PredictionOptions), "test": (SessionOptions,), "server": (ServeOptions,)}
+    keys = {table: {one.name for bundle in each for one in fields(bundle)} for table, each in bundles.items()}
+    keys["card"] = {*(one.name for one in fields(Layout)), "class_names"}
+    assert {table: set(re.findall(r"`(\w+)`", row)) for table, row in rows.items()} == keys
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -143,6 +157,13 @@ def test_a_file_of_settings_is_read_with_paths_from_its_folder(files):
         ('votes = "v"\npredictions = "p"\n[server]\nprot = 1', "did you mean 'port'"),
         ('votes = "v"\npredictions = "p"\n[card]\nsize = 1', "'size'"),
         ('votes = "v"\npredictions = "p"\nexperts = []', "'experts'"),
+        ('votes = "v"\npredictions = 3', "predictions of"),
+        ('votes = "v"\npredictions = "p"\nreading = 3', "must be a table"),
+        ('votes = "v"\npredictions = "p"\n[reading]\nitems = ["a"]', "items in .* must be a valid string"),
+        ('votes = "v"\npredictions = "p"\n[server]\nport = "8000"', "port in .* must be a valid integer, got '8000'"),
+        ('votes = "v"\npredictions = "p"\n[server]\nexperts = "ann"', "experts in .* must be a valid list, got 'ann'"),
+        ('votes = "v"\npredictions = "p"\n[test]\nbudget = 1.5', "budget in"),
+        ('votes = "v"\npredictions = "p"\n[card]\nshow = "text"', "show in .* must be a valid list"),
     ],
 )
 def test_a_file_of_settings_that_makes_no_sense_is_refused(tmp_path, text, words):
@@ -160,6 +181,7 @@ def test_a_file_of_settings_that_makes_no_sense_is_refused(tmp_path, text, words
         (["votes.csv", "predictions.csv", "--host", "0.0.0.0"], "public"),
         (["q3.toml", "--metric", "f1"], "stand in its file"),
         (["--new-link", "ann"], "must be named"),
+        (["votes.csv", "predictions.csv", "--estimator", "bayes"], "was measured to hold too rarely"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(files, arguments, words, monkeypatch, capsys):

@@ -49,6 +49,9 @@ def test_a_session_over_the_network_is_the_session(served):
     for name in owner.systems:
         assert owner.estimate(name).interval(0.9) == pytest.approx(local.estimate(name).interval(0.9))
     assert owner.difference("good", "bad").mean == pytest.approx(local.difference("good", "bad").mean)
+    assert owner.n_counted == local.n_counted
+    assert owner.anytime_interval("bad") == pytest.approx(local.anytime_interval("bad"))
+    assert owner.anytime_interval("bad", "good") == pytest.approx(local.anytime_interval("bad", "good"))
     assert owner.prob_order("bad", "good") == pytest.approx(local.prob_order("bad", "good"))
     assert (owner.ranking, owner.finished, owner.warnings) == (local.ranking, local.finished, local.warnings)
     assert owner.misranking == pytest.approx(local.misranking)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from trueup.exceptions import StorageError
 from trueup.sessions.log import Event
@@ -251,3 +252,31 @@ def test_a_forgotten_name_is_not_in_the_file(tmp_path):
         assert b"Rumpelstiltskin" in path.read_bytes()
         storage.forget("Rumpelstiltskin")
     assert b"Rumpelstiltskin" not in path.read_bytes()
+
+
+def test_an_answer_looks_at_few_rows_however_long_the_log_is(tmp_path):
+    storage = open_storage(f"sqlite:///{tmp_path}/test.db")
+    storage.create("q3", "active test", {})
+    storage.append("q3", [Event("ask", item, propensity=0.5) for item in range(3)])
+    statements = []
+
+    def listen(connection, cursor, statement, parameters, context, many):
+        if statement.startswith(("SELECT", "UPDATE")):
+            statements.append((statement, parameters))
+
+    sa.event.listen(sa.engine.Engine, "before_cursor_execute", listen)
+    try:
+        card = storage.claim("q3", "ann")
+        storage.answer("q3", card.number, Event("tell", None, "yes", "ann", key="k"), next_seconds=60.0)
+    finally:
+        sa.event.remove(sa.engine.Engine, "before_cursor_execute", listen)
+    storage.close()
+    with sqlite3.connect(tmp_path / "test.db") as connection:
+        plans = [row[3] for one in statements for row in connection.execute(f"EXPLAIN QUERY PLAN {one[0]}", one[1])]
+    connection.close()
+    assert len(plans) > 10
+    # The index of the open cards holds few, and the log is read from its end for the tenth outcome; any other part of a
+    # table is found by more than the session.
+    long = [plan for plan in plans if plan.endswith("(session=?)") and "cards_open" not in plan]
+    assert len(long) <= sum("julianday" in one[0] and "OFFSET" in one[0] for one in statements)
+    assert not [plan for plan in plans if plan.startswith("SCAN") and "sessions" not in plan and "CONSTANT" not in plan]

@@ -24,7 +24,7 @@ class ModelCard:
     is_open: bool = True
     leased_to: str | None = None
     is_held: bool = False
-    put_off_by: set[str] = field(default_factory=set)
+    put_off_by: dict[str, int] = field(default_factory=dict)  # the number of the event
 
 
 class Cards(RuleBasedStateMachine):
@@ -49,7 +49,11 @@ class Cards(RuleBasedStateMachine):
             return mine[0]
         answered = {self.cards[number].item for number, other in self.answers if other == who}
         free = [n for n, card in self.cards.items() if card.is_open and not card.is_held and card.item not in answered]
-        return min(free, key=lambda number: (who in self.cards[number].put_off_by, number), default=None)
+        settled = [number for number, line in enumerate(self.log, 1) if line[0] in CLOSING]
+        long_ago = settled[-10] if len(settled) >= 10 else 0
+        return min(
+            free, key=lambda number: (self.cards[number].put_off_by.get(who, 0) > long_ago, number), default=None
+        )
 
     def expect_claim(self, card, who, seconds):
         number = self.best(who)
@@ -115,7 +119,7 @@ class Cards(RuleBasedStateMachine):
                 self.answers[number, who] = kind, told, len(self.log)
                 card.is_open = False
             elif kind == "later":
-                card.put_off_by.add(who)
+                card.put_off_by[who] = len(self.log)
         if kind == "later" and card.leased_to == who:
             card.leased_to, card.is_held = None, False
         if seconds is not None:

@@ -21,6 +21,7 @@ _EXTRA_OF = {
     "zstandard": "inspect",
     "fastapi": "serve",
     "uvicorn": "serve",
+    "pydantic": "serve",
 }
 
 

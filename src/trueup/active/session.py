@@ -20,8 +20,9 @@ from trueup._base.validation import (
     seed_of,
 )
 from trueup.active.anytime import PLANNED, anytime_interval
+from trueup.active.caveats import caveats
 from trueup.active.estimation import Estimation
-from trueup.active.estimators import ENOUGH_DRAWS, ESTIMATORS, Estimated, MetricEstimator, as_estimate, caveats
+from trueup.active.estimators import ENOUGH_DRAWS, ESTIMATORS, Estimated, MetricEstimator, as_estimate
 from trueup.active.pool import State, category_code, category_list, make_pool
 from trueup.active.strategies import STRATEGIES
 from trueup.active.strategy import Strategy

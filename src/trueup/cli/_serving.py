@@ -6,8 +6,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
+from trueup._base.optional import require
 from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option
 from trueup.cli._vetting import SessionOptions
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -130,7 +131,12 @@ class Served:
         )
 
 
-_CARD_KEYS = ("kind", "show", "left", "right", "image", "outline", "answers", "class_names")
+_CARD_KEYS: dict[str, Any] = {
+    "kind": str,
+    **dict.fromkeys(("show", "left", "right"), list[str]),
+    **dict.fromkeys(("image", "outline"), str),
+    **dict.fromkeys(("answers", "class_names"), dict[str, str]),
+}
 
 
 def layout_of(card: Mapping[str, Any]) -> Any:
@@ -148,15 +154,14 @@ def layout_of(card: Mapping[str, Any]) -> Any:
 def read_settings(path: Path) -> Served:
     """A session from a TOML file; paths in it are taken from its folder.
 
-    Tables and keys: ``votes`` and ``predictions`` (paths, at the top), ``[votes_options]``, ``[predictions_options]``,
-    ``[test]``, ``[server]`` and ``[card]``, whose keys are the options of the command, with ``_`` for ``-``.
+    At the top ``votes`` and ``predictions``, which are paths. Tables: ``[reading]``, ``[test]`` and ``[server]``, whose
+    keys are the options of the command, with ``_`` for ``-``; ``[card]``, whose keys are those of `Layout`, and more.
     """
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidFile(f"{str(path)!r} must be a TOML file, got {error!s:.100}; see the guide of the app") from error
-    known = {"votes", "predictions", "reading", "test", "server", "card"}
-    _check_keys(record, known, "the file", path)
+    _check_keys(record, dict.fromkeys(("votes", "predictions", "reading", "test", "server", "card")), "the file", path)
     folder = path.resolve().parent
 
     def place(name: Any) -> str:
@@ -164,13 +169,12 @@ def read_settings(path: Path) -> Served:
 
     if not isinstance(record.get("votes"), str) or "predictions" not in record:
         raise InvalidFile(f"{str(path)!r} must name votes and predictions, got {sorted(record)}; add their paths")
-    paths = record["predictions"]
-    reading = dict(record.get("reading", {}))
-    for name in ("gold", "items"):
-        if name in reading:
-            reading[name] = place(reading[name])
-    how = {one.name for one in fields(VoteOptions)}
-    _check_keys(reading, how | {one.name for one in fields(PredictionOptions)}, "[reading]", path)
+    paths = _checked(record["predictions"], str | list[str], "predictions", path)
+    reading = record.get("reading", {})
+    hints = _hints(VoteOptions) | _hints(PredictionOptions)
+    _check_keys(reading, hints, "[reading]", path)
+    reading = {name: place(value) if name in ("gold", "items") else value for name, value in reading.items()}
+    how = _hints(VoteOptions)
     test = _filled(SessionOptions, record.get("test", {}), "[test]", path)
     server = _filled(ServeOptions, record.get("server", {}), "[server]", path)
     server = replace(
@@ -181,7 +185,7 @@ def read_settings(path: Path) -> Served:
         texts=None if server.texts is None else place(server.texts),
     )
     card = record.get("card", {})
-    _check_keys(card, set(_CARD_KEYS), "[card]", path)
+    _check_keys(card, _CARD_KEYS, "[card]", path)
     return Served(
         place(record["votes"]),
         tuple(place(name) for name in ([paths] if isinstance(paths, str) else paths)),
@@ -194,22 +198,40 @@ def read_settings(path: Path) -> Served:
 
 
 def _filled(bundle: type[Bundle], table: Any, called: str, path: Path) -> Bundle:
-    names = {one.name for one in fields(bundle)}  # type: ignore[arg-type]  # a bundle is a dataclass
-    _check_keys(table, names, called, path)
+    _check_keys(table, _hints(bundle), called, path)
     return bundle(**table)
 
 
-def _check_keys(table: Any, known: set[str], called: str, path: Path) -> None:
+def _hints(bundle: type[Any]) -> dict[str, Any]:
+    """The keys of a bundle of options, and what each may hold."""
+    hints = get_type_hints(bundle)
+    return {one.name: hints[one.name] for one in fields(bundle)}
+
+
+def _check_keys(table: Any, known: Mapping[str, Any], called: str, path: Path) -> None:
+    """Stop where a table has a key that is not known, or one with a value of another kind; None takes any."""
     from trueup._base.validation import did_you_mean
 
     if not isinstance(table, dict):
         raise InvalidFile(f"{called} of {str(path)!r} must be a table, got {table!r:.40}; write it in brackets")
-    for name in table:
+    for name, value in table.items():
         if name not in known:
             raise InvalidFile(
                 f"{called} of {str(path)!r} has the key {name!r}, got none of that name to set"
                 f"{did_you_mean(name, known) or '; it may have ' + ', '.join(sorted(known))}"
             )
+        if known[name] is not None:
+            _checked(value, known[name], f"{name} in {called}", path)
+
+
+def _checked(value: Any, hint: Any, called: str, path: Path) -> Any:
+    """A value of the kind that a hint names."""
+    pydantic = require("pydantic", purpose="a file of settings")
+    try:
+        return pydantic.TypeAdapter(hint).validate_python(value, strict=True)
+    except pydantic.ValidationError as error:
+        wish = error.errors()[0]["msg"].removeprefix("Input should be ")
+        raise InvalidFile(f"{called} of {str(path)!r} must be {wish}, got {value!r:.40}; write it so") from error
 
 
 def _storage(url: str, folder: Path) -> str:

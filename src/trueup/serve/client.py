@@ -139,8 +139,13 @@ class RemoteTest:
 
     @property
     def n_vetted(self) -> int:
-        """Number of items with an answer."""
+        """Number of items with an answer, whether it counts yet or not."""
         return int(self._snapshot()["n_answers"])
+
+    @property
+    def n_counted(self) -> int:
+        """Number of answers that the estimate rests on."""
+        return int(self._snapshot()["n_counted"])
 
     @property
     def finished(self) -> str | None:
@@ -169,6 +174,25 @@ class RemoteTest:
         told = self._snapshot()
         low, high = _bounds(told)
         return as_estimate(_apart(told, a, b), (low - high, high - low), f"{told['metric']} {a} minus {b}")
+
+    def anytime_interval(self, a: str | None = None, b: str | None = None) -> tuple[float, float]:
+        """The interval, at the level of the session, that holds at every look at once; wider than others.
+
+        Parameters
+        ----------
+        a : str, optional
+            By default the first system.
+        b : str, optional
+            Then for the metric of a minus that of b.
+        """
+        told = self._snapshot()
+        first = _system(told, a)
+        if b is None:
+            low, high = told["lasting"][first]
+            return float(low), float(high)
+        key, sign = _pair(told, first, b)
+        low, high = (0.0, 0.0) if key is None else sorted(sign * end for end in told["lasting_differences"][key])
+        return float(low), float(high)
 
     def prob_order(self, a: str, b: str) -> float:
         """P(a is better than b), ties counted half."""
@@ -276,15 +300,21 @@ def _system(told: Mapping[str, Any], name: str | None) -> str:
     return name
 
 
-def _apart(told: Mapping[str, Any], a: str, b: str) -> Floats:
+def _pair(told: Mapping[str, Any], a: str, b: str) -> tuple[str | None, float]:
+    """The name of a pair of systems and its sign; None where both are the same."""
     names = list(told["ranges"])
     k, m = names.index(_system(told, a)), names.index(_system(told, b))
     if k == m:
-        return np.zeros(1)
+        return None, 1.0
     key = f"{min(k, m)} {max(k, m)}"
     if key not in told["differences"]:
         raise InvalidParameter(f"a server compares up to 6 systems, got {len(names)}; open the session in Python")
-    return _values(told["differences"][key]) * (1.0 if k < m else -1.0)
+    return key, 1.0 if k < m else -1.0
+
+
+def _apart(told: Mapping[str, Any], a: str, b: str) -> Floats:
+    key, sign = _pair(told, a, b)
+    return np.zeros(1) if key is None else sign * _values(told["differences"][key])
 
 
 def _prob_order(told: Mapping[str, Any], a: str, b: str) -> float:

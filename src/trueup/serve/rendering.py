@@ -103,6 +103,7 @@ class Pages:
             loader=PackageLoader("trueup.serve"),
             autoescape=select_autoescape(default=True),
             undefined=StrictUndefined,
+            auto_reload=False,  # a server goes on with what it began with
             trim_blocks=True,
             lstrip_blocks=True,
         )

@@ -130,7 +130,7 @@ def run_server(
 
         def ready(address: str) -> None:
             base = base_url(settings, address)
-            say(f"Serving {name!r} at {base}; Ctrl-C ends it, and nothing is lost.")
+            say(f"Serving {name!r} at {base}; everything is kept in {with_storage.url}. Ctrl-C ends it.")
             for line in first_links(services.access, with_storage, settings, base):
                 say(line)
 

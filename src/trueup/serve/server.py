@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class Server(uvicorn.Server):
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE,
         )
+        logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of every body that makes no sense
         super().__init__(config)
         self._services = services
         self._ready = ready
@@ -74,8 +76,9 @@ class Server(uvicorn.Server):
 
     def _end_slow_connections(self, now: float) -> None:
         """End connections on which a request comes byte by byte: uvicorn would wait for ever."""
-        waiting = {}
-        for connection in self.server_state.connections:
+        waiting: dict[Any, tuple[Any, float]] = {}
+        connections: list[Any] = list(self.server_state.connections)
+        for connection in connections:
             cycle = connection.cycle  # the last request; another one begins the wait anew
             if cycle is None or cycle.response_complete:
                 before, since = self._waiting.get(connection, (cycle, now))

@@ -66,9 +66,13 @@ class Snapshot:
         Empty while there are too few answers for the estimator.
     differences : dict from "k l" to draws
         Of system k minus system l, by their places, for k < l; empty where there are many systems.
-    n_answers, n_waiting, n_cannot_tell, n_outside, n_disputed : int
-        Answered items; outcomes that wait to count; items of which nobody can tell the class; those of a class that is
-        not listed; those on which experts differ.
+    lasting, lasting_differences : dict from system, and from "k l", to two numbers
+        The ends of the interval that holds at every look at once.
+    n_answers, n_counted : int
+        Answered items; answers that the estimate rests on.
+    n_waiting, n_cannot_tell, n_outside, n_disputed : int
+        Outcomes that wait to count; items of which nobody can tell the class; those of a class that is not listed;
+        those on which experts differ.
     with_all : Range, optional
         The first system with answers given with a prediction in sight and corrections by someone who saw the interval,
         where there are any; `ranges` do without them.
@@ -92,6 +96,9 @@ class Snapshot:
     ranges: Mapping[str, Range] = field(default_factory=dict)
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     differences: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    lasting: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    lasting_differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    n_counted: int = 0
     n_waiting: int = 0
     n_cannot_tell: int = 0
     n_outside: int = 0
@@ -145,6 +152,7 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         level=test.level,
         n_items=test.pool.n_items,
         n_answers=standing.answered,
+        n_counted=test.n_counted,
         n_waiting=standing.ahead,
         n_cannot_tell=standing.cannot_tell,
         n_outside=standing.none_of_these,
@@ -166,6 +174,8 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
 def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -> dict[str, Any]:
     """What the answers say of the systems."""
     systems = test.pool.aligned.systems.tolist()
+    n_compared = len(systems) if len(systems) <= _MOST_COMPARED else 0
+    pairs = {f"{k} {m}": (systems[k], systems[m]) for k, m in combinations(range(n_compared), 2)}
     estimates = {str(name): test.estimate(name) for name in systems}
     ranges = {name: Range.of(estimate, test.level) for name, estimate in estimates.items()}
     return {
@@ -173,10 +183,9 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -
         "warnings": tuple(map(str, test.warnings)),
         "ranges": ranges,
         "draws": {name: _draws(estimate) for name, estimate in estimates.items()},
-        "differences": {
-            f"{k} {m}": _draws(test.difference(systems[k], systems[m]))
-            for k, m in combinations(range(len(systems) if len(systems) <= _MOST_COMPARED else 0), 2)
-        },
+        "differences": {key: _draws(test.difference(*pair)) for key, pair in pairs.items()},
+        "lasting": {str(name): test.anytime_interval(name) for name in systems},
+        "lasting_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
         "history": _extended(history, standing.answered, next(iter(ranges.values()))),
         "with_all": _with_all(test) if standing.sighted or standing.corrected else None,
     }
@@ -196,7 +205,7 @@ def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float)
         n_answers=advisor.n_cleaned,
         finished=advisor.finished,
         ranges={"model": score},
-        draws={},
+        draws={"model": _draws(advisor.score_)},
         history=_extended(history, advisor.n_cleaned, score),
         shares=_shares(advisor),
         budget=advisor.budget,

@@ -104,18 +104,23 @@ def figures(
         "budget": None,
         "to_width": None,
         "with_all": None,
+        "lasting": None,
         "gain": None,
     }
     if snapshot is None:
         return told
     if has_estimate and first is not None:
         told |= _estimate_words(first, now - snapshot.made)
+        lasting = next(iter(snapshot.lasting.values()), None)
+        told["lasting"] = None if lasting is None else interval(*lasting)
     if snapshot.with_all is not None:
         told["with_all"] = _ends(snapshot.with_all)
     if snapshot.expert_error is not None:
         told["expert_error"] = _rate_words(snapshot.expert_error)
     if snapshot.gain is not None:
-        told["gain"] = f"{number(snapshot.gain.mean, 4)} ({interval(snapshot.gain.low, snapshot.gain.high)})"
+        gain = snapshot.gain
+        places = decimals(gain.low, gain.high)
+        told["gain"] = {"mean": number(gain.mean, places), "interval": interval(gain.low, gain.high)}
     if snapshot.budget is not None:
         left = max(snapshot.budget - n_answers, 0)
         told["budget"] = f"{snapshot.budget:,.0f}"
@@ -273,6 +278,7 @@ def recent_answers(journal: Journal, words: Any, now: float) -> list[dict[str, A
                 "who": plain(event.who or "–"),
                 "item": plain(event.item),
                 "answer": words(event),
+                "is_class": event.truth is not None,
                 "comment": plain(event.text) if event.text else "",
                 "is_correction": event.kind == "correct",
                 "saw_estimate": bool(event.saw_estimate) and event.kind == "correct",

@@ -119,6 +119,19 @@ class CardTests:
             assert other.number == 1
             assert storage.events(NAME)[2].kind == "later"
 
+    def test_what_is_put_off_comes_back_to_who_works_alone(self, open_again: Opening) -> None:
+        """After ten others, however many wait: all that was drawn after it waits for it."""
+        items = [f"item {k}" for k in range(20)]
+        with closing(begin(open_again(), *items)) as storage:
+            storage.claim(NAME, "ann")
+            card = storage.answer(NAME, 1, tell(None, "ann", "later", "later"), next_seconds=600).next_card
+            order = []
+            for k in range(11):
+                assert card is not None
+                order.append(card.number)
+                card = storage.answer(NAME, card.number, tell("yes", "ann", str(k)), next_seconds=600).next_card
+            assert order == [*range(2, 12), 1]
+
     def test_three_keys_settle_or_leave_a_card(self, open_again: Opening) -> None:
         """Cannot tell and none of these are outcomes, a comment is not."""
         with closing(begin(open_again(), "a", "b", "c")) as storage:

@@ -9,11 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from trueup.exceptions import InvalidParameter, quoted
+from trueup.sessions.cards import CARDS_BEFORE_AN_OWN_DELAY
 from trueup.sessions.log import Event
 from trueup.storage.base import CLOSING, Card, Kept, Waiting
 from trueup.storage.database.log import OPINIONS, add_events, find_key
 from trueup.storage.database.sessions import open_row
-from trueup.storage.database.tables import DatabaseNow, JsonText, cards, event_of, events
+from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, JsonText, cards, event_of, events
 
 _ATTEMPTS = 5  # of two tabs that claim at the same moment
 _ANSWERS = (*OPINIONS, "correct")
@@ -41,7 +42,7 @@ def card_of(row: Any) -> Card:
 def read_cards(connection: sa.Connection, session: int, *, open_only: bool) -> list[Card]:
     """Cards in the order of their numbers."""
     query = sa.select(cards, DatabaseNow().label("now")).where(cards.c.session == session).order_by(cards.c.number)
-    return [card_of(row) for row in connection.execute(query.where(sa.not_(cards.c.closed)) if open_only else query)]
+    return [card_of(row) for row in connection.execute(query.where(OPEN_CARD) if open_only else query)]
 
 
 def claim(connection: sa.Connection, session: Any, who: str, seconds: float) -> Card | None:
@@ -71,7 +72,7 @@ def _claim_statement(*, is_paused: bool) -> Any:
     seconds = sa.bindparam("for_seconds", type_=sa.Double)
     return (
         sa.update(cards)
-        .where(cards.c.session == _SESSION, cards.c.number == _best_card(is_paused=is_paused), sa.not_(cards.c.closed))
+        .where(cards.c.session == _SESSION, cards.c.number == _best_card(is_paused=is_paused), OPEN_CARD)
         .where(sa.or_(cards.c.leased_to == _WHO, _is_free()))
         .values(leased_to=_WHO, leased_until=DatabaseNow() + seconds)
         .returning(cards, DatabaseNow().label("now"))
@@ -84,10 +85,10 @@ def _is_free() -> Any:
 
 @cache
 def _best_card(*, is_paused: bool) -> Any:
-    """The number of the card an expert has, else of the first that is free, those that they have put off last."""
+    """The number of the card an expert has, else of the first that is free, those that they have just put off last."""
     mine = (
         sa.select(cards.c.number)
-        .where(cards.c.session == _SESSION, sa.not_(cards.c.closed), cards.c.leased_to == _WHO)
+        .where(cards.c.session == _SESSION, OPEN_CARD, cards.c.leased_to == _WHO)
         .limit(1)
         .scalar_subquery()
     )
@@ -95,10 +96,21 @@ def _best_card(*, is_paused: bool) -> Any:
         return mine
     said = sa.select(events.c.number).where(events.c.session == _SESSION, events.c.who == _WHO)
     answered = said.where(events.c.item == cards.c.item, events.c.kind.in_(OPINIONS)).correlate(cards)
-    put_off = said.where(events.c.card == cards.c.number, events.c.kind == "later").correlate(cards)
+    # Without that one who works alone would never see it again, and all that was drawn after it would wait to count.
+    latest = (
+        sa.select(events.c.number)
+        .where(events.c.session == _SESSION, events.c.kind.in_(CLOSING))
+        .order_by(events.c.number.desc())
+        .limit(1)
+        .offset(CARDS_BEFORE_AN_OWN_DELAY - 1)
+        .scalar_subquery()
+    )
+    put_off = said.where(
+        events.c.card == cards.c.number, events.c.kind == "later", events.c.number > sa.func.coalesce(latest, 0)
+    ).correlate(cards)
     free = (
         sa.select(cards.c.number)
-        .where(cards.c.session == _SESSION, sa.not_(cards.c.closed), _is_free())
+        .where(cards.c.session == _SESSION, OPEN_CARD, _is_free())
         .where(sa.or_(cards.c.reserved_for.is_(None), cards.c.reserved_for == _WHO))
         .where(sa.or_(cards.c.purpose == "repeat", ~answered.exists()))
         .order_by(cards.c.number)
@@ -113,7 +125,7 @@ def renew(connection: sa.Connection, session: int, who: str, number: int, second
     row = connection.execute(
         sa.update(cards)
         .where(cards.c.session == session, cards.c.number == number)
-        .where(cards.c.leased_to == who, sa.not_(cards.c.closed))
+        .where(cards.c.leased_to == who, OPEN_CARD)
         .values(leased_until=DatabaseNow() + seconds)
         .returning(cards, DatabaseNow().label("now"))
     ).one_or_none()
@@ -138,7 +150,7 @@ def waiting(connection: sa.Connection, session: int, who: str) -> Waiting:
             sa.func.count(),
             sa.func.count(sa.case((is_out, 1))),
             sa.func.min(sa.case((is_out, cards.c.leased_until))),
-        ).where(cards.c.session == session, sa.not_(cards.c.closed))
+        ).where(cards.c.session == session, OPEN_CARD)
     ).one()
     return Waiting(row[0], row[1], None if row[2] is None else max(row[2] - now, 0.0))
 
@@ -176,13 +188,13 @@ def answer(connection: sa.Connection, name: str, number: int, event: Event, next
 
 def _last_answer(connection: sa.Connection, session: int, number: int, who: str) -> Any:
     """The last event by which an expert answered a card."""
-    return connection.execute(
+    # Ordered here, where there are few: for the last one alone SQLite would go through the whole log from its end.
+    answers = connection.execute(
         sa.select(events)
         .where(events.c.session == session, events.c.card == number, events.c.who == who)
         .where(events.c.kind.in_(_ANSWERS))
-        .order_by(events.c.number.desc())
-        .limit(1)
-    ).one_or_none()
+    )
+    return max(answers, key=lambda row: row.number, default=None)
 
 
 def _if_same(last: Any, event: Event) -> Any:

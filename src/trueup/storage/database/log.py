@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from trueup.exceptions import InvalidParameter, quoted
 from trueup.sessions.log import KINDS, Event
 from trueup.storage.base import CLOSING
-from trueup.storage.database.tables import DatabaseNow, cards, event_of, events, sessions, values_of
+from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, cards, event_of, events, sessions, values_of
 
 OPINIONS = ("tell", "cannot tell", "none of these")
 
@@ -99,12 +99,13 @@ def _completed(connection: sa.Connection, session: int, event: Event, next_draw:
     if event.kind == "ask":
         return _dated(event, now, next_draw)
     draw, card, opinion = event.draw, event.card, event.opinion
-    first = connection.execute(
-        sa.select(events.c.draw, events.c.number, events.c.kind)
-        .where(events.c.session == session, events.c.item == event.item, events.c.draw.is_not(None))
-        .order_by(events.c.number)
-        .limit(1)
-    ).one_or_none()
+    # Ordered here, where there are few: for the first one alone SQLite would go through the whole log.
+    drawn: Any = connection.execute(
+        sa.select(events.c.draw, events.c.number, events.c.kind).where(
+            events.c.session == session, events.c.item == event.item, events.c.draw.is_not(None)
+        )
+    )
+    first = min(drawn, key=lambda row: row.number, default=None)
     if draw is None and first is not None:
         draw = first.draw
     elif draw is None and event.propensity is not None:
@@ -126,7 +127,7 @@ def n_opinions(connection: sa.Connection, session: int, item: Any) -> int:
 
 def _close_card(connection: sa.Connection, session: int, event: Event) -> None:
     """Settle the card that an event names, or else the first open one of its item."""
-    mine = sa.and_(cards.c.session == session, cards.c.item == event.item, sa.not_(cards.c.closed))
+    mine = sa.and_(cards.c.session == session, cards.c.item == event.item, OPEN_CARD)
     named = sa.select(cards.c.number).where(mine, cards.c.number == event.card).scalar_subquery()
     first = sa.select(cards.c.number).where(mine).order_by(cards.c.number).limit(1).scalar_subquery()
     number = named if event.purpose is not None else sa.func.coalesce(named, first)

@@ -129,6 +129,9 @@ sa.Index(
     "cards_one_each", cards.c.session, cards.c.leased_to, unique=True, sqlite_where=_is_out, postgresql_where=_is_out
 )
 
+# As the indexes say it: SQLite looks into one of some rows only where a query has its condition word for word.
+OPEN_CARD = sa.text("NOT cards.closed")
+
 grants = sa.Table(
     "grants",
     metadata,
