@@ -74,6 +74,13 @@ def test_repeated_votes_and_crowds():
     }
 
 
+def test_a_crowd_that_joins_later_is_not_followed_one_by_one():
+    first = batch()
+    later = batch(votes=np.ones((4, 14), dtype=int), said=[1, 1, 0, 1], judges=["a", "b", "c", *map(str, range(11))])
+    counted = counts(later, panel_of(first), None)
+    assert {name for stream in counted for name in stream.judges} == {"a", "b", "c"}
+
+
 def test_items_without_votes_and_abstentions_are_left_out():
     with pytest.warns(DataWarning, match="no votes"):
         labels = tu.Labels.from_matrix(

@@ -117,7 +117,8 @@ def _observations(batch: Batch, panel: Panel, of: Hashable | None) -> Iterator[t
             yield Stream("agreement", named=of), (majority == batch.classes.index(of))[decided]
     if said is not None:
         yield from _shares_of_classes("system says", (), said, batch)
-    judges = [] if panel is None else [name for name in batch.judges if name in panel or not batch.crowds]
+    follows_newcomers = len(batch.judges) <= MOST_JUDGES and not batch.crowds
+    judges = [] if panel is None else [name for name in batch.judges if name in panel or follows_newcomers]
     for name in judges:
         yield from _shares_of_classes("judge says", (name,), batch.answers_of[name], batch)
     for one, other in combinations([name for name in judges if panel is not None and name in panel], 2):
