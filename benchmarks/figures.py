@@ -128,6 +128,7 @@ FIGURES: dict[str, Figure] = {
         _module("serve-intrusions", "benchmarks.serve", _SHARED, "intrusions"),
         _module("judges-rate", "benchmarks.judges", _JUDGES, "rate"),
         _module("judges-slices", "benchmarks.judges", _JUDGES, "slices", "clusters", "copies"),
+        _module("judges-drift", "benchmarks.judges", _JUDGES, "drift"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),
