@@ -27,6 +27,7 @@ TOP_LEVEL = [
     "cleaning",
     "compare",
     "connect",
+    "detection",
     "estimators",
     "evaluate",
     "exceptions",

@@ -35,6 +35,7 @@ LEVELS = {
     "active": 9,
     "cleaning": 9,
     "report": 9,
+    "detection": 10,
     "monitor": 10,
     "testing": 10,
     "serve": 10,
@@ -56,6 +57,7 @@ ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
     "noise/kernels/compiled": {"numba", "llvmlite"},
     "metrics/compiled": {"numba", "llvmlite"},
+    "detection/compiled": {"numba", "llvmlite"},
     "estimators/published/tars2018/noise_removal.py": {"sklearn"},
     "active/learned.py": {"sklearn"},
     "training/": {"sklearn"},
@@ -78,6 +80,7 @@ LAZY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "torch"
 NOTHING_WITHOUT = (
     "noise/kernels/compiled",
     "metrics/compiled",
+    "detection/compiled",
     "storage/database/",
     "training/torch",
     "training/sklearn.py",

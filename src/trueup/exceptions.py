@@ -23,6 +23,7 @@ __all__ = [
     "InvalidLabels",
     "InvalidParameter",
     "InvalidPredictions",
+    "InvalidShapes",
     "MissingExtra",
     "MissingFile",
     "NotFitted",
@@ -123,6 +124,10 @@ class InvalidLabels(TrueupError, ValueError):
 
 class InvalidPredictions(TrueupError, ValueError):
     """The predictions do not fit the labels or themselves."""
+
+
+class InvalidShapes(TrueupError, ValueError):
+    """Boxes, masks or images do not fit each other or themselves."""
 
 
 class InvalidParameter(TrueupError, ValueError):

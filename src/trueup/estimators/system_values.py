@@ -76,7 +76,8 @@ def _values(
         mass = weights if everywhere or weights is None else weights[:, given]
         told = outputs if everywhere else outputs[given]
         if metric.needs != "labels":
-            columns.append(metric.of_outputs(seen, told, positive=positive, weights=mass))
+            own = metric.for_system(aligned.systems[system])
+            columns.append(own.of_outputs(seen, told, positive=positive, weights=mass))
         elif mass is None:
             columns.append(metric.of_labels(seen, told, classes=classes))
         else:  # a function takes no weights: the items are drawn again instead

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
@@ -54,6 +54,9 @@ class Metric:
         What it is, for reports.
     order : tuple of int, optional
         For a metric of classes in an order: their positions from the lowest to the highest.
+    of_system : callable, optional
+        ``of_system(name)`` is this metric for one system, where it has to know whose outputs it sees (detections that
+        lie beside the items); `function` is then not called.
 
     Examples
     --------
@@ -70,6 +73,11 @@ class Metric:
     higher_is_better: bool | None = True
     description: str = ""
     order: tuple[int, ...] | None = None
+    of_system: Callable[[Hashable], Metric] | None = None
+
+    def for_system(self, name: Hashable) -> Metric:
+        """The same metric, of the outputs of one system."""
+        return self if self.of_system is None else self.of_system(name)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

@@ -1,0 +1,31 @@
+"""Detection and instance segmentation: average precision with intervals when annotations are noisy or incomplete."""
+
+from trueup.detection.average_precision import CocoScores, coco_scores
+from trueup.detection.evaluating import compare, evaluate
+from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
+from trueup.detection.pool import Found, Pool, match
+from trueup.detection.reading_coco import read_coco, read_results
+from trueup.detection.shapes import Images, Shapes
+from trueup.detection.simulation import SimulatedBoxes, simulate_boxes
+from trueup.detection.tables import boxes_from_arrays
+
+__all__ = [
+    "CocoScores",
+    "Found",
+    "Images",
+    "MissedObjects",
+    "Pool",
+    "Shapes",
+    "SimulatedBoxes",
+    "Tiles",
+    "boxes_from_arrays",
+    "coco_scores",
+    "compare",
+    "evaluate",
+    "make_tiles",
+    "match",
+    "missed_objects",
+    "read_coco",
+    "read_results",
+    "simulate_boxes",
+]

@@ -1,0 +1,73 @@
+"""The loops over detections, in plain Python that numba can compile; see `compiled_loops`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def match_groups(
+    firsts: Any,
+    lasts: Any,
+    first_object: Any,
+    n_objects: Any,
+    offsets: Any,
+    overlaps: Any,
+    is_out: Any,
+    crowd: Any,
+    outside: Any,
+    thresholds: Any,
+    outcome: Any,
+) -> None:
+    """Fill `outcome` for every range of areas, threshold and detection, group by group."""
+    n_areas, n_thresholds, _ = outcome.shape
+    for area in range(n_areas):
+        for group in range(len(firsts)):
+            begin, n = first_object[group], n_objects[group]
+            taken = np.zeros((n_thresholds, n), dtype=np.bool_)
+            for row in range(lasts[group] - firsts[group]):
+                place = firsts[group] + row
+                for t in range(n_thresholds):
+                    best, chosen = thresholds[t], -1
+                    for out in (False, True):  # what counts comes before what does not
+                        if out and chosen >= 0:
+                            break
+                        for k in range(n):
+                            if is_out[area, begin + k] != out or (taken[t, k] and not crowd[begin + k]):
+                                continue
+                            overlap = overlaps[offsets[group] + row * n + k]
+                            if overlap < best:
+                                continue
+                            best, chosen = overlap, k
+                    if chosen >= 0:
+                        taken[t, chosen] = True
+                        outcome[area, t, place] = -1 if is_out[area, begin + chosen] else 1
+                    elif outside[area, place]:
+                        outcome[area, t, place] = -1
+
+
+def fill_average_precisions(is_real: Any, at: Any, n_objects: Any, points: Any, values: Any) -> None:
+    """Fill `values` with the mean precision over points of recall, for every draw."""
+    n = len(at)
+    precision = np.empty(n)
+    for draw in range(len(is_real)):
+        total = n_objects[draw]
+        if total <= 0:
+            values[draw] = np.nan
+            continue
+        n_right = 0
+        for k in range(n):  # precision rises at detections that are right, and nowhere else
+            if at[k] >= 0 and is_real[draw, at[k]]:
+                precision[n_right] = (n_right + 1) / (k + 1)
+                n_right += 1
+        for m in range(n_right - 2, -1, -1):
+            precision[m] = max(precision[m], precision[m + 1])
+        value, m = 0.0, 0
+        for point in points:
+            while m < n_right and (m + 1) / total < point:
+                m += 1
+            if m == n_right:
+                break
+            value += precision[m]
+        values[draw] = value / len(points)

@@ -1,0 +1,153 @@
+"""Objects that nobody drew: their number, from tiles of images that were drawn at random and searched.
+
+Annotators and systems all miss some objects, and no model of votes can know how many. So tiles are drawn by chance, a
+person counts the objects without an outline in each, and what is found there speaks for the tiles that nobody
+searched. Counts vary more than by chance alone (a crowded image has many), so they follow a negative binomial law
+whose mean and dispersion are drawn; where nothing was found, an upper limit is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import RandomState, as_generator, check_integer
+from trueup.detection.shapes import Images
+from trueup.exceptions import InvalidParameter, InvalidShapes
+from trueup.posteriors import DrawnEstimate, Estimate
+
+_SIZES = np.geomspace(0.1, 100.0, 25)  # of the negative binomial law: small ones for counts that vary much
+_MEANS = np.geomspace(1e-4, 1e2, 400)  # objects of a tile
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Parts of images, all of the same shape within an image.
+
+    Attributes
+    ----------
+    image : integer array of shape (n_tiles,)
+    boxes : array of shape (n_tiles, 4)
+        Left edge, top edge, width, height.
+    names : tuple of str
+        Image, row and column.
+    """
+
+    images: Images
+    image: Positions
+    boxes: Floats
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+    def draw(self, n: int, random_state: RandomState = None) -> Positions:
+        """`n` of the tiles at random, each with the same chance; sorted positions."""
+        n = check_integer(n, name="n", low=1)
+        if n > len(self):
+            raise InvalidParameter(f"n must be at most {len(self)}, the number of tiles, got {n}")
+        return np.sort(as_generator(random_state).choice(len(self), n, replace=False))
+
+
+def make_tiles(images: Images, split: int = 2) -> Tiles:
+    """Each image in split × split tiles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tiles = make_tiles(Images(np.array([7]), np.array([[100.0, 60.0]])))
+    >>> tiles.boxes.tolist()
+    [[0.0, 0.0, 50.0, 30.0], [50.0, 0.0, 50.0, 30.0], [0.0, 30.0, 50.0, 30.0], [50.0, 30.0, 50.0, 30.0]]
+    """
+    split = check_integer(split, name="split", low=1)
+    if np.isnan(images.sizes).any():
+        name = images.ids.tolist()[int(np.isnan(images.sizes).any(axis=1).argmax())]
+        raise InvalidShapes(f"image {name!r} has no width and height; tell its size to cut it into tiles")
+    image, boxes, names = [], [], []
+    for k, (width, height) in enumerate(images.sizes):
+        for row in range(split):
+            for column in range(split):
+                image.append(k)
+                boxes.append([column * width / split, row * height / split, width / split, height / split])
+                names.append(f"{images.ids.tolist()[k]}/{row + 1}.{column + 1}")
+    return Tiles(images, np.array(image, dtype=np.int64), np.array(boxes).reshape(-1, 4), tuple(names))
+
+
+@dataclass(frozen=True, eq=False)
+class MissedObjects:
+    """How many objects nobody drew.
+
+    Attributes
+    ----------
+    draws : array of shape (n_draws, n_categories)
+    n_searched, n_tiles : int
+    n_seen : int
+        Objects without an outline in the tiles that were searched.
+    """
+
+    draws: Floats = field(repr=False)
+    n_searched: int
+    n_tiles: int
+    n_seen: int
+
+    @property
+    def total(self) -> Estimate:
+        """Of all classes together."""
+        sums = self.draws.sum(axis=1)
+        return DrawnEstimate(sums, bounds=(0.0, float(max(sums.max(), 1.0))), name="missed objects")
+
+
+def missed_objects(
+    counts: npt.ArrayLike, n_tiles: int, *, n_draws: int = 2000, random_state: RandomState = 0
+) -> MissedObjects:
+    """The number of objects that are no candidates, from tiles that were drawn at random.
+
+    Parameters
+    ----------
+    counts : array of shape (n_searched,) or (n_searched, n_categories)
+        Objects without an outline in each tile that was searched; an object is in the tile of its centre.
+    n_tiles : int
+        All tiles of all images.
+    n_draws : int
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> none = missed_objects([0] * 20, 80).total.interval(0.95)  # nothing in 20 of 80 tiles
+    >>> none[0] == 0.0, none[1] < 10
+    (True, True)
+    """
+    table = np.asarray(counts, dtype=float)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or not len(table) or not np.isfinite(table).all() or (table < 0).any() or (table % 1).any():
+        raise InvalidParameter("counts must be whole numbers from 0 on, one for each tile that was searched")
+    n_tiles = check_integer(n_tiles, name="n_tiles", low=1)
+    if len(table) > n_tiles:
+        raise InvalidParameter(f"n_tiles must be at least the {len(table)} tiles that were searched, got {n_tiles}")
+    rng = as_generator(random_state)
+    draws = np.stack([_draw(column, n_tiles - len(table), n_draws, rng) for column in table.T], axis=1)
+    return MissedObjects(draws, len(table), n_tiles, int(table.sum()))
+
+
+def _draw(counts: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
+    """What was seen, and what the other tiles hold, by the posterior on a grid of means and sizes."""
+    sizes, means = np.meshgrid(_SIZES, _MEANS, indexing="ij")
+    # Jeffreys' prior of a mean is 1/√mean; on a grid of equal steps of its logarithm that is √mean.
+    logs = 0.5 * np.log(means)
+    values, times = np.unique(counts, return_counts=True)
+    for value, n in zip(values, times, strict=True):
+        logs += n * (
+            gammaln(value + sizes)
+            - gammaln(sizes)
+            + sizes * np.log(sizes / (sizes + means))
+            + value * np.log(means / (sizes + means))
+        )
+    weights = np.exp(logs - logs.max()).ravel()
+    chosen = rng.choice(len(weights), size=n_draws, p=weights / weights.sum())
+    size, mean = sizes.ravel()[chosen], means.ravel()[chosen]
+    rates = rng.gamma(size * n_left, mean / size) if n_left else np.zeros(n_draws)
+    return np.asarray(counts.sum() + rng.poisson(rates), dtype=float)

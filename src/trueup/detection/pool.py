@@ -1,0 +1,372 @@
+"""A pool of candidate objects: what annotators and systems drew, as items with votes and predictions.
+
+Item c is a thing that somebody drew in one image. Whether it is a real object, z_c, is what the annotators vote on: 1
+for who drew it, 0 for who looked at the image and did not. One detection of a system is the first at its candidate,
+others there are duplicates. So precision, recall and average precision are functions of z, and noise models,
+`trueup.evaluate`, `trueup.compare` and `trueup.ActiveTest` apply as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.validation import check_choice, check_number
+from trueup.data.labels import Labels
+from trueup.detection.grouping import assign_detections, group_shapes
+from trueup.detection.overlap import mask_overlaps, overlaps_between
+from trueup.detection.shapes import Images, Mask, Shapes, align, group_by
+from trueup.exceptions import InvalidParameter, InvalidShapes
+
+REAL = "object"
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The detections of one system.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+    category : integer array of shape (n,)
+    candidate : integer array of shape (n,)
+        Where each lies in the pool.
+    is_first : boolean array of shape (n,)
+        Whether it is the one that counts there; the others are duplicates, wrong whatever the truth is.
+    overlap : array of shape (n,)
+        With the shape of its candidate.
+    """
+
+    scores: Floats
+    category: Codes
+    candidate: Positions
+    is_first: Booleans
+    overlap: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidate objects with votes and detections; see `match`.
+
+    Attributes
+    ----------
+    images : Images
+    categories : tuple of str
+    image, category : integer arrays of shape (n_candidates,)
+    boxes : array of shape (n_candidates, 4)
+        The median of the shapes that annotators drew, or systems where no annotator drew one.
+    masks : tuple of Mask or None
+        The shape that is most like the others.
+    votes : integer array of shape (n_annotators, n_candidates)
+        1 drawn, 0 not drawn by who looked, -1 unknown.
+    annotators : tuple of str
+    found : mapping from systems to Found
+    iou : float
+        The overlap from which on a detection is at a candidate.
+    """
+
+    images: Images
+    categories: tuple[str, ...]
+    image: Codes = field(repr=False)
+    category: Codes = field(repr=False)
+    boxes: Floats = field(repr=False)
+    masks: tuple[Mask, ...] | None = field(repr=False)
+    votes: npt.NDArray[np.int8] = field(repr=False)
+    annotators: tuple[str, ...]
+    found: Mapping[str, Found] = field(repr=False)
+    iou: float = 0.5
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Whose detections are in it."""
+        return tuple(self.found)
+
+    @cached_property
+    def items(self) -> list[str]:
+        """A name of each candidate: its image and a number within it, by place."""
+        names: list[str] = []
+        seen: dict[int, int] = {}
+        ids = self.images.ids.tolist()
+        for image in self.image.tolist():
+            seen[image] = seen.get(image, 0) + 1
+            names.append(f"{ids[image]}/{seen[image]}")
+        return names
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The votes: whether each candidate is an object; the item table says image, class and box."""
+        names = np.array([NOTHING, REAL, ""], dtype=object)
+        labels = Labels.from_matrix(
+            names[self.votes.T], missing="", classes=[NOTHING, REAL], items=self.items, labelers=list(self.annotators)
+        )
+        ids, classes = self.images.ids.tolist(), self.categories
+        return labels.with_items(
+            {
+                "item": self.items,
+                "image": [ids[i] for i in self.image],
+                "category": [classes[k] for k in self.category],
+                **{name: self.boxes[:, k].tolist() for k, name in enumerate(("x", "y", "width", "height"))},
+            }
+        )
+
+    def predictions(self, threshold: float | Mapping[str, float] = 0.5) -> dict[str, dict[str, str]]:
+        """For each system, which candidates it reports: those with a detection of at least the threshold."""
+        chosen = {}
+        for name, found in self.found.items():
+            least = threshold[name] if isinstance(threshold, Mapping) else threshold
+            reported = np.zeros(len(self), dtype=bool)
+            reported[found.candidate[found.is_first & (found.scores >= least)]] = True
+            chosen[name] = {item: REAL if said else NOTHING for item, said in zip(self.items, reported, strict=True)}
+        return chosen
+
+    def scores(self, system: str) -> Floats:
+        """The score of a system at each candidate, 0 where it found nothing."""
+        found = self.found[system]
+        values = np.zeros(len(self))
+        values[found.candidate[found.is_first]] = found.scores[found.is_first]
+        return values
+
+
+def match(
+    found: Shapes | None,
+    objects: Shapes,
+    *,
+    iou: float = 0.5,
+    shape: str | None = None,
+    same_class: bool = True,
+    by_centre: bool = False,
+    join: float | None = None,
+) -> Pool:
+    """A pool of candidate objects from what annotators drew and systems found.
+
+    Parameters
+    ----------
+    found : Shapes or None
+        Detections with scores, of one system or several.
+    objects : Shapes
+        Of one annotator or several.
+    iou : float
+        The overlap with a candidate's shape from which on a detection is at it.
+    shape : {"box", "mask"}, optional
+        What is compared; by default masks where both have them.
+    same_class : bool
+        Whether shapes of different classes are different candidates; else the candidate has the class that most drew.
+    by_centre : bool
+        For small things such as cells: shapes whose centres lie in each other are at the same place.
+    join : float, optional
+        The mean overlap from which on shapes of annotators are one candidate; by default `iou`.
+
+    Returns
+    -------
+    Pool
+
+    Examples
+    --------
+    >>> from trueup.detection import boxes_from_arrays, match
+    >>> drawn = boxes_from_arrays(
+    ...     image=["a"] * 3, boxes=[[0, 0, 10, 10], [1, 0, 10, 10], [50, 50, 10, 10]], source=["ann", "bob", "bob"],
+    ...     seen=[[True], [True]],
+    ... )
+    >>> found = boxes_from_arrays(image=["a"], boxes=[[0, 1, 10, 10]], scores=[0.9], name="detector")
+    >>> pool = match(found, drawn)
+    >>> len(pool), pool.votes.tolist(), pool.predictions()["detector"]
+    (2, [[1, 0], [1, 1]], {'a/1': 'object', 'a/2': 'nothing'})
+    """
+    cut = check_number(iou, name="iou", low=0.0, high=1.0, strict=True)
+    least = cut if join is None else check_number(join, name="join", low=0.0, high=1.0, strict=True)
+    if found is not None:
+        if found.scores is None:
+            raise InvalidShapes(
+                "⟨found⟩ must have scores; read detections with read_results, annotations are ⟨objects⟩"
+            )
+        found, objects = align(found, objects)
+    kind = _shape_kind(shape, found, objects)
+    if kind == "box":
+        objects = objects.boxes_only()
+        found = None if found is None else found.boxes_only()
+    group = group_shapes(objects, iou=least, same_class=same_class, by_centre=by_centre)
+    candidates = _candidates(objects, group)
+    if found is None:
+        found_by: dict[str, Found] = {}
+    else:
+        found = found.select(~_in_crowds(found, objects, cut))
+        extra = _unmatched(found, candidates, cut, same_class, by_centre)
+        more = group_shapes(found.select(extra), iou=least, same_class=same_class, by_centre=by_centre)
+        candidates = _joined(candidates, _candidates(found.select(extra), more))
+        # A detection may lie far from the middle of those it was joined with: it is a candidate of its own.
+        alone = np.flatnonzero(_unmatched(found, candidates, cut, same_class, by_centre))
+        candidates = _joined(candidates, _candidates(found.select(alone), np.arange(len(alone))))
+    candidates, order = _in_order(candidates)
+    votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates)
+    if found is not None:
+        found_by = _place(found, candidates, cut, same_class, by_centre)
+    return Pool(
+        images=objects.images,
+        categories=objects.categories,
+        image=candidates.image,
+        category=candidates.category,
+        boxes=candidates.boxes,
+        masks=candidates.masks,
+        votes=votes,
+        annotators=objects.sources,
+        found=found_by,
+        iou=cut,
+    )
+
+
+def _shape_kind(shape: str | None, found: Shapes | None, objects: Shapes) -> str:
+    both = objects.masks is not None and (found is None or found.masks is not None)
+    if shape is None:
+        return "mask" if both else "box"
+    check_choice(shape, ("box", "mask"), name="shape")
+    if shape == "mask" and not both:
+        raise InvalidParameter("⟨shape='mask'⟩ needs masks of annotators and systems, got boxes; use ⟨shape='box'⟩")
+    return shape
+
+
+def _candidates(shapes: Shapes, group: Positions) -> Shapes:
+    """One shape for each group: the median box, and the mask that is most like the others."""
+    n = int(group.max(initial=-1)) + 1
+    order, starts = group_by(group[group >= 0])
+    at = np.flatnonzero(group >= 0)[order]
+    boxes = np.zeros((n, 4))
+    chosen = np.zeros(n, dtype=np.int64)
+    category = np.zeros(n, dtype=np.int32)
+    for k, (first, last) in enumerate(pairwise(starts)):
+        members = at[first:last]
+        corners = np.column_stack([shapes.boxes[members, :2], shapes.boxes[members, :2] + shapes.boxes[members, 2:]])
+        low, high = np.median(corners, axis=0)[:2], np.median(corners, axis=0)[2:]
+        boxes[k] = [*low, *(high - low)]
+        chosen[k] = members[_most_alike(shapes, members)]
+        category[k] = np.bincount(shapes.category[members]).argmax()
+    kept = shapes.select(chosen)
+    return Shapes(
+        images=shapes.images,
+        categories=shapes.categories,
+        sources=("candidates",),
+        image=kept.image,
+        category=category,
+        source=np.zeros(n, dtype=np.int32),
+        boxes=boxes,
+        areas=boxes[:, 2] * boxes[:, 3] if shapes.masks is None else kept.areas,
+        is_crowd=np.zeros(n, dtype=bool),
+        masks=kept.masks,
+        ids=np.arange(n).astype(object),
+        category_ids=shapes.category_ids,
+    )
+
+
+def _most_alike(shapes: Shapes, members: Positions) -> int:
+    if len(members) < 3 or shapes.masks is None:
+        return int(np.lexsort(shapes.boxes[members].T[::-1])[0])
+    masks = [shapes.masks[i] for i in members]
+    return int(mask_overlaps(masks, masks).mean(axis=1).argmax())
+
+
+def _joined(first: Shapes, second: Shapes) -> Shapes:
+    if not len(second):
+        return first
+    masks = None if first.masks is None or second.masks is None else (*first.masks, *second.masks)
+    return Shapes(
+        images=first.images,
+        categories=first.categories,
+        sources=first.sources,
+        image=np.concatenate([first.image, second.image]),
+        category=np.concatenate([first.category, second.category]),
+        source=np.zeros(len(first) + len(second), dtype=np.int32),
+        boxes=np.concatenate([first.boxes, second.boxes]),
+        areas=np.concatenate([first.areas, second.areas]),
+        is_crowd=np.zeros(len(first) + len(second), dtype=bool),
+        masks=masks,
+        ids=np.arange(len(first) + len(second)).astype(object),
+        category_ids=first.category_ids,
+    )
+
+
+def _in_order(candidates: Shapes) -> tuple[Shapes, Positions]:
+    """By image, class and place, so that names do not depend on who drew what first."""
+    order = np.lexsort((*candidates.boxes.T[::-1], candidates.category, candidates.image)).astype(np.int64)
+    return candidates.select(order), order
+
+
+def _votes(objects: Shapes, group: Positions, is_drawn: Booleans, candidates: Shapes) -> npt.NDArray[np.int8]:
+    votes = np.full((len(objects.sources), len(candidates)), -1, dtype=np.int8)
+    if objects.seen is not None:
+        votes[objects.seen[:, candidates.image]] = 0
+    votes[objects.source[is_drawn], group] = 1
+    return votes
+
+
+def _in_crowds(found: Shapes, objects: Shapes, iou: float) -> Booleans:
+    """Detections that lie in a crowd region of their class and at no object of their own: they do not count."""
+    inside = np.zeros(len(found), dtype=bool)
+    crowds = np.flatnonzero(objects.is_crowd)
+    for k in crowds:
+        near = np.flatnonzero((found.image == objects.image[k]) & (found.category == objects.category[k]))
+        region = objects.select(np.array([k]))
+        inside[near] |= overlaps_between(found.select(near), region)[:, 0] >= iou
+    if not inside.any():
+        return inside
+    alone = objects.select(~objects.is_crowd)
+    for k in np.flatnonzero(inside):
+        near = np.flatnonzero((alone.image == found.image[k]) & (alone.category == found.category[k]))
+        overlaps = overlaps_between(found.select(np.array([k])), alone.select(near))
+        inside[k] = not (overlaps >= iou).any()
+    return inside
+
+
+def _unmatched(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_centre: bool) -> Booleans:
+    """Detections at no candidate: things that no annotator drew."""
+    alone = np.ones(len(found), dtype=bool)
+    for mine, theirs in _neighbours(found, candidates, same_class):
+        overlaps = overlaps_between(found.select(mine), candidates.select(theirs), by_centre=by_centre)
+        alone[mine] = ~(overlaps >= iou).any(axis=1)
+    return alone
+
+
+def _neighbours(found: Shapes, candidates: Shapes, same_class: bool) -> list[tuple[Positions, Positions]]:
+    """Positions of detections and candidates of one image (and class), where there are both."""
+    n = len(candidates.categories)
+    mine = found.image.astype(np.int64) * n + (found.category if same_class else 0)
+    theirs = candidates.image.astype(np.int64) * n + (candidates.category if same_class else 0)
+    order, starts = group_by(theirs)
+    where = {int(theirs[order[first]]): order[first:last] for first, last in pairwise(starts)}
+    own, begins = group_by(mine)
+    pairs = []
+    for first, last in pairwise(begins):
+        members = own[first:last]
+        if int(mine[members[0]]) in where:
+            pairs.append((members, where[int(mine[members[0]])]))
+    return pairs
+
+
+def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_centre: bool) -> dict[str, Found]:
+    assert found.scores is not None
+    candidate = np.full(len(found), -1, dtype=np.int64)
+    is_first = np.zeros(len(found), dtype=bool)
+    overlap = np.zeros(len(found))
+    for mine, theirs in _neighbours(found, candidates, same_class):
+        overlaps = overlaps_between(found.select(mine), candidates.select(theirs), by_centre=by_centre)
+        for system in np.unique(found.source[mine]):
+            rows = np.flatnonzero(found.source[mine] == system)
+            at, first = assign_detections(overlaps[rows], found.scores[mine[rows]], iou)
+            placed = at >= 0
+            positions = mine[rows]
+            candidate[positions[placed]] = theirs[at[placed]]
+            is_first[positions] = first
+            overlap[positions[placed]] = overlaps[rows[placed], at[placed]]
+    result = {}
+    for k, name in enumerate(found.sources):
+        of = np.flatnonzero(found.source == k)
+        result[name] = Found(found.scores[of], found.category[of], candidate[of], is_first[of], overlap[of])
+    return result

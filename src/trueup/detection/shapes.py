@@ -1,0 +1,259 @@
+"""Boxes or masks that annotators drew, or systems found, in images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup.exceptions import InvalidParameter, InvalidShapes
+
+Mask = dict[str, Any]
+"""A mask in COCO's compressed run lengths: ``{"size": [height, width], "counts": bytes}``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The images that shapes lie in.
+
+    Attributes
+    ----------
+    ids : array of shape (n_images,)
+        Their names or numbers, each once.
+    sizes : array of shape (n_images, 2)
+        Width and height, nan where nobody said.
+    files : tuple of str
+        Of the pictures, "" where nobody said.
+    """
+
+    ids: npt.NDArray[Any]
+    sizes: Floats
+    files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            object.__setattr__(self, "files", ("",) * len(self.ids))
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.ids)
+
+    def position(self) -> dict[Any, int]:
+        """Where each name is."""
+        return {name: i for i, name in enumerate(self.ids.tolist())}
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Boxes, or boxes with masks, by several annotators or systems, in the same images.
+
+    Attributes
+    ----------
+    images : Images
+    categories : tuple of str
+        Names of the classes, in the order of their codes.
+    sources : tuple of str
+        Names of the annotators or systems.
+    image, category, source : integer arrays of shape (n,)
+        Of each shape, as codes.
+    boxes : array of shape (n, 4)
+        Left edge, top edge, width, height, in pixels.
+    areas : array of shape (n,)
+        In square pixels, of the mask where there is one.
+    scores : array of shape (n,) or None
+        How sure a system is; None for annotators.
+    is_crowd : boolean array of shape (n,)
+        Regions with many objects that nobody told apart.
+    masks : tuple of Mask, or None
+    ids : array of shape (n,)
+        What the file calls each shape.
+    category_ids : array of shape (n_categories,)
+        What the file calls each class.
+    seen : boolean array of shape (n_sources, n_images) or None
+        Who looked at which image: there, not to draw something says that it is not there.
+    """
+
+    images: Images
+    categories: tuple[str, ...]
+    sources: tuple[str, ...]
+    image: Codes = field(repr=False)
+    category: Codes = field(repr=False)
+    source: Codes = field(repr=False)
+    boxes: Floats = field(repr=False)
+    areas: Floats = field(repr=False)
+    is_crowd: Booleans = field(repr=False)
+    scores: Floats | None = field(default=None, repr=False)
+    masks: tuple[Mask, ...] | None = field(default=None, repr=False)
+    ids: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=object), repr=False)
+    category_ids: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=object), repr=False)
+    seen: Booleans | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    @property
+    def shape_kind(self) -> str:
+        """``"mask"`` where there are masks, else ``"box"``."""
+        return "box" if self.masks is None else "mask"
+
+    def select(self, chosen: npt.ArrayLike) -> Shapes:
+        """Some of the shapes, by positions or as a boolean array; images, classes and sources stay as they are."""
+        at = np.asarray(chosen)
+        at = np.flatnonzero(at) if at.dtype == bool else at
+        return replace(
+            self,
+            image=self.image[at],
+            category=self.category[at],
+            source=self.source[at],
+            boxes=self.boxes[at],
+            areas=self.areas[at],
+            is_crowd=self.is_crowd[at],
+            scores=None if self.scores is None else self.scores[at],
+            masks=None if self.masks is None else tuple(self.masks[i] for i in at.tolist()),
+            ids=self.ids[at] if len(self.ids) else self.ids,
+        )
+
+    def of_source(self, name: str) -> Shapes:
+        """The shapes of one annotator or system, who is then the only one."""
+        if name not in self.sources:
+            raise InvalidParameter(f"there is no source {name!r}; there are {', '.join(self.sources)}")
+        code = self.sources.index(name)
+        part = self.select(self.source == code)
+        return replace(
+            part,
+            sources=(name,),
+            source=np.zeros(len(part), dtype=np.int32),
+            seen=None if self.seen is None else self.seen[code : code + 1],
+        )
+
+    def boxes_only(self) -> Shapes:
+        """The same without masks; areas stay those of the masks, by which COCO calls objects small or large."""
+        return replace(self, masks=None)
+
+
+def join_shapes(parts: Sequence[Shapes]) -> Shapes:
+    """Shapes of several files as one; images and classes are joined by their names."""
+    if not parts:
+        raise InvalidShapes("there is no file to read shapes from; name at least one")
+    repeated = [
+        name for k, one in enumerate(parts) for name in one.sources if any(name in o.sources for o in parts[:k])
+    ]
+    if repeated:
+        raise InvalidShapes(f"the source {repeated[0]!r} is there twice; give each file a name of its own")
+    with_masks = [part.masks is not None for part in parts if len(part)]
+    if any(with_masks) and not all(with_masks):
+        raise InvalidShapes("some sources have masks and others boxes alone; compare them by boxes (boxes_only)")
+    images = join_images([part.images for part in parts])
+    categories = tuple(dict.fromkeys(name for part in parts for name in part.categories))
+    ids = {
+        name: number
+        for part in parts
+        for name, number in zip(part.categories, part.category_ids.tolist(), strict=False)
+    }
+    at_image, at_category = images.position(), {name: i for i, name in enumerate(categories)}
+    source, image, category, seen, first = [], [], [], [], 0
+    for part in parts:
+        to_image = np.array([at_image[name] for name in part.images.ids.tolist()], dtype=np.int32)
+        to_category = np.array([at_category[name] for name in part.categories], dtype=np.int32)
+        image.append(to_image[part.image])
+        category.append(to_category[part.category])
+        source.append(part.source + first)
+        first += len(part.sources)
+        rows = np.zeros((len(part.sources), images.n), dtype=bool)
+        if part.seen is not None:
+            rows[:, to_image] = part.seen
+        seen.append(rows)
+    scores = [part.scores for part in parts]
+    return Shapes(
+        images=images,
+        categories=categories,
+        sources=tuple(name for part in parts for name in part.sources),
+        image=np.concatenate(image),
+        category=np.concatenate(category),
+        source=np.concatenate(source),
+        boxes=np.concatenate([part.boxes for part in parts]),
+        areas=np.concatenate([part.areas for part in parts]),
+        is_crowd=np.concatenate([part.is_crowd for part in parts]),
+        scores=None if any(one is None for one in scores) else np.concatenate([s for s in scores if s is not None]),
+        masks=tuple(mask for part in parts for mask in part.masks or ()) if any(with_masks) else None,
+        ids=np.concatenate([part.ids for part in parts]),
+        category_ids=np.array([ids.get(name, k + 1) for k, name in enumerate(categories)], dtype=object),
+        seen=np.concatenate(seen) if all(part.seen is not None for part in parts) else None,
+    )
+
+
+def join_images(parts: Sequence[Images]) -> Images:
+    """All images once; a size that two files give differently is refused."""
+    sizes: dict[Any, Floats] = {}
+    files: dict[Any, str] = {}
+    for part in parts:
+        for name, size, file in zip(part.ids.tolist(), part.sizes, part.files, strict=True):
+            known = sizes.setdefault(name, size)
+            if np.isnan(known).any():
+                sizes[name] = size
+            elif not np.isnan(size).any() and not np.array_equal(known, size):
+                raise InvalidShapes(
+                    f"image {name!r} is {known[0]:g} × {known[1]:g} in one file and {size[0]:g} × {size[1]:g} in "
+                    "another; check that the files are of the same pictures"
+                )
+            files[name] = files.get(name) or file
+    names = sorted_names(sizes)
+    ordered = names.tolist()
+    return Images(
+        names, np.array([sizes[name] for name in ordered]).reshape(-1, 2), tuple(files[name] for name in ordered)
+    )
+
+
+def align(found: Shapes, objects: Shapes) -> tuple[Shapes, Shapes]:
+    """Both with the images and classes of both, in one order, so that codes mean the same."""
+    images = join_images([objects.images, found.images])
+    categories = tuple(dict.fromkeys([*objects.categories, *found.categories]))
+    return _recoded(found, images, categories), _recoded(objects, images, categories)
+
+
+def _recoded(shapes: Shapes, images: Images, categories: tuple[str, ...]) -> Shapes:
+    at_image, at_category = images.position(), {name: i for i, name in enumerate(categories)}
+    to_image = np.array([at_image[name] for name in shapes.images.ids.tolist()], dtype=np.int32)
+    to_category = np.array([at_category[name] for name in shapes.categories], dtype=np.int32)
+    numbers = dict(zip(shapes.categories, shapes.category_ids.tolist(), strict=False))
+    seen = None
+    if shapes.seen is not None:
+        seen = np.zeros((len(shapes.sources), images.n), dtype=bool)
+        seen[:, to_image] = shapes.seen
+    return replace(
+        shapes,
+        images=images,
+        categories=categories,
+        image=to_image[shapes.image] if len(shapes) else shapes.image,
+        category=to_category[shapes.category] if len(shapes) else shapes.category,
+        category_ids=np.array([numbers.get(name, k + 1) for k, name in enumerate(categories)], dtype=object),
+        seen=seen,
+    )
+
+
+def group_by(*codes: Codes) -> tuple[Positions, Positions]:
+    """Positions sorted by the codes, and where each group of equal codes begins (with the end of the last one)."""
+    order = np.lexsort(codes[::-1])
+    if not len(order):
+        return order.astype(np.int64), np.zeros(1, dtype=np.int64)
+    is_new = np.zeros(len(order), dtype=bool)
+    is_new[0] = True
+    for code in codes:
+        along = code[order]
+        is_new[1:] |= along[1:] != along[:-1]
+    return order.astype(np.int64), np.append(np.flatnonzero(is_new), len(order)).astype(np.int64)
+
+
+def sorted_names(names: Iterable[Any]) -> npt.NDArray[Any]:
+    """Names in an order that does not depend on the file: numbers as numbers, anything else as words."""
+    values = list(names)
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return np.array(sorted(values), dtype=np.int64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = sorted(values, key=str)
+    return array

@@ -1,0 +1,123 @@
+"""Metrics of detections on drawn truths, and the doors."""
+
+import numpy as np
+import pytest
+
+from trueup import detection
+from trueup.detection import coco_scores, drawn_precision, match, missed_objects, simulate_boxes
+from trueup.detection.drawn_precision import average_precisions
+from trueup.detection.metrics import NAMES, DetectionMetrics
+from trueup.exceptions import TrueupError
+
+
+def test_one_certain_annotator_gives_cocos_ap50():
+    data = simulate_boxes(n_images=30, random_state=1)
+    pool = match(data.found, data.truth)
+    metrics = DetectionMetrics(pool, np.arange(len(pool)))
+    real = (pool.votes[0] == 1)[None]
+    value = metrics.values("ap50", "system 1", real)[0]
+    assert value == pytest.approx(coco_scores(data.found, data.truth).ap(iou=0.5), abs=1e-12)
+
+
+def test_average_precision_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    real = rng.random((40, 12)) < 0.5
+    candidate, can_be_right = rng.permutation(np.r_[np.arange(12), 3, 4]), rng.random(14) < 0.8
+    total = real.sum(axis=1) + rng.integers(0, 3, size=40)
+    values = average_precisions(real, candidate, can_be_right, total)
+    for draw in range(40):
+        if not total[draw]:
+            assert np.isnan(values[draw])
+            continue
+        right = real[draw, candidate] & can_be_right
+        precision = np.cumsum(right) / np.arange(1, 15)
+        recall = np.cumsum(right) / total[draw]
+        at = [precision[recall >= r].max(initial=0.0) for r in np.linspace(0, 1, 101)]
+        assert values[draw] == pytest.approx(np.mean(at), abs=1e-12)
+
+
+def test_compiled_average_precision_is_the_same(monkeypatch):
+    pytest.importorskip("numba", reason="needs trueup[fast]")
+    rng = np.random.default_rng(1)
+    arguments = rng.random((20, 50)) < 0.6, rng.integers(50, size=80), rng.random(80) < 0.7, np.full(20, 33.0)
+    plain = average_precisions(*arguments)
+    monkeypatch.setattr(drawn_precision, "_WORTH_COMPILING", 0)
+    np.testing.assert_array_equal(average_precisions(*arguments), plain)
+
+
+def test_precision_recall_and_f1_count_duplicates_and_missed_objects():
+    objects = detection.boxes_from_arrays(image=["a"] * 2, boxes=[[0, 0, 10, 10], [50, 50, 10, 10]], name="ann")
+    found = detection.boxes_from_arrays(
+        image=["a"] * 4,
+        boxes=[[0, 0, 10, 9], [0, 0, 10, 10], [50, 50, 10, 10], [80, 0, 10, 10]],
+        scores=[0.9, 0.8, 0.3, 0.7],
+        name="system",
+    )
+    pool = match(found, objects)
+    metrics = DetectionMetrics(pool, np.arange(3), missed=np.array([[2.0]]))
+    real = np.array([[True, True, False]])
+    values = {name: float(metrics.values(name, "system", real)[0]) for name in ("precision", "recall", "f1")}
+    assert values == pytest.approx({"precision": 1 / 3, "recall": 1 / 4, "f1": 2 / 7})
+
+
+def test_missed_objects_hold_their_number():
+    rng = np.random.default_rng(0)
+    inside = []
+    for seed in range(200):
+        counts = rng.negative_binomial(0.8, 0.8 / (0.8 + 0.3), size=80)
+        chosen = rng.choice(80, 20, replace=False)
+        low, high = missed_objects(counts[chosen], 80, random_state=seed).total.interval(0.95)
+        inside.append(low <= counts.sum() <= high)
+    # Intervals 20% too narrow would hold some 88%.
+    assert np.mean(inside) > 0.91
+
+
+def test_all_tiles_leave_nothing_unknown():
+    assert missed_objects([1, 0, 2], 3).total.interval(0.95) == (3.0, 3.0)
+    for counts, n in (([-1], 3), ([0.5], 3), ([], 3), ([1, 1], 1)):
+        with pytest.raises(TrueupError):
+            missed_objects(counts, n)
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+def test_a_detector_is_judged_and_compared():
+    data = simulate_boxes(n_images=40, n_annotators=5, n_systems=2, random_state=3)
+    pool = match(data.found, data.objects)
+    true = {name: coco_scores(data.found.of_source(name), data.truth).ap(iou=0.5) for name in pool.systems}
+    quick = {"noise": "dawid-skene", "n_warmup": 100, "n_draws": 200, "check_dependence": False}
+    evaluation = detection.evaluate(pool, "system 1", metrics=NAMES, **quick)
+    for name in NAMES:
+        low, high = evaluation[name].interval(0.95)
+        assert 0 <= low <= high <= 1
+    assert evaluation["ap50"].mean == pytest.approx(true["system 1"], abs=0.1)
+    comparison = detection.compare(pool, metric="ap50", **quick)
+    assert comparison.ranking[0] == max(true, key=true.get)
+    assert comparison["system 1"].mean == pytest.approx(evaluation["ap50"].mean, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+def test_vetted_candidates_come_first():
+    data = simulate_boxes(n_images=40, n_annotators=3, random_state=4)
+    pool = match(data.found, data.objects)
+    real = match(None, data.truth)
+    near = detection.overlap.box_overlaps(pool.boxes, real.boxes) >= 0.5
+    is_real = (near & (pool.image[:, None] == real.image[None])).any(axis=1)
+    chosen = np.random.default_rng(0).choice(len(pool), 80, replace=False)
+    truths = {pool.items[k]: "object" if is_real[k] else "nothing" for k in chosen}
+    evaluation = detection.evaluate(pool, labels=pool.labels.with_gold(truths, drawn="random"), metrics=["precision"])
+    assert evaluation.basis_of("precision") == "gold"
+    of = pool.found["system 1"]
+    true = (is_real[of.candidate] & of.is_first & (of.scores >= 0.5)).sum() / (of.scores >= 0.5).sum()
+    low, high = evaluation["precision"].interval(0.95)
+    assert low <= true <= high
+
+
+def test_bad_calls_get_one_sentence():
+    data = simulate_boxes(n_images=5, n_systems=2, random_state=0)
+    pool = match(data.found, data.objects)
+    with pytest.raises(TrueupError, match="system must be one of system 1, system 2"):
+        detection.evaluate(pool)
+    with pytest.raises(TrueupError, match="metric must be one of precision"):
+        detection.evaluate(pool, "system 1", metrics=["map"])
+    with pytest.raises(TrueupError, match="labels must be those of the pool"):
+        detection.compare(pool, labels=pool.labels.select(items=pool.items[:3]))

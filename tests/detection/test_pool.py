@@ -1,0 +1,118 @@
+"""Candidate objects: grouping, votes, detections."""
+
+import numpy as np
+import pytest
+
+from trueup.detection import Images, boxes_from_arrays, match, simulate_boxes
+from trueup.exceptions import TrueupError
+
+SEEN = np.ones((3, 1), dtype=bool)
+
+
+def drawn(boxes, people, **more):
+    return boxes_from_arrays(image=["a"] * len(boxes), boxes=boxes, source=people, **more)
+
+
+def test_shapes_of_one_thing_are_one_candidate_and_votes_say_who_drew_it():
+    objects = drawn(
+        [[0, 0, 10, 10], [1, 0, 10, 10], [0, 1, 10, 10], [40, 40, 10, 10]], ["ann", "bob", "cid", "bob"], seen=SEEN
+    )
+    pool = match(None, objects)
+    assert pool.votes.tolist() == [[1, 0], [1, 1], [1, 0]]
+    assert pool.boxes[0].tolist() == [0, 0, 10, 10]
+    assert pool.labels.n_votes == 6
+    assert pool.labels.item_column("category").tolist() == ["object", "object"]
+
+
+def test_without_seen_not_drawing_is_no_vote():
+    pool = match(None, drawn([[0, 0, 10, 10], [40, 40, 10, 10]], ["ann", "bob"]))
+    assert pool.votes.tolist() == [[1, -1], [-1, 1]]
+    assert pool.labels.n_votes == 2
+
+
+def test_one_annotator_is_in_a_candidate_once():
+    pool = match(None, drawn([[0, 0, 10, 10], [1, 0, 10, 10], [0, 0, 10, 11]], ["ann", "ann", "bob"]), iou=0.5)
+    assert sorted(pool.votes.sum(axis=0).tolist()) == [0, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_annotators_plays_no_part(seed):
+    data = simulate_boxes(n_images=6, n_annotators=5, blur=0.12, random_state=seed)
+    pool = match(data.found, data.objects)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(data.objects))
+    names = dict(zip(data.objects.sources, rng.permutation(list("abcde")), strict=True))
+    shuffled = boxes_from_arrays(
+        image=data.objects.image[order],
+        boxes=data.objects.boxes[order],
+        source=[names[data.objects.sources[k]] for k in data.objects.source[order]],
+        images=data.objects.images,
+        seen=np.ones((5, 6), dtype=bool),
+    )
+    other = match(data.found, shuffled)
+    rows = [other.annotators.index(names[name]) for name in pool.annotators]
+    np.testing.assert_array_equal(other.boxes, pool.boxes)
+    np.testing.assert_array_equal(other.votes[rows], pool.votes)
+    np.testing.assert_array_equal(other.found["system 1"].candidate, pool.found["system 1"].candidate)
+
+
+def test_the_surest_detection_is_the_first_and_others_are_duplicates():
+    objects = drawn([[0, 0, 10, 10]], ["ann"])
+    found = boxes_from_arrays(
+        image=["a"] * 3, boxes=[[0, 0, 10, 9], [0, 0, 10, 10], [80, 0, 10, 10]], scores=[0.9, 0.5, 0.7], name="system"
+    )
+    pool = match(found, objects)
+    of = pool.found["system"]
+    assert of.is_first.tolist() == [True, False, True]
+    assert of.candidate.tolist() == [0, 0, 1]
+    assert of.overlap.tolist() == pytest.approx([0.9, 1.0, 1.0])
+    assert pool.scores("system").tolist() == [0.9, 0.7]
+    assert pool.predictions(0.8)["system"] == {"a/1": "object", "a/2": "nothing"}
+
+
+def test_every_detection_has_a_candidate():
+    data = simulate_boxes(n_images=15, n_annotators=3, n_systems=3, blur=0.15, random_state=2)
+    pool = match(data.found, data.objects)
+    for of in pool.found.values():
+        assert (of.candidate >= 0).all()
+        assert len(np.unique(of.candidate[of.is_first])) == of.is_first.sum()
+
+
+def test_small_things_are_joined_by_their_centres():
+    objects = drawn([[0, 0, 6, 6], [2, 2, 6, 6]], ["ann", "bob"])
+    assert len(match(None, objects)) == 2
+    assert len(match(None, objects, by_centre=True)) == 1
+
+
+def test_classes_apart_or_together():
+    objects = drawn([[0, 0, 10, 10], [0, 0, 10, 10], [0, 0, 10, 10]], ["ann", "bob", "cid"], category=["x", "y", "y"])
+    assert len(match(None, objects)) == 2
+    pool = match(None, objects, same_class=False)
+    assert [pool.categories[k] for k in pool.category] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"boxes": [[0, 0, 0, 5]]}, "1 with a box without width or height"),
+        ({"boxes": [[0, 0, np.nan, 5]]}, "1 with a box with numbers missing"),
+        ({"boxes": [[500, 0, 5, 5]]}, "1 with a box outside its image"),
+        ({"image": ["b"]}, "1 with an image that is not in the set"),
+        ({"scores": [1.5]}, "1 with a score outside 0 to 1"),
+        ({"scores": [np.nan]}, "1 with no score"),
+    ],
+)
+def test_bad_boxes_get_one_sentence(change, sentence):
+    good = {"image": ["a"], "boxes": [[0, 0, 5, 5]], "images": Images(np.array(["a"]), np.array([[100.0, 100.0]]))}
+    with pytest.raises(TrueupError, match=sentence):
+        boxes_from_arrays(**{**good, **change})
+
+
+def test_bad_calls_get_one_sentence():
+    objects = drawn([[0, 0, 10, 10]], ["ann"])
+    with pytest.raises(TrueupError, match="must have scores"):
+        match(objects, objects)
+    with pytest.raises(TrueupError, match="needs masks"):
+        match(None, objects, shape="mask")
+    with pytest.raises(TrueupError, match="seen must have a row"):
+        drawn([[0, 0, 10, 10]], ["ann"], seen=np.ones((2, 2)))
