@@ -72,6 +72,23 @@ def comparison_alone(two_systems):
 
 
 @pytest.fixture(scope="session")
+def over_time():
+    """A monitor with an alarm, a judge whose name is code, and a batch without an estimate."""
+    rng = np.random.default_rng(5)
+    watch = tu.Monitor(baseline=3)
+    for k in range(6):
+        truth = rng.integers(2, size=100)
+        said = truth[:, None] ^ (rng.random((100, 4)) > [0.9, 0.9, 0.9, 0.9 if k < 5 else 0.2])
+        labels = tu.Labels.from_matrix(said[:, :3], labelers=["ann", "<script>alert(1)</script>", "x" * 80])
+        gold = {j: int(truth[j]) for j in range(10)}
+        watch.add(labels.with_gold(gold, drawn="random"), said[:, 3], when=f"2026-11-1{k}")
+    data = watch.report()
+    for row in data["course"][1:]:
+        row.update(mean=0.8, low=0.7, high=0.9, basis="gold")
+    return SimpleNamespace(data=data)
+
+
+@pytest.fixture(scope="session")
 def all_models():
     """Two systems for which no noise model was named, on votes alone."""
     sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)

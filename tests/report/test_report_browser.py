@@ -8,7 +8,7 @@ from trueup.report import save_report
 
 pytestmark = pytest.mark.browser
 
-CASES = ("two_classes", "two_systems", "hostile", "comparison_alone")
+CASES = ("two_classes", "two_systems", "hostile", "comparison_alone", "over_time")
 CONTRAST = """
 (() => {
   const luminance = c => { const [r, g, b] = c.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
