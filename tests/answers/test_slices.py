@@ -175,3 +175,12 @@ def test_slices_clusters_and_weights_are_read_from_columns_and_mappings(judged):
     assert "238 items" in str(slices_of(labels, {0: "x", 1: "y"}).notes()[0])
     assert clusters_of(labels, {0: "x", 1: "x"})[:4].tolist() == [0, 0, 1, 2]
     assert weights_of(labels, "weight")[:3].tolist() == [3.0, 1.0, 1.0]
+
+
+def test_vetted_items_in_whole_clusters_are_told(judged, vetted):
+    labels, truth = judged
+    whole = labels.with_gold({item: int(truth[item]) for item in range(30)}, drawn=dict.fromkeys(range(30), 0.125))
+    told = tu.share(whole, of=1, cluster="prompt", **QUICK).warnings
+    assert any("come from 10 clusters" in sentence for sentence in told)
+    for labels, cluster in ((vetted, "prompt"), (whole, None)):
+        assert not any("clusters" in sentence for sentence in tu.share(labels, of=1, cluster=cluster, **QUICK).warnings)

@@ -318,3 +318,29 @@ def test_a_system_and_its_copy_are_alike():
     twice = outputs_of(np.concatenate([codes, codes]), n_classes=3)
     values = values_of(rectify(posterior, twice, metric, gold, chance), twice, metric)
     np.testing.assert_array_equal(values[:, 0], values[:, 1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_model_that_errs_where_items_count_for_much_is_put_right(n_classes):
+    truth, codes, posterior, rng = world(5, n=4000, n_classes=n_classes)
+    weights = np.where(rng.random(len(truth)) < 0.3, 6.0, 1.0)
+    flattering = np.where((weights > 1)[:, None], posterior[:, ::-1], posterior)  # the contrary of what it knows
+    outputs = outputs_of(codes, n_classes=n_classes)
+    gold, chance = draw_gold(truth, 1500, rng)
+    expected = np.average(codes[0] == truth, weights=weights)
+    errors = []
+    for known in (weights, None):
+        truths = rectified_truths(
+            flattering,
+            outputs,
+            metric_of("accuracy", n_classes),
+            gold=gold,
+            chance=chance,
+            positive=1,
+            n_draws=200,
+            rng=np.random.default_rng(0),
+            weights=known,
+        )
+        errors.append(np.average(truths == codes[0], axis=1, weights=weights).mean() - expected)
+    assert abs(errors[0]) < 0.02
+    assert abs(errors[0]) < 0.5 * abs(errors[1])

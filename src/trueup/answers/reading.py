@@ -24,6 +24,7 @@ from trueup.noise import Clusters, DawidSkene, NoiseModel, Ordinal
 SAMPLING = ("n_chains", "n_warmup", "n_draws")
 _CONTRADICTION = 3.0  # standard errors by which chosen gold refutes the models
 _LEAST_CHOSEN = 5
+_FEW_CLUSTERS = 0.7  # of those expected, below which vetted items were not drawn one by one
 _LEAST_RATINGS = 3  # classes; of two, the order says nothing
 
 
@@ -66,6 +67,7 @@ def engine_of(
         progress=progress,
         sampling=dict(sampling),
         groups=None if task.slices is None else task.slices.codes,
+        weights=None if task.population is None else task.population.weights,
         candidates=_candidates(task),
         alone=task.noise,
     )
@@ -111,7 +113,27 @@ def notes_on(engine: TruthEngine, task: Task, assumption: Assumption | None) -> 
     notes = [_few_vetted(engine, task, few, n_drawn)] if few else []
     if assumption == "real" and (not n_drawn or notes):
         notes += engine.real_map.doubts(task.labels)
-    return notes
+    return [*notes, *_whole_clusters(engine, task)]
+
+
+def _whole_clusters(engine: TruthEngine, task: Task) -> list[Sentence]:
+    """What to say of vetted items that came in whole clusters and are taken for drawn one by one."""
+    clusters = None if task.population is None else task.population.clusters
+    vetted = np.flatnonzero(engine.drawn_gold >= 0)
+    if clusters is None or len(vetted) < 2:
+        return []
+    sizes = np.bincount(clusters)
+    n_seen = len(np.unique(clusters[vetted]))
+    expected = float((1 - (1 - len(vetted) / len(clusters)) ** sizes).sum())
+    if n_seen >= _FEW_CLUSTERS * expected:
+        return []
+    return [
+        Sentence(
+            f"The {len(vetted):,} vetted items come from {n_seen:,} clusters, where items drawn one by one would come "
+            f"from about {expected:.0f}: those of one cluster are much alike, so the interval is too narrow; vet items "
+            "of more clusters (⟨trueup.labelers.draw_sample⟩)."
+        )
+    ]
 
 
 def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int) -> Sentence:

@@ -50,12 +50,20 @@ class Recalibration:
         scale : float
             The standard deviation of the effects: groups with few vetted items borrow from the rest.
         """
-        n_items, n_classes = self.offset.shape
         n_groups = int(groups.max(initial=-1)) + 1
-        added = np.zeros((n_items, n_classes, n_groups * (n_classes - 1)))
-        at = np.flatnonzero(groups >= 0)
+        return self._with_features((groups[:, None] == np.arange(n_groups)).astype(float), scale)
+
+    def with_covariate(self, values: Floats, scale: float) -> Recalibration:
+        """With an effect of a number that is known of each item on every class but the first."""
+        return self._with_features(values[:, None], scale)
+
+    def _with_features(self, values: Floats, scale: float) -> Recalibration:
+        """With effects of features of the items, shape (n_items, n), on every class but the first."""
+        n_items, n_classes = self.offset.shape
+        added = np.zeros((n_items, n_classes, values.shape[1], n_classes - 1))
         for y in range(1, n_classes):
-            added[at, y, groups[at] * (n_classes - 1) + y - 1] = 1.0
+            added[:, y, :, y - 1] = values
+        added = added.reshape(n_items, n_classes, -1)
         n_added = added.shape[2]
         return Recalibration(
             self.offset,

@@ -32,6 +32,7 @@ _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
 _VOTE_SLOPE = (0.0, 0.5)
 _OF_CLASS = (0.0, 1.0)
+_WEIGHT = 0.5  # standard deviation of the effect of a weight that is larger by one standard deviation
 # The standard deviation of the effects of slices, in log-odds: half-normal with the scale 0.5, on a grid of its cells.
 _GROUP_SCALES = np.array([0.1, 0.3, 0.5, 0.8, 1.2])
 _GROUP_LOG_PRIOR = np.log([0.2, 0.2, 0.25, 0.35, 0.4]) - 0.5 * (_GROUP_SCALES / 0.5) ** 2
@@ -57,6 +58,7 @@ def rectified_truths(
     n_draws: int,
     rng: np.random.Generator,
     groups: Codes | None = None,
+    weights: Floats | None = None,
 ) -> Codes:
     """Draw the truth of all items from the model as the vetted items correct it.
 
@@ -78,6 +80,8 @@ def rectified_truths(
     rng : Generator
     groups : integer array of shape (n_items,), optional
         Slices of the items, -1 for none: the model may err more in some of them.
+    weights : array of shape (n_items,), optional
+        What each item counts for in the metric: the model may err more on items that count for much.
 
     Returns
     -------
@@ -89,6 +93,9 @@ def rectified_truths(
     correction = _choose_correction(posterior, outputs, metric, looked_at, positive)
     vetted = np.flatnonzero((gold >= 0) & looked_at)
     model, told = correction.model, (vetted, correction.code(gold)[vetted], design_weights(chance[vetted]))
+    if weights is not None and np.ptp(weights) > 0:
+        # What the metric sums up is a feature, and so are sums with weights, or many vetted items leave a bias.
+        model = model.with_covariate((weights - weights.mean()) / weights.std(), _WEIGHT)
     if groups is None:
         learned = recalibrate(model, *told, n_draws=n_draws, rng=rng)
     else:

@@ -352,6 +352,8 @@ class TruthEngine:
         Options of the chains.
     groups : integer array of shape (n_items,), optional
         Slices of the items that are asked about, -1 for none.
+    weights : array of shape (n_items,), optional
+        What each item counts for in what is asked.
     candidates : sequence of NoiseModel
         More models of independent errors, for what is asked; see `estimators.kinds.draw_kinds`.
     alone : NoiseModel, optional
@@ -368,6 +370,7 @@ class TruthEngine:
     progress: Callable[[float], None] | None = field(default=None, repr=False)
     sampling: Mapping[str, Any] = field(default_factory=dict)
     groups: Codes | None = field(default=None, repr=False)
+    weights: Floats | None = field(default=None, repr=False)
     candidates: Sequence[NoiseModel] = ()
     alone: NoiseModel | None = None
 
@@ -488,6 +491,7 @@ class TruthEngine:
                 n_draws=min(self.n_draws, max(200, _MOST_LABELS // max(self.labels.n_items, 1))),
                 rng=np.random.default_rng([self.seed, 17]),
                 groups=self.groups,
+                weights=self.weights,
             )
             chosen = self.model_labels.gold_codes >= 0
             truths[:, chosen] = self.model_labels.gold_codes[chosen]
