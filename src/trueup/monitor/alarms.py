@@ -73,7 +73,8 @@ def find_alarms(
     times : sequence of str
         Of the batches.
     false_alarms : float
-        The chance that any is ever raised without a change, and that any is wrong about who changed.
+        The chance that any is ever raised without a change; and, about, that votes having shown a change the wrong one
+        is named for it.
     baseline : int
         Batches of a stream before it is looked at.
     """
