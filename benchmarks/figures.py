@@ -77,7 +77,7 @@ _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
 _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
-_SHARED, _JUDGES = "Sessions that people share", "Judges"
+_SHARED, _JUDGES, _DETECTION = "Sessions that people share", "Judges", "Detection"
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -129,6 +129,9 @@ FIGURES: dict[str, Figure] = {
         _module("judges-rate", "benchmarks.judges", _JUDGES, "rate"),
         _module("judges-slices", "benchmarks.judges", _JUDGES, "slices", "clusters", "copies"),
         _module("judges-drift", "benchmarks.judges", _JUDGES, "drift"),
+        _module("detection-hard", "benchmarks.detection", _DETECTION, "hard"),
+        _module("detection-experts", "benchmarks.detection", _DETECTION, "experts", "missed"),
+        _module("detection-vetted", "benchmarks.detection", _DETECTION, "vetted"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),

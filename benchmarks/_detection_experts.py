@@ -1,0 +1,239 @@
+"""Ten pathologists: each is graded as a detector from the boxes of the nine others, and held against a reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from benchmarks._coverage_tally import Section, as_text, say
+from benchmarks._detection_data import Experts, expert_tasks
+from trueup._base.types import Booleans, Floats, Positions
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.vetted import evaluate_again
+from trueup.detection import Pool, Shapes, evaluate, make_tiles, match, missed_objects
+from trueup.detection.evaluating import candidates_of
+from trueup.detection.metrics import DetectionMetrics
+from trueup.detection.overlap import box_overlaps
+from trueup.posteriors import DrawnEstimate
+
+__all__ = ["experts", "missed", "vetted"]
+
+IOU = 0.4  # of boxes of one cell
+METRICS = ("precision", "recall", "ap50")
+N_CANDIDATES, N_TILES, N_REPETITIONS = 60, 20, 20
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An expert as a detector.
+
+    Attributes
+    ----------
+    is_real : boolean array of shape (n_candidates,)
+        By the reference.
+    missed_boxes : array of shape (n_missed, 4)
+        The objects of the reference that are no candidates.
+    missed_images : integer array of shape (n_missed,)
+    """
+
+    task: str
+    expert: str
+    pool: Pool
+    is_real: Booleans
+    missed_boxes: Floats
+    missed_images: Positions
+
+    def true_value(self, name: str, *, with_missed: bool) -> float:
+        """What the reference says."""
+        missed = np.array([[float(len(self.missed_images))]]) if with_missed else None
+        metrics = DetectionMetrics(self.pool, np.arange(len(self.pool)), 0.5, missed)
+        return float(metrics.values(name, self.expert, self.is_real[None])[0])
+
+
+def cases(round_number: int, *, quick: bool) -> list[Case]:
+    """Every expert of both tasks."""
+    made = []
+    for task, data in expert_tasks(round_number).items():
+        for name in data.drawn.sources[: 2 if quick else None]:
+            made.append(_case(task, name, data))
+    return made
+
+
+def _case(task: str, name: str, data: Experts) -> Case:
+    drawn = data.drawn
+    own = drawn.of_source(name)
+    others = drawn.select(drawn.source != drawn.sources.index(name))
+    kept = [k for k, source in enumerate(drawn.sources) if source != name]
+    assert drawn.seen is not None
+    codes = np.full(len(drawn.sources), -1)
+    codes[kept] = np.arange(len(kept))
+    others = replace(
+        others,
+        sources=tuple(drawn.sources[k] for k in kept),
+        source=codes[others.source].astype(np.int32),
+        seen=drawn.seen[kept],
+    )
+    detector = replace(own, scores=np.ones(len(own)), seen=None)
+    pool = match(detector, others, iou=IOU)
+    is_real, is_found = pair_with_reference(pool, data.reference)
+    left = data.reference.select(~is_found)
+    return Case(task, name, pool, is_real, left.boxes, left.image.astype(np.int64))
+
+
+def pair_with_reference(pool: Pool, reference: Shapes) -> tuple[Booleans, Booleans]:
+    """Which candidates are objects of the reference, and which of these are candidates: one to one."""
+    is_real, is_found = np.zeros(len(pool), dtype=bool), np.zeros(len(reference), dtype=bool)
+    for image in range(pool.images.n):
+        mine, theirs = np.flatnonzero(pool.image == image), np.flatnonzero(reference.image == image)
+        overlaps = box_overlaps(pool.boxes[mine], reference.boxes[theirs])
+        rows, columns = linear_sum_assignment(-np.where(overlaps >= IOU, overlaps, 0.0))
+        good = overlaps[rows, columns] >= IOU
+        is_real[mine[rows[good]]] = True
+        is_found[theirs[columns[good]]] = True
+    return is_real, is_found
+
+
+def experts(quick: bool) -> Section:
+    """Votes alone, the headline answer; recall is that of the pool."""
+    lines, numbers = [], {}
+    for round_number in (1,) if quick else (1, 2):
+        rows: dict[str, list[tuple[bool, float, float]]] = {name: [] for name in METRICS}
+        for case in cases(round_number, quick=quick):
+            evaluation = _evaluated(case, quick)
+            for name in METRICS:
+                true = case.true_value(name, with_missed=False)
+                low, high = evaluation[name].interval(_LEVEL)
+                rows[name].append((low <= true <= high, high - low, evaluation[name].mean - true))
+            say(f"round {round_number}, {case.task}, {case.expert}")
+        for name, results in rows.items():
+            held = [inside for inside, _, _ in results]
+            width, error = np.mean([r[1] for r in results]), np.mean([abs(r[2]) for r in results])
+            metric = "recall of the pool" if name == "recall" else name
+            lines.append([str(round_number), metric, f"{sum(held)} of {len(held)}", f"{width:.3f}", f"{error:.3f}"])
+            numbers[f"round {round_number}, {name}"] = {"held": int(sum(held)), "n": len(held), "width": float(width)}
+    head = ["round", "metric", "holds", "mean width", "mean absolute error"]
+    about = (
+        "Each of ten experts graded by the nine others, two tasks, votes alone (asked in round 1: at least 18 of 20)"
+    )
+    return Section(f"{about}\n\n{as_text(head, lines, left=(1,))}", numbers)
+
+
+def _evaluated(case: Case, quick: bool) -> Evaluation:
+    few = {"n_warmup": 50, "n_draws": 100} if quick else {}
+    return evaluate(case.pool, case.expert, metrics=METRICS, check_dependence=False, **few)
+
+
+def vetted(quick: bool) -> Section:
+    """With random candidates vetted and random tiles searched: recall over all objects, also those nobody drew."""
+    rows: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
+    whole: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
+    for number, case in enumerate(cases(1, quick=quick)):
+        before = _evaluated(case, quick)
+        true = {name: case.true_value(name, with_missed=True) for name in METRICS}
+        for repetition in range(2 if quick else N_REPETITIONS):
+            rng = np.random.default_rng([number, repetition])
+            for name, estimate in _vetted_estimates(case, before, rng).items():
+                low, high = estimate.interval(_LEVEL)
+                rows[name].append((low <= true[name] <= high, high - low))
+            for name, (low, high) in _whole_images(case, rng).items():
+                whole[name].append((low <= true[name] <= high, high - low))
+        say(f"{case.task}, {case.expert}")
+    lines, numbers = [], {}
+    for about, results in (("candidates and tiles", rows), ("whole images, bootstrap", whole)):
+        for name, pairs in results.items():
+            held, width = np.mean([inside for inside, _ in pairs]), np.mean([size for _, size in pairs])
+            lines.append([about, name, f"{100 * held:.1f}", f"{width:.3f}"])
+            numbers[f"{about}, {name}"] = {"held": float(held), "width": float(width)}
+    head = ["vetted", "metric", "holds %", "mean width"]
+    text = (
+        f"{N_CANDIDATES} vetted candidates and {N_TILES} searched tiles (quarters of images), random; recall and AP50 "
+        "over all objects of\nthe reference (asked: at least 94%). Beside it, as many candidates vetted in whole "
+        "random images\n\n"
+    )
+    return Section(text + as_text(head, lines, left=(0, 1)), numbers)
+
+
+def _vetted_estimates(case: Case, before: Evaluation, rng: np.random.Generator) -> dict[str, DrawnEstimate]:
+    pool = case.pool
+    chosen = rng.choice(len(pool), N_CANDIDATES, replace=False)
+    gold = {pool.items[k]: "object" if case.is_real[k] else "nothing" for k in chosen}
+    after = evaluate_again(before, pool.labels.with_gold(gold, drawn="random"))
+    tiles = make_tiles(pool.images)
+    searched = tiles.draw(N_TILES, rng)
+    missed = missed_objects(_counts(case, searched), len(tiles), random_state=rng).draws
+    metrics = DetectionMetrics(pool, candidates_of(pool, pool.labels), 0.5, missed)
+    order = candidates_of(pool, after.labels)
+    values = {}
+    for name in METRICS:
+        truths = after.draws_for(after.metrics[name]).truths
+        real = np.zeros((len(truths), len(pool)), dtype=bool)
+        real[:, order] = truths == 1
+        values[name] = DrawnEstimate(metrics.values(name, case.expert, real), bounds=(0.0, 1.0), name=name)
+    return values
+
+
+def _counts(case: Case, searched: Positions) -> Positions:
+    """Missed objects in each tile that was searched."""
+    tiles = make_tiles(case.pool.images)
+    centre = case.missed_boxes[:, :2] + case.missed_boxes[:, 2:] / 2
+    counts = []
+    for tile in searched:
+        x, y, width, height = tiles.boxes[tile]
+        inside = (centre[:, 0] >= x) & (centre[:, 0] < x + width) & (centre[:, 1] >= y) & (centre[:, 1] < y + height)
+        counts.append(int((inside & (case.missed_images == tiles.image[tile])).sum()))
+    return np.array(counts)
+
+
+def _whole_images(case: Case, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Images drawn at random until as many candidates are vetted; their bootstrap interval."""
+    pool = case.pool
+    per_image = np.bincount(pool.image, minlength=pool.images.n)
+    order = rng.permutation(pool.images.n)
+    n = int(np.searchsorted(np.cumsum(per_image[order]), N_CANDIDATES)) + 1
+    values: dict[str, list[float]] = {name: [] for name in METRICS}
+    for _ in range(200):
+        chosen = rng.choice(order[:n], n)
+        counted = np.bincount(chosen, minlength=pool.images.n)
+        for name in METRICS:
+            values[name].append(_on_images(case, counted, name))
+    return {
+        name: (float(np.nanquantile(all_values, 0.025)), float(np.nanquantile(all_values, 0.975)))
+        for name, all_values in values.items()
+    }
+
+
+def _on_images(case: Case, times: Positions, name: str) -> float:
+    """A metric on some images; an expert is always sure, so that the order of detections says nothing."""
+    found = case.pool.found[case.expert]
+    image = case.pool.image[found.candidate]
+    right = float((times[image] * (case.is_real[found.candidate] & found.is_first)).sum())
+    reported = float(times[image].sum())
+    objects = float(times[case.pool.image][case.is_real].sum() + times[case.missed_images].sum())
+    precision, recall = right / max(reported, 1.0), right / max(objects, 1.0)
+    return {"precision": precision, "recall": recall, "ap50": precision * recall}[name]
+
+
+def missed(quick: bool) -> Section:
+    """Does the interval of the number of missed objects hold it, over draws of tiles?"""
+    lines, numbers = [], {}
+    for case in cases(1, quick=True):
+        if case.expert != min(one.expert for one in cases(1, quick=True) if one.task == case.task):
+            continue
+        true = len(case.missed_images)
+        tiles = make_tiles(case.pool.images)
+        held, widths = [], []
+        for seed in range(10 if quick else 50):
+            searched = tiles.draw(N_TILES, seed)
+            low, high = missed_objects(_counts(case, searched), len(tiles), random_state=seed).total.interval(_LEVEL)
+            held.append(low <= true <= high)
+            widths.append(high - low)
+        lines.append([case.task, str(true), f"{sum(held)} of {len(held)}", f"{np.mean(widths):.1f}"])
+        numbers[case.task] = {"missed": true, "held": int(sum(held)), "n": len(held), "width": float(np.mean(widths))}
+    head = ["task", "missed by all", "holds", "mean width"]
+    text = (
+        f"Cells that no expert drew, from {N_TILES} random tiles of all quarters of images (asked: 90% of 50 draws)\n\n"
+    )
+    return Section(text + as_text(head, lines, left=(0,)), numbers)
