@@ -220,7 +220,11 @@ def _owners_forms(site: Site) -> Outcome:
         "/revoke": {"name": "boss"},
     }
     ann = site.cookie("ann")
-    return refused((site.post(path, ann, form) for path, form in forms.items()), 403)
+    site.cookie("boss", "owner")
+    before = site.services.access.grants()
+    outcome = refused([site.post(path, ann, form) for path, form in forms.items()], 403)
+    is_as_before = site.services.access.grants() == before and not site.services.storage.open(NAME).paused
+    return Outcome(outcome.kept_out and is_as_before, outcome.told)
 
 
 @intrusion(INTRUDERS, "wrong role: an expert who names a role, a path or a method in a header")

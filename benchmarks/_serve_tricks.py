@@ -160,7 +160,9 @@ def _large(site: Site) -> Outcome:
     ann = {**site.cookie("ann"), **JSON}
     lengths = {"content-length": str(1 << 40)}
     answers = [site.send("POST", "/reply", {**ann, **lengths}, b""), site.send("POST", "/reply", ann, b" " * _LARGE)]
-    return refused([*answers, site.send("POST", "/enter", FORM, b"k" * _LARGE)], 0, 413)
+    long = json.dumps({"card": 1, "choice": "1", "key": "k", "comment": "a" * 4_001}).encode()
+    answers += [site.send("POST", "/enter", FORM, b"k" * _LARGE), site.send("POST", "/reply", ann, long)]
+    return refused(answers, 0, 413, 422)
 
 
 @intrusion(TRICKS, "an oversized body in pieces, without its length")
