@@ -120,7 +120,7 @@ def answer_cards(address: str, token: str, n: int, think: float, results: Any) -
     while len(cards) < n:
         if card is None:
             empty += 1
-            time.sleep(0.02)
+            time.sleep(0.2)  # a page waits longer
             card = call("GET", "/next")["card"]
             continue
         time.sleep(float(rng.uniform(0.5, 1.5)) * think)

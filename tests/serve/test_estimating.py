@@ -11,7 +11,7 @@ from trueup.exceptions import InvalidParameter, StorageError
 from trueup.serve.estimating import InProcess, LatestSnapshot, _watch
 from trueup.serve.running import check_estimator
 from trueup.serve.snapshots import take_snapshot
-from trueup.serve.watching import FEWEST_AHEAD, append_cards
+from trueup.serve.watching import FEWEST_AHEAD, append_cards, cards_ahead
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
 
@@ -87,3 +87,16 @@ def test_estimators_that_believe_the_votes_are_not_served(estimator):
 def test_all_others_are_served():
     for name in ("rectified", "vetted-only", "ppi++", "lure"):
         check_estimator(name)
+
+
+def test_more_cards_wait_where_many_answer_or_estimates_take_long():
+    def told(n, *, people=4, at=100.0):
+        return [Event("tell", k, 1, f"e{k % people}", at=at) for k in range(n)]
+
+    assert cards_ahead([], 0, now=100.0, seconds=0.0) == FEWEST_AHEAD
+    assert cards_ahead(told(20), 2, now=100.0, seconds=0.0) == 20  # four were at work, though two have a card
+    assert cards_ahead(told(20, at=0.0), 2, now=100.0, seconds=0.0) == FEWEST_AHEAD  # more than a minute ago
+    quick = told(600)
+    assert cards_ahead(quick, 4, now=100.0, seconds=0.0) == 40
+    assert cards_ahead(quick, 4, now=100.0, seconds=8.0) == 200  # ten a second, for as long as nothing is drawn
+    assert cards_ahead(quick * 50, 4, now=100.0, seconds=60.0) == 1_000

@@ -1,9 +1,12 @@
 """What is refused before any page sees it."""
 
+import socket
+
 import pytest
 
 from trueup.exceptions import InvalidParameter
 from trueup.serve.guard import LARGEST_BODY, Address, RateLimit, doubled, host_name, refusal
+from trueup.serve.server import check_port
 
 HERE = Address()
 PUBLIC = Address.of("https://vet.example.org/team/a")
@@ -109,3 +112,15 @@ def test_callers_are_forgotten_once_they_are_full_again():
     now[0] = 100.0
     limit.takes("new")
     assert len(limit._levels) == 1
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_worked_out():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(InvalidParameter, match=f"port={port}.* of 127.0.0.1, got .*0 for any that is free"):
+            check_port("127.0.0.1", port)
+    check_port("127.0.0.1", port)
+    with pytest.raises(InvalidParameter, match="port=99999"):
+        check_port("127.0.0.1", 99_999)

@@ -17,7 +17,7 @@ from trueup.serve.access import Access, Role
 from trueup.serve.card_service import LEASE
 from trueup.serve.estimating import InProcess, LatestSnapshot, MakeSession
 from trueup.serve.guard import Address
-from trueup.serve.server import Server, check_binding
+from trueup.serve.server import Server, check_binding, check_port
 from trueup.serve.services import Look, make_services
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
@@ -107,6 +107,7 @@ def run_server(
         Called with each line that the person at the console should read; links are among them.
     """
     settings = ServerSettings() if settings is None else settings
+    check_port(settings.host, settings.port)
     say = announce or (lambda _: None)
     latest = LatestSnapshot()
     with_storage = open_storage(url)

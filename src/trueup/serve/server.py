@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -108,3 +109,24 @@ def check_binding(host: str, public_url: str | None) -> None:
         "let it speak to 127.0.0.1, and pass the address that people open with ⟨public_url=https://…⟩",
         parameter="host",
     )
+
+
+def check_port(host: str, port: int) -> None:
+    """Stop where a server could not listen, before anything is worked out for it.
+
+    Examples
+    --------
+    >>> check_port("127.0.0.1", 0)
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        if sys.platform != "win32":  # there it would allow two servers at one port
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise InvalidParameter(
+                f"the server must be able to listen at ⟨port={port}⟩ of {host}, got {error!s:.100}; end the program "
+                "that listens there, or pass another port, 0 for any that is free",
+                parameter="port",
+            ) from error

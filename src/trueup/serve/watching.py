@@ -17,8 +17,8 @@ from trueup.sessions.session import Session
 from trueup.storage import Storage
 
 FEWEST_AHEAD = 12  # cards that wait for an expert
-_MOST_AHEAD = 400
-_AHEAD_OF_EACH = 5  # cards that wait for each one that is out
+_MOST_AHEAD = 1_000
+_AHEAD_OF_EACH = 5  # cards that wait for each expert at work
 _SECONDS_AHEAD = 4.0  # of the pace of the last minute
 _A_MINUTE = 60.0
 
@@ -88,6 +88,7 @@ class Watcher:
         self._history: tuple[Row, ...] | None = None
         self._n_seen = -1
         self._n_drawn_for = -1
+        self._seconds = 0.0  # that the last estimate took
 
     def step(self) -> bool:
         """Do what is due; False if nothing was."""
@@ -100,7 +101,9 @@ class Watcher:
         if self._n_seen < 0 or any(event.kind != "ask" for event in new):
             if self._history is None:
                 self._history = first_history(self._session)
+            begin = time.monotonic()
             snapshot = take_snapshot(self._session, self._history)
+            self._seconds = time.monotonic() - begin
             self._history = snapshot.history
             self._publish(snapshot)
         self._n_seen = n_events
@@ -118,17 +121,37 @@ class Watcher:
         cards = self._storage.cards(self._name)
         n_out = sum(card.seconds_left > 0 for card in cards)
         waiting = sum(card.seconds_left == 0 and card.purpose is None for card in cards)
-        n = self._n_ahead(n_out) - waiting
+        n = cards_ahead(self._session.log, n_out, now=time.time(), seconds=self._seconds) - waiting
         batch = self._session.ask(n) if n > 0 else ()
         self._n_drawn_for = len(self._session.log)
         return len(batch) > 0
 
-    def _n_ahead(self, n_out: int) -> int:
-        """How many cards should wait: a few, and more where many experts are at work or quick."""
-        since = time.time() - _A_MINUTE
-        recent = 0
-        for event in reversed(self._session.log):
-            if event.at is not None and event.at < since:
-                break
-            recent += event.kind != "ask"
-        return min(max(FEWEST_AHEAD, _AHEAD_OF_EACH * n_out, int(recent / _A_MINUTE * _SECONDS_AHEAD)), _MOST_AHEAD)
+
+def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:
+    """How many cards should wait: a few, and more where many experts are at work or quick, or estimates take long.
+
+    Parameters
+    ----------
+    log : sequence of Event
+    n_out : int
+        Cards that experts have now; where the queue has run dry these are few, so who answered lately counts as well.
+    now : float
+        Seconds since 1970.
+    seconds : float
+        That the last estimate took: nothing is drawn meanwhile.
+
+    Examples
+    --------
+    >>> cards_ahead([], 0, now=0.0, seconds=1.0), cards_ahead([], 20, now=0.0, seconds=1.0)
+    (12, 100)
+    """
+    recent = 0
+    people = set()
+    for event in reversed(log):
+        if event.at is not None and event.at < now - _A_MINUTE:
+            break
+        if event.kind != "ask":
+            recent += 1
+            people.add(event.who)
+    by_pace = int(recent / _A_MINUTE * (_SECONDS_AHEAD + 2 * seconds))
+    return min(max(FEWEST_AHEAD, _AHEAD_OF_EACH * max(n_out, len(people)), by_pace), _MOST_AHEAD)
