@@ -239,7 +239,7 @@ def test_pages_are_accessible_and_fit(make_vetting, listening, open_page):
     pages = {"link": link, "owner": owner, "card": open_page(address, context=owner.context)}
     folder = os.environ.get("TRUEUP_SCREENSHOTS")
     for name, page in pages.items():
-        for width, scheme in [(390, "dark"), (390, "light"), (1100, "dark"), (1100, "light")]:
+        for width, scheme in [(390, "dark"), (320, "light"), (1100, "dark"), (1100, "light")]:  # 320: 640 at 200%
             page.set_viewport_size({"width": width, "height": 600})
             page.emulate_media(color_scheme=scheme)
             if (width, scheme) in [(390, "dark"), (1100, "light")]:
