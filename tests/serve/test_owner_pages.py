@@ -40,7 +40,7 @@ def test_the_figures_are_those_of_the_session(make_vetting):
     low, high = snapshot.first.low, snapshot.first.high
     assert f"{low:.3f} to {high:.3f}" in page
     assert "25 of 60 answers" in page
-    assert "more answers to ± 0.01" in page
+    assert "About 95 more answers to ± 0.01" in page  # all that are left, which its square root would go beyond
     assert "Not yet: no rule of stopping is met." in page
     assert re.search(r"as of \d+ s ago", page)
     assert "<polyline" in page

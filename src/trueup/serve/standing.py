@@ -158,11 +158,11 @@ def _ends(one: Range) -> tuple[str, str]:
 
 
 def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
-    """How many more answers the rule of the width needs, if the width goes on to fall with their square root."""
+    """How many more answers the rule of the width needs, if the width falls with their square root; at most all."""
     first, target, n = snapshot.first, snapshot.half_width, snapshot.n_answers - snapshot.n_waiting
     if first is None or target is None or n < 10 or not first.half > target:
         return None
-    more = math.ceil(n * ((first.half / target) ** 2 - 1))
+    more = min(math.ceil(n * ((first.half / target) ** 2 - 1)), snapshot.n_items - snapshot.n_answers)
     minutes = "?" if pace is None else f"{math.ceil(pace.minutes(more)):,}"
     return {"n": f"{more:,}", "half": f"{target:g}", "minutes": minutes}
 
