@@ -48,7 +48,7 @@ def pairs(
     position_bias: Values = 0.1,
     spread: float = 1.0,
     ties: float = 0.0,
-    orders: Literal["random", "both"] = "random",
+    orders: Literal["random", "both", "named"] = "random",
     random_state: RandomState = None,
 ) -> PairSimulation:
     """Each item is a contest of two systems at random, won as Bradley and Terry say, and all judges see all of them.
@@ -64,8 +64,8 @@ def pairs(
         Standard deviation of the strengths, in log-odds.
     ties : float
         The share of true ties, of which half are called so.
-    orders : {"random", "both"}
-        Each judge sees a contest in one order by chance, or in both.
+    orders : {"random", "both", "named"}
+        Each judge sees a contest in one order by chance, or in both; or all see the first by name first.
     random_state : int, Generator or None
 
     Examples
@@ -79,7 +79,7 @@ def pairs(
     n_judges = check_integer(n_judges, name="n_judges", low=1)
     check_number(spread, name="spread", low=0.0)
     share = check_number(ties, name="ties", low=0.0, high=1.0)
-    check_choice(orders, ("random", "both"), name="orders")
+    check_choice(orders, ("random", "both", "named"), name="orders")
     rng = as_generator(random_state)
     right = draw_values(accuracy, n_judges, name="accuracy", rng=rng)
     bias = draw_values(position_bias, n_judges, name="position_bias", rng=rng)
@@ -96,7 +96,7 @@ def pairs(
     truth[rng.random(n) < share] = 2
     rows = []
     for judge in range(n_judges):
-        shown = rng.integers(2, size=n)
+        shown = np.zeros(n, dtype=np.int64) if orders == "named" else rng.integers(2, size=n)
         for order in (shown, 1 - shown) if orders == "both" else (shown,):
             seen = np.where(order == 1, mirrored(truth), truth)
             said = draw_categories(confusion[judge], seen, rng)

@@ -1,0 +1,103 @@
+"""Ratings: do intervals hold where votes come from the ordinal model, and does it predict real ratings better?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import trueup as tu
+from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._data import load_crowd
+from benchmarks._engine_answers import row_of, select, tally_of
+from benchmarks._engine_runs import Case, Figure, Row
+from trueup.metrics import confusion_counts, get_metric
+from trueup.noise import DawidSkene, NoiseModel, Ordinal
+from trueup.noise.heldout import split_votes
+
+__all__ = ["RATINGS_FIGURE", "run_ratings", "summarise_ratings"]
+
+MODEL = "from the model"
+CROWDS = ("crowd-web", "crowd-adult")
+QUANTITIES = ("mean score", "quadratic_kappa", "mae")
+N_ITEMS, N_CLASSES, N_LABELERS = 300, 5, 5
+MOST_SPLITS = 10  # of a crowd; more data sets than that are there for the simulated world alone
+FIRST_SEED = 18_500
+FOLDS = 10
+SAMPLING: dict[str, Any] = {"n_chains": 2, "n_warmup": 400, "n_draws": 1000}
+RIVALS: dict[str, NoiseModel] = {
+    "dawid-skene": DawidSkene(),
+    "dawid-skene, pooled": DawidSkene(pooling="auto"),
+    "ordinal": Ordinal(),
+}
+
+
+def run_ratings(case: Case) -> list[Row]:
+    """The intervals of a simulated set, or how likely models make a tenth of the votes of a crowd."""
+    return _intervals(case.seed) if case.world == MODEL else _heldout(case.world, case.seed)
+
+
+def _intervals(seed: int) -> list[Row]:
+    rng = np.random.default_rng(seed)
+    prior = rng.dirichlet(np.full(N_CLASSES, 2.0))
+    sim = tu.simulate.ratings(
+        n_items=N_ITEMS, n_classes=N_CLASSES, n_labelers=N_LABELERS, prior=prior, random_state=rng
+    )
+    near = np.clip(sim.truth + rng.choice([-1, 0, 1], p=[0.2, 0.6, 0.2], size=N_ITEMS), 0, N_CLASSES - 1)
+    options: dict[str, Any] = {"noise": "ordinal", "check_dependence": False, "random_state": seed, **SAMPLING}
+    scores = tu.mean_score(sim.labels, **options)
+    rows = [row_of("ordinal", float(sim.truth.mean()), scores.overall, quantity="mean score")]
+    ev = tu.evaluate(near, sim.labels, metrics=QUANTITIES[1:], **options)
+    counts = confusion_counts(sim.truth, near, N_CLASSES)
+    for name in QUANTITIES[1:]:
+        true = float(get_metric(name, list(range(N_CLASSES)))(counts))
+        rows.append(row_of("ordinal", true, ev[name], quantity=name))
+    return rows
+
+
+def _heldout(crowd: str, seed: int) -> list[Row]:
+    if seed - FIRST_SEED >= MOST_SPLITS:
+        return []
+    labels, _ = load_crowd(crowd)
+    fold = split_votes(labels, n_folds=FOLDS, random_state=seed)[0]
+    rows = []
+    for name, model in RIVALS.items():
+        votes = model.clone().fit(fold.rest).predict_votes(fold.rest, fold.item, fold.labeler)
+        likelihood = np.log(np.maximum(votes[np.arange(len(fold.held)), fold.answer], 1e-12))
+        rows.append({"answer": name, "score": float(likelihood.mean())})
+    return rows
+
+
+def summarise_ratings(rows: Sequence[Row]) -> Section:
+    """Coverage by quantity, and the mean log-likelihood of votes that a model was not told, by crowd."""
+    lines, numbers = [], {}
+    for quantity in QUANTITIES:
+        tally = tally_of(select(rows, world=MODEL, quantity=quantity))
+        if len(tally):
+            lines.append(
+                (quantity, str(len(tally)), share(tally), f"{np.mean(tally.widths):.3f}", f"{tally.bias:+.4f}")
+            )
+            numbers[quantity] = {"runs": len(tally), "coverage": tally.coverage, "width": float(np.mean(tally.widths))}
+    text = as_text(("votes from the model", "runs", "coverage %", "width", "bias"), lines) if lines else ""
+    likelihoods = []
+    for crowd in CROWDS:
+        means = {name: np.mean([row["score"] for row in select(rows, world=crowd, answer=name)]) for name in RIVALS}
+        splits = [row["score"] for row in select(rows, world=crowd, answer="ordinal")]
+        if splits:
+            likelihoods.append((crowd, str(len(splits)), *(f"{means[name]:.4f}" for name in RIVALS)))
+            numbers[crowd] = {name: float(mean) for name, mean in means.items()}
+    if likelihoods:
+        text += "\n\n" + as_text(("nats a held-out vote", "splits", *RIVALS), likelihoods)
+    return Section(text.strip(), numbers)
+
+
+RATINGS_FIGURE = Figure(
+    (MODEL, *CROWDS),
+    run_ratings,
+    summarise_ratings,
+    n_runs=500,
+    n_quick=1,
+    first_seed=FIRST_SEED,
+    quick_worlds=(MODEL,),
+)
