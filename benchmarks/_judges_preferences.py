@@ -25,7 +25,7 @@ WORLDS = {
     "two systems": (2, "random"),
     "eight systems": (8, "random"),
     "both orders": (8, "both"),
-    "named": (8, "named"),
+    "one order": (8, "named"),
 }
 N_CONTESTS, N_JUDGES, BIAS = 2000, 5, 0.15
 TOLERANCE = 0.02
