@@ -82,11 +82,12 @@ def summarise_ratings(rows: Sequence[Row]) -> Section:
     text = as_text(("votes from the model", "runs", "coverage %", "width", "bias"), lines) if lines else ""
     likelihoods = []
     for crowd in CROWDS:
-        means = {name: np.mean([row["score"] for row in select(rows, world=crowd, answer=name)]) for name in RIVALS}
-        splits = [row["score"] for row in select(rows, world=crowd, answer="ordinal")]
-        if splits:
-            likelihoods.append((crowd, str(len(splits)), *(f"{means[name]:.4f}" for name in RIVALS)))
-            numbers[crowd] = {name: float(mean) for name, mean in means.items()}
+        scores = {name: [row["score"] for row in select(rows, world=crowd, answer=name)] for name in RIVALS}
+        n_splits = len(scores["ordinal"])
+        if n_splits:
+            means = {name: float(np.mean(one)) for name, one in scores.items()}
+            likelihoods.append((crowd, str(n_splits), *(f"{means[name]:.4f}" for name in RIVALS)))
+            numbers[crowd] = means
     if likelihoods:
         text += "\n\n" + as_text(("nats a held-out vote", "splits", *RIVALS), likelihoods)
     return Section(text.strip(), numbers)

@@ -153,6 +153,15 @@ def test_all_models_read_the_verdicts_where_none_is_named():
     assert list(answer.win_rates()["n_contests"]) == [n for _, _, n in answer.met()]
 
 
+def test_many_verdicts_are_read_from_some_contests(monkeypatch):
+    monkeypatch.setattr("trueup.estimators.readings._MOST_VOTES", 500)
+    sim = tu.simulate.pairs(n_contests=150, n_systems=2, position_bias=0.15, accuracy=0.75, random_state=4)
+    answer = tu.preferences(sim.pairs, assume="independent", n_warmup=60, n_draws=60, check_dependence=False)
+    low, high = answer.win_rate("system-1", "system-2").interval(0.999)
+    assert low < (sim.truth == 0).mean() < high
+    assert low < high
+
+
 def test_systems_that_never_met_are_told():
     rows = [(k, "j", *two, 0, k % 2) for k in range(40) for two in (("a", "b"), ("c", "d"))]
     answer = tu.preferences(tu.Pairs.from_rows(rows), check_dependence=False, **FEW)

@@ -57,3 +57,16 @@ def test_bad_input_gets_a_sentence(run_main, votes_csv, items_csv, more, words):
     ran = run_main("share", votes_csv, "--items", items_csv, *more)
     assert_one_sentence(ran)
     assert words in ran.err
+
+
+def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
+    sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
+    tu.write_labels(sim.labels, tmp_path / "ratings.csv")
+    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", "--json", *FEW)
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["what"] == "share of 3 or more"
+    assert told["overall"]["mean"] == pytest.approx((sim.truth >= 3).mean(), abs=0.25)
+    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *FEW)
+    assert "noise model ordinal" in ran.out
+    assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
