@@ -1,4 +1,4 @@
-"""Judging systems by judges: rates, slices, clusters, copies of verdicts and drift, with a few vetted items.
+"""Judging systems by judges: rates, slices, clusters, copies of verdicts, drift, ratings and preferences.
 
 Run ``python -m benchmarks.judges [section ...] [--runs N] [--quick] [--processes 1] [--folder DIR] [--json out.json]``;
 without names all sections are run. Every run is seeded, and kept in a folder as it ends, so that an interrupted
@@ -6,8 +6,9 @@ measurement goes on where it stopped; runs of other code are not taken up, and q
 standard error.
 
 Sections: rate (how often a system passes, against PPI++), slices (twelve of them with 60 vetted items in all), clusters
-(ten outputs a prompt), copies (every verdict five times), drift (false alarms and delays of a monitor). Another
-section is one line in `FIGURES`.
+(ten outputs a prompt), copies (every verdict five times), drift (false alarms and delays of a monitor), ratings (the
+ordinal model, also on real ones), preferences (judges of pairs with a position bias). Another section is one line in
+`FIGURES`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from benchmarks._engine_runs import Figure, run_figures
 from benchmarks._judges_clusters import CLUSTERS_FIGURE
 from benchmarks._judges_copies import COPIES_FIGURE
 from benchmarks._judges_drift import DRIFT_FIGURE
+from benchmarks._judges_preferences import PREFERENCES_FIGURE
 from benchmarks._judges_rate import RATE_FIGURE
+from benchmarks._judges_ratings import RATINGS_FIGURE
 from benchmarks._judges_slices import SLICES_FIGURE
 
 FIGURES: dict[str, Figure] = {
@@ -27,6 +30,8 @@ FIGURES: dict[str, Figure] = {
     "clusters": CLUSTERS_FIGURE,
     "copies": COPIES_FIGURE,
     "drift": DRIFT_FIGURE,
+    "ratings": RATINGS_FIGURE,
+    "preferences": PREFERENCES_FIGURE,
 }
 
 

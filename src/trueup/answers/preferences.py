@@ -33,6 +33,7 @@ from trueup.posteriors import DrawnEstimate, Estimate
 Ties = Literal["half", "class"]
 _DRAWS = 2000
 _POSITION_DRAWS = 500
+_LITTLE = 0.5  # contests that each outcome of a pair is expected to have beforehand, as Jeffreys has it
 _NAMED = MirroredConfusion.alias
 _MEASURE = Metric("strength", np.sum, description="how strong a system is, in log-odds of a win over an average one")
 
@@ -73,11 +74,20 @@ class Preferences:
         """The shares of their contests that a and b win, in each draw."""
         at, other = self._at(a), self._at(b)
         won, lost = self._wins[:, at, other], self._wins[:, other, at]
-        total = won + lost + self._drawn_ties[:, at, other] + self._drawn_ties[:, other, at]
+        tied = self._drawn_ties[:, at, other] + self._drawn_ties[:, other, at]
+        total = won + lost + tied
         if at == other or not total.any():
             raise InvalidParameter(
                 f"{a!r} and {b!r} never met, so they have no win rate; ask for two that did, or compare their strengths"
             )
+        if self.evaluation.target == "population":
+            # What was never seen in these contests may still happen in others.
+            low, high = sorted((at, other))
+            rng = np.random.default_rng([self.evaluation.seed, 7, low, high])
+            unseen = rng.standard_gamma(_LITTLE, (self.evaluation.labels.n_classes, len(won)))
+            first, second = (unseen[0], unseen[1]) if at < other else (unseen[1], unseen[0])
+            won, lost, tied = won + first, lost + second, tied + unseen[2:].sum(axis=0)
+            total = won + lost + tied
         return won / total, lost / total
 
     # ------------------------------------------------------------------ all systems
@@ -402,7 +412,7 @@ def preferences(
         cluster=_items_of(pairs, contests) if target == "population" else None,
     )
     engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=sampling)
-    engine = replace(engine, candidates=(mirrors,))
+    engine = replace(engine, candidates=(mirrors,), group_mass=_LITTLE * len(set(names)))
     evaluation = evaluation_by(
         engine, task, None if noise is not None else assumption, check_dependence=check_dependence
     )

@@ -9,7 +9,7 @@ every metric and every difference follows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -35,7 +35,7 @@ from trueup.estimators.system_features import Used
 from trueup.estimators.tilt import Directions, TiltedTruths, independent_directions, tilted_truths
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.noise import GLAD, DawidSkene, NoiseModel
-from trueup.noise.chain import SystemOutputs
+from trueup.noise.chain import ROW_MASS
 
 Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
@@ -211,6 +211,7 @@ def read_truth(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
     groups: Codes | None = None,
+    group_mass: float = ROW_MASS,
     candidates: Sequence[NoiseModel] = (),
     **sampling: Any,
 ) -> Readings:
@@ -233,6 +234,8 @@ def read_truth(
         Draws of each answer.
     groups : integer array of shape (n_items,), optional
         Slices of the items, -1 for none.
+    group_mass : float
+        What is expected of the share of each class in the slices beforehand, in items; see `SystemOutputs`.
     candidates : sequence of NoiseModel
         More models of independent errors; see `draw_kinds`.
     **sampling
@@ -241,7 +244,7 @@ def read_truth(
     check_integer(n_truths, name="n_draws", low=10)
     rng = np.random.default_rng(seed)
     systems = as_outputs(outputs, used, in_votes)
-    systems = systems if groups is None else systems.with_groups(groups)
+    systems = systems if groups is None else systems.with_groups(groups, group_mass)
     others = outputs if in_votes is None else outputs.of_systems(~in_votes)
     no_classes = np.empty((0, labels.n_items), dtype=np.int32)
     representatives = different_systems(no_classes if others.codes is None else others.codes)
@@ -258,7 +261,7 @@ def read_truth(
     else:
         some = _some_items(labels, np.asarray(outputs.has_output(used).any(axis=0)), rng)
         chosen = labels.select(items=labels.items[some])
-        systems = SystemOutputs(systems.codes[:, some], systems.n_answers, systems.power)
+        systems = replace(systems, codes=systems.codes[:, some])
         sampling = {**_FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(one_vote_each(labels, rng), representatives, kinds.independent)

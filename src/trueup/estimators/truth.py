@@ -34,7 +34,7 @@ from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.metrics import Metric
 from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
-from trueup.noise.chain import SystemOutputs
+from trueup.noise.chain import ROW_MASS, SystemOutputs
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
 
@@ -354,6 +354,8 @@ class TruthEngine:
         Slices of the items that are asked about, -1 for none.
     weights : array of shape (n_items,), optional
         What each item counts for in what is asked.
+    group_mass : float
+        What is expected of them beforehand, in items; see `SystemOutputs`.
     candidates : sequence of NoiseModel
         More models of independent errors, for what is asked; see `estimators.kinds.draw_kinds`.
     alone : NoiseModel, optional
@@ -371,6 +373,7 @@ class TruthEngine:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     groups: Codes | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
+    group_mass: float = ROW_MASS
     candidates: Sequence[NoiseModel] = ()
     alone: NoiseModel | None = None
 
@@ -408,6 +411,7 @@ class TruthEngine:
                 seed=self.seed,
                 progress=self.progress,
                 groups=self.groups,
+                group_mass=self.group_mass,
                 candidates=self.candidates,
                 **self.sampling,
             )
@@ -425,7 +429,7 @@ class TruthEngine:
             self._alone[used] = draw_truths(
                 self.model_labels,
                 settled,
-                outputs=outputs if self.groups is None else outputs.with_groups(self.groups),
+                outputs=outputs if self.groups is None else outputs.with_groups(self.groups, self.group_mass),
                 random_state=np.random.default_rng(self.seed),
                 progress=self.progress,
                 **{"n_draws": self.n_draws, **self.sampling},

@@ -22,7 +22,7 @@ from trueup.noise.item_prior import LogLinearPrior
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
 _SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
-_ROW_MASS = 2.0  # what is expected of a system beforehand, in items: that it says what it mostly says
+ROW_MASS = 2.0  # what is expected of a system beforehand, in items: that it says what it mostly says
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,23 +36,27 @@ class SystemOutputs:
     n_answers : integer array of shape (n_systems,)
     power : array of shape (n_systems,)
         What each counts for: 1 for a witness of its own, less for one of several that say much the same.
+    group_mass : float
+        What is expected of the last one beforehand where it is the group of the items, in items.
     """
 
     codes: npt.NDArray[np.int64]
     n_answers: npt.NDArray[np.int64]
     power: Floats
+    group_mass: float = ROW_MASS
 
     @classmethod
     def none(cls, n_items: int) -> SystemOutputs:
         """No systems."""
         return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def with_groups(self, groups: npt.NDArray[Any]) -> SystemOutputs:
+    def with_groups(self, groups: npt.NDArray[Any], mass: float = ROW_MASS) -> SystemOutputs:
         """With the group of each item as one more thing that is said of it: classes may be frequent in some groups."""
         return SystemOutputs(
             np.vstack([self.codes, groups]).astype(np.int64),
             np.append(self.n_answers, groups.max() + 1),
             np.append(self.power, 1.0),
+            mass,
         )
 
     @property
@@ -63,9 +67,10 @@ class SystemOutputs:
     def row_prior(self) -> Floats:
         """Pseudo-counts of the columns."""
         rows = [np.empty(0)]
-        for codes, n in zip(self.codes, self.n_answers, strict=True):
+        masses = [*[ROW_MASS] * (len(self.codes) - 1), self.group_mass]
+        for codes, n, mass in zip(self.codes, self.n_answers, masses[: len(self.codes)], strict=True):
             counts = np.bincount(codes[codes >= 0], minlength=n) + 1.0
-            rows.append(_ROW_MASS * counts / counts.sum())
+            rows.append(mass * counts / counts.sum())
         return np.concatenate(rows)
 
     def indicator(self) -> sparse.csr_array:
