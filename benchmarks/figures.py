@@ -129,6 +129,8 @@ FIGURES: dict[str, Figure] = {
         _module("judges-rate", "benchmarks.judges", _JUDGES, "rate"),
         _module("judges-slices", "benchmarks.judges", _JUDGES, "slices", "clusters", "copies"),
         _module("judges-drift", "benchmarks.judges", _JUDGES, "drift"),
+        _module("judges-ratings", "benchmarks.judges", _JUDGES, "ratings"),
+        _module("judges-preferences", "benchmarks.judges", _JUDGES, "preferences"),
         _module("detection-hard", "benchmarks.detection", _DETECTION, "hard"),
         _module("detection-experts", "benchmarks.detection", _DETECTION, "experts", "missed"),
         _module("detection-vetted", "benchmarks.detection", _DETECTION, "vetted"),
