@@ -181,15 +181,12 @@ def test_strengths_are_those_of_a_logistic_regression():
     assert unbeaten[0, 0] > 1
 
 
-# The reference takes milliseconds a sweep, so it draws less.
-@pytest.mark.parametrize(("chain", "n_draws", "tolerance"), [("scipy", 600, 0.04), ("numba", 4000, 0.02)])
-def test_both_engines_agree_on_judges_of_pairs(chain, n_draws, tolerance, monkeypatch):
-    if chain == "numba":
-        pytest.importorskip("numba")
-    sim = tu.simulate.pairs(n_contests=60, n_systems=2, n_judges=3, ties=0.2, orders="both", random_state=5)
+def test_both_engines_agree_on_judges_of_pairs(monkeypatch):
+    pytest.importorskip("numba")
+    sim = tu.simulate.pairs(n_contests=40, n_systems=2, n_judges=3, ties=0.2, orders="both", random_state=5)
     labels, model = sim.pairs.labels, MirroredConfusion(*sim.pairs.presentation)
     drawn = []
-    for engine, draws in (("scipy", 600), (chain, n_draws)):
+    for engine, n_draws in (("scipy", 500), ("numba", 4000)):  # the reference takes milliseconds a sweep
         monkeypatch.setenv("TRUEUP_ENGINE", engine)
-        drawn.append(sample(labels, model, n_chains=2, n_warmup=100, n_draws=draws, random_state=1, warn=False))
-    assert np.abs(drawn[0].posterior - drawn[1].posterior).mean() < tolerance
+        drawn.append(sample(labels, model, n_chains=1, n_warmup=100, n_draws=n_draws, random_state=1, warn=False))
+    assert np.abs(drawn[0].posterior - drawn[1].posterior).mean() < 0.04
