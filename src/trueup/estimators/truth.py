@@ -31,7 +31,7 @@ from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption, Readings,
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.truth_draws import TruthDraws, solution_of
+from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, solution_of
 from trueup.metrics import Metric
 from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.chain import ROW_MASS, SystemOutputs
@@ -119,7 +119,7 @@ def _known(
 ) -> TruthDraws:
     """The noise is known or taken as known, so draws are independent: no chain."""
     n_draws = max(10, min(n_draws, _MOST_LABELS // max(labels.n_items, 1)))
-    log_likelihood = _with_gold(noise.log_likelihood(labels), labels)
+    log_likelihood = known_classes_alone(noise.log_likelihood(labels), labels)
     truths = np.empty((n_draws, labels.n_items), dtype=np.int8 if labels.n_classes <= 127 else np.int16)
     if item_prior is None:
         with np.errstate(divide="ignore"):  # a class may have no prior weight
@@ -164,14 +164,6 @@ def _draw_into(truths: Codes, posterior: Floats, rng: np.random.Generator) -> No
         np.greater_equal(uniform, upto[:, 0], out=row, casting="unsafe")
         for y in range(1, upto.shape[1]):
             row += uniform >= upto[:, y]
-
-
-def _with_gold(log_likelihood: Floats, labels: Labels) -> Floats:
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    table = np.array(log_likelihood, dtype=float)
-    table[known] = -np.inf
-    table[known, labels.gold_codes[known]] = 0.0
-    return table
 
 
 def _small(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:

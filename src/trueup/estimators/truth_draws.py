@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
+from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.counts_of_truths import CountsOfTruths, choose_truths
 from trueup.estimators.population import Population
@@ -117,3 +118,12 @@ def _solution(truth: TruthDraws, posterior: CountsPosterior, mean: Floats) -> So
         notes=truth.notes,
         truth=truth.posterior,
     )
+
+
+def known_classes_alone(log_likelihood: Floats, labels: Labels) -> Floats:
+    """Log-likelihoods in which an item of known class can be of no other."""
+    known = np.flatnonzero(labels.gold_codes >= 0)
+    table = np.array(log_likelihood, dtype=float)
+    table[known] = -np.inf
+    table[known, labels.gold_codes[known]] = 0.0
+    return table
