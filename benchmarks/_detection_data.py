@@ -119,18 +119,21 @@ class Experts:
 def expert_tasks(round_number: int = 1) -> dict[str, Experts]:
     """The two tasks of one round. Classes of cells are left aside: what is asked is where cells are."""
     rows = [row for row in _rows(data_folder() / "det-marzahl" / "annotations.csv.gz") if row["flag"] != "True"]
-    rows = [row for row in rows if int(row["round"]) == round_number and _has_area(row)]
+    rows = [row for row in rows if _has_area(row)]
+    certain = [row for row in rows if row["annotator"] == "GT:ground truth"]  # listed with the first round
+    rows = [row for row in rows if int(row["round"]) == round_number]
     tasks = {}
     for task in sorted({row["task"] for row in rows}):
         own = [row for row in rows if row["task"] == task]
         people = sorted({row["annotator"] for row in own if not row["annotator"].startswith("GT")})
         by_all = set.intersection(*({row["image"] for row in own if row["annotator"] == name} for name in people))
-        by_all &= {row["image"] for row in own if row["annotator"] == "GT:ground truth"}
+        reference = [row for row in certain if row["task"] == task]
+        by_all &= {row["image"] for row in reference}
         sizes = {row["image"]: (float(row["width"]), float(row["height"])) for row in own}
         ids = np.array(sorted(by_all), dtype=object)
         images = Images(ids, np.array([sizes[name] for name in ids]))
         drawn = [row for row in own if row["annotator"] in people and row["image"] in by_all]
-        sure = [row for row in own if row["annotator"] == "GT:ground truth" and row["image"] in by_all]
+        sure = [row for row in reference if row["image"] in by_all]
         tasks[task] = Experts(
             boxes_from_arrays(
                 image=[row["image"] for row in drawn],

@@ -1,0 +1,210 @@
+"""Boxes from tables, from YOLO's texts and from Pascal VOC's XML."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueup._base.types import Floats
+from trueup.data.files import Format, Source
+from trueup.data.reading import read_items
+from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
+from trueup.detection.tables import boxes_from_arrays
+from trueup.exceptions import InvalidFile
+
+_SIZES = (("x", "y", "w", "h"), ("x", "y", "width", "height"))
+_CORNERS = (("x1", "y1", "x2", "y2"), ("xmin", "ymin", "xmax", "ymax"))
+Folders = str | PathLike[str] | Mapping[str, str | PathLike[str]]
+
+
+def read_boxes(
+    path: Source,
+    *,
+    image: str = "image",
+    source: str | None = None,
+    category: str | None = None,
+    score: str = "score",
+    images: Images | Sequence[Any] | None = None,
+    seen: str | None = "all",
+    file_format: Format | None = None,
+) -> Shapes:
+    """Boxes from a table with a row for each.
+
+    Parameters
+    ----------
+    path : path, "-" or file-like
+        csv, tsv, jsonl or parquet, with columns x, y, w, h (or width, height), or x1, y1, x2, y2 (or xmin, …).
+    image : str
+        The column that names the image.
+    source : str, optional
+        The column of the annotator or system; by default "labeler", "annotator" or "system" where there is one.
+    category : str, optional
+        The column of the class; by default "category", "class" or "label" where there is one.
+    score : str
+        The column of scores; without it these are annotations.
+    images : Images or sequence of names, optional
+        All images, also those in which nothing was drawn.
+    seen : {"all", None}
+        Of annotations: whether everybody looked at all images, or nobody knows who looked at which.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
+
+    Examples
+    --------
+    >>> import io
+    >>> read_boxes(io.StringIO("image,labeler,x,y,w,h" + chr(10) + "a.png,ann,0,0,5,5")).sources
+    ('ann',)
+    """
+    table = read_items(path, item=image, file_format=file_format)
+    boxes = _box_columns(table, str(path))
+    people = _column(table, source, ("labeler", "annotator", "system"))
+    classes = _column(table, category, ("category", "class", "label"))
+    scores = table.get(score)
+    sources = sorted({str(name) for name in people}) if people is not None else ["boxes"]
+    known = images if isinstance(images, Images) else sorted_names(dict.fromkeys([*(images or ()), *table["item"]]))
+    n_images = known.n if isinstance(known, Images) else len(known)
+    looked = np.ones((len(sources), n_images), dtype=bool) if scores is None and seen == "all" else None
+    return boxes_from_arrays(
+        image=table["item"],
+        boxes=boxes,
+        category=classes,
+        source=people,
+        scores=None if scores is None else [np.nan if value is None else value for value in scores],
+        images=known if isinstance(known, Images) else known.tolist(),
+        seen=looked,
+    )
+
+
+def _column(table: Mapping[str, list[Any]], name: str | None, usual: Sequence[str]) -> list[Any] | None:
+    if name is not None:
+        if name not in table:
+            raise InvalidFile(f"there is no column {name!r}; there are {', '.join(table)}")
+        return table[name]
+    return next((table[one] for one in usual if one in table), None)
+
+
+def _box_columns(table: Mapping[str, list[Any]], who: str) -> Floats:
+    for names in (*_SIZES, *_CORNERS):
+        if all(name in table for name in names):
+            try:
+                values = np.array([table[name] for name in names], dtype=float).T.reshape(-1, 4)
+            except (TypeError, ValueError):
+                raise InvalidFile(f"{who}: the columns {', '.join(names)} must be numbers; mend the table") from None
+            if names in _CORNERS:
+                values[:, 2:] -= values[:, :2]
+            return values
+    raise InvalidFile(f"{who} has no columns of boxes, got {', '.join(table)}; call them x, y, w, h or x1, y1, x2, y2")
+
+
+def read_yolo(
+    folders: Folders,
+    *,
+    categories: Sequence[str],
+    sizes: Mapping[str, tuple[float, float]] | None = None,
+) -> Shapes:
+    """Boxes from YOLO's texts: a file for each image, a line ``class x y width height [score]`` for each box.
+
+    Parameters
+    ----------
+    folders : path, or mapping from annotators or systems to paths
+        Folders of .txt files named as the images. An image without boxes has an empty file.
+    categories : sequence of str
+        The names of the classes 0, 1, …
+    sizes : mapping from images to (width, height), optional
+        In pixels. Without it images are 1 × 1, which leaves overlaps as they are, and areas without meaning.
+    """
+    named = folders if isinstance(folders, Mapping) else {Path(folders).name: folders}
+    return join_shapes([_yolo_folder(str(name), Path(path), categories, sizes) for name, path in named.items()])
+
+
+def _yolo_folder(
+    name: str, folder: Path, categories: Sequence[str], sizes: Mapping[str, tuple[float, float]] | None
+) -> Shapes:
+    files = sorted(folder.glob("*.txt"))
+    if not files:
+        raise InvalidFile(f"{folder} has no .txt files; pass a folder with one for each image")
+    rows: list[tuple[str, int, list[float]]] = []
+    for file in files:
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            words = line.split()
+            if not words:
+                continue
+            try:
+                values = [float(word) for word in words]
+            except ValueError:
+                values = []
+            if len(values) not in (5, 6) or not values[0].is_integer() or not 0 <= values[0] < len(categories):
+                raise InvalidFile(
+                    f"{file.name}, line {number}, must be a class below {len(categories)}, four numbers and perhaps a "
+                    f"score, got {line[:60]!r}"
+                )
+            rows.append((file.stem, int(values[0]), values[1:]))
+    with_scores = {len(values) for _, _, values in rows}
+    if len(with_scores) > 1:
+        raise InvalidFile(f"{folder}: some lines have a score and others not; give all or none")
+    ids = sorted_names(file.stem for file in files)
+    missing = [] if sizes is None else [one for one in ids.tolist() if one not in sizes]
+    if missing:
+        raise InvalidFile(f"sizes must have all images of {folder}, got none for {missing[0]!r}")
+    table = np.array([(1.0, 1.0) if sizes is None else sizes[one] for one in ids.tolist()], dtype=float)
+    position = {one: k for k, one in enumerate(ids.tolist())}
+    boxes = np.array([values[:4] for _, _, values in rows]).reshape(-1, 4)
+    scale = np.array([table[position[image]] for image, _, _ in rows]).reshape(-1, 2)
+    boxes[:, :2] -= boxes[:, 2:] / 2
+    has_scores = with_scores == {5}
+    return boxes_from_arrays(
+        image=[image for image, _, _ in rows],
+        boxes=boxes * np.tile(scale, 2),
+        category=[categories[kind] for _, kind, _ in rows],
+        scores=[values[4] for _, _, values in rows] if has_scores else None,
+        images=Images(ids, table),
+        categories=categories,
+        seen=None if has_scores else np.ones((1, len(ids)), dtype=bool),
+        name=name,
+    )
+
+
+def read_voc(folders: Folders) -> Shapes:
+    """Boxes from Pascal VOC's XML: a file for each image.
+
+    Parameters
+    ----------
+    folders : path, or mapping from annotators to paths
+        Folders of .xml files.
+    """
+    named = folders if isinstance(folders, Mapping) else {Path(folders).name: folders}
+    return join_shapes([_voc_folder(str(name), Path(path)) for name, path in named.items()])
+
+
+def _voc_folder(name: str, folder: Path) -> Shapes:
+    files = sorted(folder.glob("*.xml"))
+    if not files:
+        raise InvalidFile(f"{folder} has no .xml files; pass a folder with one for each image")
+    ids, sizes, image, category, boxes = [], [], [], [], []
+    for file in files:
+        try:
+            root = ElementTree.fromstring(file.read_bytes())
+            size = (float(root.findtext("size/width") or "nan"), float(root.findtext("size/height") or "nan"))
+            for thing in root.iter("object"):
+                corners = [float(thing.findtext(f"bndbox/{side}") or "nan") for side in _CORNERS[1]]
+                boxes.append([*corners[:2], corners[2] - corners[0], corners[3] - corners[1]])
+                category.append((thing.findtext("name") or "").strip())
+                image.append(file.stem)
+        except (ElementTree.ParseError, ValueError) as error:
+            raise InvalidFile(f"{file.name} is no annotation of Pascal VOC: {error}; mend or remove it") from None
+        ids.append(file.stem)
+        sizes.append(size)
+    names = sorted_names(ids)
+    by_name = dict(zip(ids, sizes, strict=True))
+    return boxes_from_arrays(
+        image=image,
+        boxes=np.array(boxes).reshape(-1, 4),
+        category=category,
+        images=Images(names, np.array([by_name[one] for one in names.tolist()])),
+        seen=np.ones((1, len(ids)), dtype=bool),
+        name=name,
+    )

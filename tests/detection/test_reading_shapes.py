@@ -1,0 +1,145 @@
+"""Boxes from files, and back."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from trueup.detection import match, read_boxes, read_coco, read_results, read_voc, read_yolo, write_coco
+from trueup.exceptions import DataWarning, TrueupError
+
+TABLE = "image,labeler,class,x1,y1,x2,y2\na.png,ann,cat,0,0,10,10\na.png,bob,cat,1,0,11,10\nb.png,bob,dog,5,5,9,9\n"
+VOC = """<annotation><size><width>100</width><height>80</height></size>
+<object><name>cat</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>10</xmax><ymax>20</ymax></bndbox></object>
+</annotation>"""
+
+
+def truth(**change) -> dict:
+    row = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [0, 0, 10, 10], "area": 100, "iscrowd": 0, **change}
+    return {
+        "images": [{"id": 7, "width": 100, "height": 80}],
+        "categories": [{"id": 3, "name": "cat"}],
+        "annotations": [row],
+    }
+
+
+def written(folder, content, name="file.json"):
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_table_of_boxes():
+    shapes = read_boxes(io.StringIO(TABLE))
+    assert shapes.sources == ("ann", "bob")
+    assert shapes.categories == ("cat", "dog")
+    assert shapes.boxes.tolist() == [[0, 0, 10, 10], [1, 0, 10, 10], [5, 5, 4, 4]]
+    assert shapes.seen is not None
+    assert shapes.seen.all()
+    assert match(None, shapes).votes.tolist() == [[1, 0], [1, 1]]
+    with_scores = read_boxes(io.StringIO("image,system,x,y,w,h,score\na,s,0,0,5,5,0.5\n"))
+    assert (with_scores.scores.tolist(), with_scores.seen) == ([0.5], None)
+
+
+def test_yolo(tmp_path):
+    written(tmp_path, "0 0.5 0.5 0.2 0.4 0.9\n", "a.txt")
+    written(tmp_path, "", "b.txt")
+    shapes = read_yolo(tmp_path, categories=["cat"], sizes={"a": (100, 50), "b": (10, 10)})
+    np.testing.assert_allclose(shapes.boxes, [[40, 15, 20, 20]])
+    assert shapes.images.ids.tolist() == ["a", "b"]
+    assert shapes.scores.tolist() == [0.9]
+
+
+def test_voc(tmp_path):
+    written(tmp_path, VOC, "a.xml")
+    shapes = read_voc({"ann": tmp_path})
+    assert (shapes.sources, shapes.categories, shapes.boxes.tolist()) == (("ann",), ("cat",), [[0, 0, 10, 20]])
+
+
+def test_candidates_are_written_and_read_again(tmp_path):
+    pool = match(None, read_boxes(io.StringIO(TABLE)))
+    labels = pool.labels.with_gold({pool.items[1]: "object"})
+    assert write_coco(pool, tmp_path / "all.json", labels=labels) == 2
+    rows = json.loads((tmp_path / "all.json").read_text())["annotations"]
+    assert [row["probability"] for row in rows] == [1.0, 1.0]
+    assert [row["vetted"] for row in rows] == [False, True]
+    assert rows[1]["drawn_by"] == ["bob"]
+    assert rows[1]["not_drawn_by"] == ["ann"]
+    assert read_coco(tmp_path / "all.json").boxes.tolist() == pool.boxes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"image_id": 8}, "1 with an image that is not in the set"),
+        ({"category_id": 8}, "1 with a class that is not in the set"),
+        ({"bbox": [0, 0, -1, 5]}, "1 with a box without width or height"),
+        ({"bbox": [0, 0, 5]}, "1 with neither a box of four numbers nor a mask"),
+        ({"bbox": [300, 0, 5, 5]}, "1 with a box outside its image"),
+        ({"segmentation": [[1, 1, 5, 5]]}, "1 with a polygon of 2 points"),
+        ({"segmentation": {"size": [5, 5], "counts": [25]}}, "run lengths of 5 × 5 in an image of 100 × 80"),
+        ({"segmentation": {"size": [80, 100], "counts": [25]}}, "run lengths that add up to 25, not to 8000"),
+    ],
+)
+def test_bad_annotations_get_one_sentence(change, sentence, tmp_path):
+    with pytest.raises(TrueupError, match=sentence) as caught:
+        read_coco(written(tmp_path, truth(**change)))
+    assert "\n" not in str(caught.value)
+
+
+def test_ids_that_are_there_twice(tmp_path):
+    content = truth()
+    content["annotations"] *= 2
+    with pytest.raises(TrueupError, match="1 with an id that another one has"):
+        read_coco(written(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"score": 1.5}, "1 with a score outside 0 to 1"),
+        ({"score": None}, "1 with no score"),
+        ({"image_id": 9}, "1 with an image that is not in the set"),
+    ],
+)
+def test_bad_results_get_one_sentence(change, sentence, tmp_path):
+    objects = read_coco(written(tmp_path, truth()))
+    row = {"image_id": 7, "category_id": 3, "bbox": [0, 0, 5, 5], "score": 0.5, **change}
+    with pytest.raises(TrueupError, match=sentence):
+        read_results(written(tmp_path, [row], "results.json"), objects)
+
+
+def test_results_of_other_images_can_be_left_out(tmp_path):
+    objects = read_coco(written(tmp_path, truth()))
+    rows = [{"image_id": k, "category_id": 3, "bbox": [0, 0, 5, 5], "score": 0.5} for k in (7, 8)]
+    with pytest.warns(DataWarning, match="1 of 2 detections"):
+        assert len(read_results(written(tmp_path, rows, "results.json"), objects, unknown="drop")) == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "sentence"),
+    [
+        (read_coco, "[]", "must hold images, annotations and categories"),
+        (read_coco, "{", "is no JSON"),
+        (read_results, "{}", "must hold a list of detections"),
+        (read_boxes, "image,x\na,1\n", "has no columns of boxes"),
+        (read_boxes, "image,x,y,w,h\na,1,1,b,1\n", "must be numbers"),
+    ],
+)
+def test_other_files_get_one_sentence(read, content, sentence, tmp_path):
+    name = "file.csv" if read is read_boxes else "file.json"
+    with pytest.raises(TrueupError, match=sentence):
+        read(written(tmp_path, content, name))
+
+
+def test_folders_without_files(tmp_path):
+    for read in (lambda: read_yolo(tmp_path, categories=["cat"]), lambda: read_voc(tmp_path)):
+        with pytest.raises(TrueupError, match="files; pass a folder"):
+            read()
+    written(tmp_path, "0 1 1\n", "a.txt")
+    with pytest.raises(TrueupError, match="line 1, must be a class"):
+        read_yolo(tmp_path, categories=["cat"])
+    written(tmp_path, "<a>", "a.xml")
+    with pytest.raises(TrueupError, match="is no annotation of Pascal VOC"):
+        read_voc(tmp_path)
