@@ -29,7 +29,7 @@ WORLDS = {
 }
 N_CONTESTS, N_JUDGES, BIAS = 2000, 5, 0.15
 TOLERANCE = 0.02
-SAMPLING: dict[str, Any] = {"n_chains": 2, "n_warmup": 200, "n_draws": 800}
+SAMPLING: dict[str, Any] = {"n_chains": 4, "n_warmup": 300, "n_draws": 2000}
 RANKINGS = ("trueup", "majority", "counting")
 
 
@@ -128,5 +128,5 @@ def summarise_preferences(rows: Sequence[Row]) -> Section:
 
 
 PREFERENCES_FIGURE = Figure(
-    tuple(WORLDS), run_preferences, summarise_preferences, n_runs=250, n_quick=1, first_seed=18_600
+    tuple(WORLDS), run_preferences, summarise_preferences, n_runs=100, n_quick=1, first_seed=18_600
 )
