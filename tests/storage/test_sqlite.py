@@ -192,14 +192,14 @@ def test_processes_take_turns(tmp_path):
     with closing(open_storage(url)) as storage:
         storage.create("q3", "active test", {})
     context = multiprocessing.get_context("spawn")
-    crew = [context.Process(target=_write_often, args=[url, 20]) for _ in range(2)]
+    crew = [context.Process(target=_write_often, args=[url, 8]) for _ in range(2)]
     for process in crew:
         process.start()
     for process in crew:
         process.join()
     assert [process.exitcode for process in crew] == [0, 0]
     with closing(open_storage(url)) as storage:
-        assert len(storage.events("q3")) == 40
+        assert len(storage.events("q3")) == 16
 
 
 def test_a_job_that_fails_takes_no_other_with_it(tmp_path):

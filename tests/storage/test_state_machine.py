@@ -157,7 +157,7 @@ def run(database, **how):
 
 
 def test_any_order_of_calls(database):
-    run(database, max_examples=12, stateful_step_count=15)
+    run(database, max_examples=8, stateful_step_count=15)
 
 
 @pytest.mark.slow
