@@ -68,7 +68,7 @@ def test_a_parameter_is_marked_for_every_door():
 
 def test_many_items_and_classes_need_no_dense_table():
     rng = np.random.default_rng(0)
-    n = 20_000
+    n = 8_000
     labels = Labels.from_frame({"item": np.arange(n), "labeler": np.zeros(n, int), "label": rng.integers(0, n, n)})
     assert any("all are numbers" in note for note in labels.notes())
     assert "answer_counts" not in labels.__dict__

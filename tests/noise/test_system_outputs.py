@@ -49,9 +49,15 @@ def exact_posterior(votes, outputs):
 
 def test_systems_of_one_witness_each_are_drawn_exactly(engine):
     outputs = outputs_of(SAID, 1.0)
-    n_draws = 20_000 if engine == "numba" else 1500
+    n_warmup, n_draws = (1000, 20_000) if engine == "numba" else (100, 1500)
     draws = sample(
-        Labels.from_matrix(VOTES), DawidSkene(), outputs=outputs, n_draws=n_draws, random_state=1, warn=False
+        Labels.from_matrix(VOTES),
+        DawidSkene(),
+        outputs=outputs,
+        n_warmup=n_warmup,
+        n_draws=n_draws,
+        random_state=1,
+        warn=False,
     )
     tolerance = 0.015 if engine == "numba" else 0.05
     np.testing.assert_allclose(draws.posterior[:, 1], exact_posterior(VOTES, outputs), atol=tolerance)
@@ -84,6 +90,7 @@ def test_the_engines_draw_shared_witnesses_alike(monkeypatch):
     posterior = []
     for name in ("scipy", "numba"):
         monkeypatch.setenv("TRUEUP_ENGINE", name)
-        draws = sample(sim.labels, DawidSkene(), outputs=outputs, n_draws=700, random_state=3, warn=False)
+        few = {"n_warmup": 150, "n_draws": 700}
+        draws = sample(sim.labels, DawidSkene(), outputs=outputs, random_state=3, warn=False, **few)
         posterior.append(draws.posterior[:, 1])
     np.testing.assert_allclose(*posterior, atol=0.08)
