@@ -78,6 +78,8 @@ def of_counts(truth, predictions, name, positive):
         "balanced_accuracy": sklearn_metrics.balanced_accuracy_score,
         "mcc": sklearn_metrics.matthews_corrcoef,
         "kappa": sklearn_metrics.cohen_kappa_score,
+        "quadratic_kappa": lambda y, p: sklearn_metrics.cohen_kappa_score(y, p, weights="quadratic"),
+        "mae": sklearn_metrics.zero_one_loss,  # two classes are one step apart
     }
     truth, predictions = truth.astype(str), predictions.astype(str)
     if name in whole:

@@ -342,6 +342,9 @@ class ActiveTest(Session):
             By default that of the session.
         """
         low, high = self.pool.metric.bounds
+        if b is not None and self._at(a) > self._at(b):  # of equally short intervals the lower is taken, so turn it
+            least, most = self.anytime_interval(b, a, level=level)
+            return -most, -least
         if b is None:
             estimated = self._estimated((self._at(a),))
             values = estimated.values[:, self._at(a)]

@@ -27,6 +27,7 @@ SIMULATORS = {
     "shared-difficulty": "all find the same items hard, by degrees; a blind spot where everyone errs alike",
     "su": "errors grow with the item's difficulty and the labeler's fallibility (Su 2024)",
     "urkullu": "the truth is a probability, many classifiers of graded quality (Urkullu et al. 2019)",
+    "ratings": "classes in an order, labelers with biases and sharpness of their own, neighbours taken for each other",
     "tars": "Gaussian features, votes from confusion matrices (Dolatshah et al. 2018)",
 }
 _FILES = ("votes.csv", "predictions.csv", "truth.csv", "simulation.json")
