@@ -16,7 +16,7 @@ def ratings(
     n_labelers: int = 5,
     votes_per_item: int | None = None,
     prior: npt.ArrayLike | None = None,
-    classifier_accuracy: float | None = None,
+    classifier_accuracy: float | None = 0.8,
     random_state: RandomState = None,
 ) -> Simulation:
     """Ratings of labelers with thresholds of their own, from the model and the prior of `trueup.noise.Ordinal`.
@@ -29,7 +29,7 @@ def ratings(
     prior : array-like of shape (n_classes,), optional
         Class probabilities; uniform by default.
     classifier_accuracy : float, optional
-        Of a classifier whose errors go to all classes alike; by default there is none.
+        Of a classifier whose errors go to all classes alike; None for no classifier.
     random_state : int, Generator or None
 
     Returns
@@ -41,7 +41,7 @@ def ratings(
     --------
     >>> from trueup.simulate import ratings
     >>> ratings(n_items=100, random_state=0)
-    Simulation(Labels(100 items, 5 labelers, 5 classes, 500 votes), truth)
+    Simulation(Labels(100 items, 5 labelers, 5 classes, 500 votes), truth, predictions)
     """
     n = check_integer(n_items, name="n_items", low=1)
     n_classes = check_integer(n_classes, name="n_classes", low=2)
