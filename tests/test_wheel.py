@@ -107,7 +107,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     }
 
 
-@pytest.mark.parametrize("version", interpreters())
+def versions() -> list[object]:
+    """The Python that runs the tests; others, which take half a minute each, with the slow tests."""
+    here = f"3.{sys.version_info.minor}"
+    return [here, *(pytest.param(version, marks=pytest.mark.slow) for version in interpreters() if version != here)]
+
+
+@pytest.mark.parametrize("version", versions())
 def test_every_door_opens_without_extras(version, wheel, tmp_path):
     python = install(wheel, interpreters()[version], tmp_path / "environment")
     checked = pip("check", python=python)
