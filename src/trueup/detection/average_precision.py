@@ -138,13 +138,14 @@ def mean_precision(outcome: Floats, n_objects: int) -> Floats:
     n_objects : int
         Objects that could be found.
     """
-    right, wrong = np.cumsum(outcome == 1, axis=1, dtype=float), np.cumsum(outcome == 0, axis=1, dtype=float)
+    n_rows, n = outcome.shape
+    right, wrong = np.cumsum(outcome == 1, axis=1), np.cumsum(outcome == 0, axis=1)
     precision = right / (right + wrong + _TINY)
     precision = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    recall = right / n_objects
-    means = np.empty(len(outcome))
-    for row in range(len(outcome)):
-        at = np.searchsorted(recall[row], RECALL_POINTS, side="left")
-        reached = at < outcome.shape[1]
-        means[row] = precision[row, at[reached]].sum() / len(RECALL_POINTS)
-    return means
+    # Recall is compared once for each number of right ones; which detection brings that number is then a search among
+    # integers, of all rows at once.
+    needed = np.searchsorted(np.arange(n_objects + 1) / n_objects, RECALL_POINTS)
+    base = np.arange(n_rows)[:, None]
+    at = np.searchsorted((right + base * (n + 2)).ravel(), np.minimum(needed, n + 1) + base * (n + 2)) - base * n
+    padded = np.concatenate([precision, np.zeros((n_rows, 1))], axis=1)
+    return np.asarray(np.take_along_axis(padded, at, axis=1).mean(axis=1))

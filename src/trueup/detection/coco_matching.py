@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,48 @@ class Matches:
     areas: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Each detection with each object of its image and class: all that could ever be matched.
+
+    Pairs stand group after group (an image and class), each row by row: one row for a detection, by falling score.
+
+    Attributes
+    ----------
+    order, rank : integer arrays of shape (n_kept,)
+        As in `Matches`.
+    objects : integer array of shape (n_objects,)
+        Positions of the objects, by image and class.
+    firsts, lasts : integer arrays of shape (n_groups,)
+        Where the detections of each group begin and end in `order`.
+    first_object, n_of_objects : integer arrays of shape (n_groups,)
+        Where its objects begin in `objects`, and how many they are.
+    """
+
+    order: Positions
+    rank: Positions
+    objects: Positions
+    firsts: Positions
+    lasts: Positions
+    first_object: Positions
+    n_of_objects: Positions
+
+    @cached_property
+    def offsets(self) -> Positions:
+        """Where the pairs of each group begin, with the end of the last one."""
+        return np.concatenate([[0], np.cumsum((self.lasts - self.firsts) * self.n_of_objects)]).astype(np.int64)
+
+    @cached_property
+    def members(self) -> tuple[Positions, Positions]:
+        """Positions of the detection and of the object of each pair."""
+        n_pairs = np.diff(self.offsets)
+        group = np.repeat(np.arange(len(self.firsts)), n_pairs)
+        within = np.arange(self.offsets[-1]) - self.offsets[group]
+        width = np.maximum(self.n_of_objects[group], 1)
+        row, column = self.firsts[group] + within // width, self.first_object[group] + within % width
+        return self.order[row], self.objects[column]
+
+
 def match_to_objects(
     found: Shapes,
     objects: Shapes,
@@ -67,36 +110,52 @@ def match_to_objects(
     most: int = MOST_DETECTIONS,
 ) -> Matches:
     """Pair the detections of one system with the objects of one truth; both aligned to the same images and classes."""
-    assert found.scores is not None
+    pairs = pair_up(found, objects, most=most)
+    return match_pairs(pairs, overlaps_of(pairs, found, objects), found, objects, thresholds=thresholds, areas=areas)
+
+
+def pair_up(found: Shapes, objects: Shapes, *, most: int = MOST_DETECTIONS) -> Pairs:
+    """Which detections and objects have the same image and class; both aligned to the same images and classes."""
     order, rank = _surest_first(found, most)
     of_objects, starts = group_by(objects.image, objects.category)
     n_categories = max(len(found.categories), 1)
     groups = objects.image[of_objects].astype(np.int64) * n_categories + objects.category[of_objects]
     keys, sizes = groups[starts[:-1]] if len(of_objects) else groups, np.diff(starts)
     detection_keys = found.image[order].astype(np.int64) * n_categories + found.category[order]
-    firsts = np.flatnonzero(np.diff(detection_keys, prepend=-1))
-    lasts = np.append(firsts[1:], len(order))
+    firsts = np.flatnonzero(np.diff(detection_keys, prepend=-1)).astype(np.int64)
+    lasts = np.append(firsts[1:], len(order)).astype(np.int64)
     place = np.searchsorted(keys, detection_keys[firsts])
     has_objects = place < len(keys)
     has_objects[has_objects] = keys[place[has_objects]] == detection_keys[firsts][has_objects]
     first_object = np.where(has_objects, starts[np.minimum(place, max(len(keys) - 1, 0))] if len(keys) else 0, 0)
     n_of_objects = np.where(has_objects, sizes[np.minimum(place, max(len(keys) - 1, 0))] if len(keys) else 0, 0)
-    overlaps = _overlaps(found, objects, order, of_objects, firsts, lasts, first_object, n_of_objects)
+    return Pairs(order, rank, of_objects, firsts, lasts, first_object.astype(np.int64), n_of_objects.astype(np.int64))
+
+
+def match_pairs(
+    pairs: Pairs,
+    overlaps: Floats,
+    found: Shapes,
+    objects: Shapes,
+    *,
+    thresholds: Floats = THRESHOLDS,
+    areas: dict[str, tuple[float, float]] = AREAS,
+) -> Matches:
+    """Let detections choose objects, where the overlap of each pair is known; see `overlaps_of`."""
     low = np.array([bounds[0] for bounds in areas.values()])
     high = np.array([bounds[1] for bounds in areas.values()])
-    crowd = objects.is_crowd[of_objects]
-    sides = objects.areas[of_objects]
+    crowd = objects.is_crowd[pairs.objects]
+    sides = objects.areas[pairs.objects]
     is_out = crowd[None] | (sides[None] < low[:, None]) | (sides[None] > high[:, None])
-    size = found.areas[order]
+    size = found.areas[pairs.order]
     outside = (size[None] < low[:, None]) | (size[None] > high[:, None])
-    offsets = np.concatenate([[0], np.cumsum((lasts - firsts) * n_of_objects)]).astype(np.int64)
-    outcome = np.zeros((len(low), len(thresholds), len(order)), dtype=np.int8)
-    _kernel(len(order))(
-        firsts.astype(np.int64),
-        lasts.astype(np.int64),
-        first_object.astype(np.int64),
-        n_of_objects.astype(np.int64),
-        offsets,
+    outcome = np.zeros((len(low), len(thresholds), len(pairs.order)), dtype=np.int8)
+    _kernel(len(pairs.order))(
+        pairs.firsts,
+        pairs.lasts,
+        pairs.first_object,
+        pairs.n_of_objects,
+        pairs.offsets,
         overlaps,
         is_out,
         crowd,
@@ -105,9 +164,9 @@ def match_to_objects(
         outcome,
     )
     n_objects = np.stack(
-        [np.bincount(objects.category[of_objects][~row], minlength=len(found.categories)) for row in is_out]
+        [np.bincount(objects.category[pairs.objects][~row], minlength=len(found.categories)) for row in is_out]
     )
-    return Matches(order, rank, outcome, n_objects, np.asarray(thresholds), tuple(areas))
+    return Matches(pairs.order, pairs.rank, outcome, n_objects, np.asarray(thresholds), tuple(areas))
 
 
 def _surest_first(found: Shapes, most: int) -> tuple[Positions, Positions]:
@@ -120,43 +179,24 @@ def _surest_first(found: Shapes, most: int) -> tuple[Positions, Positions]:
     return order[kept].astype(np.int64), rank[kept].astype(np.int64)
 
 
-def _overlaps(
-    found: Shapes,
-    objects: Shapes,
-    order: Positions,
-    of_objects: Positions,
-    firsts: Positions,
-    lasts: Positions,
-    first_object: Positions,
-    n_of_objects: Positions,
-) -> Floats:
-    """Overlaps of all pairs of one image and class, group after group, each row by row."""
-    n_found = lasts - firsts
-    total = int((n_found * n_of_objects).sum())
+def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
+    """The overlap of each pair, of masks where both have them."""
     if found.masks is None or objects.masks is None:
         # All pairs at once: groups are small, and a call for each would take most of the time.
-        pairs = n_found * n_of_objects
-        group = np.repeat(np.arange(len(firsts)), pairs)
-        within = np.arange(total) - np.repeat(np.cumsum(pairs) - pairs, pairs)
-        width = n_of_objects[group]
-        row = firsts[group] + within // np.maximum(width, 1)
-        column = first_object[group] + within % np.maximum(width, 1)
-        return paired_box_overlaps(
-            found.boxes[order[row]], objects.boxes[of_objects[column]], objects.is_crowd[of_objects[column]]
-        )
-    values = np.empty(total)
-    begin = 0
-    for first, last, start, n in zip(firsts, lasts, first_object, n_of_objects, strict=True):
+        own, other = pairs.members
+        return paired_box_overlaps(found.boxes[own], objects.boxes[other], objects.is_crowd[other])
+    values = np.empty(pairs.offsets[-1])
+    groups = zip(pairs.firsts, pairs.lasts, pairs.first_object, pairs.n_of_objects, pairs.offsets, strict=False)
+    for first, last, start, n, begin in groups:
         if not n:
             continue
-        theirs = of_objects[start : start + n]
+        theirs = pairs.objects[start : start + n]
         block = mask_overlaps(
-            [found.masks[i] for i in order[first:last]],
+            [found.masks[i] for i in pairs.order[first:last]],
             [objects.masks[i] for i in theirs],
             objects.is_crowd[theirs],
         )
         values[begin : begin + block.size] = block.ravel()
-        begin += block.size
     return values
 
 
