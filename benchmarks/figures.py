@@ -122,6 +122,7 @@ FIGURES: dict[str, Figure] = {
         _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
         _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),
+        _module("serve-early", "benchmarks.serve", _SHARED, "early"),
         _module("serve-load", "benchmarks.serve", _SHARED, "load"),
         _module("serve-memory", "benchmarks.serve", _SHARED, "memory"),
         _module("serve-fuzz", "benchmarks.serve", _SHARED, "fuzz"),

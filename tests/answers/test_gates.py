@@ -175,3 +175,36 @@ def test_an_evaluation_has_nobody_to_be_held_against(crowd):
     never = tu.evaluate(np.zeros(200, dtype=int), labels, noise="dawid-skene", metrics=["precision"], **QUICK)
     with pytest.raises(InvalidParameter, match="share of nothing"):
         tu.gate(never, at_least=0.5)
+
+
+@pytest.fixture(scope="module")
+def preferred():
+    sim = tu.simulate.pairs(n_contests=150, n_systems=2, n_judges=3, position_bias=0.0, random_state=1)
+    return tu.preferences(sim.pairs, noise="mirrored", **QUICK)
+
+
+def test_a_preferred_system_is_gated_by_its_win_rate(preferred):
+    best, worst = preferred.ranking
+    wins = preferred.win_rate(best, worst)
+    report = tu.gate(preferred, better_than=worst, not_worse_than=worst, margin=0.02)
+    not_worse, better = report.results
+    assert better.gate.what == f"win rate of {best!r} over {worst!r}"
+    assert better.probability == pytest.approx(wins.prob_above(0.5))
+    assert not_worse.probability == pytest.approx(wins.prob_above(0.48))
+    reverse = tu.gate(preferred, better_than=best)
+    assert reverse.results[0].probability == pytest.approx(better.probability_failed)
+    required = tu.gate(preferred, better_than=worst, require_gold=True)
+    assert required.verdict == "undecided"
+
+
+def test_ties_are_half_a_win_in_a_gate_however_they_are_shown(preferred):
+    worst = preferred.ranking[-1]
+    apart = tu.preferences(preferred.pairs, noise="mirrored", ties="class", **QUICK)
+    gates = [tu.gate(answer, better_than=worst).results[0] for answer in (preferred, apart)]
+    assert gates[0].probability == pytest.approx(gates[1].probability)
+    assert gates[0].estimate.mean == pytest.approx(gates[1].estimate.mean)
+
+
+def test_a_preference_has_no_bound_of_its_own(preferred):
+    with pytest.raises(InvalidParameter, match=r"between two systems, got at_least 0\.5"):
+        tu.gate(preferred, at_least=0.5)

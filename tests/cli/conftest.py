@@ -136,3 +136,10 @@ def bad_votes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str
     """A file of votes that is wrong, and a piece of the sentence that must be said about it."""
     write, sentence = BAD_VOTES[request.param]
     return write(tmp_path), sentence
+
+
+@pytest.fixture
+def items_csv(tmp_path):
+    """The system and the prompt of each item."""
+    rows = [(f"i{i}", ("alpha", "beta")[i % 2], f"p{i // 2}") for i in range(60)]
+    return write_csv(tmp_path / "items.csv", ("item", "system", "prompt"), rows)

@@ -111,3 +111,14 @@ def test_restricting_systems_keeps_their_outputs(votes_csv, uneven_csv):
     before = systems.align(labels, missing="ignore").codes
     assert (kept[:, (before >= 0).all(axis=0)] == before[:, (before >= 0).all(axis=0)]).all()
     assert (kept >= 0).sum(axis=1).tolist() == [30, 30]
+
+
+def test_systems_beside_each_other_in_each_slice(run_main, votes_csv, systems_csv, items_csv):
+    args = ("compare", votes_csv, systems_csv, "--items", items_csv, "--by", "system", *FEW)
+    told = json.loads(run_main(*args, "--json").out)["by"]
+    assert (told["column"], told["first"], told["second"]) == ("system", "good", "bad")
+    assert sum(one["n_items"] for one in told["slices"]) == 60
+    assert all(one["systems"]["good"]["mean"] > one["systems"]["bad"]["mean"] for one in told["slices"])
+    ran = run_main(*args)
+    assert ran.code == 0, ran.err
+    assert "good minus bad by system" in ran.out

@@ -10,13 +10,6 @@ import trueup as tu
 from trueup.cli._console import BAD_INPUT, FINDING, FINE, UNDECIDED
 
 
-@pytest.fixture
-def items_csv(tmp_path):
-    """The system and the prompt of each item."""
-    rows = [(f"i{i}", ("alpha", "beta")[i % 2], f"p{i // 2}") for i in range(60)]
-    return write_csv(tmp_path / "items.csv", ("item", "system", "prompt"), rows)
-
-
 @pytest.mark.parametrize(
     ("option", "code"),
     [

@@ -69,3 +69,19 @@ def test_bad_input_gets_a_sentence(run_main, pairs_csv, more, words):
     ran = run_main("preferences", pairs_csv, *more)
     assert_one_sentence(ran)
     assert words in ran.err
+
+
+def test_gates_on_who_is_preferred(run_main, pairs_csv, tmp_path):
+    args = ("preferences", pairs_csv, "--noise", "mirrored", *FEW)
+    ranking = [row["system"] for row in json.loads(run_main(*args, "--json").out)["systems"]]
+    junit = tmp_path / "gates.xml"
+    ran = run_main(*args, "--candidate", ranking[-1], "--better-than", ranking[0], "--junit", junit, "--json")
+    gate = json.loads(ran.out)["gate"]
+    assert ran.code == {"passed": 0, "failed": 1, "undecided": 5}[gate["verdict"]]
+    assert gate["gates"][0]["probability"] < 0.5
+    assert f"win rate of '{ranking[-1]}'" in junit.read_text(encoding="utf-8")
+    even = run_main(*args, "--candidate", ranking[-1], "--not-worse-than", ranking[0], "--margin", "0.5")
+    assert even.code == 0, even.err
+    alone = run_main(*args, "--require-gold")
+    assert_one_sentence(alone)
+    assert "--require-gold is about gates" in alone.err

@@ -8,13 +8,6 @@ from cli_helpers import FEW, assert_one_sentence, crowd, write_csv
 import trueup as tu
 
 
-@pytest.fixture
-def items_csv(tmp_path):
-    """The system and the prompt of each item."""
-    rows = [(f"i{i}", ("alpha", "beta")[i % 2], f"p{i // 2}") for i in range(60)]
-    return write_csv(tmp_path / "items.csv", ("item", "system", "prompt"), rows)
-
-
 def test_a_rate_for_each_system(run_main, votes_csv, items_csv):
     ran = run_main("share", votes_csv, "--of", "yes", "--by", "system", "--items", items_csv, "--json", *FEW)
     assert ran.code == 0, ran.err

@@ -119,6 +119,7 @@ def test_network_file_systems_are_refused(tmp_path, monkeypatch, kind):
 def test_disks_of_the_machine_are_taken(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(sqlite, "file_system_of", lambda path: kind)
     open_storage(f"sqlite:///{tmp_path}/a.db").close()
+    assert (tmp_path / "a.db").exists()
 
 
 def test_the_innermost_mount_counts():

@@ -262,7 +262,10 @@ class VettedOnly(MetricEstimator):
 
 @dataclass(frozen=True)
 class Lure(MetricEstimator):
-    """The answers with weights that make their mean unbiased, as published; draws are from Student's law."""
+    """The answers with weights that make their mean unbiased, as published.
+
+    Draws have the spread of Student's law, kept to the bounds of the metric by half an answer added to either side.
+    """
 
     name: ClassVar[str] = "lure"
     uses_model: ClassVar[bool] = False
@@ -278,7 +281,7 @@ class Lure(MetricEstimator):
         )
 
     def estimate(self, request: Request) -> Estimated:
-        """From Student's law around the estimate; all answers count alike where they were not drawn by chance."""
+        """Draws around the estimate; all answers count alike where they were not drawn by chance."""
         pool, rng = request.pool, request.rng
         assert pool.aligned.codes is not None
         drawn, weights, n_pool = drawn_items(pool, request.progress)
@@ -295,7 +298,7 @@ class Lure(MetricEstimator):
         aside = known >= 0
         aside[drawn] = False
         parts = [
-            _weighted_counts(pool, codes, known, drawn, weights, aside, tuned=self.uses_model)
+            weighted_metric(pool, codes, known, drawn, weights, aside, tuned=self.uses_model)
             for codes in pool.aligned.codes
         ]
         values = np.array([part.value for part in parts])
@@ -305,8 +308,6 @@ class Lure(MetricEstimator):
         if request.target == "population":  # another pool would have had other items
             normal += _normal_sums(np.stack([part.pool_pulls for part in parts]), request)
         student = normal * np.sqrt((n - 1) / rng.chisquare(n - 1, size=(request.n_draws, 1)))
-        if n < _ENOUGH:
-            return Estimated(np.clip(values + student, *pool.metric.bounds), by_chance=answers.by_chance)
         worth = n * n_pool / (n_pool - n + 1)
         return Estimated(_within_bounds(values, student, worth, pool.metric.bounds), by_chance=answers.by_chance)
 
@@ -391,7 +392,7 @@ def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[floa
 
 
 @dataclass(frozen=True, eq=False)
-class _WeightedMetric:
+class WeightedMetric:
     """The metric of one system, and what the items do to it.
 
     Attributes
@@ -409,9 +410,9 @@ class _WeightedMetric:
     pool_pulls: Floats
 
 
-def _weighted_counts(
+def weighted_metric(
     pool: Pool, codes: Codes, known: Codes, drawn: Positions, weights: Floats, aside: Booleans, *, tuned: bool
-) -> _WeightedMetric:
+) -> WeightedMetric:
     """The metric of one system from the drawn items.
 
     `aside` are the items that are known and were not drawn: they count for themselves. If `tuned`, what the noise model
@@ -446,7 +447,7 @@ def _weighted_counts(
     stands_for = np.concatenate([np.maximum(each, 0.0) / len(drawn), np.ones(int(aside.sum()))])
     slope = np.where(has_output[items], slopes[known[items], codes[items]], 0.0)
     centred = slope - np.average(slope, weights=stands_for)
-    return _WeightedMetric(float(metric(counts)), pull - pull.mean(), np.sqrt(stands_for) * centred)
+    return WeightedMetric(float(metric(counts)), pull - pull.mean(), np.sqrt(stands_for) * centred)
 
 
 def _best_weight(a: Floats, f: Floats) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from trueup._base.validation import check_number, preview
 from trueup._base.wording import chance, interval, level_words
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
+from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares
 from trueup.answers.telling import basis_words
 from trueup.estimators.truth import ENOUGH_GOLD, Basis
@@ -154,7 +155,7 @@ class GateReport:
 
 
 def gate(
-    answer: Evaluation | Comparison | Shares,
+    answer: Evaluation | Comparison | Shares | Preferences,
     *,
     at_least: float | Mapping[str, float] | None = None,
     at_most: float | Mapping[str, float] | None = None,
@@ -172,14 +173,15 @@ def gate(
 
     Parameters
     ----------
-    answer : Evaluation, Comparison or Shares
-        Of `evaluate`, `compare`, `share` or `mean_score`.
+    answer : Evaluation, Comparison, Shares or Preferences
+        Of `evaluate`, `compare`, `share`, `mean_score` or `preferences`.
     at_least, at_most : float or mapping from metric to float, optional
         What the metric must reach, or must not exceed; a bare number is about the first metric.
     not_worse_than : system or group, optional
         The candidate must not be worse than it by more than the `margin`.
     margin : float
-        In the units of the metric.
+        In the units of the metric. For preferences the metric is the win rate of the candidate over the other, in which
+        a tie is half a win and 0.5 is no better and no worse.
     better_than : system or group, optional
         The candidate must be better than it.
     candidate : system or group, optional
@@ -307,13 +309,15 @@ _Asked = tuple[Gate, Estimate, str]
 class _Subject:
     """The numbers of an answer by whom they are about: the one place that knows the kinds of answers apart."""
 
-    answer: Evaluation | Comparison | Shares
+    answer: Evaluation | Comparison | Shares | Preferences
 
     @property
     def systems(self) -> list[Any]:
         """Systems or groups; None for all items together."""
         if isinstance(self.answer, Evaluation):
             return list(self.answer.task.outputs.systems.tolist())
+        if isinstance(self.answer, Preferences):
+            return list(self.answer.pairs.systems.tolist())
         return [None] if isinstance(self.answer, Shares) and len(self.answer) == 1 else list(self.answer)
 
     def candidates(self, named: Hashable | None, references: list[Hashable]) -> list[Any]:
@@ -338,6 +342,13 @@ class _Subject:
         """A gate for each metric with a bound and each candidate."""
         if bounds is None:
             return []
+        if isinstance(self.answer, Preferences):
+            given = "at_least" if side == "at least" else "at_most"
+            raise InvalidParameter(
+                f"a preference is between two systems, got ⟨{given}⟩ {bounds!r}; name the other one by "
+                "⟨not_worse_than⟩, with ⟨margin⟩, or ⟨better_than⟩",
+                parameter=given,
+            )
         first = self._metric_name
         by_metric = bounds if isinstance(bounds, Mapping) else {first: bounds}
         if not isinstance(self.answer, Evaluation) and set(by_metric) != {first}:
@@ -355,17 +366,27 @@ class _Subject:
 
     def not_worse(self, candidate: Hashable, reference: Hashable, margin: float) -> _Asked:
         """That a candidate is not worse than another by more than a margin."""
+        if isinstance(self.answer, Preferences):
+            return self._contest(candidate, reference, "at least", 0.5 - margin)
         side: Side = "at least" if self._comparison.higher_is_better else "at most"
         return self._pair(candidate, reference, side, -margin if side == "at least" else margin)
 
     def better(self, candidate: Hashable, reference: Hashable | None) -> _Asked:
         """That a candidate is better than another."""
+        if isinstance(self.answer, Preferences):
+            return self._contest(candidate, reference, "above", 0.5)
         return self._pair(candidate, reference, "above" if self._comparison.higher_is_better else "below", 0.0)
 
     def _pair(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> _Asked:
         what = f"{self._number_of(self._metric_name, candidate)} minus {reference!r}"
         difference = self._comparison.difference(candidate, reference)
         return Gate(what, side, bound + 0.0, candidate, reference), difference, self._metric_name
+
+    def _contest(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> _Asked:
+        assert isinstance(self.answer, Preferences)
+        wins = replace(self.answer, ties="half").win_rate(candidate, reference)
+        what = f"win rate of {candidate!r} over {reference!r}"
+        return Gate(what, side, bound, candidate, reference), wins, self._metric_name
 
     def _number_of(self, metric: str, candidate: Hashable | None) -> str:
         """A metric of a candidate in words."""
@@ -375,17 +396,17 @@ class _Subject:
     @property
     def _comparison(self) -> Comparison:
         assert not isinstance(self.answer, Evaluation)
-        return self.answer.comparison if isinstance(self.answer, Shares) else self.answer
+        return self.answer if isinstance(self.answer, Comparison) else self.answer.comparison
 
     @property
     def _evaluation(self) -> Evaluation | Comparison:
-        return self.answer.evaluation if isinstance(self.answer, Shares) else self.answer
+        return self.answer.evaluation if isinstance(self.answer, Shares | Preferences) else self.answer
 
     @property
     def _metric_name(self) -> str:
         """The first or only metric."""
-        if isinstance(self.answer, Evaluation):
-            return self.answer.metrics[0]
+        if isinstance(self.answer, Evaluation | Preferences):
+            return self._evaluation.metrics[0]
         return self.answer.name if isinstance(self.answer, Shares) else self.answer.metric
 
     def _measure(self, metric: str) -> Metric:
@@ -394,6 +415,7 @@ class _Subject:
     def _estimate(self, metric: str, candidate: Hashable | None) -> Estimate:
         if isinstance(self.answer, Evaluation):
             return self.answer[metric]
+        assert not isinstance(self.answer, Preferences)
         if isinstance(self.answer, Shares) and candidate is None:
             return self.answer.overall
         return self.answer[candidate]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
     from trueup.answers.gates import GateReport, GateResult
+    from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
 
 
@@ -33,7 +34,21 @@ _CANDIDATE = "Whom the gates are about; by default all but those they are held a
 
 
 @dataclass(frozen=True)
-class GateOptions:
+class VerdictOptions:
+    """When gates are passed, and where that is written."""
+
+    probability: Annotated[float, _gate("--probability", _PROBABILITY)] = 0.95
+    require_gold: Annotated[bool, _gate("--require-gold", _REQUIRE_GOLD)] = False
+    junit: Annotated[str | None, _gate("--junit", _JUNIT, metavar="PATH")] = None
+
+    @property
+    def names_one(self) -> bool:
+        """Whether there is any gate."""
+        return False
+
+
+@dataclass(frozen=True)
+class GateOptions(VerdictOptions):
     """What a number must reach."""
 
     fail_below: Annotated[list[str], _gate("--fail-below", _BELOW, metavar="METRIC=VALUE")] = field(
@@ -42,9 +57,6 @@ class GateOptions:
     fail_above: Annotated[list[str], _gate("--fail-above", _ABOVE, metavar="METRIC=VALUE")] = field(
         default_factory=list
     )
-    probability: Annotated[float, _gate("--probability", _PROBABILITY)] = 0.95
-    require_gold: Annotated[bool, _gate("--require-gold", _REQUIRE_GOLD)] = False
-    junit: Annotated[str | None, _gate("--junit", _JUNIT, metavar="PATH")] = None
 
     @property
     def bounds(self) -> dict[str, dict[str, float]]:
@@ -87,7 +99,7 @@ class PairGateOptions:
         return {**found, "margin": self.margin}
 
 
-def check_gates(how: GateOptions, pairs: PairGateOptions | None = None) -> bool:
+def check_gates(how: VerdictOptions, pairs: PairGateOptions | None = None) -> bool:
     """Whether there is a gate; what makes no sense, and a file that cannot be written, stop before long work."""
     has_gate = how.names_one or (pairs is not None and pairs.names_one)
     if not 0.5 < how.probability < 1:
@@ -101,7 +113,8 @@ def check_gates(how: GateOptions, pairs: PairGateOptions | None = None) -> bool:
         alone |= {"--margin": bool(pairs.margin), "--candidate": pairs.candidate is not None}
     said = [name for name, is_said in alone.items() if is_said]
     if said and not has_gate:
-        raise InvalidParameter(f"{said[0]} is about gates, got none; add one, e.g. --fail-below accuracy=0.9")
+        example = "--fail-below accuracy=0.9" if isinstance(how, GateOptions) else "--better-than NAME"
+        raise InvalidParameter(f"{said[0]} is about gates, got none; add one, e.g. {example}")
     return has_gate
 
 
@@ -123,8 +136,8 @@ def _bounds(texts: Sequence[str], option: str) -> dict[str, float]:
 
 
 def gates_of(
-    answer: Evaluation | Comparison | Shares,
-    how: GateOptions,
+    answer: Evaluation | Comparison | Shares | Preferences,
+    how: VerdictOptions,
     bounds: Mapping[str, Mapping[str, float]],
     pairs: Mapping[str, Any] | None = None,
 ) -> GateReport:

@@ -58,6 +58,7 @@ def compare(
     noise: options.Noise = None,
     assume: options.Assume = None,
     level: options.Level = 0.95,
+    by: options.By = None,
     cluster: options.Cluster = None,
     weights: options.Weights = None,
     judged_on: Annotated[
@@ -101,7 +102,7 @@ def compare(
         "random_state": seed,
         **sampler.named,
     }
-    settings = {name: value for name, value in {**asked, "target": target}.items() if value is not None}
+    settings = {name: value for name, value in {**asked, "by": by, "target": target}.items() if value is not None}
     with progress_bar(f"comparing {systems.n_systems} systems") as hear, speaking(items="--judged-on"):
         comparison = judge_all(
             systems,
@@ -133,6 +134,7 @@ def compare(
             noise=(noise, None),
             assume=(assume, None),
             level=(level, 0.95),
+            by=(by, None),
             cluster=(cluster, None),
             weights=(weights, None),
             judged_on=(judged_on, None),
@@ -146,9 +148,13 @@ def compare(
     write_junit(verdicts, gates.junit, name="compare")
     if as_json:
         body = {**comparison.to_dict(), "items_predicted": predicted, "pairs": about_pairs(comparison)}
+        if by is not None:
+            body["by"] = about_slices(comparison)
         print_json({**head, **body, **about_gates(verdicts), "findings": findings})
     else:
         show_comparison(comparison, predicted)
+        if by is not None:
+            show_slices(comparison)
     warn_once([comparison.warnings])
     end_by(verdicts, findings)
 
@@ -207,6 +213,41 @@ def about_pairs(comparison: Comparison) -> list[dict[str, Any]]:
         }
         for a, b in _pairs(comparison)
     ]
+
+
+def about_slices(comparison: Comparison) -> dict[str, Any]:
+    """Each system in each slice, and the first two of the ranking beside each other there, for JSON."""
+    first, second = comparison.ranking[:2]
+    slicing = comparison.by.slicing
+    slices = []
+    for (name, part), size in zip(comparison.by.items(), slicing.sizes.tolist(), strict=True):
+        slices.append(
+            {
+                "slice": str(name),
+                "n_items": size,
+                "systems": {str(system): part[system].to_dict(comparison.level) for system in comparison.ranking},
+                "prob_first_better": part.prob_better(first, second),
+                "difference": part.difference(first, second).to_dict(comparison.level),
+            }
+        )
+    return {"column": slicing.column, "first": str(first), "second": str(second), "slices": slices}
+
+
+def show_slices(comparison: Comparison) -> None:
+    """The first two of the ranking beside each other in each slice, for people."""
+    about = about_slices(comparison)
+    rows = [
+        (
+            one["slice"],
+            f"{one['n_items']:,}",
+            number(one["difference"]["mean"]),
+            interval(one["difference"]["low"], one["difference"]["high"]),
+            chance(one["prob_first_better"]),
+        )
+        for one in about["slices"]
+    ]
+    heading = f"{shown(about['first'])} minus {shown(about['second'])} by {about['column']}"
+    print_table((heading, "items", "mean", f"{level_words(comparison.level)} interval", "first is better"), rows)
 
 
 def items_predicted(systems: Predictions, labels: Labels) -> dict[str, int]:

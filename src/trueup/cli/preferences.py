@@ -11,6 +11,7 @@ from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import in_our_words, json_head, print_json, print_table, progress_bar, say, shown, warn_once
 from trueup.cli._files import about_files, source_of
+from trueup.cli._gates import PairGateOptions, VerdictOptions, about_gates, check_gates, end_by, gates_of, write_junit
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _GOLD = "Verdicts that are taken to be right, as those of people; columns as of 
 def preferences(
     pairs: Annotated[str, typer.Argument(metavar="PAIRS", help=_PAIRS), options.InputFile()],
     sampler: options.SamplerOptions,
+    gates: VerdictOptions,
+    pair_gates: PairGateOptions,
     gold: Annotated[str | None, options.option("--gold", _GOLD, metavar="FILE"), options.InputFile()] = None,
     gold_drawn: Annotated[
         str | None,
@@ -47,6 +50,7 @@ def preferences(
     from trueup.adapters import read_pairs
     from trueup.answers.preferences import preferences as door
 
+    has_gate = check_gates(gates, pair_gates)
     verdicts = read_pairs(source_of(pairs))
     if gold is None and gold_drawn is not None:
         raise InvalidParameter(f"--gold-drawn is about a gold file, got {gold_drawn!r} and no --gold; name the file")
@@ -63,11 +67,16 @@ def preferences(
             progress=hear,
             **{name: value for name, value in settings.items() if value is not None},
         )
+    named = pair_gates.named_as(verdicts.systems.tolist())
+    decided = gates_of(answer, gates, {}, named) if has_gate else None
+    write_junit(decided, gates.junit, name="preferences")
     if as_json:
-        print_json({**json_head(seed=seed, files=about_files(pairs=pairs, gold=gold)), **answer.to_dict()})
+        head = json_head(seed=seed, files=about_files(pairs=pairs, gold=gold))
+        print_json({**head, **answer.to_dict(), **about_gates(decided)})
     else:
         _show(answer)
     warn_once([tuple(map(in_our_words, answer.warnings))])
+    end_by(decided, [])
 
 
 def _show(answer: Preferences) -> None:

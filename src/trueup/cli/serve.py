@@ -49,7 +49,7 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Serve a session on made-up data.")] = False,
 ) -> None:
     """Let experts answer in a browser, and watch the interval shrink. The server is reached from this machine only."""
-    for module in ("sqlalchemy", "fastapi", "uvicorn"):
+    for module in ("fastapi", "uvicorn", "sqlalchemy"):
         require(module, purpose="'trueup serve'")
     if demo:
         _serve_demo(server)
