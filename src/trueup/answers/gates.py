@@ -406,7 +406,8 @@ class _Subject:
     def _metric_name(self) -> str:
         """The first or only metric."""
         if isinstance(self.answer, Evaluation | Preferences):
-            return self._evaluation.metrics[0]
+            evaluation = self.answer.evaluation if isinstance(self.answer, Preferences) else self.answer
+            return evaluation.metrics[0]
         return self.answer.name if isinstance(self.answer, Shares) else self.answer.metric
 
     def _measure(self, metric: str) -> Metric:
