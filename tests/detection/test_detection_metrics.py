@@ -41,7 +41,7 @@ def test_compiled_average_precision_is_the_same(monkeypatch):
     rng = np.random.default_rng(1)
     arguments = rng.random((20, 50)) < 0.6, rng.integers(50, size=80), rng.random(80) < 0.7, np.full(20, 33.0)
     plain = average_precisions(*arguments)
-    monkeypatch.setattr(drawn_precision, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(drawn_precision, "WORTH_COMPILING", 0)
     np.testing.assert_array_equal(average_precisions(*arguments), plain)
 
 
@@ -85,8 +85,10 @@ def test_a_detector_is_judged_and_compared():
     pool = match(data.found, data.objects)
     true = {name: coco_scores(data.found.of_source(name), data.truth).ap(iou=0.5) for name in pool.systems}
     quick = {"noise": "dawid-skene", "n_warmup": 100, "n_draws": 200, "check_dependence": False}
-    evaluation = detection.evaluate(pool, "system 1", metrics=NAMES, **quick)
-    for name in NAMES:
+    names = [name for name in NAMES if name != "panoptic_quality"]  # these boxes overlap
+    evaluation = detection.evaluate(pool, "system 1", metrics=names, **quick)
+    assert any("do not count" in sentence for sentence in evaluation.warnings)
+    for name in names:
         low, high = evaluation[name].interval(0.95)
         assert 0 <= low <= high <= 1
     assert evaluation["ap50"].mean == pytest.approx(true["system 1"], abs=0.1)

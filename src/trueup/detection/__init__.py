@@ -1,6 +1,7 @@
 """Detection and instance segmentation: average precision with intervals when annotations are noisy or incomplete."""
 
 from trueup.detection.average_precision import CocoScores, coco_scores
+from trueup.detection.cuts import evaluate_at_cuts
 from trueup.detection.evaluating import compare, evaluate
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
 from trueup.detection.pool import Found, Pool, match
@@ -24,6 +25,7 @@ __all__ = [
     "coco_scores",
     "compare",
     "evaluate",
+    "evaluate_at_cuts",
     "make_tiles",
     "match",
     "missed_objects",

@@ -8,3 +8,4 @@ from trueup.detection import loops
 
 match_groups = numba.njit(cache=True, nogil=True)(loops.match_groups)
 fill_average_precisions = numba.njit(cache=True, nogil=True)(loops.fill_average_precisions)
+fill_sensitivities = numba.njit(cache=True, nogil=True)(loops.fill_sensitivities)

@@ -11,7 +11,7 @@ from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.average_precision import RECALL_POINTS
 
-_WORTH_COMPILING = 200_000  # detections times draws from which compiled code repays loading numba
+WORTH_COMPILING = 200_000  # detections times draws from which compiled code repays loading numba
 
 
 def average_precisions(is_real: Booleans, candidate: Positions, can_be_right: Booleans, n_objects: Floats) -> Floats:
@@ -37,7 +37,7 @@ def average_precisions(is_real: Booleans, candidate: Positions, can_be_right: Bo
     at = np.where(can_be_right, candidate, -1).astype(np.int64)
     values = np.empty(len(draws))
     kernel: Any = loops.fill_average_precisions
-    if draws.shape[0] * len(at) >= _WORTH_COMPILING and is_installed("numba"):
+    if draws.shape[0] * len(at) >= WORTH_COMPILING and is_installed("numba"):
         from trueup.detection import compiled_loops
 
         kernel = compiled_loops.fill_average_precisions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from trueup.answers.evaluate import evaluate as evaluate_predictions
 from trueup.answers.evaluation import Evaluation
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
-from trueup.detection.metrics import DetectionMetrics
+from trueup.detection.metrics import NEEDS_ALL_OBJECTS, DetectionMetrics
 from trueup.detection.missed import MissedObjects
 from trueup.detection.pool import REAL, Pool
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 
 DEFAULT_METRICS = ("precision", "recall", "f1", "ap50", "ap")
 
@@ -30,6 +31,7 @@ def evaluate(
     metrics: Sequence[str] = DEFAULT_METRICS,
     threshold: float = 0.5,
     missed: MissedObjects | None = None,
+    by_class: bool = False,
     **options: Any,
 ) -> Evaluation:
     """How good a detector is, from what annotators drew.
@@ -43,13 +45,17 @@ def evaluate(
     labels : Labels, optional
         ``pool.labels`` with gold, e.g. ``pool.labels.with_gold({"7/3": "object"}, drawn="random")``.
     metrics : sequence of str
-        Of "precision", "recall", "f1" (at `threshold`), "ap50", "ap75", "ap" (COCO's mean over .50:.95) and the same
-        of objects by area, "ap_small", "ap_medium", "ap_large". Recall and average precision are those *of the pool*
-        unless `missed` says how many objects nobody drew.
+        Of "precision", "recall", "f0.5", "f1", "f2" (at `threshold`); "ap50", "ap75", "ap" (COCO's mean over .50:.95)
+        and the same of objects by area, "ap_small", "ap_medium", "ap_large", all of them means over classes; "froc"
+        (the mean sensitivity at 1/8, 1/4, … 8 false detections of an image); "panoptic_quality" (at `threshold`, for
+        segments that partition an image). Recall and all that rests on it is *of the pool* unless `missed` says how
+        many objects nobody drew; "pool_recall" always is.
     threshold : float
         The score from which on a detection is reported.
     missed : MissedObjects, optional
-        How many objects are no candidates; see `missed_objects`.
+        How many objects are no candidates; see `missed_objects`. They have no areas: metrics by area leave them out.
+    by_class : bool
+        Whether each metric is given for each class too, as "ap50: cat".
     **options
         Of `trueup.evaluate`: noise, assume, level, random_state, …
 
@@ -71,14 +77,13 @@ def evaluate(
     name = _system_of(pool, system)
     votes = pool.labels if labels is None else labels
     of = DetectionMetrics(pool, candidates_of(pool, votes), threshold, None if missed is None else missed.draws)
-    return evaluate_predictions(
-        _scores(pool, [name], threshold),
-        votes,
-        metrics=[of.metric(one) for one in metrics],
-        positive=REAL,
-        target="sample",
-        **options,
+    asked = [of.metric(one) for one in metrics]
+    if by_class:
+        asked += [of.metric(one, category) for one in metrics for category in pool.categories]
+    evaluation = evaluate_predictions(
+        _scores(pool, [name], threshold), votes, metrics=asked, positive=REAL, target="sample", **options
     )
+    return replace(evaluation, warnings=(*evaluation.warnings, *_about_missed(metrics, missed)))
 
 
 def compare(
@@ -105,7 +110,7 @@ def compare(
     """
     votes = pool.labels if labels is None else labels
     of = DetectionMetrics(pool, candidates_of(pool, votes), threshold, None if missed is None else missed.draws)
-    return compare_predictions(
+    comparison = compare_predictions(
         _scores(pool, pool.systems, threshold),
         votes,
         metric=of.metric(metric),
@@ -113,6 +118,20 @@ def compare(
         target="sample",
         **options,
     )
+    return replace(comparison, warnings=(*comparison.warnings, *_about_missed([metric], missed)))
+
+
+def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[Sentence]:
+    """What to say where objects that nobody drew could move an answer and nobody searched for them."""
+    moved = [name for name in metrics if name in NEEDS_ALL_OBJECTS]
+    if missed is not None or not moved:
+        return []
+    return [
+        Sentence(
+            f"{', '.join(moved)} {'is' if len(moved) == 1 else 'are'} of the pool: objects that nobody drew do not "
+            "count; search tiles that were drawn at random and pass ⟨missed⟩ to count them"
+        )
+    ]
 
 
 def candidates_of(pool: Pool, labels: Labels) -> Positions:

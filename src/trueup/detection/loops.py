@@ -71,3 +71,33 @@ def fill_average_precisions(is_real: Any, at: Any, n_objects: Any, points: Any, 
                 break
             value += precision[m]
         values[draw] = value / len(points)
+
+
+def fill_sensitivities(
+    is_real: Any, candidate: Any, role: Any, is_last: Any, n_objects: Any, n_wrong: Any, values: Any
+) -> None:
+    """Fill `values` with the mean share of objects that are found with so many wrong detections, for every draw.
+
+    `role` is 1 for the detection that counts at its candidate, 0 for another one there, which does not count where the
+    candidate is real, and -1 for one that is always wrong. `is_last` is true for the last one of equal scores.
+    """
+    for draw in range(len(is_real)):
+        total = n_objects[draw]
+        if total <= 0:
+            values[draw] = np.nan
+            continue
+        right, wrong, reached, value, point = 0, 0, 0, 0.0, 0
+        for k in range(len(candidate)):
+            if role[k] >= 0 and is_real[draw, candidate[k]]:
+                right += role[k]
+            else:
+                wrong += 1
+            if is_last[k]:
+                while point < len(n_wrong) and wrong > n_wrong[point]:
+                    value += reached
+                    point += 1
+                if point == len(n_wrong):
+                    break
+                reached = right
+        value += reached * (len(n_wrong) - point)
+        values[draw] = value / total / len(n_wrong)

@@ -12,6 +12,8 @@ import numpy as np
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection.coco_matching import AREAS, THRESHOLDS
 from trueup.detection.drawn_precision import average_precisions
+from trueup.detection.free_response import mean_sensitivities
+from trueup.detection.panoptic import check_partition, panoptic_qualities
 from trueup.detection.pool import Found, Pool
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -24,7 +26,10 @@ AVERAGE_PRECISIONS: dict[str, tuple[Floats, str]] = {
     "ap_medium": (THRESHOLDS, "medium"),
     "ap_large": (THRESHOLDS, "large"),
 }
-NAMES = ("precision", "recall", "f1", *AVERAGE_PRECISIONS)
+F_SCORES = {"f0.5": 0.5, "f1": 1.0, "f2": 2.0}
+NAMES = ("precision", "recall", "pool_recall", *F_SCORES, *AVERAGE_PRECISIONS, "froc", "panoptic_quality")
+NEEDS_ALL_OBJECTS = tuple(name for name in NAMES if name not in ("precision", "pool_recall"))
+"""Metrics that move with the number of objects that nobody drew."""
 _ROUNDING = 1e-12  # of thresholds that are not exact in binary
 
 
@@ -38,9 +43,10 @@ class DetectionMetrics:
     order : integer array of shape (n_items,)
         The candidate of each item of the labels.
     threshold : float
-        The score from which on a detection is reported, for precision, recall and F1.
-    missed : array of shape (n_draws, n_categories), optional
-        Draws of how many objects are no candidates; by default none, so that recall is that of the pool.
+        The score from which on a detection is reported, for precision, recall, F scores and panoptic quality.
+    missed : array of shape (n_draws, n_categories) or (n_draws, 1), optional
+        Draws of how many objects are no candidates; by default none, so that recall is that of the pool. Where their
+        classes are not told, they are of classes as the objects of the pool are.
     """
 
     pool: Pool
@@ -48,65 +54,114 @@ class DetectionMetrics:
     threshold: float = 0.5
     missed: Floats | None = None
 
-    def metric(self, name: str) -> Metric:
-        """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool."""
+    def __post_init__(self) -> None:
+        if self.missed is not None and self.missed.shape[1] not in (1, len(self.pool.categories)):
+            raise InvalidParameter(
+                f"missed must count objects of all classes together or of each of {len(self.pool.categories)}, got "
+                f"{self.missed.shape[1]} columns",
+                parameter="missed",
+            )
+
+    def metric(self, name: str, category: str | None = None) -> Metric:
+        """One of `NAMES`, for `trueup.evaluate` and `trueup.compare` of systems of the pool.
+
+        Parameters
+        ----------
+        name : str
+        category : str, optional
+            Of the objects and detections of this class alone; by default of all.
+        """
         if name not in NAMES:
             raise InvalidParameter(f"metric must be one of {', '.join(NAMES)}, got {name!r}", parameter="metric")
         bounds = (0.0, 1.0)
+        full_name = name if category is None else f"{name}: {category}"
 
         def of_system(system: Hashable) -> Metric:
-            return Metric(name, partial(self._values, name, system), needs="scores", bounds=bounds)
+            if name == "panoptic_quality":
+                check_partition(self.pool, str(system), self.threshold)
+            values = partial(self._values, name, system, category)
+            return Metric(full_name, values, needs="scores", bounds=bounds)
 
-        return Metric(name, _needs_a_system, needs="scores", bounds=bounds, of_system=of_system)
+        return Metric(full_name, _needs_a_system, needs="scores", bounds=bounds, of_system=of_system)
 
-    def _values(self, name: str, system: Hashable, truths: Any, scores: Any, weights: Any) -> Floats:
+    def _values(
+        self, name: str, system: Hashable, category: str | None, truths: Any, scores: Any, weights: Any
+    ) -> Floats:
         if weights is not None:
             raise InvalidParameter("metrics of detections are about these images; use ⟨target='sample'⟩")
         real = np.zeros((len(truths), len(self.pool)), dtype=bool)
         real[:, self.order] = truths
-        return self.values(name, str(system), real)
+        return self.values(name, str(system), real, category)
 
-    def values(self, name: str, system: str, real: Booleans) -> Floats:
+    def values(self, name: str, system: str, real: Booleans, category: str | None = None) -> Floats:
         """A metric of one system on drawn truths.
 
         Parameters
         ----------
+        name : str
+            One of `NAMES`.
+        system : str
         real : boolean array of shape (n_draws, n_candidates)
+        category : str, optional
+            By default all classes: averages of precision and panoptic quality are means over them, the others count
+            all together.
         """
-        found = self.pool.found[system]
+        found, n_classes = self.pool.found[system], len(self.pool.categories)
+        codes = np.arange(n_classes) if category is None else np.array([self.pool.categories.index(category)])
         if name in AVERAGE_PRECISIONS:
-            return self._average_precision(found, real, *AVERAGE_PRECISIONS[name])
-        n_reported = float((found.scores >= self.threshold).sum())
-        right, n_objects = self._right(found, real), real.sum(axis=1) + self._missed(len(real)).sum(axis=1)
+            return self._average_precision(found, real, codes, *AVERAGE_PRECISIONS[name])
+        if name == "panoptic_quality":
+            return self._panoptic_quality(found, real, codes)
+        if name == "froc":
+            return self._froc(found, real, codes)
+        reported = (found.scores >= self.threshold) & np.isin(found.category, codes)
+        right = real[:, found.candidate[reported & found.is_first & self._is_of_class(found)]].sum(axis=1, dtype=float)
+        n_reported = np.full(len(real), float(reported.sum()))
         if name == "precision":
-            return _ratio(right, np.full(len(real), n_reported))
-        return _ratio(right, n_objects) if name == "recall" else _ratio(2 * right, n_objects + n_reported)
-
-    def _right(self, found: Found, real: Booleans) -> Floats:
-        """Reported detections that are right; duplicates are not."""
-        counts = (found.scores >= self.threshold) & found.is_first & self._is_of_class(found)
-        return np.asarray(real[:, found.candidate[counts]].sum(axis=1), dtype=float)
+            return _ratio(right, n_reported)
+        if name == "pool_recall":
+            return _ratio(right, self._n_candidates(real, codes))
+        n_objects = self._n_objects(real, codes)
+        if name == "recall":
+            return _ratio(right, n_objects)
+        square = F_SCORES[name] ** 2
+        return _ratio((1 + square) * right, square * n_objects + n_reported)
 
     def _is_of_class(self, found: Found) -> Booleans:
         return np.asarray(self.pool.category[found.candidate] == found.category)
 
-    def _missed(self, n_draws: int) -> Floats:
-        if self.missed is None:
-            return np.zeros((n_draws, len(self.pool.categories)))
-        return self.missed[np.arange(n_draws) % len(self.missed)]
+    def _n_candidates(self, real: Booleans, codes: Positions) -> Floats:
+        return np.asarray(real[:, np.isin(self.pool.category, codes)].sum(axis=1, dtype=float))
 
-    def _average_precision(self, found: Found, real: Booleans, thresholds: Floats, area: str) -> Floats:
+    def _n_objects(self, real: Booleans, codes: Positions) -> Floats:
+        return np.asarray(self._n_candidates(real, codes) + self._missed(real)[:, codes].sum(axis=1))
+
+    def _missed(self, real: Booleans) -> Floats:
+        """Missed objects of each class in each draw."""
+        n_draws, n_classes = len(real), len(self.pool.categories)
+        if self.missed is None:
+            return np.zeros((n_draws, n_classes))
+        counts: Floats = self.missed[np.arange(n_draws) % len(self.missed)]
+        if counts.shape[1] == n_classes:
+            return counts
+        # One object more of each class, so that a draw without objects has shares as well.
+        own = np.stack([self._n_candidates(real, np.array([k])) + 1.0 for k in range(n_classes)], axis=1)
+        return np.asarray(counts * own / own.sum(axis=1, keepdims=True))
+
+    def _average_precision(
+        self, found: Found, real: Booleans, codes: Positions, thresholds: Floats, area: str
+    ) -> Floats:
         """The mean over classes that have objects, and over thresholds of overlap."""
         pool = self.pool
         low, high = AREAS[area]
         size = pool.boxes[:, 2] * pool.boxes[:, 3]
         inside = (size >= low) & (size <= high)
-        missed = self._missed(len(real)) if area == "all" else np.zeros((len(real), len(pool.categories)))
+        missed = self._missed(real) if area == "all" else np.zeros((len(real), len(pool.categories)))
         by_score = np.argsort(-found.scores, kind="stable")
         by_score = by_score[inside[found.candidate[by_score]]]
         can_be_right = found.is_first & self._is_of_class(found)
         sums, counts = np.zeros(len(real)), np.zeros(len(real))
-        for k in range(len(pool.categories)):
+        for k in codes.tolist():
             own = by_score[found.category[by_score] == k]
             total = real[:, (pool.category == k) & inside].sum(axis=1) + missed[:, k]
             if not total.any():
@@ -117,6 +172,23 @@ class DetectionMetrics:
                 sums += np.nan_to_num(values)
                 counts += ~np.isnan(values)
         return _ratio(sums, counts)
+
+    def _panoptic_quality(self, found: Found, real: Booleans, codes: Positions) -> Floats:
+        """The mean over classes that have objects or segments."""
+        sums, counts = np.zeros(len(real)), np.zeros(len(real))
+        for k in codes.tolist():
+            reported = (found.scores >= self.threshold) & (found.category == k)
+            values = panoptic_qualities(real, self.pool, found, reported, self._n_objects(real, np.array([k])))
+            sums += np.nan_to_num(values)
+            counts += ~np.isnan(values)
+        return _ratio(sums, counts)
+
+    def _froc(self, found: Found, real: Booleans, codes: Positions) -> Floats:
+        by_score = np.argsort(-found.scores, kind="stable")
+        own = by_score[np.isin(found.category[by_score], codes)]
+        role = np.where(self._is_of_class(found), found.is_first.astype(np.int64), -1)[own]
+        n_objects = self._n_objects(real, codes)
+        return mean_sensitivities(real, found.candidate[own], found.scores[own], role, n_objects, self.pool.images.n)
 
 
 def _needs_a_system(truths: Any, scores: Any, weights: Any) -> Floats:

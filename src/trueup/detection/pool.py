@@ -42,6 +42,8 @@ class Found:
         Whether it is the one that counts there; the others are duplicates, wrong whatever the truth is.
     overlap : array of shape (n,)
         With the shape of its candidate.
+    boxes : array of shape (n, 4)
+    masks : tuple of Mask or None
     """
 
     scores: Floats
@@ -49,6 +51,19 @@ class Found:
     candidate: Positions
     is_first: Booleans
     overlap: Floats
+    boxes: Floats
+    masks: tuple[Mask, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """What a pool was made of, and how: the arguments of `match`."""
+
+    found: Shapes | None = field(repr=False)
+    objects: Shapes = field(repr=False)
+    shape: str | None = None
+    same_class: bool = True
+    by_centre: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +85,8 @@ class Pool:
     found : mapping from systems to Found
     iou : float
         The overlap from which on a detection is at a candidate.
+    matching : Matching or None
+        What it was made of.
     """
 
     images: Images
@@ -82,6 +99,7 @@ class Pool:
     annotators: tuple[str, ...]
     found: Mapping[str, Found] = field(repr=False)
     iou: float = 0.5
+    matching: Matching | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.image)
@@ -184,6 +202,7 @@ def match(
     """
     cut = check_number(iou, name="iou", low=0.0, high=1.0, strict=True)
     least = cut if join is None else check_number(join, name="join", low=0.0, high=1.0, strict=True)
+    matching = Matching(found, objects, shape, same_class, by_centre)
     if found is not None:
         if found.scores is None:
             raise InvalidShapes(
@@ -221,6 +240,7 @@ def match(
         annotators=objects.sources,
         found=found_by,
         iou=cut,
+        matching=matching,
     )
 
 
@@ -368,5 +388,7 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     result = {}
     for k, name in enumerate(found.sources):
         of = np.flatnonzero(found.source == k)
-        result[name] = Found(found.scores[of], found.category[of], candidate[of], is_first[of], overlap[of])
+        own = found.select(of)
+        assert own.scores is not None
+        result[name] = Found(own.scores, own.category, candidate[of], is_first[of], overlap[of], own.boxes, own.masks)
     return result
