@@ -28,6 +28,7 @@ TOP_LEVEL = [
     "compare",
     "connect",
     "detection",
+    "engines",
     "estimators",
     "evaluate",
     "exceptions",

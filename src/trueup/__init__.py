@@ -3,6 +3,7 @@
 The parts, each loaded on first use so that ``import trueup`` stays quick:
 
 - `Labels`, `Predictions`, `read_labels`, `read_predictions`, `read_gold`, `read_items`, `write_labels`: the data
+- `engines`: what works the numbers out, and why
 - `read_export`: the same from the exports of other tools; `trueup.adapters`
 - `evaluate`: how good a classifier is, with an interval
 - `share`, `mean_score`: how often groups of items are of a class in truth, without predictions
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         simulate,
         training,
     )
+    from trueup._base.engines import engines
     from trueup.active import ActiveTest
     from trueup.adapters.doors import read_export, read_gold, read_labels, read_pairs, read_predictions
     from trueup.answers.auc import auc
@@ -87,6 +89,7 @@ __all__ = [
     "compare",
     "connect",
     "detection",
+    "engines",
     "estimators",
     "evaluate",
     "exceptions",
@@ -129,6 +132,7 @@ _HOME_OF = {
     "calibrate": "trueup.answers.calibrate",
     "compare": "trueup.answers.compare",
     "connect": "trueup.serve.client",
+    "engines": "trueup._base.engines",
     "evaluate": "trueup.answers.evaluate",
     "gate": "trueup.answers.gates",
     "mean_score": "trueup.answers.share",

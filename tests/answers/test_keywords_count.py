@@ -16,7 +16,7 @@ import trueup as tu
 from trueup.exceptions import TrueupError, TrueupWarning
 
 # What says how, and not what: chance, the level of intervals, who is told of progress, and resources.
-NOT_ASKED = {"random_state", "level", "progress", "n_jobs"}
+NOT_ASKED = {"random_state", "level", "progress", "n_jobs", "engine"}
 N_ITEMS = 60
 FAST = {"noise": "dawid-skene", "n_draws": 60, "n_warmup": 30}
 

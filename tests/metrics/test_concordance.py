@@ -13,7 +13,6 @@ from sklearn.metrics import roc_auc_score
 from trueup._base.optional import is_installed
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import GroupedItems, auc, concordance, concordance_draws, concordance_many
-from trueup.metrics.concordance import engine_for
 from trueup.metrics.score_groups import ascending_order
 
 ENGINES = ["scipy", pytest.param("numba", marks=pytest.mark.skipif(not is_installed("numba"), reason="no numba"))]
@@ -103,16 +102,6 @@ def test_one_truth_is_undefined(engine):
     assert np.isnan(concordance([1, 2, 3], [1, 1, 1]))
     assert np.isnan(concordance_draws([1, 2, 3], [1, 1, 2], [[0.1, 0.2, 0]])[0])
     assert np.isnan(concordance([1.0], [2.0]))
-
-
-def test_engines_agree_and_can_be_chosen(monkeypatch):
-    monkeypatch.delenv("TRUEUP_ENGINE", raising=False)
-    assert engine_for(10) == "numpy"
-    assert engine_for(10**7) == ("numba" if is_installed("numba") else "numpy")
-    monkeypatch.setenv("TRUEUP_ENGINE", "scipy")
-    assert engine_for(10**7) == "numpy"
-    monkeypatch.setenv("TRUEUP_ENGINE", "numba")
-    assert engine_for(1) == "numba"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ _EXTRA_OF = {
     "fastapi": "serve",
     "uvicorn": "serve",
     "pydantic": "serve",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 
@@ -29,6 +31,13 @@ _EXTRA_OF = {
 def is_installed(module: str) -> bool:
     """Whether `module` can be imported, without importing it."""
     return importlib.util.find_spec(module) is not None
+
+
+def install_command(module: str) -> str:
+    """What to type to get an optional package."""
+    package = module.split(".")[0]
+    extra = _EXTRA_OF.get(package)
+    return f"pip install 'trueup[{extra}]'" if extra else f"pip install {package}"
 
 
 def require(module: str, *, purpose: str) -> ModuleType:
@@ -43,7 +52,5 @@ def require(module: str, *, purpose: str) -> ModuleType:
     """
     package = module.split(".")[0]
     if not is_installed(package):
-        extra = _EXTRA_OF.get(package)
-        command = f"pip install 'trueup[{extra}]'" if extra else f"pip install {package}"
-        raise MissingExtra(f"{purpose} needs {package}, which is not installed: {command}")
+        raise MissingExtra(f"{purpose} needs {package}, which is not installed: {install_command(package)}")
     return importlib.import_module(module)

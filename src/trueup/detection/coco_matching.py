@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.optional import is_installed
+from trueup._base.engines import choose_engine
 from trueup._base.types import Floats, Positions
 from trueup.detection import loops
 from trueup.detection.overlap import mask_overlaps, paired_box_overlaps
@@ -201,7 +201,7 @@ def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
 
 
 def _kernel(n: int) -> Callable[..., None]:
-    if n >= _WORTH_COMPILING and is_installed("numba"):
+    if choose_engine(work=n, worth=_WORTH_COMPILING) == "numba":
         from trueup.detection import compiled_loops
 
         return compiled_loops.match_groups  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.optional import is_installed
+from trueup._base.engines import choose_engine
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.average_precision import RECALL_POINTS
@@ -37,7 +37,7 @@ def average_precisions(is_real: Booleans, candidate: Positions, can_be_right: Bo
     at = np.where(can_be_right, candidate, -1).astype(np.int64)
     values = np.empty(len(draws))
     kernel: Any = loops.fill_average_precisions
-    if draws.shape[0] * len(at) >= WORTH_COMPILING and is_installed("numba"):
+    if choose_engine(work=draws.shape[0] * len(at), worth=WORTH_COMPILING) == "numba":
         from trueup.detection import compiled_loops
 
         kernel = compiled_loops.fill_average_precisions

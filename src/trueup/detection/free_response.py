@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.optional import is_installed
+from trueup._base.engines import choose_engine
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.drawn_precision import WORTH_COMPILING
@@ -50,7 +50,7 @@ def mean_sensitivities(
     is_last[:-1] = scores[1:] != scores[:-1]
     values = np.empty(len(draws))
     kernel: Any = loops.fill_sensitivities
-    if draws.shape[0] * len(candidate) >= WORTH_COMPILING and is_installed("numba"):
+    if choose_engine(work=draws.shape[0] * len(candidate), worth=WORTH_COMPILING) == "numba":
         from trueup.detection import compiled_loops
 
         kernel = compiled_loops.fill_sensitivities

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.optional import is_installed
+from trueup._base.engines import choose_engine
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.exceptions import InvalidParameter, InvalidPredictions
@@ -119,14 +118,6 @@ def concordance_draws(scores: npt.ArrayLike, truth: npt.ArrayLike, weights: npt.
     return np.clip(ratio(pairs - wrong - tied / 2, pairs), 0.0, 1.0)
 
 
-def engine_for(n_scores: int) -> Literal["numpy", "numba"]:
-    """Compiled code where it is there and worth it. TRUEUP_ENGINE=scipy or numba overrides."""
-    forced = os.environ.get("TRUEUP_ENGINE")
-    if forced in ("scipy", "numba"):
-        return "numba" if forced == "numba" else "numpy"
-    return "numba" if n_scores >= _WORTH_COMPILING and is_installed("numba") else "numpy"
-
-
 def _inputs(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Codes, Positions]:
     """Scores of shape (n_systems, n_items), the truth as codes in its order, and the number of items of each code."""
     table = check_scores(scores)
@@ -185,7 +176,7 @@ def discordant_mass(codes: Codes, masses: Floats, n_levels: int) -> Floats:
     a zero. Then zeros go before ones in each group. Where groups start is the same in all rows, which hold the same
     codes, so no row needs a look at more than its own bits.
     """
-    if engine_for(masses.size) == "numba":
+    if choose_engine(work=masses.size, worth=_WORTH_COMPILING) == "numba":
         from trueup.metrics import compiled_concordance as compiled
 
         return np.asarray(compiled.discordant_mass(np.broadcast_to(codes, masses.shape), masses, n_levels))
@@ -340,7 +331,7 @@ class GroupedItems:
         order, moved = ascending_order(table)
         distinct = np.concatenate([np.ones((len(moved), 1), dtype=bool), moved[:, 1:] != moved[:, :-1]], axis=1)
         used = self._used
-        if engine_for(len(table) * len(used.item)) == "numba":
+        if choose_engine(work=len(table) * len(used.item), worth=_WORTH_COMPILING) == "numba":
             from trueup.metrics import compiled_concordance as compiled
 
             parts = used._starts, used.group, used.of, used.against, used._once

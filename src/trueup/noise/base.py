@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
 
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary
@@ -165,6 +166,7 @@ class NoiseModel(ABC):
     alias: ClassVar[str]
     allows_dependence: ClassVar[bool] = False  # whether labelers may err together given the class
     needs_order: ClassVar[bool] = False  # whether the order of the classes means something
+    engines: ClassVar[tuple[EngineName, ...]] = ("scipy",)  # that it can be fitted with
 
     classes_: Vocabulary
     labelers_: Vocabulary
@@ -282,6 +284,8 @@ class TableModel(NoiseModel):
     pooled_ : array of shape (n_classes, n_answers)
         The matrix of an average labeler, used for labelers never seen before.
     """
+
+    engines = OF_ONE_PROCESSOR
 
     confusion_: Floats
     pooled_: Floats

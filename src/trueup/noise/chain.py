@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import psi
 
+from trueup._base.engines import EngineName
 from trueup._base.types import Floats
 from trueup.data.labels import Labels
 from trueup.noise import kernels
@@ -256,7 +257,7 @@ class Chain:
         n_warmup: int,
         rng: np.random.Generator,
         report: Callable[[float], None],
-        engine: kernels.Engine,
+        engine: EngineName,
     ) -> None:
         """All sweeps with one call of the kernel each; the reference for the compiled chain."""
         labels, votes, item_prior, sampler = (

@@ -39,6 +39,7 @@ class Confusion(TableModel):
     """
 
     alias = "confusion"
+    engines = ("scipy",)
 
     def __init__(self, matrices: npt.ArrayLike | Mapping[Any, Any], *, prior: npt.ArrayLike | None = None) -> None:
         self.matrices = matrices

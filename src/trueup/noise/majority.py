@@ -74,6 +74,7 @@ class Majority(TableModel):
     """
 
     alias = "majority"
+    engines = ("scipy",)
 
     def __init__(self, *, kind: Literal["soft", "hard"] = "soft", smoothing: float = 0.5) -> None:
         self.kind = kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueup._base.engines import choose_engine, using_engine
 from trueup._base.registry import Registry
 from trueup._base.validation import check_choice
 from trueup.data.labels import Labels
@@ -98,7 +99,9 @@ def resolve(noise: str | NoiseModel, **parameters: Any) -> NoiseModel:
     return noise
 
 
-def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> NoiseModel:
+def fit(
+    labels: Labels, model: str | NoiseModel = "auto", *, engine: str | None = None, **parameters: Any
+) -> NoiseModel:
     """Fit a noise model, by name or as an object.
 
     Parameters
@@ -106,6 +109,8 @@ def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> 
     labels : Labels
     model : str or NoiseModel
         A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
+    engine : {"scipy", "numba"}, optional
+        What works it out, one of the model's ``engines``; by default as `trueup.engines` says.
     **parameters
         For the model of a name.
 
@@ -116,4 +121,8 @@ def fit(labels: Labels, model: str | NoiseModel = "auto", **parameters: Any) -> 
     >>> tu.noise.fit(labels, "one-coin")
     OneCoin()
     """
-    return resolve(model, **parameters).clone().fit(labels)
+    unfitted = resolve(model, **parameters).clone()
+    if engine is not None:
+        choose_engine(engine, offers=unfitted.engines, purpose=type(unfitted).__name__)
+    with using_engine(engine):
+        return unfitted.fit(labels)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.engines import for_threads
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
@@ -144,7 +145,7 @@ def sample(
         chains = [run(0)]
     else:
         with ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
-            chains = list(pool.map(run, range(n_chains)))
+            chains = list(pool.map(for_threads(run), range(n_chains)))
     draws = _joined(chains, problem)
     if warn and not draws.converged:
         warnings.warn(

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
+from trueup._base.engines import OF_ONE_PROCESSOR
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.data.labels import Labels
@@ -34,6 +35,8 @@ _ANCHOR_WORTH = 4.0  # vetted items of a state that outweigh what Dawid–Skene 
 
 class StateModel(NoiseModel):
     """A model whose items are in hidden states, one or more for each class; see `Subtypes` for the attributes."""
+
+    engines = OF_ONE_PROCESSOR
 
     n_extra_: int
     state_prior_: Floats

@@ -12,14 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.special import logsumexp
 
-from trueup._base.optional import is_installed
+from trueup._base.engines import EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
 
 __all__ = [
@@ -36,10 +36,7 @@ __all__ = [
     "prepare",
 ]
 
-Engine = Literal["scipy", "numba"]
-
 FLOOR = 1e-10  # the least probability of an answer; keeps products and logarithms finite
-_WORTH_COMPILING = 20_000  # votes × passes from which compiled code repays loading numba
 _BLOCK = 50_000  # votes that are worth a thread
 _MOST_BLOCKS = 16
 _NO_FLOATS = np.empty(0)
@@ -77,12 +74,9 @@ class Sweep:
     posterior: Floats | None = None  # (items, states), where the engine has it anyway
 
 
-def engine_for(votes: sparse.csr_array, passes: int) -> Engine:
-    """Compiled code where it is there and worth it. TRUEUP_ENGINE=scipy or numba overrides."""
-    forced = os.environ.get("TRUEUP_ENGINE")
-    if forced in ("scipy", "numba"):
-        return "numba" if forced == "numba" else "scipy"
-    return "numba" if votes.nnz * passes >= _WORTH_COMPILING and is_installed("numba") else "scipy"
+def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
+    """The engine for so many passes over the votes."""
+    return choose_engine(work=votes.nnz * passes)
 
 
 def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
@@ -132,7 +126,7 @@ def em_step(
     *,
     gold: Codes,
     state_class: Codes,
-    engine: Engine,
+    engine: EngineName,
     keep_posterior: bool = False,
 ) -> Expectation:
     """Expected states of all items and the votes' expected counts.
@@ -191,7 +185,7 @@ def gibbs_step(
     *,
     gold: Codes,
     state_class: Codes,
-    engine: Engine,
+    engine: EngineName,
     item_prior: Floats | None = None,
     log_likelihood_beside: Floats | None = None,
 ) -> Sweep:
@@ -280,8 +274,7 @@ def _threads() -> ThreadPoolExecutor:
 
 @lru_cache(maxsize=1)
 def _threads_of(process: int) -> ThreadPoolExecutor:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ThreadPoolExecutor(cores, thread_name_prefix="trueup")
+    return ThreadPoolExecutor(n_cores(), thread_name_prefix="trueup")
 
 
 def _posterior(

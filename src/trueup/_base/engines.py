@@ -1,0 +1,245 @@
+"""Which engine works the numbers out, and why: the one place that decides.
+
+scipy is the reference and always there. numba runs the same loops compiled where there is enough to do. torch runs them
+on a GPU and dask on a cluster, both only where a caller names them or brings a client. The order of what counts: the
+``engine=`` of a call, then the environment variable ``TRUEUP_ENGINE``, then what is installed and worth it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import astuple, dataclass, fields
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Literal, TypeVar, get_args
+
+from trueup._base.optional import install_command, is_installed, require
+from trueup._base.validation import check_choice
+from trueup.exceptions import InvalidParameter, quoted
+
+EngineName = Literal["scipy", "numba", "torch", "dask"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+OF_ONE_PROCESSOR: tuple[EngineName, ...] = ("scipy", "numba")
+VARIABLE = "TRUEUP_ENGINE"
+WORTH_COMPILING = 20_000  # votes × passes from which compiled code repays loading numba
+
+_MODULE_OF = {"scipy": "scipy", "numba": "numba", "torch": "torch", "dask": "distributed"}
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
+_named: ContextVar[EngineName | None] = ContextVar("trueup_engine", default=None)
+
+
+@contextmanager
+def using_engine(engine: str | None) -> Iterator[None]:
+    """Let all that is worked out within the block use the engine a caller named; None leaves the choice as it was.
+
+    Steps that do not offer this engine choose as if none was named: a door checks with `choose_engine` what it honours.
+    Threads see it where their work went through `for_threads`.
+    """
+    token = _named.set(_named.get() if engine is None else _checked_name(engine))
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
+def for_threads(work: Callable[[_Argument], _Result]) -> Callable[[_Argument], _Result]:
+    """`work` for other threads, which then use the engine that is named in this one."""
+    engine = _named.get()
+
+    def work_there(argument: _Argument) -> _Result:
+        with using_engine(engine):
+            return work(argument)
+
+    return work_there
+
+
+def named_engine() -> EngineName | None:
+    """The engine that the call in progress named, if it named one."""
+    return _named.get()
+
+
+def choose_engine(
+    engine: str | None = None,
+    *,
+    offers: Collection[EngineName] = OF_ONE_PROCESSOR,
+    work: float = 0,
+    worth: float = WORTH_COMPILING,
+    purpose: str = "this call",
+) -> EngineName:
+    """The engine for a piece of work.
+
+    Parameters
+    ----------
+    engine : {"scipy", "numba", "torch", "dask"}, optional
+        What the caller named. It must be among `offers` and installed, else the error says what to do.
+    offers : collection of str
+        The engines this work can be done with. One that is not named here is chosen only where it is "scipy" or
+        "numba", or where `TRUEUP_ENGINE` or an enclosing `using_engine` says so.
+    work, worth : float
+        How much there is to do, and from where on compiled code repays loading numba.
+    purpose : str
+        What the work is, in an error.
+    """
+    if engine is not None:
+        name = _checked_name(engine)
+        if name not in offers:
+            listed = ", ".join(repr(offer) for offer in offers)
+            raise InvalidParameter(
+                f"⟨engine⟩ of {purpose} must be one of {listed}, got {quoted(engine)}; leave it out", parameter="engine"
+            )
+        require(_MODULE_OF[name], purpose=f"⟨engine={name!r}⟩")
+        return name
+    for told in (_named.get(), _from_environment()):
+        if told is not None and told in offers:
+            require(_MODULE_OF[told], purpose=f"the engine {told!r}")
+            return told
+    return "numba" if "numba" in offers and work >= worth and is_installed("numba") else "scipy"
+
+
+def _checked_name(engine: object) -> EngineName:
+    return check_choice(engine, ENGINES, name="engine")
+
+
+def _from_environment() -> EngineName | None:
+    told = os.environ.get(VARIABLE)
+    return check_choice(told, ENGINES, name=f"the environment variable {VARIABLE}") if told else None
+
+
+@cache
+def n_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def current_client() -> Any | None:
+    """The `dask.distributed.Client` that is open in this process, or None; dask is not loaded for it."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:  # there is none
+        return None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to work the numbers out.
+
+    Attributes
+    ----------
+    name : {"scipy", "numba", "torch", "dask"}
+    is_installed : bool
+    version : str or None
+    device : str or None
+        Where it runs: cores, a GPU, or a cluster.
+    is_default : bool
+        Whether a call that names no engine may use it, here and now.
+    reason : str
+        Why it is or is not used, or how to install it.
+    """
+
+    name: EngineName
+    is_installed: bool
+    version: str | None
+    device: str | None
+    is_default: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Engines:
+    """All engines as this process finds them; made by `trueup.engines`."""
+
+    rows: tuple[Engine, ...]
+
+    def __iter__(self) -> Iterator[Engine]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> Engine:
+        return self.rows[ENGINES.index(_checked_name(name))]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """As columns, for any library of data frames."""
+        names = [field.name for field in fields(Engine)]
+        return dict(zip(names, map(list, zip(*map(astuple, self.rows), strict=True)), strict=True))
+
+    def __repr__(self) -> str:
+        head = ("engine", "version", "runs on", "default", "why")
+        body = [
+            (row.name, row.version or "—", row.device or "—", "yes" if row.is_default else "no", row.reason)
+            for row in self.rows
+        ]
+        lines = (head, *body)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = ("  ".join(map(str.ljust, line, widths)) for line in lines)
+        return "\n".join(line.rstrip() for line in padded)
+
+
+def engines() -> Engines:
+    """Which engines there are, which one a call uses by default, and why.
+
+    A call that names none with ``engine=`` uses scipy for little data, and compiled code where numba is installed and
+    there is enough to do. torch is used where it is named, dask where it is named or, for votes that are scanned, where
+    a client is open. The environment variable ``TRUEUP_ENGINE`` names an engine for all calls that offer it.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> tu.engines()["scipy"].is_default
+    True
+    """
+    return Engines(tuple(_described(name) for name in ENGINES))
+
+
+def _described(name: EngineName) -> Engine:
+    module = _MODULE_OF[name]
+    if not is_installed(module):
+        return Engine(name, False, None, None, False, f"not installed: {install_command(module)}")
+    device, is_default, reason = _STANDING[name]()
+    told = _from_environment()
+    if told == name:
+        is_default, reason = True, f"{VARIABLE}={told}"
+    elif told in OF_ONE_PROCESSOR and name in OF_ONE_PROCESSOR:
+        is_default, reason = False, f"{VARIABLE}={told} names another"
+    return Engine(name, True, version(module), device, is_default, reason)
+
+
+def _scipy_standing() -> tuple[str, bool, str]:
+    if is_installed("numba"):
+        return "1 core", True, f"the reference; by default below {WORTH_COMPILING:,} votes × passes"
+    return "1 core", True, "the reference; by default, since numba is not installed"
+
+
+def _numba_standing() -> tuple[str, bool, str]:
+    cores = n_cores()
+    return f"{cores} core{'' if cores == 1 else 's'}", True, f"by default from {WORTH_COMPILING:,} votes × passes on"
+
+
+def _torch_standing() -> tuple[str, bool, str]:
+    torch = require("torch", purpose="trueup.engines()")
+    if torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})", False, 'where engine="torch" is named'
+    return "cpu", False, 'where engine="torch" is named; it finds no GPU here'
+
+
+def _dask_standing() -> tuple[str | None, bool, str]:
+    client = current_client()
+    if client is None:
+        return None, False, 'where engine="dask" is named and a dask.distributed.Client is open; none is'
+    workers = len(client.ncores())
+    where = f"{workers} worker{'' if workers == 1 else 's'} of {client.scheduler.address}"
+    return where, True, 'for votes that are scanned, and where engine="dask" is named'
+
+
+_STANDING = {
+    "scipy": _scipy_standing,
+    "numba": _numba_standing,
+    "torch": _torch_standing,
+    "dask": _dask_standing,
+}
