@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview
 from trueup.answers.comparison import Comparison
-from trueup.answers.evaluation import Evaluation
+from trueup.answers.derived import DerivedAnswer
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.settings import Settings
 from trueup.answers.setup import prepare
@@ -23,7 +23,6 @@ from trueup.data.predictions import Predictions
 from trueup.estimators.bradley_terry import strengths_of
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
-from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
@@ -39,7 +38,7 @@ _MEASURE = Metric("strength", np.sum, description="how strong a system is, in lo
 
 
 @dataclass(frozen=True, eq=False)
-class Preferences:
+class Preferences(DerivedAnswer):
     """Win rates, a ranking and the judges' position bias, all on the same draws of the true preferences.
 
     Attributes
@@ -52,7 +51,6 @@ class Preferences:
     """
 
     pairs: Pairs
-    evaluation: Evaluation = field(repr=False)
     ties: Ties = "half"
 
     # ------------------------------------------------------------------ two systems
@@ -165,23 +163,9 @@ class Preferences:
     # ------------------------------------------------------------------ what it rests on
 
     @property
-    def basis(self) -> Basis:
-        """What it rests on: "gold" that was drawn at random, or "votes"."""
-        return self.evaluation.basis
-
-    def assuming(self, assumption: Assumption) -> Preferences:
-        """The same from verdicts alone under another assumption: "independent", "shared" or "real"."""
-        return replace(self, evaluation=self.evaluation.assuming(assumption))
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences a user should read before trusting the numbers."""
-        return (*self._notes(), *self.evaluation.warnings)
-
-    @property
-    def level(self) -> float:
-        """Of the intervals that are shown."""
-        return self.evaluation.level
+        return (*self._notes(), *super().warnings)
 
     def _notes(self) -> list[Sentence]:
         left_out = self.pairs.n_contests - len(self._contests)
@@ -416,7 +400,7 @@ def preferences(
     evaluation = evaluation_by(
         engine, task, None if noise is not None else assumption, check_dependence=check_dependence
     )
-    return Preferences(pairs, evaluation, ties)
+    return Preferences(pairs, ties, evaluation=evaluation)
 
 
 def _items_of(pairs: Pairs, contests: list[int]) -> Mapping[Hashable, Hashable]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from trueup._base.types import Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_number, preview
 from trueup.answers.comparison import Comparison
+from trueup.answers.derived import DerivedAnswer
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.rank_agreement import RankCorrelation, rank_correlations
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
@@ -24,7 +25,6 @@ from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
-from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.metrics.ratings import numbers_of, order_of
@@ -36,7 +36,7 @@ _DRAWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(Mapping[Any, Estimate]):
+class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     """A rate of each group of items; ``shares["alpha"]`` is an `Estimate`.
 
     Iteration is from the highest rate to the lowest.
@@ -49,7 +49,6 @@ class Shares(Mapping[Any, Estimate]):
         The groups.
     """
 
-    evaluation: Evaluation = field(repr=False)
     slicing: Slicing
 
     @property
@@ -158,28 +157,9 @@ class Shares(Mapping[Any, Estimate]):
     # ------------------------------------------------------------------ what it rests on
 
     @property
-    def basis(self) -> Basis:
-        """What it rests on: "gold" that was drawn at random, or "votes"."""
-        return self.evaluation.basis
-
-    def assuming(self, assumption: Assumption) -> Shares:
-        """The same from votes alone under another assumption: "independent", "shared" or "real"."""
-        return replace(self, evaluation=self.evaluation.assuming(assumption))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences a user should read before trusting the numbers."""
-        return self.evaluation.warnings
-
-    @property
     def vettings(self) -> dict[Any, int]:
         """About how many items of each group must be vetted, drawn at random, for an interval .1 wide."""
         return self._groups.vettings
-
-    @property
-    def level(self) -> float:
-        """Of the intervals that are shown."""
-        return self.evaluation.level
 
     # ------------------------------------------------------------------ out
 
@@ -388,7 +368,7 @@ def _shares(
     evaluation = evaluation_by(
         engine, task, assumption if noise is None else None, check_dependence=asked["check_dependence"]
     )
-    return Shares(evaluation, task.slices or _one_group(labels))
+    return Shares(task.slices or _one_group(labels), evaluation=evaluation)
 
 
 def mean_of(name: str, scores: Floats, description: str) -> Metric:
