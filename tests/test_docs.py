@@ -27,7 +27,8 @@ from trueup.metrics import METRICS
 from trueup.noise.registry import MODELS
 
 ROOT = Path(__file__).parents[1]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "THIRD_PARTY_NOTICES.md")
+TEXTS = [*(ROOT / name for name in AT_THE_ROOT), *sorted((ROOT / "docs").rglob("*.md"))]
 API = ROOT / "docs" / "api.md"
 REGISTRIES = (
     MODELS,

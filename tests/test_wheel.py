@@ -1,12 +1,23 @@
-"""The wheel, installed without extras into an empty environment: all doors open, on every Python that is found here."""
+"""The wheel and the source distribution: what is in them, and that all works from the wheel alone.
 
+The wheel is installed without extras into an empty environment: all doors open, on every Python that is found here, and
+the quickstart can be followed in an empty folder.
+"""
+
+import hashlib
 import importlib.util
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import venv
 import zipfile
+from email.message import Message
+from email.parser import Parser
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +37,9 @@ DOORS = [
     "report",
 ]
 NEWEST = 15  # of the Pythons 3.x to look for
+MOST_BYTES = 1_250_000  # docs/figures/structure.md says what was asked and what it is
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def version_of(python: str) -> str | None:
@@ -68,14 +82,34 @@ def pip(*arguments: object, python: Path | None = None) -> subprocess.CompletedP
     return run(sys.executable, "-m", "pip", "--disable-pip-version-check", *target, *arguments)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def build_wheel(source: Path, folder: Path) -> Path:
+    """The wheel of a folder or a source distribution."""
     if importlib.util.find_spec("hatchling") is None or importlib.util.find_spec("pip") is None:
         pytest.skip("the wheel cannot be built without hatchling and pip; make setup installs them")
-    folder = tmp_path_factory.mktemp("wheel")
-    built = pip("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT)
+    built = pip("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)
     assert built.returncode == 0, built.stderr
     return next(folder.glob("trueup-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("the source distribution cannot be built without hatchling; make setup installs it")
+    folder = tmp_path_factory.mktemp("sdist")
+    built = run(sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", folder, cwd=ROOT)
+    assert built.returncode == 0, built.stderr
+    return next(folder.glob("trueup-*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    """The Python of an environment with the wheel, for the Python that runs the tests."""
+    return install(wheel, sys.executable, tmp_path_factory.mktemp("installed") / "environment")
 
 
 def install(wheel: Path, python: str, folder: Path) -> Path:
@@ -107,6 +141,124 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     }
 
 
+def metadata_of(wheel: Path) -> Message:
+    """What an index and pip read of it."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode("utf-8"))
+
+
+def test_the_wheel_is_small(wheel):
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def test_the_wheel_says_what_it_is(wheel):
+    told = metadata_of(wheel)
+    source = (ROOT / "src" / "trueup" / "__init__.py").read_text(encoding="utf-8")
+    assert told["Name"] == "trueup"
+    assert told["Version"] == re.search(r'^__version__ = "(.*)"$', source, re.MULTILINE)[1]
+    assert told["Requires-Python"] == PROJECT["requires-python"]
+    assert told["Summary"] == PROJECT["description"]
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert told.get_payload().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+    required = [line for line in told.get_all("Requires-Dist") if "extra ==" not in line]
+    assert sorted(required) == sorted(PROJECT["dependencies"])
+    assert set(told.get_all("Provides-Extra")) == PROJECT["optional-dependencies"].keys()
+
+
+def test_the_wheel_has_its_licence_and_its_types(wheel):
+    told = metadata_of(wheel)
+    assert told["License-Expression"] == "BSD-3-Clause"
+    assert set(told.get_all("License-File")) == {"LICENSE", "THIRD_PARTY_NOTICES.md"}
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert "trueup/py.typed" in names
+        licence = next(name for name in names if name.endswith(".dist-info/licenses/LICENSE"))
+        assert archive.read(licence).decode("utf-8") == (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_the_source_distribution_has_all_that_tests_and_figures_need(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    for folder in ("src", "tests", "docs", "examples", "benchmarks", "experiments", "requirements"):
+        there = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
+        assert there <= names, sorted(there - names)[:5]
+    top = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "SECURITY.md", "THIRD_PARTY_NOTICES.md"}
+    assert top | {"LICENSE", "Makefile", "pyproject.toml", "mkdocs.yml"} <= names
+    strays = [name for name in names if re.search(r"__pycache__|\.pyc$|(?:^|/)\.venv|\.nb[ic]$", name)]
+    assert not strays
+
+
+def test_the_source_distribution_rebuilds_the_same_wheel(sdist, wheel, tmp_path):
+    again = build_wheel(sdist, tmp_path)
+    assert again.name == wheel.name
+    assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(wheel.read_bytes()).digest()
+
+
+def steps_of(page: str) -> list[tuple[str, str]]:
+    """What a reader does, in order: ("python", all blocks up to the next command), ("console", one command)."""
+    steps: list[tuple[str, str]] = []
+    for language, text in FENCE.findall(page):
+        if language == "python" and steps and steps[-1][0] == "python":
+            steps[-1] = ("python", f"{steps[-1][1]}\n{text}")
+        elif language == "python":
+            steps.append(("python", text))
+        elif language == "console":
+            steps += [("console", line[2:]) for line in text.splitlines() if line.startswith("$ ")]
+    return steps
+
+
+def test_steps_of_a_page_are_in_its_order():
+    page = "```python\na = 1\n```\ntext\n```python\nprint(a)\n```\n```console\n$ trueup x\nsays\n$ trueup y\n```\n"
+    expected = [("python", "a = 1\n\nprint(a)\n"), ("console", "trueup x"), ("console", "trueup y")]
+    assert steps_of(page) == expected
+
+
+def follow(page: Path, python: Path, folder: Path) -> list[str]:
+    """Do what a page says in a folder; what was done."""
+    steps = []
+    for kind, text in steps_of(page.read_text(encoding="utf-8")):
+        words = shlex.split(text) if kind == "console" else []
+        if words[:1] == ["pip"]:
+            continue  # installed already
+        program = [python.with_name("trueup.exe" if os.name == "nt" else "trueup"), *words[1:]]
+        done = run(*([python, "-c", text] if kind == "python" else program), cwd=folder)
+        assert done.returncode == 0, f"{text}\n{done.stderr}"
+        steps.append(text if kind == "console" else "python")
+    return steps
+
+
+@pytest.mark.slow
+def test_the_quickstart_can_be_followed_in_an_empty_folder(environment, tmp_path):
+    steps = follow(ROOT / "docs" / "quickstart.md", environment, tmp_path)
+    assert "python" in steps
+    assert [step for step in steps if step.startswith("trueup evaluate")]
+    assert list(tmp_path.rglob("*.html")), "no report was written"
+
+
+QUICK = """# Small
+
+```python
+import trueup as tu
+
+data = tu.simulate.baseline(n_items=60, n_labelers=3, random_state=3)
+tu.write_labels(data.labels, "votes.csv")
+print(tu.read_labels("votes.csv"))
+```
+
+```console
+$ trueup check votes.csv
+```
+"""
+
+
+def test_a_small_page_can_be_followed_in_an_empty_folder(environment, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(QUICK, encoding="utf-8")
+    assert follow(page, environment, tmp_path) == ["python", "trueup check votes.csv"]
+    assert (tmp_path / "votes.csv").exists()
+
+
 def versions() -> list[object]:
     """The Python that runs the tests; others, which take half a minute each, with the slow tests."""
     here = f"3.{sys.version_info.minor}"
@@ -114,15 +266,16 @@ def versions() -> list[object]:
 
 
 @pytest.mark.parametrize("version", versions())
-def test_every_door_opens_without_extras(version, wheel, tmp_path):
-    python = install(wheel, interpreters()[version], tmp_path / "environment")
+def test_every_door_opens_without_extras(version, wheel, environment, tmp_path):
+    is_here = version == f"3.{sys.version_info.minor}"
+    python = environment if is_here else install(wheel, interpreters()[version], tmp_path / "environment")
     checked = pip("check", python=python)
     assert checked.returncode == 0, checked.stdout
-    doors = run(python, ROOT / "tests" / "wheel_doors.py", tmp_path / "environment", cwd=tmp_path)
+    doors = run(python, ROOT / "tests" / "wheel_doors.py", python.parents[1], cwd=tmp_path)
     assert doors.returncode == 0, doors.stderr
     assert doors.stdout.splitlines() == DOORS
     program = python.with_name("trueup.exe" if os.name == "nt" else "trueup")
-    if version == f"3.{sys.version_info.minor}":
+    if is_here:
         demo = run(program, "demo", "--quick", cwd=tmp_path)
         assert demo.returncode == 0, demo.stderr
         assert "hidden truth" in demo.stdout

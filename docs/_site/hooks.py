@@ -2,7 +2,7 @@
 
 - Every section of ``api.md`` gets a page ``api/<module>.md`` with the docstrings of the names it lists, and the list
   itself links to them. So a name is written down once.
-- CONTRIBUTING.md and CHANGELOG.md of the root are pages of the site too.
+- CONTRIBUTING.md, CHANGELOG.md, SECURITY.md and THIRD_PARTY_NOTICES.md of the root are pages of the site too.
 - ``$…$`` and ``$$…$$`` become MathML when the site is built. Browsers draw that by themselves, offline.
 """
 
@@ -16,7 +16,12 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+ROOT_PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "THIRD_PARTY_NOTICES.md": "third-party-notices.md",
+}
 MODULE = re.compile(r"^## `([\w.]+)`$", re.MULTILINE)
 NAME = re.compile(r"^- `([\w.]+)`: ", re.MULTILINE)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)

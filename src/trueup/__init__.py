@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from trueup.serve.client import connect
     from trueup.training import scorer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActiveTest",
