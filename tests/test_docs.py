@@ -182,16 +182,37 @@ def methods() -> list[str]:
 
 @pytest.mark.parametrize("name", methods())
 def test_every_method_is_explained(name):
-    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "how-it-works").glob("*.md")]
-    assert any(re.search(rf"`\"?{re.escape(name)}\"?`", page) for page in pages), (
-        f"no page of how-it-works has `{name}`"
-    )
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "guide").glob("*.md")]
+    assert any(re.search(rf"`\"?{re.escape(name)}\"?`", page) for page in pages), f"no page of docs/guide has `{name}`"
 
 
 @pytest.mark.parametrize("name", ADAPTERS.names())
 def test_every_format_is_in_the_table_of_exports(name):
-    page = (ROOT / "docs" / "guide" / "exports.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\|.*`{re.escape(name)}`", page, re.MULTILINE), f"docs/guide/exports.md has no row for `{name}`"
+    page = (ROOT / "docs" / "guide" / "cli.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\|.*`{re.escape(name)}`", page, re.MULTILINE), f"docs/guide/cli.md has no row for `{name}`"
+
+
+def named_functions() -> list[str]:
+    """What docs/papers.md says computes the formulas."""
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    return sorted(
+        {name for row in re.findall(r"^\| .*$", page, re.MULTILINE) for name in re.findall(r"`(trueup[\w.]+)`", row)}
+    )
+
+
+@pytest.mark.parametrize("name", named_functions())
+def test_the_functions_of_the_papers_exist(name):
+    module, _, attribute = name.rpartition(".")
+    if module == "trueup.training.torch":
+        pytest.importorskip("torch")
+    assert callable(getattr(importlib.import_module(module), attribute))
+
+
+def test_the_papers_have_a_table_each():
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    assert len(sections) == 5
+    assert all("| formula | what | function |" in section for section in sections)
 
 
 def public_modules() -> dict[str, types.ModuleType]:

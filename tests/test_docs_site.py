@@ -128,7 +128,7 @@ def test_formulas_are_drawn(site):
     formulas = [f for p in site.rglob("*.html") for f in re.findall(r"<math.*?</math>", p.read_text(encoding="utf-8"))]
     assert len(formulas) > 100
     assert not [f for f in formulas if "\\" in f], "a command of LaTeX that latex2mathml does not know"
-    assert "<math" in (site / "how-it-works" / "compare.html").read_text(encoding="utf-8")
+    assert "<math" in (site / "guide" / "compare.html").read_text(encoding="utf-8")
     left = [p.name for p in site.rglob("*.html") if 'class="arithmatex"' in p.read_text(encoding="utf-8")]
     assert not left
 
