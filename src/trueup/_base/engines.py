@@ -69,6 +69,7 @@ def choose_engine(
     offers: Collection[EngineName] = OF_ONE_PROCESSOR,
     work: float = 0,
     worth: float = WORTH_COMPILING,
+    on_client: bool = False,
     purpose: str = "this call",
 ) -> EngineName:
     """The engine for a piece of work.
@@ -82,6 +83,8 @@ def choose_engine(
         "numba", or where `TRUEUP_ENGINE` or an enclosing `using_engine` says so.
     work, worth : float
         How much there is to do, and from where on compiled code repays loading numba.
+    on_client : bool
+        Whether dask is chosen by itself where a client is open, as for votes that are scanned.
     purpose : str
         What the work is, in an error.
     """
@@ -98,6 +101,8 @@ def choose_engine(
         if told is not None and told in offers:
             require(_MODULE_OF[told], purpose=f"the engine {told!r}")
             return told
+    if on_client and current_client() is not None:
+        return "dask"
     return "numba" if "numba" in offers and work >= worth and is_installed("numba") else "scipy"
 
 
@@ -114,6 +119,17 @@ def _from_environment() -> EngineName | None:
 def n_cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def open_client() -> Any:
+    """The open client, for a call that named dask; an error that says what to do where there is none."""
+    client = current_client()
+    if client is None:
+        raise InvalidParameter(
+            "⟨engine='dask'⟩ needs a cluster, got no open client; open one with dask.distributed.Client(…)",
+            parameter="engine",
+        )
+    return client
 
 
 def current_client() -> Any | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,18 +66,19 @@ def read_votes(
     abstain: Any,
     classes: Sequence[Hashable] | None,
     run: str | None = None,
+    known: Mapping[str, Vocabulary] | None = None,
     sinks: Sequence[tuple[str, Sink]] = (),
 ) -> Columns:
     """The columns of votes of a table; text from a file is read as the `classes`, or as numbers if all of it is.
 
-    Other columns go to their `sinks`.
+    Where items or labelers are `known`, by role, text is read as these. Other columns go to their `sinks`.
     """
     missing, abstain = declared(missing, abstain, from_text=table.from_text)
     names = read_names(
         table,
         {"item": item, "labeler": labeler, "label": label, **({} if run is None else {"run": run})},
         special=missing + abstain,
-        known={} if classes is None else {"label": check_names("classes", classes)},
+        known={**(known or {}), **({} if classes is None else {"label": check_names("classes", classes)})},
         sinks=sinks,
     )
     i, t, z = (len(names[role][0]) for role in ("item", "labeler", "label"))

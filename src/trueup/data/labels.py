@@ -1,7 +1,6 @@
 """Votes: who said what about which item.
 
-`Labels` is the one data structure of trueup. The votes are one sparse matrix, items × (labeler·answer), built once
-when the data come in; noise models see only that matrix.
+The one data structure of trueup: a sparse matrix, items × (labeler·answer), built once when the data come in.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from trueup.data.frames import FrameTable, class_order, make_frame
 from trueup.data.gold import Drawn, GoldRole
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
+from trueup.data.scanning import scan_labels
 from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, nothing_vetted, with_classes
 from trueup.exceptions import DataWarning, InvalidLabels
 
@@ -234,6 +234,8 @@ class Labels(Votes):
             crowds=frozenset([CROWD] if votes.is_anonymous else []),
         )
 
+    scan = classmethod(scan_labels)
+
     @classmethod
     def from_counts(
         cls,
@@ -245,9 +247,8 @@ class Labels(Votes):
     ) -> Labels:
         """Votes of an anonymous crowd: an array or frame, items × classes, of how many said what.
 
-        The columns of a frame name the classes, and its index the items.
-
-        The crowd is one pooled labeler whose votes share one confusion matrix; each vote is of somebody else.
+        The columns of a frame name the classes, and its index the items. The crowd is one pooled labeler whose votes
+        share one confusion matrix; each vote is of somebody else.
 
         Examples
         --------
@@ -432,10 +433,7 @@ class Labels(Votes):
         return self.select(labelers=np.delete(self.labelers, self.labeler_codes(names)))
 
     def binned(self, n_bins: int = 10, *, low: float | None = None, high: float | None = None) -> Labels:
-        """Numbers as classes put into bins of equal width, each named by its middle: for ratings that are hardly equal.
-
-        The range goes by default from the least to the greatest of the classes.
-        """
+        """Numbers as classes put into bins of equal width, by default of all there are, each named by its middle."""
         return binned(self, n_bins, low, high)
 
     def as_systems(self, *, min_votes: int = 1) -> Predictions:

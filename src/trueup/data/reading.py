@@ -22,13 +22,13 @@ from trueup.data.frames import Cells, check_column, make_frame, read_names
 from trueup.data.gold import DRAWS, Draw, Gold, contradiction, read_design
 from trueup.data.items import from_text
 from trueup.data.labels import Labels
+from trueup.data.partitions import CROWD_MARK
 from trueup.data.predictions import Predictions
 from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidLabels
 
 _ROWS = 50_000
-_CROWD_MARK = "is_crowd"  # the column that `write_labels` marks the votes of an anonymous crowd in
 _WORDS, _NUMBERS = "drawn", ("chance", "inclusion_probability")  # columns of gold files that tell how items were drawn
 
 
@@ -59,7 +59,7 @@ def read_labels(
             missing=missing,
             abstain=abstain,
             classes=classes,
-            sinks=[(_CROWD_MARK, marks)] if _CROWD_MARK in table.columns else [],
+            sinks=[(CROWD_MARK, marks)] if CROWD_MARK in table.columns else [],
         )
         marked = [code for code, mark in zip(columns.labeler.tolist(), marks.values, strict=False) if _is_marked(mark)]
         labels = Labels._from_columns(
@@ -245,7 +245,7 @@ def write_labels(
     if format_of(path, file_format) == "parquet":
         write_frame(path, partial(_vote_frame, labels))
     else:
-        header = [*names, _CROWD_MARK] if labels.crowds else list(names)
+        header = [*names, CROWD_MARK] if labels.crowds else list(names)
         write_rows(path, header, _vote_rows(labels), file_format=file_format)
     if items is not None:
         columns = {"item": labels.items, **labels.item_table.columns}
@@ -279,7 +279,7 @@ def _is_marked(cell: Any) -> bool:
 def _vote_frame(labels: Labels, *, backend: str) -> Any:
     if not labels.crowds:
         return labels.to_frame(backend=backend, with_items=False)
-    names = ("item", "labeler", "label", _CROWD_MARK)
+    names = ("item", "labeler", "label", CROWD_MARK)
     return make_frame(dict(zip(names, zip(*_vote_rows(labels), strict=True), strict=True)), backend=backend)
 
 

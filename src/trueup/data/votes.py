@@ -127,6 +127,11 @@ class Votes:
         """Number of votes on each item."""
         return np.asarray(self.votes.sum(axis=1), dtype=np.int64)
 
+    @property
+    def vote_histogram(self) -> npt.NDArray[np.int64]:
+        """How many items have no vote, one, two, …"""
+        return np.asarray(np.bincount(self.votes_per_item), dtype=np.int64)
+
     @cached_property
     def votes_per_labeler(self) -> npt.NDArray[np.int64]:
         """Number of votes of each labeler."""

@@ -31,6 +31,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted, Sentence
 from trueup.noise import kernels
 
@@ -264,7 +265,7 @@ class NoiseModel(ABC):
                 f"got {preview(labels.answers, most=8)}; read them with the same ⟨abstain⟩ and ⟨abstain_policy⟩"
             )
 
-    def _remember(self, labels: Labels) -> None:
+    def _remember(self, labels: Labels | LabelScan[Labels]) -> None:
         self.classes_, self.labelers_, self.answers_ = labels.classes, labels.labelers, labels.answers
 
 
@@ -408,7 +409,7 @@ def with_gold(posterior: Floats, labels: Labels) -> Floats:
     return posterior
 
 
-def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> Sentence | None:
+def identifiability_problem(labels: Labels | LabelScan[Labels], *, extra_raters: int = 0) -> Sentence | None:
     """One sentence if the labelers' rates cannot be known from these votes, else None.
 
     Agreement of two raters is one number, and their two error rates are two unknowns; only from three raters on an
@@ -422,9 +423,10 @@ def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> Sentenc
     """
     if np.isin(np.arange(labels.n_classes), labels.gold_codes).all():
         return None
-    most = int(labels.votes_per_item.max(initial=0)) + extra_raters
+    histogram = labels.vote_histogram
+    most = len(histogram) - 1 + extra_raters
     if most >= 3:
-        triples = int((labels.votes_per_item + extra_raters >= 3).sum())
+        triples = int(histogram[max(3 - extra_raters, 0) :].sum())
         needed = 5 * labels.n_classes
         if triples >= needed:
             return None
@@ -443,7 +445,7 @@ def identifiability_problem(labels: Labels, *, extra_raters: int = 0) -> Sentenc
     )
 
 
-def warn_if_unidentifiable(labels: Labels, *, what: str) -> None:
+def warn_if_unidentifiable(labels: Labels | LabelScan[Labels], *, what: str) -> None:
     """Warn with `identifiability_problem`'s sentence, if there is one."""
     problem = identifiability_problem(labels)
     if problem:

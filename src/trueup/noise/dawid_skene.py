@@ -8,9 +8,11 @@ from typing import Literal, Self
 import numpy as np
 from scipy.special import gammaln, psi
 
+from trueup._base.engines import OF_ONE_PROCESSOR
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.noise.base import (
     CompiledStart,
     Sampler,
@@ -74,6 +76,7 @@ class DawidSkene(TableModel):
     """
 
     alias = "dawid-skene"
+    engines = (*OF_ONE_PROCESSOR, "dask")
 
     def __init__(
         self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling | None = None, diagonal: float = 3.0
@@ -83,7 +86,7 @@ class DawidSkene(TableModel):
         self.pooling = pooling
         self.diagonal = diagonal
 
-    def fit(self, labels: Labels) -> Self:
+    def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
         """Learn matrices and prior by EM, from the shares of votes."""
         check_integer(self.max_iter, name="max_iter", low=1)
         strength = np.full(labels.n_classes, _FITTED_POOLING if self.pooling is None else check_pooling(self.pooling))

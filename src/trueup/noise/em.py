@@ -10,6 +10,7 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.exceptions import ConvergenceWarning, Sentence
 from trueup.noise import kernels
 from trueup.noise.base import (
@@ -21,6 +22,7 @@ from trueup.noise.base import (
     vote_shares,
     with_gold,
 )
+from trueup.noise.passes import counts_under, passes_over
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
@@ -39,8 +41,8 @@ class EMResult:
 
 
 def expectation_maximisation(
-    labels: Labels,
-    start: Floats,
+    labels: Labels | LabelScan[Labels],
+    start: Floats | None,
     maximise: Maximise,
     *,
     state_class: Codes,
@@ -53,23 +55,22 @@ def expectation_maximisation(
 
     Parameters
     ----------
-    start : array of shape (n_items, n_states)
-        First guess of P(state | votes).
+    start : array of shape (n_items, n_states), optional
+        First guess of P(state | votes); by default the shares of votes, where the states are the classes.
     maximise : callable (counts, state_counts) -> (table, weights, log_prior)
         The M-step. `counts` is (labelers·answers, states); `log_prior` is added to the objective.
     tol : float
         Stop when the objective per vote changes by less.
     """
-    check_matrices_fit(labels.n_labelers, start.shape[1], labels.n_answers)
+    check_matrices_fit(labels.n_labelers, len(state_class), labels.n_answers)
     n_votes = max(labels.n_votes, 1)
-    engine = kernels.engine_for(labels.votes, max_iter)
-    votes = kernels.prepare(labels.votes)
-    counts, state_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
+    passes = passes_over(labels, max_iter)
+    counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
     losses: list[float] = []
     converged = False
     for _ in range(max_iter):
         table, weights, log_prior = maximise(counts, state_counts)
-        step = kernels.em_step(votes, table, weights, gold=labels.gold_codes, state_class=state_class, engine=engine)
+        step = passes.expect(table, weights, state_class)
         counts, state_counts = step.counts, step.state_counts
         losses.append(-(step.log_likelihood + log_prior) / n_votes)
         converged = _has_settled(losses, tol)
@@ -80,14 +81,16 @@ def expectation_maximisation(
     return EMResult(table, weights, step, len(losses), converged, losses)
 
 
-def fit_matrices(model: TableModel, labels: Labels, maximise: Maximise, *, max_iter: int, tol: float) -> None:
+def fit_matrices(
+    model: TableModel, labels: Labels | LabelScan[Labels], maximise: Maximise, *, max_iter: int, tol: float
+) -> None:
     """EM from the shares of votes for a model whose states are the classes; sets what the contract promises.
 
     `maximise` sets the model's matrices.
     """
     result = expectation_maximisation(
         labels,
-        vote_shares(labels),
+        None,
         maximise,
         state_class=class_states(labels.n_classes),
         max_iter=max_iter,

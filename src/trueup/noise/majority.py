@@ -12,7 +12,9 @@ import numpy as np
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, check_number
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.noise.base import TableModel, from_table, normalise, vote_shares, with_gold
+from trueup.noise.passes import passes_over
 
 
 def share_evenly(scores: Floats, slack: float = 0.0) -> Floats:
@@ -74,20 +76,19 @@ class Majority(TableModel):
     """
 
     alias = "majority"
-    engines = ("scipy",)
+    engines = ("scipy", "dask")
 
     def __init__(self, *, kind: Literal["soft", "hard"] = "soft", smoothing: float = 0.5) -> None:
         self.kind = kind
         self.smoothing = smoothing
 
-    def fit(self, labels: Labels) -> Self:
+    def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
         """Count the votes."""
         check_choice(self.kind, ("soft", "hard"), name="kind")
         check_number(self.smoothing, name="smoothing", low=0.0)
         self._remember(labels)
-        shares = vote_shares(labels, self.smoothing)
         self.prior_ = np.full(labels.n_classes, 1 / labels.n_classes)  # what an item without votes is given
-        counts = from_table(np.asarray(labels.votes.T @ shares), labels.n_answers)
+        counts = from_table(passes_over(labels, 1).first_counts(self.smoothing)[0], labels.n_answers)
         self.confusion_ = normalise(counts + self.smoothing)
         self.pooled_ = normalise(counts.sum(axis=0))
         self.n_iter_, self.converged_, self.loss_history_ = 0, True, []

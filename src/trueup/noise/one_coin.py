@@ -6,9 +6,11 @@ from typing import Self
 
 import numpy as np
 
+from trueup._base.engines import OF_ONE_PROCESSOR
 from trueup._base.types import Floats
 from trueup._base.validation import check_integer, check_number
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.noise.base import Sampler, TableModel, as_table, normalise, warn_if_unidentifiable
 from trueup.noise.em import fit_matrices
 
@@ -39,6 +41,7 @@ class OneCoin(TableModel):
     """
 
     alias = "one-coin"
+    engines = (*OF_ONE_PROCESSOR, "dask")
 
     def __init__(self, *, max_iter: int = 100, tol: float = 1e-5, right: float = 2.0, wrong: float = 1.0) -> None:
         self.max_iter = max_iter
@@ -46,7 +49,7 @@ class OneCoin(TableModel):
         self.right = right
         self.wrong = wrong
 
-    def fit(self, labels: Labels) -> Self:
+    def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
         """Learn each labeler's accuracy and the prior by EM."""
         check_integer(self.max_iter, name="max_iter", low=1)
         check_number(self.right, name="right", low=0.0)
@@ -63,7 +66,7 @@ class OneCoin(TableModel):
         fit_matrices(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
         return self
 
-    def _set_rates(self, counts: Floats, labels: Labels) -> None:
+    def _set_rates(self, counts: Floats, labels: Labels | LabelScan[Labels]) -> None:
         """Accuracy and matrices from expected counts (labelers, answers, classes)."""
         n_classes, n_answers = labels.n_classes, labels.n_answers
         per_answer = counts.sum(axis=2)

@@ -8,6 +8,7 @@ from trueup._base.engines import choose_engine, using_engine
 from trueup._base.registry import Registry
 from trueup._base.validation import check_choice
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.exceptions import InvalidParameter
 from trueup.noise.auto import Stack
 from trueup.noise.base import NoiseModel
@@ -100,16 +101,21 @@ def resolve(noise: str | NoiseModel, **parameters: Any) -> NoiseModel:
 
 
 def fit(
-    labels: Labels, model: str | NoiseModel = "auto", *, engine: str | None = None, **parameters: Any
+    labels: Labels | LabelScan[Labels],
+    model: str | NoiseModel = "auto",
+    *,
+    engine: str | None = None,
+    **parameters: Any,
 ) -> NoiseModel:
     """Fit a noise model, by name or as an object.
 
     Parameters
     ----------
-    labels : Labels
+    labels : Labels or LabelScan
+        Votes that are scanned (`Labels.scan`) for models that can be fitted on a cluster, which pass over the files.
     model : str or NoiseModel
         A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
-    engine : {"scipy", "numba"}, optional
+    engine : {"scipy", "numba", "torch", "dask"}, optional
         What works it out, one of the model's ``engines``; by default as `trueup.engines` says.
     **parameters
         For the model of a name.
@@ -124,5 +130,12 @@ def fit(
     unfitted = resolve(model, **parameters).clone()
     if engine is not None:
         choose_engine(engine, offers=unfitted.engines, purpose=type(unfitted).__name__)
+    if isinstance(labels, LabelScan) and "dask" not in unfitted.engines:
+        able = [name for name in list_models() if "dask" in MODELS[name].engines]
+        raise InvalidParameter(
+            f"votes that are scanned can be read by {', '.join(able)}, got {unfitted!r}; take one of these, or read "
+            "all votes into memory with scan.read()",
+            parameter="model",
+        )
     with using_engine(engine):
-        return unfitted.fit(labels)
+        return unfitted.fit(labels)  # type: ignore[arg-type]

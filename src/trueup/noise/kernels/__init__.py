@@ -56,7 +56,7 @@ class Expectation:
 class PreparedVotes:
     """The vote matrix as the kernels read it; make one with `prepare` and use it for all steps of a fit."""
 
-    matrix: sparse.csr_array
+    matrix: sparse.csr_array | None  # None where only compiled code will see it
     indptr: npt.NDArray[np.int64]
     indices: npt.NDArray[np.uint32]
     data: Floats  # empty if every vote was given once
@@ -98,6 +98,16 @@ def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
     )
 
 
+def prepare_rows(
+    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], data: Floats, n_columns: int, *, n_threads: int
+) -> PreparedVotes:
+    """The same from bare arrays, of which empty `data` say that every vote was given once; no copy is made."""
+    n_blocks = max(1, min(_MOST_BLOCKS if n_threads > 1 else 1, len(indices) // _BLOCK, len(indices) // n_columns))
+    cuts = [len(indices) * k // n_blocks for k in range(1, n_blocks)]
+    inner = np.searchsorted(indptr, cuts).tolist() if cuts else []
+    return PreparedVotes(None, indptr, indices.view(np.uint32), data, (0, *inner, len(indptr) - 1))
+
+
 def log_likelihood(votes: sparse.csr_array, table: Floats) -> Floats:
     """Log p(votes of an item | state), shape (items, states), from a table (labelers·answers, states)."""
     return np.asarray(votes @ np.log(np.maximum(table, FLOOR)))
@@ -134,7 +144,7 @@ def em_step(
     `gold` is the known class of each item or -1; only states of that class (`state_class`) are then possible.
     """
     if engine == "scipy":
-        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        matrix = _matrix(votes)
         p, per_item = _posterior(matrix, table, weights, gold, state_class)
         counts = np.asarray(matrix.T @ p)
         return Expectation(counts, p.sum(axis=0), float(per_item.sum()), p if keep_posterior else None)
@@ -201,7 +211,7 @@ def gibbs_step(
         engine = "scipy"
         weights = weights / np.bincount(state_class, weights)[state_class]
     if engine == "scipy":
-        matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+        matrix = _matrix(votes)
         p, per_item = _posterior(matrix, table, weights, gold, state_class, item_prior, log_likelihood_beside)
         # The last state with any probability serves when rounding leaves a remainder.
         last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
@@ -239,6 +249,12 @@ def count_states(votes: sparse.csr_array, states: npt.NDArray[np.int16], n_state
         (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, n_states)
     )
     return np.asarray((votes.T @ chosen).toarray()), np.bincount(states, minlength=n_states).astype(float)
+
+
+def _matrix(votes: sparse.csr_array | PreparedVotes) -> sparse.csr_array:
+    matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
+    assert matrix is not None
+    return matrix
 
 
 def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width: int) -> tuple[Floats, Floats]:

@@ -1,0 +1,308 @@
+"""One file of a scan: a first look at its names, its votes as `Labels`, and the same as bare arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import kind_of, preview
+from trueup.data.building import assemble, declared, read_votes
+from trueup.data.encoding import Encoder, Vocabulary, is_plain_integer
+from trueup.data.files import Format, open_table
+from trueup.data.frames import Cells, check_column
+from trueup.data.votes import AbstainPolicy, Duplicates, Votes
+from trueup.exceptions import InvalidLabels
+
+Keys = npt.NDArray[np.uint64]
+_V = TypeVar("_V", bound=Votes)
+CROWD_MARK = "is_crowd"  # the column that `write_labels` marks the votes of an anonymous crowd in
+_TEXT = np.empty(0, dtype=object)  # a vocabulary that leaves text what it is
+_NO_FLOATS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How the tables of a scan are read; see `Labels.from_frame`."""
+
+    item: str
+    labeler: str
+    label: str
+    run: str | None
+    missing: Any
+    abstain: Any
+    abstain_policy: AbstainPolicy
+    duplicates: Duplicates
+    file_format: Format | None
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """The names in a file, as it writes them.
+
+    Attributes
+    ----------
+    labelers, labels : array
+    n_rows : int
+    from_text : bool
+    has_numbered_items : bool
+        Whether all items of a text file are written as integers.
+    """
+
+    labelers: Vocabulary
+    labels: Vocabulary
+    n_rows: int
+    from_text: bool
+    has_numbered_items: bool
+
+
+def look_at(path: str, options: TableOptions) -> FirstLook:
+    """Read the columns of labelers and labels alone; in a text file, which is read whole anyway, the items too."""
+    with open_table(path, file_format=options.file_format) as table:
+        for role in ("item", "labeler", "label"):
+            check_column(getattr(options, role), table.columns, role=role)
+        if CROWD_MARK in table.columns:
+            raise InvalidLabels(
+                f"scans take votes of labelers with names, got a column {CROWD_MARK!r} of anonymous crowds; read the "
+                "file with trueup.read_labels"
+            )
+        roles = ("labeler", "label", "item") if table.from_text else ("labeler", "label")
+        encoders = {role: Encoder(role, blank_is_null=table.from_text) for role in roles}
+        table.read([(getattr(options, role), encoder) for role, encoder in encoders.items()])
+        special = sum(declared(options.missing, options.abstain, from_text=table.from_text), ())
+        codes, labelers = encoders["labeler"].finish()
+        _, labels = encoders["label"].finish(special=special)
+        numbered = table.from_text and all(map(is_plain_integer, encoders["item"].finish()[1]))
+        if not len(codes):
+            raise InvalidLabels("there are no votes, got 0 rows; delete the file, or leave it out of the scan")
+        return FirstLook(labelers, labels, len(codes), table.from_text, numbered)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteBlock:
+    """The votes on some items without any names; what passes over a scan see.
+
+    Attributes
+    ----------
+    indptr, indices : integer arrays
+        Rows and columns of the vote matrix, as of a CSR matrix.
+    data : array
+        How often; empty if every vote was given once.
+    gold : integer array of shape (n_items,)
+        Known classes, -1 for none; empty if there are none at all.
+    n_columns : int
+    """
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    data: Floats
+    gold: Codes
+    n_columns: int
+
+    @classmethod
+    def of(cls, labels: Votes) -> VoteBlock:
+        """The votes of labels in memory."""
+        votes, gold = labels.votes, labels.gold_codes
+        return cls(
+            votes.indptr.astype(np.int64, copy=False),
+            votes.indices.astype(np.int32, copy=False),
+            _NO_FLOATS if (votes.data == 1).all() else votes.data,
+            gold if (gold >= 0).any() else gold[:0],
+            votes.shape[1],
+        )
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.indptr) - 1
+
+    @property
+    def gold_codes(self) -> Codes:
+        """The known class of each item, -1 for none."""
+        return self.gold if len(self.gold) else np.full(self.n_items, -1, dtype=np.int32)
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """The votes as a sparse matrix."""
+        data = self.data if len(self.data) else np.ones(len(self.indices))
+        return sparse.csr_array((data, self.indices, self.indptr), shape=(self.n_items, self.n_columns))
+
+    def rows(self, low: int, high: int) -> VoteBlock:
+        """Some of the items."""
+        first, last = self.indptr[low], self.indptr[high]
+        data, gold = self.data[first:last], self.gold[low:high]
+        return VoteBlock(self.indptr[low : high + 1] - first, self.indices[first:last], data, gold, self.n_columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "matrix"}
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a scan must know of a file.
+
+    Attributes
+    ----------
+    n_items, n_votes, n_repeats, n_missing : int
+    histogram : integer array
+        How many items have no vote, one, two, …
+    keys : integer array of shape (n_items,)
+        A number for each item that does not depend on the file.
+    ends : tuple
+        The first and the last item.
+    n_gold : int
+        Vetted items.
+    """
+
+    n_items: int
+    n_votes: int
+    n_repeats: int
+    n_missing: int
+    histogram: npt.NDArray[np.int64]
+    keys: Keys = field(repr=False)
+    ends: tuple[Any, Any]
+    n_gold: int
+
+
+def item_keys(items: Vocabulary) -> Keys:
+    """A number for each item: the same in every process, and another one for another item.
+
+    Examples
+    --------
+    >>> item_keys(np.array([3, 4])).tolist()
+    [3, 4]
+    """
+    if items.dtype.kind in "iu":
+        return items.astype(np.int64).view(np.uint64)
+    digests = b"".join(blake2b(repr(name).encode(), digest_size=8).digest() for name in items.tolist())
+    return np.frombuffer(digests, dtype="<u8")
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionReader(Generic[_V]):
+    """Reads files of one scan, all with the same labelers and classes.
+
+    Attributes
+    ----------
+    make : type
+        What a file becomes.
+    options : TableOptions
+    labelers, classes : array
+    fixed_classes : bool
+        Whether a user named the classes.
+    text_items : bool
+        Whether items of text files stay text, since not all files have numbers for them.
+    gold : mapping from item to class
+    """
+
+    make: type[_V]
+    options: TableOptions
+    labelers: Vocabulary
+    classes: Vocabulary
+    fixed_classes: bool
+    text_items: bool
+    gold: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _labeler_position(self) -> dict[Hashable, int]:
+        return {name: k for k, name in enumerate(self.labelers.tolist())}
+
+    @cached_property
+    def _class_position(self) -> dict[Hashable, int]:
+        return {name: k for k, name in enumerate(self.classes.tolist())}
+
+    @property
+    def known_names(self) -> dict[str, Vocabulary]:
+        """What text in a file stands for, by role."""
+        return {"labeler": self.labelers} | ({"item": _TEXT} if self.text_items else {})
+
+    def read(self, path: str) -> _V:
+        """The votes of a file."""
+        return self.read_beside(path, None)[0]
+
+    def read_beside(self, path: str, column: str | None) -> tuple[_V, list[Any]]:
+        """The votes of a file, and what a further column says of each item, None where it says nothing."""
+        options = self.options
+        with open_table(path, file_format=options.file_format) as table:
+            cells = Cells()
+            if column is not None:
+                check_column(column, table.columns, role="predictions")
+            columns = read_votes(
+                table,
+                item=options.item,
+                labeler=options.labeler,
+                label=options.label,
+                run=options.run,
+                missing=options.missing,
+                abstain=options.abstain,
+                classes=self.classes.tolist(),
+                known=self.known_names,
+                sinks=[] if column is None else [(column, cells)],
+            )
+            place = self._labeler_position
+            codes = np.array([place.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
+            fields = assemble(
+                replace(columns, labeler=codes[columns.labeler], labelers=self.labelers),
+                classes=self.classes.tolist(),
+                abstain_policy=options.abstain_policy,
+                duplicates=options.duplicates,
+            )
+            labels = self.make(**{**fields, "fixed_classes": self.fixed_classes})
+            beside = [] if column is None else _of_items(columns.item, cells.values, labels.items, column)
+        return (self._vetted(labels) if self.gold else labels), beside
+
+    def _vetted(self, labels: _V) -> _V:
+        codes = labels.gold_codes.copy()
+        for k, name in enumerate(labels.items.tolist()):
+            if name in self.gold:
+                codes[k] = self._class_position[self.gold[name]]
+        return replace(labels, gold_codes=codes)
+
+    def encode(self, path: str) -> tuple[VoteBlock, Facts]:
+        """The votes of a file as bare arrays, and what the scan must know of them."""
+        labels = self.read(path)
+        return VoteBlock.of(labels), facts_of(labels)
+
+
+def facts_of(labels: Votes) -> Facts:
+    """What a scan must know of some of its labels."""
+    return Facts(
+        labels.n_items,
+        labels.n_votes,
+        labels.n_repeats,
+        labels.n_missing,
+        labels.vote_histogram,
+        item_keys(labels.items),
+        tuple(labels.items[[0, -1]].tolist()),
+        int((labels.gold_codes >= 0).sum()),
+    )
+
+
+def _of_items(item: Codes, cells: Sequence[Any], items: Vocabulary, column: str) -> list[Any]:
+    """What a column that has a cell for each vote says of each item: one thing."""
+    said: dict[int, Any] = {}
+    for code, cell in zip(item.tolist(), cells, strict=True):
+        if said.setdefault(code, cell) != cell:
+            raise InvalidLabels(
+                f"column {column!r} must say one thing of an item, got {preview([said[code], cell])} of "
+                f"{items[[code]].tolist()[0]!r}; correct the file"
+            )
+    return [said.get(code) for code in range(len(items))]
+
+
+def check_kinds(first: Vocabulary, other: Vocabulary, *, what: str, first_file: str, other_file: str) -> None:
+    """Refuse names of another type in one file."""
+    if len(first) and len(other):
+        mine, theirs = (kind_of(names[:1].tolist()[0]) for names in (first, other))
+        if mine != theirs:
+            raise InvalidLabels(
+                f"the {what}s of all files must be of one type, got {mine} in {first_file!r} (e.g. "
+                f"{preview(first[:1])}) and {theirs} in {other_file!r} (e.g. {preview(other[:1])}); write them alike"
+            )

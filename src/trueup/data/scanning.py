@@ -1,0 +1,452 @@
+"""Votes in many files, read one after another: `Labels.scan`.
+
+A scan knows its labelers and classes, and reads the votes when they are needed. Fits pass over them many times, so they
+are encoded once, 4 bytes a vote and 8 an item, and kept in memory, or in temporary files where there are more than a
+gigabyte of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from glob import glob
+from itertools import pairwise
+from operator import itemgetter
+from os import PathLike, fspath
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.engines import choose_engine, open_client
+from trueup._base.types import Codes
+from trueup._base.validation import preview
+from trueup.data.encoding import Encoder, Vocabulary, check_names, numbers_from_text, vocabulary_from
+from trueup.data.files import Format
+from trueup.data.partitions import (
+    Facts,
+    FirstLook,
+    PartitionReader,
+    TableOptions,
+    VoteBlock,
+    check_kinds,
+    item_keys,
+    look_at,
+)
+from trueup.data.regrouping import regrouped_files
+from trueup.data.votes import AbstainPolicy, Duplicates, Votes
+from trueup.exceptions import DataWarning, InvalidLabels, MissingFile, TrueupError
+
+_V = TypeVar("_V", bound=Votes)
+_MOST_HELD = 1_000_000_000  # bytes of encoded votes in memory; more go to temporary files
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelScan(Generic[_V]):
+    """Votes in files that are read when they are needed; made by `Labels.scan`.
+
+    Attributes
+    ----------
+    files : tuple of str
+    reader : PartitionReader
+    gold : mapping from item to class
+        Vetted truths that fits use.
+    regroup : str or None
+        The folder that votes go to if an item is spread over several files.
+    """
+
+    files: tuple[str, ...]
+    reader: PartitionReader[_V]
+    regroup: str | None = None
+
+    @property
+    def labelers(self) -> Vocabulary:
+        """The names of the labelers of all files, sorted."""
+        return self.reader.labelers
+
+    @property
+    def classes(self) -> Vocabulary:
+        """The names of the classes of all files."""
+        return self.reader.classes
+
+    @property
+    def answers(self) -> Vocabulary:
+        """What a labeler can say: the classes and, if abstentions count as an answer, each abstention after them."""
+        return self._answers
+
+    @cached_property
+    def _answers(self) -> Vocabulary:
+        options = self.reader.options
+        if options.abstain_policy == "ignore":
+            return self.classes
+        several = options.abstain if isinstance(options.abstain, list | tuple | set) else [options.abstain]
+        return vocabulary_from([*self.classes.tolist(), *several])
+
+    @property
+    def n_labelers(self) -> int:
+        """Number of labelers."""
+        return len(self.labelers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers a labeler can give."""
+        return len(self.answers)
+
+    @property
+    def gold(self) -> Mapping[Hashable, Hashable]:
+        """Vetted truths, as a mapping from item to class."""
+        return self.reader.gold
+
+    @property
+    def gold_codes(self) -> Codes:
+        """The classes of the vetted items, as positions in `classes`."""
+        position = {name: k for k, name in enumerate(self.classes.tolist())}
+        return np.array([position[name] for name in self.gold.values()], dtype=np.int32)
+
+    # ------------------------------------------------------------------ what all files together say
+
+    @property
+    def n_items(self) -> int:
+        """Number of items of all files."""
+        return sum(facts.n_items for facts in self.facts)
+
+    @property
+    def n_votes(self) -> int:
+        """Number of votes of all files, repeated ones counted each time."""
+        return sum(facts.n_votes for facts in self.facts)
+
+    @property
+    def n_repeats(self) -> int:
+        """Number of votes beyond the first of a labeler on an item."""
+        return sum(facts.n_repeats for facts in self.facts)
+
+    @property
+    def n_missing(self) -> int:
+        """Rows declared missing and left out."""
+        return sum(facts.n_missing for facts in self.facts)
+
+    @property
+    def vote_histogram(self) -> npt.NDArray[np.int64]:
+        """How many items have no vote, one, two, …"""
+        longest = max(len(facts.histogram) for facts in self.facts)
+        padded = [np.pad(facts.histogram, (0, longest - len(facts.histogram))) for facts in self.facts]
+        return np.asarray(np.sum(padded, axis=0))
+
+    def __getattr__(self, name: str) -> Any:
+        names = {field.name for field in fields(Votes)}  # which a class has no attributes for
+        if name.startswith("_") or (name not in names and not hasattr(Votes, name)):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise InvalidLabels(
+            f"the votes of a scan are not in memory, got a call that needs them all at once ({name}); take majority, "
+            "one-coin or dawid-skene, which pass over the files, go through them with scan.partitions(), or read them "
+            "all with scan.read()"
+        )
+
+    def __repr__(self) -> str:
+        rows = f", {self.n_items:,} items, {self.n_votes:,} votes" if self._places else ""
+        return f"LabelScan({len(self.files):,} files, {self.n_labelers:,} labelers, {self.n_classes} classes{rows})"
+
+    # ------------------------------------------------------------------ votes
+
+    def partitions(self) -> Iterator[_V]:
+        """The votes as `Labels`, file after file, all with the same labelers and classes."""
+        for place, path in enumerate(self.grouped_files):
+            yield _at(place, self.grouped_files, self.reader.read, path)
+
+    def read(self) -> _V:
+        """All votes in memory."""
+        parts: list[Any] = list(self.partitions())
+        while len(parts) > 1:  # in pairs, so that no vote is copied more than a few times
+            pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
+            parts = [pair[0].merge(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+        return parts[0]  # type: ignore[no-any-return]
+
+    def with_gold(self, truths: Mapping[Any, Any]) -> LabelScan[_V]:
+        """The same scan with vetted truths, which fits take for known.
+
+        Parameters
+        ----------
+        truths : mapping from item to class
+        """
+        unknown = [name for name in truths.values() if name not in set(self.classes.tolist())]
+        if unknown:
+            raise InvalidLabels(
+                f"gold of a scan must name its classes {preview(self.classes, most=10)}, got {preview(unknown)}; name "
+                "them all with ⟨classes=[…]⟩"
+            )
+        gold = {**self.gold, **truths}
+        return LabelScan(self.files, replace(self.reader, gold=gold), self.regroup)
+
+    @property
+    def grouped_files(self) -> tuple[str, ...]:
+        """The files in which every item is in one: those of the scan, or those they were regrouped into."""
+        return self._somewhere.files
+
+    @property
+    def facts(self) -> tuple[Facts, ...]:
+        """What is known of each file."""
+        return self._somewhere.facts
+
+    @property
+    def encoded(self) -> EncodedScan:
+        """The votes as bare arrays, each file once: here, or on the workers of the client that is open."""
+        is_here = choose_engine(offers=("scipy", "dask"), on_client=True) == "scipy"
+        client = None if is_here else open_client()
+        place = "" if client is None else str(client.id)
+        if place not in self._places:
+            self._places[place] = self._encode(client)
+        return self._places[place]
+
+    @cached_property
+    def _places(self) -> dict[str, EncodedScan]:
+        return {}
+
+    @property
+    def _somewhere(self) -> EncodedScan:
+        return next(iter(self._places.values()), None) or self.encoded
+
+    def _encode(self, client: Any | None) -> EncodedScan:
+        files = self.files
+        blocks, facts = self._encode_files(files, client)
+        if not self.is_grouped(files, facts):
+            assert self.regroup is not None
+            files = regrouped_files(files, self.reader, self.regroup)
+            blocks, facts = self._encode_files(files, client)
+        self._tell(facts)
+        return EncodedScan(files, blocks, self.checked(facts), client)
+
+    def _encode_files(self, files: tuple[str, ...], client: Any | None) -> tuple[Iterable[Any], list[Facts]]:
+        if client is not None:
+            return _encode_on(client, self.reader, files)
+        store, facts = _BlockStore(), []
+        for place, path in enumerate(files):
+            block, told = _at(place, files, self.reader.encode, path)
+            store.add(block)
+            facts.append(told)
+        return store, facts
+
+    def is_grouped(self, files: Sequence[str], facts: Sequence[Facts]) -> bool:
+        """Whether every item is in one file; an error where not and there is no folder to regroup into."""
+        for k, one in enumerate(facts):
+            ends = [vocabulary_from([facts[0].ends[0]]), vocabulary_from([one.ends[0]])]
+            check_kinds(*ends, what="item", first_file=files[0], other_file=files[k])
+        ranges = sorted(one.ends for one in facts)
+        if all(one[1] < other[0] for one, other in pairwise(ranges)):
+            return True
+        keys = np.concatenate([one.keys for one in facts])
+        keys.sort()
+        spread = np.unique(keys[1:][keys[1:] == keys[:-1]])
+        if not len(spread) or self.regroup is not None:
+            return not len(spread)
+        holding = [k for k, one in enumerate(facts) if (one.keys == spread[0]).any()][:2]
+        items = self.reader.read(files[holding[0]]).items
+        name = items[item_keys(items) == spread[0]].tolist()[0]
+        raise InvalidLabels(
+            f"every item must be in one file, got {len(spread):,} that are in several (first: {name!r} in "
+            f"{files[holding[0]]!r} and {files[holding[1]]!r}); pass ⟨regroup='a folder'⟩, into which all votes are "
+            "written once, item by item"
+        )
+
+    def checked(self, facts: Sequence[Facts]) -> tuple[Facts, ...]:
+        """The facts without what was needed to check them; an error where gold is of no item."""
+        n_vetted = sum(one.n_gold for one in facts)
+        if n_vetted < len(self.gold):
+            raise InvalidLabels(
+                f"gold must be of items of the scan, got {len(self.gold) - n_vetted} of {len(self.gold)} that are in "
+                "none of its files; leave them out"
+            )
+        return tuple(replace(one, keys=one.keys[:0]) for one in facts)
+
+    def _tell(self, facts: Sequence[Facts]) -> None:
+        n_repeats = sum(one.n_repeats for one in facts)
+        options = self.reader.options
+        if n_repeats and options.duplicates == "keep" and options.run is None:
+            warnings.warn(
+                f"{n_repeats:,} votes repeat one of the same labeler on the same item and are kept; choose "
+                '⟨duplicates="first"⟩, ⟨duplicates="last"⟩ or ⟨duplicates="error"⟩ to treat them otherwise',
+                DataWarning,
+                stacklevel=5,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedScan:
+    """A scan that was read once.
+
+    Attributes
+    ----------
+    files : tuple of str
+        In which every item is in one.
+    blocks : iterable of VoteBlock, or of futures of the client
+    facts : tuple of Facts
+    client : dask.distributed.Client or None
+    """
+
+    files: tuple[str, ...]
+    blocks: Iterable[Any]
+    facts: tuple[Facts, ...]
+    client: Any | None
+
+
+def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) -> tuple[list[Any], list[Facts]]:
+    """Blocks that stay on the workers, and the facts; all are results of tasks, so a lost one is computed again."""
+    told = client.submit(_same, reader, pure=False)
+    both = [client.submit(_encode_file, told, k, list(files), pure=False) for k in range(len(files))]
+    facts = client.gather([client.submit(itemgetter(1), one, pure=False) for one in both])
+    return [client.submit(itemgetter(0), one, pure=False) for one in both], facts
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _encode_file(reader: PartitionReader[Any], place: int, files: Sequence[str]) -> tuple[VoteBlock, Facts]:
+    return _at(place, files, reader.encode, files[place])  # type: ignore[no-any-return]
+
+
+@dataclass(eq=False)
+class _BlockStore:
+    """Blocks in memory while they are small together, the others in temporary files that go with the store."""
+
+    blocks: list[VoteBlock] = field(default_factory=list)
+    n_bytes: int = 0
+    folder: Path | None = None
+
+    def add(self, block: VoteBlock) -> None:
+        """Keep a block."""
+        self.n_bytes += block.indices.nbytes + block.indptr.nbytes + block.data.nbytes + block.gold.nbytes
+        self.blocks.append(block if self.n_bytes <= _MOST_HELD else self._in_files(block))
+
+    def _in_files(self, block: VoteBlock) -> VoteBlock:
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix="trueup-scan-"))
+            weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
+        arrays = {}
+        for name in ("indptr", "indices", "data", "gold"):
+            path, values = self.folder / f"{len(self.blocks)}-{name}.npy", getattr(block, name)
+            np.save(path, values)
+            arrays[name] = np.load(path, mmap_mode="r") if len(values) else values
+        return VoteBlock(**arrays, n_columns=block.n_columns)
+
+    def __iter__(self) -> Iterator[VoteBlock]:
+        return iter(self.blocks)
+
+
+def _at(place: int, files: Sequence[str], work: Callable[..., Any], *args: Any) -> Any:
+    """What `work` gives; an error says which file of how many it was."""
+    try:
+        return work(*args)
+    except TrueupError as error:
+        raise type(error)(f"{error.sentence.marked} (file {place + 1:,} of {len(files):,} of the scan)") from error
+
+
+def scan_labels(
+    cls: type[Any],
+    paths: Paths,
+    *,
+    item: str = "item",
+    labeler: str = "labeler",
+    label: str = "label",
+    run: str | None = None,
+    classes: Sequence[Hashable] | None = None,
+    missing: Any = (),
+    abstain: Any = (),
+    abstain_policy: AbstainPolicy = "ignore",
+    duplicates: Duplicates = "keep",
+    regroup: str | PathLike[str] | None = None,
+    file_format: Format | None = None,
+) -> LabelScan[Any]:
+    """Votes in files that together are larger than memory; read when they are needed, file after file.
+
+    Now only the names of labelers and classes are collected. `trueup.noise.fit` of "majority", "one-coin" and
+    "dawid-skene" and `trueup.evaluate` pass over the files, with the answers of the same votes in memory; on a cluster
+    where a `dask.distributed.Client` is open.
+
+    Parameters
+    ----------
+    paths : path, pattern or sequence of them
+        E.g. ``"votes/*.parquet"``; also csv, tsv and jsonl, packed or not.
+    item, labeler, label, run, classes, missing, abstain, abstain_policy, duplicates
+        As of `from_frame`, for every file.
+    regroup : path, optional
+        A folder for the votes if an item is spread over several files: they are written there once, item by item, and
+        found there by the next scan of the same files. Without it such an item is an error.
+    file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
+        Where suffixes do not tell.
+
+    Returns
+    -------
+    LabelScan
+    """
+    files = _files_of(paths)
+    options = TableOptions(item, labeler, label, run, missing, abstain, abstain_policy, duplicates, file_format)
+    looks: list[FirstLook] = [_at(k, files, look_at, path, options) for k, path in enumerate(files)]
+    labelers, names = _joined(looks, "labeler", files), _joined(looks, "label", files)
+    if classes is None:
+        _check_classes(looks, files)
+        if len(names) < 2:
+            raise InvalidLabels(
+                f"votes must name at least two classes, got {preview(names)} in {len(files):,} files; pass "
+                "⟨classes=[…]⟩ with all that could be chosen"
+            )
+    text_items = any(look.from_text and not look.has_numbered_items for look in looks)
+    named = names if classes is None else check_names("classes", classes)
+    reader = PartitionReader(cls, options, labelers, named, classes is not None, text_items)
+    return LabelScan(files, reader, None if regroup is None else fspath(regroup))
+
+
+def _files_of(paths: Paths) -> tuple[str, ...]:
+    several = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    files: list[str] = []
+    for path in [fspath(one) for one in several]:
+        matching = [path] if Path(path).is_file() else sorted(glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
+        files += [name for name in matching if Path(name).is_file()]
+        if not matching or not files:
+            raise MissingFile(f"there is no file for {path!r}; pass a path or a pattern such as 'votes/*.parquet'")
+    if len(set(files)) < len(files):
+        again = next(name for k, name in enumerate(files) if name in files[:k])
+        raise InvalidLabels(f"every file must be named once, got {again!r} twice; leave one out")
+    if not files:
+        raise MissingFile("there are no files to scan, got none; pass a path or a pattern such as 'votes/*.parquet'")
+    return tuple(files)
+
+
+def _joined(looks: Sequence[FirstLook], role: str, files: Sequence[str]) -> Vocabulary:
+    """The names of all files, sorted; text is numbers if all of it is."""
+    own = [look.labelers if role == "labeler" else look.labels for look in looks]
+    encoder = Encoder(role)
+    for k, names in enumerate(own):
+        check_kinds(own[0], names, what=role, first_file=files[0], other_file=files[k])
+        encoder.add(names.tolist())
+    codes, together = encoder.finish()
+    return numbers_from_text(codes, together)[1] if all(look.from_text for look in looks) else together
+
+
+def _check_classes(looks: Sequence[FirstLook], files: Sequence[str]) -> None:
+    """Refuse a file that shares no class with those before it, or that writes one in another way."""
+    seen: dict[Any, Any] = {}
+    for look, path in zip(looks, files, strict=True):
+        own = {_plain(name): name for name in look.labels.tolist()}
+        other = [name for plain, name in own.items() if plain in seen and seen[plain] != name]
+        if seen and own and (other or not own.keys() & seen.keys()):
+            raise InvalidLabels(
+                f"the files of a scan must have the same classes, got {preview(look.labels, most=6)} in {path!r} and "
+                f"{preview(list(seen.values()), most=6)} before it; write them alike, or pass ⟨classes=[…]⟩ with all"
+            )
+        seen |= own
+
+
+def _plain(name: Any) -> Any:
+    return name.strip().casefold() if isinstance(name, str) else name

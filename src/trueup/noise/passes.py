@@ -1,0 +1,189 @@
+"""Passes over votes, wherever they are: in memory, in files, or on a cluster. A fit sees counts alone.
+
+An iteration of EM is one map over blocks of items and one sum of tables of counts, labelers × answers × states. In
+memory there is one block, of a scan one for each file, and on a cluster blocks stay on the workers and tables are
+summed in a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from trueup._base.engines import EngineName, choose_engine, n_cores, open_client
+from trueup._base.types import Codes, Floats
+from trueup.data.labels import Labels
+from trueup.data.partitions import VoteBlock
+from trueup.data.scanning import LabelScan
+from trueup.noise import kernels
+from trueup.noise.base import normalise, vote_shares
+
+Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
+_FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker
+_BRANCHES = 8  # tables that are summed by one task
+_OFFERS: tuple[EngineName, ...] = ("scipy", "numba", "dask")
+
+
+class Passes(Protocol):
+    """What a fit asks of its votes."""
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        ...
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step."""
+        ...
+
+
+def passes_over(labels: Labels | LabelScan[Labels], n_passes: int) -> Passes:
+    """The passes of a fit by the engine that is named, or that suits the votes."""
+    sizes = labels.n_classes, labels.n_answers
+    if isinstance(labels, LabelScan):
+        encoded = labels.encoded
+        if encoded.client is None:
+            return BlockPasses(encoded.blocks, *sizes, choose_engine(work=labels.n_votes * n_passes))
+        return ClusterPasses(encoded.client, list(encoded.blocks), *sizes)
+    engine = choose_engine(offers=_OFFERS, work=labels.votes.nnz * n_passes)
+    if engine == "dask":
+        client = open_client()
+        blocks = blocks_in_memory(labels, 2 * sum(client.ncores().values()))
+        return ClusterPasses(client, [client.submit(_same, block, pure=False) for block in blocks], *sizes)
+    return MemoryPasses(labels, engine)
+
+
+def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
+    """Counts under a guess of P(state | votes), shape (n_items, n_states)."""
+    return np.asarray(votes.T @ guess), guess.sum(axis=0)
+
+
+class MemoryPasses:
+    """Votes in memory."""
+
+    def __init__(self, labels: Labels, engine: EngineName) -> None:
+        self._labels, self._engine = labels, engine
+        self._votes = kernels.prepare(labels.votes)
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        return counts_under(self._labels.votes, vote_shares(self._labels, smoothing))
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step."""
+        gold = self._labels.gold_codes
+        return kernels.em_step(self._votes, table, weights, gold=gold, state_class=state_class, engine=self._engine)
+
+
+class BlockPasses:
+    """Votes of a scan, one file after another."""
+
+    def __init__(self, blocks: Iterable[VoteBlock], n_classes: int, n_answers: int, engine: EngineName) -> None:
+        self._blocks, self._sizes, self._engine = blocks, (n_classes, n_answers), engine
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        return added_counts(first_counts_of(block, *self._sizes, smoothing) for block in self._blocks)
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step."""
+        told = (table, weights, state_class)
+        return added(expectation_of(block, *told, self._engine, n_cores()) for block in self._blocks)
+
+
+class ClusterPasses:
+    """Votes in blocks on the workers of a client, which are summed there in a tree.
+
+    Nothing here schedules, retries or sends: that is the client's. All that workers hold was computed by tasks, also
+    the parameters of an iteration, so what is lost with a worker is computed again.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+    blocks : sequence of futures
+    n_classes, n_answers : int
+    """
+
+    def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
+        self._client, self._blocks, self._sizes = client, blocks, (n_classes, n_answers)
+
+    def first_counts(self, smoothing: float = 0.0) -> Counts:
+        """Counts if the truth is the shares of an item's votes."""
+        told = (*self._sizes, smoothing)
+        parts = [self._client.submit(first_counts_of, block, *told, pure=False) for block in self._blocks]
+        return self._summed(parts, added_counts)  # type: ignore[no-any-return]
+
+    def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
+        """The E-step: one map over blocks and one sum in a tree."""
+        told = self._client.submit(_same, (table, weights, state_class), pure=False)
+        parts = [self._client.submit(_expect_there, block, told, pure=False) for block in self._blocks]
+        return self._summed(parts, added)  # type: ignore[no-any-return]
+
+    def _summed(self, parts: Sequence[Any], add_up: Callable[[Any], Any]) -> Any:
+        while len(parts) > 1:
+            groups = [list(parts[k : k + _BRANCHES]) for k in range(0, len(parts), _BRANCHES)]
+            parts = [self._client.submit(add_up, group, pure=False) for group in groups]
+        return parts[0].result()
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _expect_there(block: VoteBlock, told: tuple[Floats, Floats, Codes]) -> kernels.Expectation:
+    """The E-step on a worker, on one thread: the workers are the threads."""
+    return expectation_of(block, *told, choose_engine(work=len(block.indices)), 1)
+
+
+def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing: float) -> Counts:
+    """Of a block, the counts if the truth is the shares of an item's votes."""
+    item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
+    cell = item * n_answers + block.indices % n_answers
+    weights = block.data if len(block.data) else None
+    votes = np.bincount(cell, weights, block.n_items * n_answers).reshape(-1, n_answers)[:, :n_classes]
+    shares = normalise(votes.astype(float) + smoothing)
+    known = np.flatnonzero(block.gold >= 0)
+    shares[known] = np.eye(n_classes)[block.gold[known]]
+    return np.asarray(block.matrix.T @ shares), shares.sum(axis=0)
+
+
+def expectation_of(
+    block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName, n_threads: int
+) -> kernels.Expectation:
+    """Of a block, the E-step."""
+    arrays = (block.indptr, block.indices, block.data)
+    votes: Any = block.matrix
+    if engine == "numba":
+        votes = kernels.prepare_rows(*arrays, block.n_columns, n_threads=n_threads)
+    return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
+
+
+def added_counts(parts: Iterable[Counts]) -> Counts:
+    """Counts of several blocks together."""
+    return reduce(lambda one, other: (one[0] + other[0], one[1] + other[1]), parts)
+
+
+def added(parts: Iterable[kernels.Expectation]) -> kernels.Expectation:
+    """E-steps of several blocks together."""
+    return reduce(_add, parts)
+
+
+def _add(one: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:
+    return kernels.Expectation(
+        one.counts + other.counts,
+        one.state_counts + other.state_counts,
+        one.log_likelihood + other.log_likelihood,
+        None,
+    )
+
+
+def blocks_in_memory(labels: Labels, n_blocks: int) -> Iterator[VoteBlock]:
+    """The votes of labels in memory, cut into blocks of about equal numbers of items."""
+    whole = VoteBlock.of(labels)
+    n_blocks = max(1, min(n_blocks, labels.n_items // _FEWEST_ROWS))
+    edges = np.linspace(0, labels.n_items, n_blocks + 1).astype(np.int64).tolist()
+    return (whole.rows(low, high) for low, high in pairwise(edges))

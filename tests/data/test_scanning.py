@@ -1,0 +1,219 @@
+"""Votes in files that are read one after another: the same votes as in memory, and bad files named with their place."""
+
+import json
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.data import regrouping, scanning
+from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter, MissingFile
+
+pl = pytest.importorskip("polars")
+N_ITEMS, N_FILES = 240, 4
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(3, size=N_ITEMS)
+    item = np.repeat(np.arange(N_ITEMS), 3)
+    labeler = np.concatenate([rng.permutation(7)[:3] for _ in range(N_ITEMS)])
+    wrong = rng.random(len(item)) < 0.25
+    label = np.where(wrong, rng.integers(3, size=len(item)), truth[item])
+    return pl.DataFrame(
+        {
+            "item": [f"i{k:03d}" for k in item],
+            "labeler": [f"w{k}" for k in labeler],
+            "label": np.array(["cat", "dog", "eel"])[label],
+        }
+    )
+
+
+@pytest.fixture
+def files(frame, tmp_path):
+    """A function that writes the votes to files, all votes of an item to one."""
+
+    def write(suffix: str = "parquet", table=frame) -> str:
+        for k, part in enumerate(np.array_split(table["item"].unique().sort().to_numpy(), N_FILES)):
+            rows = table.filter(pl.col("item").is_in(part.tolist()))
+            path = tmp_path / f"votes-{k}.{suffix}"
+            rows.write_parquet(path) if suffix == "parquet" else rows.write_csv(path)
+        return str(tmp_path / f"votes-*.{suffix}")
+
+    return write
+
+
+def same_votes(one, other):
+    assert one.items.tolist() == other.items.tolist()
+    assert one.labelers.tolist() == other.labelers.tolist()
+    assert one.classes.tolist() == other.classes.tolist()
+    assert (one.votes != other.votes).nnz == 0
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_scan_holds_the_votes_of_its_files(frame, files, suffix):
+    labels, scan = tu.Labels.from_frame(frame), tu.Labels.scan(files(suffix))
+    assert repr(scan) == "LabelScan(4 files, 7 labelers, 3 classes)"  # nothing but names is read yet
+    same_votes(scan.read(), labels)
+    assert (scan.n_items, scan.n_votes, scan.n_answers) == (labels.n_items, labels.n_votes, labels.n_answers)
+    assert scan.vote_histogram.tolist() == labels.vote_histogram.tolist()
+    parts = list(scan.partitions())
+    assert [part.n_items for part in parts] == [60] * N_FILES
+    assert all(part.labelers.tolist() == labels.labelers.tolist() for part in parts)
+    assert repr(scan) == "LabelScan(4 files, 7 labelers, 3 classes, 240 items, 720 votes)"
+
+
+def test_text_is_numbers_only_if_that_of_all_files_is(tmp_path):
+    (tmp_path / "a.csv").write_text("item,labeler,label\n1,1,0\n1,2,1\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("item,labeler,label\nx2,ann,1\n", encoding="utf-8")
+    scan = tu.Labels.scan([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert scan.labelers.tolist() == ["1", "2", "ann"]
+    assert scan.classes.tolist() == [0, 1]
+    assert scan.read().items.tolist() == ["1", "x2"]
+
+
+def test_missing_votes_abstentions_and_duplicates_are_read_as_in_memory(tmp_path):
+    rows = {
+        "item": [1, 1, 2, 2, 3, 3, 3],
+        "labeler": ["a", "b", "a", "b", "a", "a", "b"],
+        "label": ["x", "y", "?", "x", "y", "x", "unsure"],
+    }
+    table = pl.DataFrame(rows)
+    table[:2].write_parquet(tmp_path / "0.parquet")
+    table[2:].write_parquet(tmp_path / "1.parquet")
+    how = {"missing": "?", "abstain": "unsure", "abstain_policy": "answer", "duplicates": "first"}
+    scan, labels = tu.Labels.scan(str(tmp_path / "*.parquet"), **how), tu.Labels.from_frame(table, **how)
+    assert scan.answers.tolist() == labels.answers.tolist() == ["x", "y", "unsure"]
+    assert scan.n_missing == 1
+    same = [part.vote_table() for part in scan.partitions()]
+    assert sum(len(item) for item, *_ in same) == labels.n_votes
+
+
+def test_repeated_votes_are_told_once(frame, files):
+    scan = tu.Labels.scan(files(table=pl.concat([frame, frame[:5]])))
+    with pytest.warns(DataWarning, match="5 votes repeat one of the same labeler on the same item"):
+        assert scan.n_repeats == 5
+
+
+def test_gold_is_of_items_of_the_files(files):
+    scan = tu.Labels.scan(files()).with_gold({"i007": "eel", "i230": "cat"})
+    assert scan.gold == {"i007": "eel", "i230": "cat"}
+    assert [list(part.gold) for part in scan.partitions()] == [["i007"], [], [], ["i230"]]
+    with pytest.raises(InvalidLabels, match="gold must be of items of the scan, got 1 of 1"):
+        _ = tu.Labels.scan(files()).with_gold({"nobody": "cat"}).n_items
+    with pytest.raises(InvalidLabels, match=r"gold of a scan must name its classes .* got \['cow'\]"):
+        scan.with_gold({"i001": "cow"})
+
+
+def test_many_votes_go_to_temporary_files(files, monkeypatch):
+    pattern = files()
+    here = tu.noise.fit(tu.Labels.scan(pattern), "dawid-skene")
+    monkeypatch.setattr(scanning, "_MOST_HELD", 1000)
+    scan = tu.Labels.scan(pattern)
+    spilled = tu.noise.fit(scan, "dawid-skene")
+    assert np.array_equal(here.confusion_, spilled.confusion_)
+    folder = scan.encoded.blocks.folder
+    assert len(list(folder.glob("*-indices.npy"))) >= 3
+    del scan, spilled
+    assert not folder.exists()
+
+
+class TestItemsInSeveralFiles:
+    @pytest.fixture
+    def spread(self, frame, tmp_path):
+        for k in range(3):
+            frame[k::3].write_csv(tmp_path / f"spread-{k}.csv")
+        return str(tmp_path / "spread-*.csv")
+
+    def test_they_are_noticed(self, spread):
+        scan = tu.Labels.scan(spread)
+        with pytest.raises(InvalidLabels, match=r"240 that are in several \(first: 'i\d+' in .*0.csv'.*regroup="):
+            tu.noise.fit(scan, "majority")
+
+    def test_they_are_regrouped_once(self, frame, spread, tmp_path, monkeypatch):
+        folder = tmp_path / "by-item"
+        same_votes(tu.Labels.scan(spread, regroup=folder).read(), tu.Labels.from_frame(frame))
+        assert sorted(path.name for path in folder.iterdir())[-1] == "sources.json"
+        monkeypatch.setattr("trueup.data.regrouping._write", None)  # it is not written again
+        same_votes(tu.Labels.scan(spread, regroup=folder).read(), tu.Labels.from_frame(frame))
+
+    def test_a_folder_of_other_votes_is_refused(self, spread, tmp_path):
+        folder = tmp_path / "by-item"
+        folder.mkdir()
+        (folder / "sources.json").write_text(json.dumps({"files": "other"}), encoding="utf-8")
+        with pytest.raises(InvalidFile, match="must hold these votes regrouped or not be there"):
+            _ = tu.Labels.scan(spread, regroup=folder).n_items
+
+    def test_nothing_is_half_written(self, spread, tmp_path, monkeypatch):
+
+        real = regrouping._rows_of
+
+        def fail_in_the_last(path, reader):
+            if path.endswith("spread-2.csv"):
+                raise InvalidFile("the disk is full")
+            return real(path, reader)
+
+        monkeypatch.setattr(regrouping, "_rows_of", fail_in_the_last)
+        with pytest.raises(InvalidFile, match="the disk is full"):
+            _ = tu.Labels.scan(spread, regroup=tmp_path / "by-item").n_items
+        assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+class TestBadFiles:
+    def test_a_missing_column_in_a_late_file(self, frame, files, tmp_path):
+        pattern = files()
+        frame[:6].rename({"labeler": "worker"}).write_parquet(tmp_path / "votes-7.parquet")
+        with pytest.raises(InvalidLabels, match=r"votes-7.parquet', there is no column 'labeler'.*\(file 5 of 5"):
+            tu.Labels.scan(pattern)
+
+    def test_an_empty_file(self, frame, files, tmp_path):
+        pattern = files()
+        frame[:0].write_parquet(tmp_path / "votes-1.parquet")
+        with pytest.raises(InvalidLabels, match=r"votes-1.parquet', there are no votes, got 0 rows.*\(file 2 of 4"):
+            tu.Labels.scan(pattern)
+
+    def test_a_corrupt_file(self, files, tmp_path):
+        pattern = files()
+        (tmp_path / "votes-2.parquet").write_bytes(b"PAR1 and then nothing")
+        with pytest.raises(InvalidFile, match=r"votes-2.parquet' cannot be read as parquet.*\(file 3 of 4"):
+            tu.Labels.scan(pattern)
+
+    def test_a_file_that_breaks_later(self, files, tmp_path):
+        scan = tu.Labels.scan(files())
+        (tmp_path / "votes-3.parquet").write_bytes(b"PAR1 and then nothing")
+        with pytest.raises(InvalidFile, match=r"votes-3.parquet' cannot be read as parquet.*\(file 4 of 4"):
+            _ = scan.n_items
+
+    def test_names_of_another_type(self, frame, files, tmp_path):
+        pattern = files()
+        other = frame[:6].with_columns(labeler=pl.Series([1, 2, 3, 1, 2, 3]), item=pl.Series(["z"] * 6))
+        other.write_parquet(tmp_path / "votes-8.parquet")
+        with pytest.raises(InvalidLabels, match=r"labelers of all files must be of one type, got text .* and number"):
+            tu.Labels.scan(pattern)
+        frame[:6].with_columns(item=pl.Series([1, 1, 1, 2, 2, 2])).write_parquet(tmp_path / "votes-8.parquet")
+        with pytest.raises(InvalidLabels, match=r"items of all files must be of one type, got text .* and number in"):
+            _ = tu.Labels.scan(pattern).n_items
+
+    @pytest.mark.parametrize("classes", [["Cat", "dog"], ["0", "1"]])
+    def test_other_classes(self, frame, files, tmp_path, classes):
+        pattern = files()
+        frame[:6].with_columns(label=pl.Series(classes * 3)).write_parquet(tmp_path / "votes-9.parquet")
+        with pytest.raises(InvalidLabels, match=rf"the same classes, got \['{classes[0]}', '{classes[1]}'\] in .*-9"):
+            tu.Labels.scan(pattern)
+
+    def test_a_class_that_was_not_named(self, files):
+        scan = tu.Labels.scan(files(), classes=["cat", "dog"])
+        with pytest.raises(InvalidLabels, match=r"votes-0.parquet'.* not among classes, got \['eel'\].*\(file 1 of 4"):
+            _ = scan.n_items
+
+    def test_no_file_at_all(self, tmp_path):
+        with pytest.raises(MissingFile, match="there is no file for"):
+            tu.Labels.scan(str(tmp_path / "*.parquet"))
+
+    def test_votes_are_not_in_memory(self, files):
+        scan = tu.Labels.scan(files())
+        with pytest.raises(InvalidLabels, match=r"the votes of a scan are not in memory.*scan\.read\(\)"):
+            tu.noise.GLAD().fit(scan)
+        with pytest.raises(InvalidParameter, match="read by dawid-skene, majority, one-coin, got GLAD"):
+            tu.noise.fit(scan, "glad")
