@@ -1,39 +1,47 @@
-"""All figures of docs/figures.md by one command: run what measures them, keep what it prints, put it on the page.
+"""All figures of docs/figures/ by one command: run what measures them, keep what it prints, make the pages from it.
 
 Run ``python -m benchmarks.figures [name ...]``; without names all are measured, which takes hours. A figure whose
-stored output was measured with the same versions is left alone, so an interrupted run goes on where it stopped;
-``--again`` measures it anew. ``--quick`` only shows that every command works: nothing is stored. ``--page`` measures
-nothing and writes the stored outputs into the page. ``--list`` says what there is.
+stored result was measured with the same versions and the same modules is left alone, so an interrupted run goes on
+where it stopped; ``--again`` measures it anew. ``--quick`` only shows that every command works: nothing is stored.
+``--page`` measures nothing and makes the pages from what is stored. ``--list`` says what there is, and how old.
 
 What a command prints is stored as ``benchmarks/results/<name>.txt`` under a header with the versions, without times of
-sections and paths of the machine, so that a difference of two runs is a difference of figures. On the page it stands
-between ``<!-- begin: name -->`` and ``<!-- end -->``; the prose and the tables around are written by hand.
+sections and paths of the machine, so that a difference of two runs is a difference of figures. Beside it
+``<name>.json`` has the same as data (`benchmarks._results`). How pages are made of it says `benchmarks._figure_pages`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import trueup
+from benchmarks import _figure_pages as pages
 from benchmarks._data import data_folder
+from benchmarks._results import Result
 
-__all__ = ["FIGURES", "Figure", "block", "clean", "header", "main", "page_with", "stored"]
+__all__ = ["FIGURES", "PAGES", "Figure", "block", "clean", "header", "main", "page_with", "stored", "write_pages"]
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "figures.md"
+FIRST_PAGE = ROOT / "docs" / "figures.md"
+FOLDER = ROOT / "docs" / "figures"
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("trueup", "numpy", "scipy", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "scikit-learn")
 SECONDS = re.compile(r" +\(\d+(?:\.\d+)? s\)(?= ===$|$)", re.MULTILINE)
 SKIPPED = re.compile(r"^(?:.* was )?skipped: (.*)$", re.MULTILINE)
-BLOCK = re.compile(r"(<!-- begin: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (begin|table): ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+WHY_NOT = "It takes more than five minutes of one core."
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,18 @@ class Figure:
     command : tuple of str
         What follows ``python``.
     section : str
-        The heading of the page under which its block stands.
+        What it is about; `PAGES` has the page of each section.
     quick : str or None
         The option that makes it a matter of minutes at most; None if it has none, then a quick run leaves it out.
+    why_not : str
+        Why it may not have been run with this version.
     """
 
     name: str
     command: tuple[str, ...]
     section: str
     quick: str | None = "--quick"
+    why_not: str = WHY_NOT
 
     @property
     def line(self) -> str:
@@ -64,8 +75,13 @@ class Figure:
 
     @property
     def file(self) -> Path:
-        """Where its output is stored."""
+        """Where its output is stored; its data lie beside it."""
         return RESULTS / f"{self.name}.txt"
+
+    @property
+    def data(self) -> Path:
+        """Where its result is stored as data."""
+        return RESULTS / f"{self.name}.json"
 
 
 def _module(name: str, module: str, section: str, *arguments: str, quick: str | None = "--quick") -> Figure:
@@ -78,6 +94,24 @@ _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
 _SHARED, _JUDGES, _DETECTION = "Sessions that people share", "Judges", "Detection"
+# The page of docs/figures/ on which the figures of a section stand.
+PAGES = {
+    _CALIBRATION: "calibration",
+    _REAL: "real-crowds",
+    _COMPARING: "comparing",
+    _RATES: "rates",
+    _ACTIVE: "active",
+    _TRUTH: "truth",
+    _CLEANING: "cleaning",
+    _TRAINING: "training",
+    _SPEED: "speed",
+    _STRUCTURE: "structure",
+    _EXPORTS: "exports",
+    _SHARED: "sessions",
+    _JUDGES: "judges",
+    _DETECTION: "detection",
+    _PAPERS: "papers",
+}
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -151,7 +185,7 @@ FIGURES: dict[str, Figure] = {
 
 def header(figure: Figure) -> str:
     """The command and the versions it is measured with."""
-    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    versions = ", ".join([f"trueup {trueup.__version__}", *(f"{package} {version(package)}" for package in PACKAGES)])
     return f"$ {figure.line}\n{versions}, Python {platform.python_version()}, {platform.machine()}\n"
 
 
@@ -168,23 +202,88 @@ def stored(figure: Figure) -> str | None:
     return figure.file.read_text(encoding="utf-8") if figure.file.exists() else None
 
 
+def result_of(figure: Figure) -> Result | None:
+    """The stored result as data, or None; outputs stored without data are read for what they tell."""
+    if figure.data.exists():
+        return Result.read(figure.data)
+    text = stored(figure)
+    return None if text is None else Result.of_text(text)
+
+
+def is_current(figure: Figure) -> bool:
+    """Whether it is stored, measured with these versions and with the modules as they are."""
+    result = result_of(figure)
+    return result is not None and (stored(figure) or "").startswith(header(figure)) and not result.has_changed
+
+
 def block(figure: Figure) -> str:
     """What stands between the markers of a figure."""
-    text = stored(figure)
-    if text is None:
-        return f"Output of `{figure.line}`: not stored yet; measured values above, if any, were copied by hand.\n"
-    return (
-        f'<details markdown="1">\n<summary>Output of <code>{figure.line}</code></summary>\n\n'
-        f"```text\n{text}```\n\n</details>\n"
-    )
+    return pages.output_of(figure.line, stored(figure), result_of(figure), figure.why_not)
+
+
+def table(name: str) -> str:
+    """What stands between the markers of a table."""
+    rows = pages.asked_rows()[name]
+    texts = {row.figure: text for row in rows if (text := stored(FIGURES[row.figure])) is not None}
+    results = {figure: result for figure in texts if (result := result_of(FIGURES[figure])) is not None}
+    return pages.table_of(rows, texts, results, {row.figure: FIGURES[row.figure].line for row in rows})
 
 
 def page_with(page: str) -> str:
-    """The page with every block as it should be; an unknown name is an error."""
-    unknown = sorted({name for _, name, _ in BLOCK.findall(page)} - FIGURES.keys())
+    """The page with every block and every table as it should be; an unknown name is an error."""
+    known = {"begin": FIGURES.keys(), "table": pages.asked_rows().keys() | {"headlines"}}
+    unknown = sorted({name for _, kind, name, _ in BLOCK.findall(page) if name not in known[kind]})
     if unknown:
         raise ValueError(f"the page has blocks of unknown figures {', '.join(unknown)}; there are {', '.join(FIGURES)}")
-    return BLOCK.sub(lambda m: f"{m[1]}{block(FIGURES[m[2]])}{m[3]}", page)
+    return BLOCK.sub(lambda m: f"{m[1]}{_made(m[2], m[3])}{m[4]}", page)
+
+
+def _made(kind: str, name: str) -> str:
+    if kind == "begin":
+        return block(FIGURES[name])
+    return _headline_lines() if name == "headlines" else table(name)
+
+
+def _headline_lines() -> str:
+    """The figures of the first page, each with its picture."""
+    lines = []
+    for headline in pages.headlines():
+        told, _, _ = _headline(headline)
+        result = result_of(FIGURES[headline.figure])
+        older = "" if result is None or result.is_of_this_version else f" (version {result.versions['trueup']})"
+        value, asked = f"{told}{headline.unit}", f"asked: {headline.asked}"
+        lines += [
+            f"**[{headline.what}](figures/{headline.page}.md)**: {value}{older}; {asked}.",
+            "",
+            f"![{headline.what}: {value}; {asked}](figures/{headline.name}.svg)",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _headline(headline: pages.Headline) -> tuple[str, float, float]:
+    figure = FIGURES[headline.figure]
+    text, result = stored(figure), result_of(figure)
+    if text is None or result is None:
+        raise ValueError(f"{headline.what!r} is no figure of the first page: {figure.line} has no stored result")
+    return pages.value_of(headline, text, result)
+
+
+def pictures() -> dict[str, str]:
+    """The pictures of the first page by the name of their files."""
+    return {f"{line.name}.svg": pages.picture(line, *_headline(line)) for line in pages.headlines()}
+
+
+def write_pages() -> None:
+    """Make all pages and pictures from what is stored, and data beside outputs that have none."""
+    for figure in FIGURES.values():
+        text = stored(figure)
+        if text is not None and not figure.data.exists():
+            Result.of_text(text).write(figure.data)
+    for path in (FIRST_PAGE, *sorted(FOLDER.glob("*.md"))):
+        path.write_text(page_with(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, content in pictures().items():
+        (FOLDER / name).write_text(content, encoding="utf-8")
 
 
 def _folders() -> list[tuple[str, str]]:
@@ -196,17 +295,20 @@ def _folders() -> list[tuple[str, str]]:
     return [*data, (f"{ROOT}{os.sep}", ""), (str(Path.home()), "~")]
 
 
-def measure(figure: Figure, *, quick: bool = False) -> str | None:
-    """Run the command; its output, or None with a sentence on standard error if it failed or lacked its data."""
+def measure(figure: Figure, *, quick: bool = False) -> tuple[str, dict[str, Any]] | None:
+    """Run the command; its output and what it used, or None with a sentence if it failed or lacked its data."""
     more = [figure.quick] if quick and figure.quick is not None else []
-    done = subprocess.run(
-        [sys.executable, *figure.command, *more],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.json"
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks._record", str(record), *figure.command, *more],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        used = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     if done.returncode:
         _say(f"{figure.name}: status {done.returncode} of {figure.line}, nothing is stored\n{done.stdout[-2000:]}")
         return None
@@ -214,11 +316,28 @@ def measure(figure: Figure, *, quick: bool = False) -> str | None:
     if lacks:
         _say(f"{figure.name}: a part was skipped, nothing is stored: {lacks[1]}")
         return None
-    return clean(done.stdout, folders=_folders())
+    return clean(done.stdout, folders=_folders()), used
+
+
+def store(figure: Figure, printed: str, used: Mapping[str, Any]) -> None:
+    """Keep what was printed, and the same as data."""
+    text = f"{header(figure)}\n{printed}"
+    RESULTS.mkdir(exist_ok=True)
+    figure.file.write_text(text, encoding="utf-8")
+    Result.of_text(text, used).write(figure.data)
 
 
 def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
+
+
+def _age(figure: Figure) -> str:
+    result = result_of(figure)
+    if result is None:
+        return "-"
+    if not result.is_of_this_version:
+        return f"older: {result.versions['trueup']}"
+    return "its modules have changed" if result.has_changed else "stored"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -227,7 +346,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(FIGURES)}; by default all")
     parser.add_argument("--again", action="store_true", help="also what is stored with these versions")
     parser.add_argument("--quick", action="store_true", help="show that the commands work; nothing is stored")
-    parser.add_argument("--page", action="store_true", help="only write the stored outputs into the page")
+    parser.add_argument("--page", action="store_true", help="only make the pages from what is stored")
     parser.add_argument("--list", action="store_true", help="only say which figures there are")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - FIGURES.keys())
@@ -236,26 +355,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [FIGURES[name] for name in options.names or FIGURES]
     if options.list:
         for figure in wanted:
-            print(f"{figure.name:20} {'stored' if figure.file.exists() else '-':8} {figure.line}")
+            print(f"{figure.name:20} {_age(figure):28} {figure.line}")
         return 0
     failed = False
     for figure in () if options.page else wanted:
         if options.quick and figure.quick is None:
             _say(f"{figure.name}: has no quick run")
             continue
-        if not (options.quick or options.again) and (stored(figure) or "").startswith(header(figure)):
+        if not (options.quick or options.again) and is_current(figure):
             _say(f"{figure.name}: stored already")
             continue
         _say(f"{figure.name}: {figure.line} …")
-        printed = measure(figure, quick=options.quick)
-        failed |= printed is None
+        measured = measure(figure, quick=options.quick)
+        failed |= measured is None
         if options.quick:
-            print(printed or "", end="", flush=True)
-        elif printed is not None:
-            RESULTS.mkdir(exist_ok=True)
-            figure.file.write_text(f"{header(figure)}\n{printed}", encoding="utf-8")
+            print(measured[0] if measured else "", end="", flush=True)
+        elif measured is not None:
+            store(figure, *measured)
     if not options.quick:
-        PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        write_pages()
     return 1 if failed else 0
 
 

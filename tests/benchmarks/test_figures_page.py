@@ -1,5 +1,6 @@
-"""The page of figures holds what is stored, and every command that measures is listed."""
+"""The pages of figures hold what is stored and nothing else, and every command that measures is listed."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,23 +8,70 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import figures
+import trueup
+from benchmarks import _figure_pages, figures
+from benchmarks._results import Result, hash_of, repetitions_in, tables_in
 
 ROOT = Path(__file__).parents[2]
-PAGE = figures.PAGE.read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(figures.FOLDER.glob("*.md"))}
+FIRST = figures.FIRST_PAGE.read_text(encoding="utf-8")
+MAKE = "run `python -m benchmarks.figures --page`"
 
 
-def test_the_page_is_what_the_stored_outputs_make_it():
-    assert figures.page_with(PAGE) == PAGE, "run `python -m benchmarks.figures --page`"
+@pytest.mark.parametrize("page", [FIRST, *PAGES.values()], ids=["first", *PAGES])
+def test_a_page_is_what_the_stored_results_make_it(page):
+    made = figures.page_with(page)
+    assert _figure_pages.without_marks(made) == _figure_pages.without_marks(page), MAKE
 
 
-def test_every_figure_has_its_block_under_its_heading():
-    found = {}
-    for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
-        for _, name, _ in figures.BLOCK.findall(section):
-            assert name not in found
-            found[name] = section.splitlines()[0]
-    assert found == {name: figure.section for name, figure in figures.FIGURES.items()}
+def test_the_pictures_are_those_of_the_stored_results():
+    there = {path.name: path.read_text(encoding="utf-8") for path in figures.FOLDER.glob("*.svg")}
+    assert there == figures.pictures(), MAKE
+    assert len(there) == 12
+
+
+def test_every_figure_has_its_block_on_its_page_once():
+    blocks = [
+        (page, name)
+        for page, text in PAGES.items()
+        for _, kind, name, _ in figures.BLOCK.findall(text)
+        if kind == "begin"
+    ]
+    assert sorted(blocks) == sorted((figures.PAGES[figure.section], name) for name, figure in figures.FIGURES.items())
+
+
+def test_every_table_of_what_is_asked_stands_on_a_page_once():
+    tables = [name for text in PAGES.values() for _, kind, name, _ in figures.BLOCK.findall(text) if kind == "table"]
+    assert sorted(tables) == sorted(_figure_pages.asked_rows())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_prose_has_no_figure_of_its_own(name):
+    prose = figures.BLOCK.sub("", PAGES[name])
+    assert set(re.findall(r"\d+\.\d+|\d+ ?%", prose)) <= {"95%"}, "a measured number comes from a stored result"
+
+
+def test_a_figure_without_a_stored_result_cannot_appear():
+    rows = [row for rows in _figure_pages.asked_rows().values() for row in rows]
+    lacking = [row for row in rows if figures.stored(figures.FIGURES[row.figure]) is None]
+    for row in lacking:
+        made = _figure_pages.table_of([row], {}, {}, {row.figure: "command"})
+        assert made.splitlines()[-1] == f"| {row.what} | {row.asked} | {_figure_pages.NOT_RUN} | `command` |"
+    for headline in _figure_pages.headlines():
+        assert figures.stored(figures.FIGURES[headline.figure]) is not None
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, figure in figures.FIGURES.items() if figures.stored(figure) is not None]
+)
+def test_the_data_beside_an_output_are_those_of_the_output(name):
+    figure = figures.FIGURES[name]
+    text, result = figures.stored(figure), Result.read(figure.data)
+    body = text.split("\n", 2)[2]
+    assert (result.tables, result.repetitions) == (tables_in(body), repetitions_in(body)), MAKE
+    assert result.command == figure.line
+    assert result.versions["trueup"] in text.splitlines()[1]
+    assert (result.modules is None) == (result.modules_hash is None)
 
 
 def commands() -> set[str]:
@@ -43,20 +91,21 @@ def test_every_command_is_listed():
 
 
 def test_every_command_that_the_page_names_is_listed():
-    named = set(re.findall(r"`python (?:-m )?((?:benchmarks|experiments|tests)[\w./]+)", PAGE))
+    text = "\n".join([FIRST, *PAGES.values()])
+    named = set(re.findall(r"`python (?:-m )?((?:benchmarks|experiments|tests)[\w./]+)", text))
     known = {word for figure in figures.FIGURES.values() for word in figure.command}
     assert named <= known | {"benchmarks.figures"}
 
 
 def test_no_stored_output_is_left_over():
-    assert {path.stem for path in figures.RESULTS.glob("*.txt")} <= figures.FIGURES.keys()
+    assert {path.stem for path in figures.RESULTS.glob("*.*")} <= figures.FIGURES.keys()
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_a_stored_output_has_its_command_and_nothing_of_the_machine(name):
     text = figures.stored(figures.FIGURES[name])
     if text is None:
-        return  # measured by hand so far; the page says so
+        return  # the page says that it was not run
     assert text.startswith(f"$ {figures.FIGURES[name].line}\ntrueup ")
     assert not re.search(r"(?:^|[\s'\"])/(?:home|root|Users|tmp|work|var)/", text)
     assert "```" not in text
@@ -68,16 +117,76 @@ def test_seconds_of_sections_and_paths_are_taken_off():
     assert figures.clean(printed, folders=[("/somewhere/data", "$DATA")]) == expected
 
 
+TABLE = """
+=== speed (3 s) ===
+100 runs of each
+set     holds %  width
+----------------------
+first  95.0 ± 1  0.100
+second       94  0.200
+"""
+
+
+def test_tables_of_a_text_are_read():
+    (table,) = tables_in(figures.clean(TABLE))
+    assert (table.section, table.title, table.head) == ("speed", "100 runs of each", ["set", "holds %", "width"])
+    assert table.cell("first", "holds %") == "95.0 ± 1"
+    assert table.cell("…cond", "2") == "0.200"
+    with pytest.raises(KeyError, match="no row is 'third'"):
+        table.cell("third", "1")
+    assert repetitions_in(TABLE) == ["100 runs"]
+
+
+def test_references_are_filled_from_the_result_and_the_text():
+    text = figures.clean(TABLE) + "3 of 4 agree.\n5 of 5 agree.\n"
+    result = Result("command", {"trueup": "0"}, "here", tables=tables_in(text))
+    assert (
+        _figure_pages.filled("{1 > second > width} and {~first +(\\S+)}, {agreed}", text, result)
+        == "0.200 and 95.0, 8 of 9"
+    )
+    with pytest.raises(KeyError, match="has no"):
+        _figure_pages.filled("{~nothing (here)}", text, result)
+
+
+def test_an_older_result_is_marked():
+    row = _figure_pages.Row("small", "what", "asked", "{~value (.+)}")
+    commands = {"small": "command"}
+    for version, mark in ((trueup.__version__, ""), ("0.0.1", " (version 0.0.1)")):
+        result = Result("command", {"trueup": version}, "here", modules=["benchmarks.rates"], modules_hash="other")
+        made = _figure_pages.table_of([row], {"small": "value 7"}, {"small": result}, commands)
+        assert f"| 7{mark} |" in made
+        output = _figure_pages.output_of("command", "text\n", result, "")
+        assert ("Older" in output) == bool(mark)
+        assert _figure_pages.CHANGED in output  # its modules have another hash by now
+
+
+def test_a_picture_shows_what_was_asked_and_measured():
+    headline = _figure_pages.Headline("f", "What", "at most 5 & less", "", " s", (0, 10), (0, 5), "page")
+    drawn = _figure_pages.picture(headline, "2.5 ± 0.5", 2.5, 0.5)
+    assert "<title>What: 2.5 ± 0.5 s; asked: at most 5 &amp; less</title>" in drawn
+    assert 'cx="140.0"' in drawn  # a quarter of the scale
+    assert "M92.0 30H188.0" in drawn  # two standard errors either way
+
+
 @pytest.fixture
 def sandbox(tmp_path, monkeypatch):
-    """One figure that is quick, with a page and a folder of its own."""
+    """One figure that is quick, with pages and a folder of its own."""
     script = tmp_path / "measure.py"
-    script.write_text("import sys; print('value 1' if len(sys.argv) < 2 else sys.argv[1])", encoding="utf-8")
-    page = tmp_path / "figures.md"
+    code = "import sys, numpy as np; np.random.default_rng(7)\nprint('value 1' if len(sys.argv) < 2 else sys.argv[1])"
+    script.write_text(code, encoding="utf-8")
+    page = tmp_path / "figures" / "page.md"
+    page.parent.mkdir()
     page.write_text("prose\n\n<!-- begin: small -->\n<!-- end -->\n\nmore\n", encoding="utf-8")
+    (tmp_path / "figures.md").write_text("first\n", encoding="utf-8")
+    asked = tmp_path / "asked.toml"
+    asked.write_text("headline = []\n", encoding="utf-8")
     monkeypatch.setattr(figures, "FIGURES", {"small": figures.Figure("small", (str(script),), "Section")})
-    monkeypatch.setattr(figures, "PAGE", page)
+    monkeypatch.setattr(figures, "FIRST_PAGE", tmp_path / "figures.md")
+    monkeypatch.setattr(figures, "FOLDER", page.parent)
     monkeypatch.setattr(figures, "RESULTS", tmp_path / "results")
+    for function in ("asked_rows", "headlines"):
+        original = getattr(_figure_pages, function)
+        monkeypatch.setattr(_figure_pages, function, lambda original=original: original(asked))
     return tmp_path
 
 
@@ -85,16 +194,32 @@ def test_measuring_stores_and_writes_the_page_and_goes_on_where_it_stopped(sandb
     assert figures.main([]) == 0
     text = (sandbox / "results" / "small.txt").read_text(encoding="utf-8")
     assert text == f"{figures.header(figures.FIGURES['small'])}\nvalue 1\n"
-    page = (sandbox / "figures.md").read_text(encoding="utf-8")
-    assert page.startswith("prose\n")
-    assert page.endswith("<!-- end -->\n\nmore\n")
-    assert f"```text\n{text}```" in page
+    page = sandbox / "figures" / "page.md"
+    made = page.read_text(encoding="utf-8")
+    assert made.startswith("prose\n")
+    assert made.endswith("<!-- end -->\n\nmore\n")
+    assert f"```text\n{text}```" in made
+    result = Result.read(sandbox / "results" / "small.json")
+    assert result.seeds == [7, 7, 1]
+    assert result.modules_hash == hash_of(result.modules)
     (sandbox / "measure.py").write_text("print('value 2')", encoding="utf-8")
     assert figures.main([]) == 0
     assert "stored already" in capsys.readouterr().err
-    assert "value 1" in (sandbox / "figures.md").read_text(encoding="utf-8")
+    assert "value 1" in page.read_text(encoding="utf-8")
     assert figures.main(["small", "--again"]) == 0
-    assert "value 2" in (sandbox / "figures.md").read_text(encoding="utf-8")
+    assert "value 2" in page.read_text(encoding="utf-8")
+
+
+def test_what_a_command_loads_is_recorded(tmp_path):
+    record = tmp_path / "record.json"
+    script = tmp_path / "measure.py"
+    script.write_text("import trueup.rates, benchmarks._coverage_tally", encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "benchmarks._record", record, script], cwd=ROOT, check=True)
+    used = json.loads(record.read_text(encoding="utf-8"))
+    assert {"trueup", "trueup.rates", "benchmarks._coverage_tally"} <= set(used["modules"])
+    assert "numpy" not in used["modules"]
+    assert used["modules_hash"] == hash_of(used["modules"])
+    assert used["seeds"] is None
 
 
 def test_a_quick_run_stores_nothing(sandbox, capsys):

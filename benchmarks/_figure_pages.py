@@ -1,0 +1,193 @@
+"""The pages of figures, made from what is stored: tables of asked beside measured, outputs, and pictures.
+
+On a page, what stands between ``<!-- table: name -->`` or ``<!-- begin: name -->`` and ``<!-- end -->`` is made; the
+prose around is written by hand and has no measured number. benchmarks/asked.toml says what is asked and where in a
+stored result the answer stands, so a figure without one cannot appear.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks._results import Result
+
+__all__ = ["ASKED", "Headline", "Row", "asked_rows", "filled", "headlines", "picture", "table_of", "without_marks"]
+
+ASKED = Path(__file__).parent / "asked.toml"
+NOT_RUN = "not run with this version"
+CHANGED = " Its modules have changed since."
+REFERENCE = re.compile(r"\{([^{}]+)\}")
+AGREED = re.compile(r"^(\d+) of (\d+) agree\.$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is asked of a figure.
+
+    Attributes
+    ----------
+    figure : str
+        The name of the stored result.
+    what, asked : str
+        In words.
+    measured : str or None
+        Words with references into the stored result; None if the table should point to the output.
+    missing : str or None
+        Why there can be no measured value.
+    """
+
+    figure: str
+    what: str
+    asked: str
+    measured: str | None = None
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One of the figures of the first page, with what its picture needs.
+
+    Attributes
+    ----------
+    figure, what, asked : str
+    measured : str
+        A reference, to a number with or without ± and its standard error.
+    unit : str
+    axis : tuple of float
+        The ends of the scale.
+    good : tuple of float
+        The ends of what was asked for.
+    page : str
+        Where there is more.
+    """
+
+    figure: str
+    what: str
+    asked: str
+    measured: str
+    unit: str
+    axis: tuple[float, float]
+    good: tuple[float, float]
+    page: str
+
+    @property
+    def name(self) -> str:
+        """Of the picture."""
+        return re.sub(r"\W+", "-", self.what.lower()).strip("-")[:48].strip("-")
+
+
+def asked_rows(path: Path = ASKED) -> dict[str, list[Row]]:
+    """The rows of each table by its name."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: [Row(**row) for row in rows] for name, rows in tables.items() if name != "headline"}
+
+
+def headlines(path: Path = ASKED) -> list[Headline]:
+    """The figures of the first page."""
+    rows = tomllib.loads(path.read_text(encoding="utf-8"))["headline"]
+    return [Headline(**{**row, "axis": tuple(row["axis"]), "good": tuple(row["good"])}) for row in rows]
+
+
+def filled(template: str, text: str, result: Result) -> str:
+    """The template with each reference replaced by what stands there; one that leads nowhere is an error."""
+    return REFERENCE.sub(lambda m: _referred(m[1], text, result), template)
+
+
+def _referred(reference: str, text: str, result: Result) -> str:
+    if reference == "agreed":
+        counts = [(int(yes), int(all_)) for yes, all_ in AGREED.findall(text)]
+        return f"{sum(yes for yes, _ in counts)} of {sum(all_ for _, all_ in counts)}"
+    if reference.startswith("~"):
+        match = re.search(reference[1:], text)
+        if match is None:
+            raise KeyError(f"the output of {result.command} has no {reference[1:]!r}")
+        return match[1].strip()
+    number, row, column = reference.split(" > ")
+    cell = result.tables[int(number) - 1].cell(row, column)
+    return cell.removesuffix(".0000")  # counts are printed as other numbers of an experiment are
+
+
+def table_of(
+    rows: list[Row], texts: Mapping[str, str], results: Mapping[str, Result], commands: Mapping[str, str]
+) -> str:
+    """A table in Markdown: figure, asked, measured, command; what is older is marked."""
+    lines = ["| figure | asked | measured | command |", "|---|---|---|---|"]
+    last = None
+    for row in rows:
+        command = "" if commands[row.figure] == last else f"`{commands[row.figure]}`"
+        last = commands[row.figure]
+        lines.append(f"| {row.what} | {row.asked} | {_measured(row, texts, results)} | {command} |")
+    return "\n".join(lines) + "\n"
+
+
+def _measured(row: Row, texts: Mapping[str, str], results: Mapping[str, Result]) -> str:
+    if row.missing:
+        return f"{NOT_RUN}: {row.missing}"
+    if row.figure not in results:
+        return NOT_RUN
+    result = results[row.figure]
+    value = "see the output" if row.measured is None else filled(row.measured, texts[row.figure], result)
+    return value if result.is_of_this_version else f"{value} (version {result.versions['trueup']})"
+
+
+def output_of(command: str, text: str | None, result: Result | None, why_not: str) -> str:
+    """What stands between the markers of a figure: how it was measured and, folded, what was printed."""
+    if text is None or result is None:
+        return f"`{command}`: {NOT_RUN}. {why_not}\n"
+    age = "" if result.is_of_this_version else f"**Older: version {result.versions['trueup']}.** "
+    seeds = f"; seeds {result.seeds[0]} to {result.seeds[1]}" if result.seeds else ""
+    repeated = f"; {', '.join(result.repetitions[:4])}" if result.repetitions else ""
+    modules = f"; modules `{result.modules_hash}`" if result.modules_hash else "; modules not recorded"
+    changed = CHANGED if result.modules_hash and result.has_changed else ""
+    return (
+        f"{age}Measured on {result.processor}{repeated}{seeds}{modules}.{changed}\n\n"
+        f'<details markdown="1">\n<summary>Output of <code>{command}</code></summary>\n\n'
+        f"```text\n{text}```\n\n</details>\n"
+    )
+
+
+def without_marks(page: str) -> str:
+    """A page without the marks that depend on the sources of the day."""
+    return page.replace(CHANGED, "")
+
+
+def value_of(headline: Headline, text: str, result: Result) -> tuple[str, float, float]:
+    """What is told of a headline, its number, and the standard error, nan if there is none."""
+    told = filled(headline.measured, text, result)
+    numbers = [float(part.replace(",", "")) for part in re.findall(r"[-+]?[\d,]*\.?\d+", told.replace("−", "-"))]
+    return told, numbers[0], numbers[1] if "±" in told else float("nan")
+
+
+def picture(headline: Headline, told: str, value: float, error: float) -> str:
+    """A scale with what was asked for as a band and what was measured as a dot, with two standard errors either way."""
+    low, high = headline.axis
+
+    def at(x: float) -> float:
+        return 20 + 480 * (min(max(x, low), high) - low) / (high - low)
+
+    left, right = at(headline.good[0]), at(headline.good[1])
+    spread = "" if error != error else f'<path d="M{at(value - 2 * error):.1f} 30H{at(value + 2 * error):.1f}"/>'
+    alt = f"{headline.what}: {told}{headline.unit}; asked: {headline.asked}"
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 64" width="520" height="64" role="img">'
+        f"<title>{_escaped(alt)}</title>"
+        '<rect width="520" height="64" rx="6" fill="#ffffff"/>'
+        f'<rect x="{left:.1f}" y="18" width="{max(right - left, 3):.1f}" height="24" fill="#9ad0c2"/>'
+        '<path d="M20 30H500" stroke="#555555"/>'
+        f'<g stroke="#7a1f4b" stroke-width="5">{spread}</g>'
+        f'<circle cx="{at(value):.1f}" cy="30" r="8" fill="#7a1f4b"/>'
+        '<g font-family="sans-serif" font-size="13" fill="#222222">'
+        f'<text x="20" y="60">{low:g}</text><text x="500" y="60" text-anchor="end">{high:g}</text>'
+        f'<text x="260" y="60" text-anchor="middle">asked: {_escaped(headline.asked)}</text>'
+        f'<text x="{min(max(at(value), 60), 460):.1f}" y="14" text-anchor="middle">'
+        f"{_escaped(told + headline.unit)}</text>"
+        "</g></svg>\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,199 @@
+"""What is stored of a figure: the text that its command printed, and beside it the same as data.
+
+``benchmarks/results/<name>.json`` has the command, the versions, the processor, the seeds, the repetitions, a hash of
+the modules that were used, and every table of the text as head and rows. Outputs that were stored before modules were
+recorded have the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import trueup
+
+__all__ = ["ROOT", "Result", "Table", "file_of", "hash_of", "processor", "repetitions_in", "tables_in"]
+
+ROOT = Path(__file__).parents[1]
+SECTION = re.compile(r"^=== (.+?) ===$|^═{20,}$")
+RULE = re.compile(r"^[-─]{8,}$")
+COLUMNS = re.compile(r" {2,}")
+REPETITIONS = re.compile(
+    r"\b(\d[\d,]*) (runs|repetitions|data sets|sets|sessions|splits|seeds|draws of the votes|labelers|networks)\b"
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a stored text.
+
+    Attributes
+    ----------
+    section : str
+        The heading that it stands under, "" for none.
+    title : str
+        The line before its head, if it is one of words.
+    head : list of str
+    rows : list of list of str
+        The cells of each row; a row with empty cells has fewer.
+    """
+
+    section: str
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+
+    def cell(self, row: str, column: str) -> str:
+        """The cell of the first row that begins with `row`, or has what follows "…" in it; columns by head or number."""
+        texts = ["  ".join(cells) for cells in self.rows]
+        within = row.removeprefix("…") if row.startswith("…") else None
+        fits = [text.startswith(row) if within is None else within in text for text in texts]
+        if not any(fits):
+            raise KeyError(f"no row is {row!r}; there are {[cells[0] for cells in self.rows]}")
+        place = int(column) if column.isdigit() else self.head.index(column) - len(self.head)
+        return self.rows[fits.index(True)][place]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A stored figure as data.
+
+    Attributes
+    ----------
+    command : str
+        As a user types it.
+    versions : dict of str to str
+        Of Python and of the packages that numbers depend on.
+    processor : str
+    seeds : list of int or None
+        The least and the largest seed that was used, and how many; None if that was not recorded.
+    repetitions : list of str
+        As the text tells them.
+    modules : list of str or None
+        The project's own modules that were loaded.
+    modules_hash : str or None
+        Of their contents.
+    tables : list of Table
+    """
+
+    command: str
+    versions: dict[str, str]
+    processor: str
+    seeds: list[int] | None = None
+    repetitions: list[str] = field(default_factory=list)
+    modules: list[str] | None = None
+    modules_hash: str | None = None
+    tables: list[Table] = field(default_factory=list)
+
+    @classmethod
+    def of_text(cls, text: str, record: Mapping[str, Any] | None = None) -> Result:
+        """From a stored text, whose first two lines are its header, and what was recorded while it was measured."""
+        first, second, body = text.split("\n", 2)
+        *packages, python, machine = second.split(", ")
+        versions = dict(part.rsplit(" ", 1) for part in (*packages, python))
+        record = record or {}
+        return cls(
+            command=first.removeprefix("$ "),
+            versions=versions,
+            processor=str(record.get("processor", machine)),
+            seeds=record.get("seeds"),
+            repetitions=repetitions_in(body),
+            modules=record.get("modules"),
+            modules_hash=record.get("modules_hash"),
+            tables=tables_in(body),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Result:
+        """From its file."""
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{**stored, "tables": [Table(**table) for table in stored["tables"]]})
+
+    def write(self, path: Path) -> None:
+        """To its file, a row a line."""
+        plain = asdict(self)
+        tables = plain.pop("tables")
+        head = json.dumps(plain, ensure_ascii=False, indent=1).removesuffix("\n}")
+        bodies = []
+        for table in tables:
+            rows = ",\n".join(f"   {_json(row)}" for row in table.pop("rows"))
+            bodies.append(f'  {_json(table).removesuffix("}")}, "rows": [\n{rows}]}}')
+        path.write_text(f'{head},\n "tables": [\n' + ",\n".join(bodies) + "]}\n", encoding="utf-8")
+
+    @property
+    def is_of_this_version(self) -> bool:
+        """Whether trueup has the version that it was measured with."""
+        return self.versions["trueup"] == trueup.__version__
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the modules that it was measured with have changed since; so if they were not recorded."""
+        return self.modules is None or hash_of(self.modules) != self.modules_hash
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def tables_in(text: str) -> list[Table]:
+    """All tables of a text: a head, a rule, and rows up to a blank line."""
+    tables, lines, section = [], text.splitlines(), ""
+    for at, line in enumerate(lines):
+        if SECTION.match(line):
+            told = SECTION.match(line)
+            section = (told[1] if told and told[1] else lines[at + 1] if at + 1 < len(lines) else "").strip()
+        if not RULE.match(line) or at == 0 or not lines[at - 1].strip():
+            continue
+        before = lines[at - 2].strip() if at > 1 else ""
+        rows = []
+        for row in lines[at + 1 :]:
+            if not row.strip() or SECTION.match(row):
+                break
+            rows.append(COLUMNS.split(row.strip()))
+        tables.append(
+            Table(section, "" if SECTION.match(before) else before, COLUMNS.split(lines[at - 1].strip()), rows)
+        )
+    return tables
+
+
+def repetitions_in(text: str) -> list[str]:
+    """How often things were repeated, as the text says it, each once."""
+    return list(dict.fromkeys(f"{number} {things}" for number, things in REPETITIONS.findall(text)))
+
+
+def hash_of(modules: Iterable[str]) -> str:
+    """A hash of the contents of modules of this project; one that is gone counts as such."""
+    digest = hashlib.sha256()
+    for name in sorted(modules):
+        path = file_of(name)
+        digest.update(name.encode())
+        digest.update(path.read_bytes() if path else b"")
+    return digest.hexdigest()[:16]
+
+
+def file_of(module: str) -> Path | None:
+    """Where a module of the project lies."""
+    for folder in (ROOT / "src", ROOT):
+        base = folder.joinpath(*module.split("."))
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+def processor() -> str:
+    """The processor in words: kind, model where the system tells it, number of cores."""
+    model = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = re.findall(r"^model name\s*: (.+)$", info.read_text(encoding="utf-8"), re.MULTILINE)
+        model = names[0] if names else model
+    words = [platform.machine(), *([model] if model and model != platform.machine() else []), f"{os.cpu_count()} cores"]
+    return ", ".join(words)
