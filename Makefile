@@ -21,7 +21,7 @@ help:
 	@echo "make test-slow  the long statistical tests as well"
 	@echo "make bench      speed, aggregation and coverage tables"
 	@echo "make docs       the documentation site, in site/"
-	@echo "make figures    measure all figures anew and write them into docs/figures.md (hours; resumable)"
+	@echo "make figures    measure all figures anew and make docs/figures/ from them (hours; resumable)"
 	@echo "make lock       renew the versions that the tests install"
 	@echo "make clean      remove the environments and the caches"
 

@@ -51,7 +51,7 @@ class Table:
     rows: list[list[str]]
 
     def cell(self, row: str, column: str) -> str:
-        """The cell of the first row that begins with `row`, or has what follows "…" in it; columns by head or number."""
+        """The cell of the first row that begins with `row`, or has what follows "…"; columns by head or number."""
         texts = ["  ".join(cells) for cells in self.rows]
         within = row.removeprefix("…") if row.startswith("…") else None
         fits = [text.startswith(row) if within is None else within in text for text in texts]
