@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -152,6 +153,88 @@ def test_the_picture_of_why_is_what_its_script_measures():
     assert row.true == pytest.approx(told[3].true, abs=0.001)
     assert row.key == pytest.approx(told[3].key, abs=0.001)
     assert row.ours == pytest.approx(told[3].ours, abs=0.01)  # draws: another numpy may give others
+
+
+def numbers(picture: str) -> list[float]:
+    """What is drawn where, and the numbers in words."""
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", picture)]
+
+
+@pytest.mark.parametrize("name", ["flow", "rates", "votes"])
+def test_a_picture_is_what_its_script_computes(name):
+    stored = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
+    assert numbers(stored) == pytest.approx(numbers(site_module("pictures").PICTURES[name]()), abs=0.11)  # of a pixel
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["active", "cleaning", "drift", "first"])
+def test_a_picture_of_draws_is_about_what_its_script_computes(name):
+    stored = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
+    drawn = site_module("pictures").PICTURES[name]()
+    assert len(numbers(stored)) == len(numbers(drawn))
+    assert numbers(stored) == pytest.approx(numbers(drawn), abs=15)  # draws: another numpy may give others
+
+
+def test_the_numbers_of_the_readme_are_those_of_its_picture():
+    told = re.search('aria-label="([^"]+)', (ROOT / "docs" / "pictures" / "first.svg").read_text(encoding="utf-8"))[1]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for interval in re.findall(r"\d\.\d\d to \d\.\d\d", told):
+        assert text.count(interval) == 2, "once in the words for the picture, once below it"
+    assert f"The true accuracy is {re.findall(r'[0-9.]+[0-9]', told)[-1]}." in text
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.stem)
+def test_every_drawing_has_words(path):
+    assert re.search(r'<svg [^>]*role="img"[^>]*>\s*<title>[^<]{25,}</title>', path.read_text(encoding="utf-8"))
+
+
+# In a browser, from the disk.
+
+
+@pytest.mark.browser
+def test_the_search_works_from_the_disk(site, browser):
+    browser.resize(1280)
+    browser.open(site / "guide" / "evaluate.html")
+    browser.evaluate("""
+        document.querySelector('[data-md-toggle=search]').click();
+        const query = document.querySelector('[data-md-component=search-query]');
+        query.focus();
+        query.value = 'sensitivity';
+        query.dispatchEvent(new KeyboardEvent('keyup', { bubbles: true, key: 'y' }));
+    """)
+    until, links = time.monotonic() + 60, []
+    while not links and time.monotonic() < until:
+        time.sleep(0.1)
+        links = browser.evaluate("[...document.querySelectorAll('.md-search-result__link')].map(a => a.href)")
+    assert any("trueup.Evaluation.sensitivity" in link for link in links)
+    assert browser.complaints() == []
+    assert {request.partition(":")[0] for request in browser.requests()} <= {"file", "data"}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["index", "judges", "which-method", "guide/evaluate", "guide/noise", "papers"])
+def test_nothing_is_wider_than_the_page_at_200_percent(site, browser, name):
+    browser.resize(640)  # what is left of 1280 pixels
+    browser.open(site / f"{name}.html")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+@pytest.mark.parametrize(
+    "name", ["index", *(pytest.param(name, marks=pytest.mark.slow) for name in ("judges", "guide/evaluate"))]
+)
+def test_pages_are_accessible(site, browser, name, scheme):
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is part of trueup[dev]")
+    script = next(Path(axe.__file__).parent.rglob("axe*.js")).read_text(encoding="utf-8")
+    browser.resize(1280)
+    browser.open(site / f"{name}.html")
+    still = "document.head.insertAdjacentHTML('beforeend', '<style>* { transition: none !important }</style>')"
+    browser.evaluate(f"{still}; document.body.setAttribute('data-md-color-scheme', '{scheme}')")
+    browser.evaluate(f"{script}; 1")
+    asked = "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 80)).join()]))"
+    answer = browser.send("Runtime.evaluate", expression=asked, awaitPromise=True, returnByValue=True)
+    assert [found for found in answer["result"]["value"] if found[0] in {"serious", "critical"}] == []
 
 
 # The readers themselves.

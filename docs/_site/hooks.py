@@ -4,6 +4,7 @@
   itself links to them. So a name is written down once.
 - CONTRIBUTING.md, CHANGELOG.md, SECURITY.md and THIRD_PARTY_NOTICES.md of the root are pages of the site too.
 - ``$…$`` and ``$$…$$`` become MathML when the site is built. Browsers draw that by themselves, offline.
+- Formulas that may scroll can be reached by the keyboard, and the search has a name for those who hear the page.
 """
 
 from __future__ import annotations
@@ -97,6 +98,18 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return linked(markdown) if page.file.src_uri == "api.md" else markdown
 
 
+def reachable(page: str) -> str:
+    """The page with formulas that the keyboard can reach, since they may be wider than the page; the theme does code."""
+    return re.sub(r'(<math [^>]*display="block")', r'\1 tabindex="0"', page)
+
+
 def on_page_content(html: str, **_: Any) -> str:
     """Draw the formulas."""
-    return to_mathml(html)
+    return reachable(to_mathml(html))
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the dialog of the search."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
