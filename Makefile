@@ -13,7 +13,7 @@ INSTALL := -m pip install --disable-pip-version-check --no-compile
 WORKERS ?= 2
 MARKERS ?= not slow
 
-.PHONY: help setup demo test lint types system tests test-slow bench docs figures lock clean
+.PHONY: help setup demo test lint types kernels system tests test-slow bench docs figures lock clean
 
 help:
 	@echo "make demo       run the main job on data the project makes itself"
@@ -66,7 +66,13 @@ system:
 tests: $(STAMP) system
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKERS)"
 
-test: lint types tests
+# Each on a core of its own: types need one, and what is compiled here need not be compiled by every worker of the tests.
+test: lint
+	$(MAKE) --jobs=2 types kernels
+	$(MAKE) tests
+
+kernels: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/compile_kernels.py
 
 test-slow: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow

@@ -181,7 +181,14 @@ def test_the_same_answer_from_another_expert_changes_no_number():
     assert test.estimate().interval(0.95) == before
 
 
-@pytest.mark.parametrize(("estimator", "strategy"), [("ppi++", "random"), ("ppi++", "propensity"), ("lure", "random")])
+@pytest.mark.parametrize(
+    ("estimator", "strategy"),
+    [
+        pytest.param("ppi++", "random", marks=pytest.mark.slow),
+        ("ppi++", "propensity"),
+        pytest.param("lure", "random", marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_for_the_population_count_the_chance_by_which_the_pool_came_about(estimator, strategy):
     """Votes that are nearly always right leave the pool itself as all there is to doubt."""
     population, held, n = 0.7, 0, 300

@@ -11,12 +11,12 @@ from trueup._base.duration import LongWork
 
 def announced(seconds: float, share: float, caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.clear()
-    now = [0.0]
+    now = [1.0]
     work = LongWork("counting", clock=lambda: now[0])
     with caplog.at_level(logging.WARNING, logger="trueup"):
         work(0.0)
-        for k in range(1, 4):
-            now[0] = seconds * k
+        for k in range(1, 5):
+            now[0] = 1.0 + seconds * k
             work(share * k)
     return [record.getMessage() for record in caplog.records]
 
@@ -33,10 +33,11 @@ def test_short_work_and_what_has_just_begun_are_not(
     assert announced(seconds, share, caplog) == []
 
 
-def test_what_comes_before_the_first_report_says_nothing_of_the_pace(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("marks", [(90, 92, 95, 97), (1, 91, 93, 95), (1, 3, 93, 95)])
+def test_what_is_done_once_says_nothing_of_the_pace(marks: tuple[int, ...], caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     work = LongWork("counting", clock=lambda: now[0])
     with caplog.at_level(logging.WARNING, logger="trueup"):
-        for now[0], share in ((90.0, 0.001), (92.0, 0.1), (95.0, 0.3)):
+        for now[0], share in zip(marks, (0.001, 0.1, 0.2, 0.3), strict=True):
             work(share)
     assert not caplog.records

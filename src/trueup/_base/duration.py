@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 _LONG = 60.0  # seconds
 _TRIAL = 2.0  # seconds after which the rest can be told
-_TRIAL_SHARE = 0.02  # of the work
+_TRIAL_SHARE = 0.01  # of the work, whose pace is taken
+_TRIALS = 3  # such parts
 
 logger = logging.getLogger("trueup")
 
@@ -28,19 +29,25 @@ class LongWork:
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.what = what
         self._clock, self._is_told = clock, False
-        self._first: tuple[float, float] | None = None
+        self._begin, self._mark = 0.0, (0.0, 0.0)
+        self._paces: list[float] = []
 
     def __call__(self, share: float) -> None:
         """So much of the work is done."""
         now = self._clock()
-        if self._first is None:  # what came before, such as compiling, is done once and says nothing of the pace
-            self._first = now, share
-        begin, begun = self._first
-        seconds, done = now - begin, share - begun
-        if self._is_told or seconds < _TRIAL or done < _TRIAL_SHARE:
+        if not self._begin:
+            self._begin, self._mark = now, (now, share)
+        since, done = now - self._mark[0], share - self._mark[1]
+        if self._is_told or done < _TRIAL_SHARE:
+            return
+        self._mark = now, share
+        self._paces.append(since / done)
+        if len(self._paces) < _TRIALS or now - self._begin < _TRIAL:
             return
         self._is_told = True
-        if seconds / done > _LONG:
-            minutes = max(1, math.ceil(seconds * (1 - share) / done / 60))
+        # Compiling, which is done once, falls into some of the parts and says nothing of the pace.
+        seconds = min(self._paces)
+        if seconds > _LONG:
+            minutes = max(1, math.ceil(seconds * (1 - share) / 60))
             duration = f"{minutes} more minute" + "s" * (minutes > 1)
             logger.warning("%s will take about %s; pass progress= to watch it", self.what, duration)

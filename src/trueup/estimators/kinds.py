@@ -35,6 +35,8 @@ _FEW_LABELERS = 15  # up to which labelers are learned each by themselves
 _SWEEPS = (500, 1000)  # of warm-up and of draws
 _FEWER_SWEEPS = (300, 600)
 _FEWEST_SWEEPS = (150, 300)  # where nothing is compiled
+_LEAST_SWEEPS = 200  # that are drawn, of fewer truths than usual
+_SWEEPS_PER_TRUTH = 2  # so many at most, and fewer by default
 _MANY_VOTES = 15_000  # from here on fewer sweeps and fewer points of difficulty
 _FEW_POINTS = 7
 _MOST_STATES = 150  # a model with more is left out
@@ -132,6 +134,7 @@ def draw_kinds(
     n_chains: int = _CHAINS,
     n_warmup: int | None = None,
     n_draws: int | None = None,
+    n_truths: int | None = None,
 ) -> Kinds:
     """Draw the truth under every kind of model.
 
@@ -144,12 +147,18 @@ def draw_kinds(
         The classes that different systems name, for the model of ambiguous items; see `different_systems`.
     candidates : sequence of NoiseModel
         More models of independent errors; that under which votes are likeliest which it was not told is taken.
+    n_warmup, n_draws : int, optional
+        Sweeps of each chain.
+    n_truths : int, optional
+        How many truths are wanted of all chains; where these are few, chains are shorter by default.
     """
     models = models_for(labels) | {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
     many = labels.n_witnessed + outputs.codes.size > _MANY_VOTES
     default = _FEWER_SWEEPS if many else _SWEEPS
-    if kernels.engine_for(labels.votes, sum(default)) == "scipy":
+    if kernels.engine_for_chains() == "scipy":
         default = _FEWEST_SWEEPS
+    if n_truths is not None:
+        default = default[0], min(default[1], max(_LEAST_SWEEPS, _SWEEPS_PER_TRUTH * n_truths))
     warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
     n_steps = len(models)
     tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress

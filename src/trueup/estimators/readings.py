@@ -249,7 +249,7 @@ def read_truth(
     no_classes = np.empty((0, labels.n_items), dtype=np.int32)
     representatives = different_systems(no_classes if others.codes is None else others.codes)
     some = np.ones(labels.n_items, dtype=bool)
-    sampling = {**sampling, "candidates": candidates}
+    sampling = {"n_truths": n_truths, **sampling, "candidates": candidates}
     if labels.n_classes > MANY_CLASSES:
         raters = one_vote_each(labels, rng)
         raters = with_rater(raters, representatives[0]) if len(representatives) else raters

@@ -46,7 +46,7 @@ def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: n
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
     model = resolve(noise)
     if model.can_be_drawn:
-        if kernels.engine_for(labels.votes, 1000) == "scipy":  # a second run would take minutes
+        if kernels.engine_for_chains() == "scipy":  # a second run would take minutes
             drawn = sample(labels, model, one_witness=True, n_warmup=400, n_draws=800, random_state=rng)
         else:
             drawn = sample(labels, model, one_witness=True, n_warmup=500, n_draws=500, random_state=rng, warn=False)

@@ -31,7 +31,7 @@ def kept_sweeps(
 ) -> Iterator[kernels.Sweep]:
     """Run one chain from some states; gives what each sweep past the warm-up drew. Parameters are in the sampler."""
     counts, state_counts = kernels.count_states(labels.votes, states.astype(np.int16), sampler.n_states)
-    engine = kernels.engine_for(labels.votes, n_warmup + n_draws)
+    engine = kernels.engine_for_chains()
     for sweep in range(n_warmup + n_draws):
         sampler.draw(counts, state_counts, _NO_GOLD_COUNTS, rng)
         step = kernels.gibbs_step(

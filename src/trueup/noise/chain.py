@@ -147,7 +147,7 @@ class Chain:
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
         """Run from a start of its own; `report` hears of the share done."""
         states = self._first_states(rng)
-        engine = kernels.engine_for(self.problem.votes, n_warmup + self.n_draws)
+        engine = kernels.engine_for_chains()
         start = self.sampler.compiled_start() if engine == "numba" else None
         if start is None:
             self._sweep(states, n_warmup, rng, report, engine)

@@ -150,7 +150,7 @@ class Ordinal(TableModel):
         size = (labels.n_labelers, labels.n_classes, labels.n_answers)
         ranks = self._ranks(labels)
         warmup, n_draws = _FIT_SWEEPS
-        compiled = kernels.engine_for(labels.votes, warmup + n_draws) == "numba"
+        compiled = kernels.engine_for_chains() == "numba"
         sampler = OrdinalSampler(*size, ranks=ranks, compiled=compiled)
         table, prior = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes)), np.zeros(labels.n_classes)
         sharpness = np.zeros(labels.n_labelers)

@@ -30,6 +30,7 @@ __all__ = [
     "count_states",
     "em_step",
     "engine_for",
+    "engine_for_chains",
     "gibbs_step",
     "log_likelihood",
     "posterior",
@@ -77,6 +78,11 @@ class Sweep:
 def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
     """The engine for so many passes over the votes."""
     return choose_engine(work=votes.nnz * passes)
+
+
+def engine_for_chains() -> EngineName:
+    """The engine for chains of sweeps, whose many small steps take ten times as long where nothing is compiled."""
+    return choose_engine(work=1, worth=0)
 
 
 def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
