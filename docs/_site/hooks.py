@@ -99,7 +99,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def reachable(page: str) -> str:
-    """The page with formulas that the keyboard can reach, since they may be wider than the page; the theme does code."""
+    """The page with formulas that the keyboard can reach, since they may be wider than it; the theme does code."""
     return re.sub(r'(<math [^>]*display="block")', r'\1 tabindex="0"', page)
 
 
