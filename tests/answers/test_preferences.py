@@ -154,7 +154,7 @@ def test_all_models_read_the_verdicts_where_none_is_named():
 
 
 def test_many_verdicts_are_read_from_some_contests(monkeypatch):
-    monkeypatch.setattr("trueup.estimators.readings._MOST_VOTES", 500)
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 500)
     sim = tu.simulate.pairs(n_contests=150, n_systems=2, position_bias=0.15, accuracy=0.75, random_state=4)
     answer = tu.preferences(sim.pairs, assume="independent", n_warmup=60, n_draws=60, check_dependence=False)
     low, high = answer.win_rate("system-1", "system-2").interval(0.999)

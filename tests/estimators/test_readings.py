@@ -119,7 +119,7 @@ def test_witnesses_that_say_the_same_share_one_vote():
 def test_large_data_are_read_from_some_items(monkeypatch):
     sim = tu.simulate.dawid_skene(n_items=1500, n_labelers=8, votes_per_item=4, random_state=0)
     whole = tu.evaluate(sim.predictions, sim.labels, **FAST).assuming("independent")["accuracy"]
-    monkeypatch.setattr("trueup.estimators.readings._MOST_VOTES", 5_000)
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 5_000)
     monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 2_500)
     part = tu.evaluate(sim.predictions, sim.labels, **FAST)
     some = part.assuming("independent")["accuracy"]

@@ -34,7 +34,7 @@ def test_equal_scores_have_one_direction_whatever_the_order_of_items():
 
 
 def test_large_data_need_no_classes_of_systems(monkeypatch):
-    monkeypatch.setattr("trueup.estimators.readings._MOST_VOTES", 4_000)
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 4_000)
     monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 1_500)
     votes = np.random.default_rng(1).integers(2, size=(1_500, 3))
     labels = Labels.from_matrix(votes)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_options
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
+from trueup.answers.scanned import ScannedEvaluation, evaluate_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, Task, check_asked_of_all, prepare, settle_target
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.estimators import METHODS, Method, Problem, Solution
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
@@ -26,9 +29,17 @@ from trueup.noise import DEFAULT_NOISE, NoiseModel
 _DRAWS = 2000  # of the truth under each assumption
 
 
+@overload
+def evaluate(predictions: Any, labels: Labels, **keywords: Any) -> Evaluation: ...
+
+
+@overload
+def evaluate(predictions: Any, labels: LabelScan[Labels], **keywords: Any) -> ScannedEvaluation: ...
+
+
 def evaluate(
     predictions: Any,
-    labels: Labels,
+    labels: Labels | LabelScan[Labels],
     *,
     noise: str | NoiseModel | None = None,
     assume: Assumption | RealMap | None = None,
@@ -47,8 +58,9 @@ def evaluate(
     check_dependence: bool = True,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
+    engine: str | None = None,
     **options: Any,
-) -> Evaluation:
+) -> Evaluation | ScannedEvaluation:
     """The posterior of every metric, from predictions and noisy votes.
 
     Gold first: from 20 vetted items on that were drawn at random (``labels.with_gold(…, drawn="random")``) and that a
@@ -58,9 +70,11 @@ def evaluate(
     Parameters
     ----------
     predictions : array, mapping or Predictions
-        An array in the order of ``labels.items``, a mapping from item to class, or `Predictions` of one system.
-    labels : Labels
-        The votes. Gold items enter every method exactly.
+        An array in the order of ``labels.items``, a mapping from item to class, or `Predictions` of one system; for
+        votes that are scanned a mapping, or the name of a column of their files.
+    labels : Labels or LabelScan
+        The votes. Gold items enter every method exactly. Of votes that are scanned (`Labels.scan`) the plain call
+        answers metrics of classes, file by file.
     noise : str or NoiseModel, optional
         By default all kinds of models are drawn, as `assume` says; methods other than "bayes" take
         `trueup.noise.DEFAULT_NOISE`, or "dawid-skene" where they need a confusion matrix of each labeler. A model that
@@ -102,12 +116,15 @@ def evaluate(
     random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
+    engine : {"scipy", "numba", "dask"}, optional
+        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
     **options
         For the method; with "bayes" those of `trueup.noise.sample` (n_chains, n_warmup, n_draws).
 
     Returns
     -------
     Evaluation
+        Of votes that are scanned a `ScannedEvaluation`, which has the same estimates and knows no single items.
 
     Examples
     --------
@@ -119,6 +136,13 @@ def evaluate(
     (True, 'sample', 'dawid-skene')
     """
     settings = Settings.of_call(evaluate, locals())
+    if engine is not None:
+        is_scan = isinstance(labels, LabelScan)
+        offers: tuple[EngineName, ...] = (*OF_ONE_PROCESSOR, "dask") if is_scan else OF_ONE_PROCESSOR
+        choose_engine(engine, offers=offers, purpose="evaluate")
+    if isinstance(labels, LabelScan):
+        with using_engine(engine):
+            return evaluate_scan(predictions, labels, settings)
     chosen = METHODS[method]
     if (truth is not None) != (METHODS.resolve(method) == "ideal"):
         raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it', parameter="truth")
@@ -148,9 +172,10 @@ def evaluate(
         weights=weights,
     )
     if by_engine:
-        engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=options)
-        return evaluation_by(engine, task, assumption, check_dependence=check_dependence)
-    with silenced_warnings():  # what fits would say is in the findings, in one place
+        with using_engine(engine):
+            draws = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=options)
+            return evaluation_by(draws, task, assumption, check_dependence=check_dependence)
+    with using_engine(engine), silenced_warnings():  # what fits would say is in the findings, in one place
         model = None if task.noise is None else settle_noise(task.noise, labels, draw=chosen.draws_noise)
         solution = _solve(task, chosen, METHODS.resolve(method), model, options, progress)
         findings, independence = findings_of(

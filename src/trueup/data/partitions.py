@@ -98,6 +98,8 @@ class VoteBlock:
     gold : integer array of shape (n_items,)
         Known classes, -1 for none; empty if there are none at all.
     n_columns : int
+    keys : integer array of shape (n_items,)
+        See `item_keys`; empty where nobody will ask which item is which.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -105,6 +107,7 @@ class VoteBlock:
     data: Floats
     gold: Codes
     n_columns: int
+    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     @classmethod
     def of(cls, labels: Votes) -> VoteBlock:
@@ -137,8 +140,14 @@ class VoteBlock:
     def rows(self, low: int, high: int) -> VoteBlock:
         """Some of the items."""
         first, last = self.indptr[low], self.indptr[high]
-        data, gold = self.data[first:last], self.gold[low:high]
-        return VoteBlock(self.indptr[low : high + 1] - first, self.indices[first:last], data, gold, self.n_columns)
+        return VoteBlock(
+            self.indptr[low : high + 1] - first,
+            self.indices[first:last],
+            self.data[first:last],
+            self.gold[low:high],
+            self.n_columns,
+            self.keys[low:high],
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "matrix"}
@@ -217,6 +226,11 @@ class PartitionReader(Generic[_V]):
     @cached_property
     def _class_position(self) -> dict[Hashable, int]:
         return {name: k for k, name in enumerate(self.classes.tolist())}
+
+    @property
+    def all_labelers(self) -> Vocabulary:
+        """Who has votes in what is read."""
+        return self.labelers
 
     @property
     def known_names(self) -> dict[str, Vocabulary]:

@@ -15,6 +15,7 @@ import numpy as np
 from trueup._base.optional import require
 from trueup.data.building import read_votes
 from trueup.data.files import open_table
+from trueup.data.frames import Cells
 from trueup.data.partitions import PartitionReader, item_keys
 from trueup.exceptions import InvalidFile, InvalidLabels
 
@@ -89,6 +90,8 @@ def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[An
     """The votes of a file by name, and the key of each row's item."""
     options = reader.options
     with open_table(path, file_format=options.file_format) as table:
+        roles = (options.item, options.labeler, options.label, options.run)
+        others = {name: Cells() for name in table.columns if name not in roles}
         columns = read_votes(
             table,
             item=options.item,
@@ -99,6 +102,7 @@ def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[An
             abstain=options.abstain,
             classes=reader.classes.tolist(),
             known=reader.known_names,
+            sinks=list(others.items()),
         )
     special = [None, *columns.missing, *columns.abstain]
     labels = [*columns.names.tolist(), *special[::-1]]  # a code of -1 is the last, -2 the one before it
@@ -110,6 +114,7 @@ def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[An
     if options.run is not None:
         assert columns.run is not None
         rows[options.run] = columns.run.tolist()
+    rows |= {name: cells.values for name, cells in others.items()}
     return rows, item_keys(columns.items)[columns.item]
 
 

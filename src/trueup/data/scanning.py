@@ -45,6 +45,7 @@ from trueup.exceptions import DataWarning, InvalidLabels, MissingFile, TrueupErr
 
 _V = TypeVar("_V", bound=Votes)
 _MOST_HELD = 1_000_000_000  # bytes of encoded votes in memory; more go to temporary files
+_ARRAYS = ("indptr", "indices", "data", "gold", "keys")
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
@@ -69,7 +70,7 @@ class LabelScan(Generic[_V]):
     @property
     def labelers(self) -> Vocabulary:
         """The names of the labelers of all files, sorted."""
-        return self.reader.labelers
+        return self.reader.all_labelers
 
     @property
     def classes(self) -> Vocabulary:
@@ -326,7 +327,7 @@ class _BlockStore:
 
     def add(self, block: VoteBlock) -> None:
         """Keep a block."""
-        self.n_bytes += block.indices.nbytes + block.indptr.nbytes + block.data.nbytes + block.gold.nbytes
+        self.n_bytes += sum(getattr(block, name).nbytes for name in _ARRAYS)
         self.blocks.append(block if self.n_bytes <= _MOST_HELD else self._in_files(block))
 
     def _in_files(self, block: VoteBlock) -> VoteBlock:
@@ -334,7 +335,7 @@ class _BlockStore:
             self.folder = Path(tempfile.mkdtemp(prefix="trueup-scan-"))
             weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
         arrays = {}
-        for name in ("indptr", "indices", "data", "gold"):
+        for name in _ARRAYS:
             path, values = self.folder / f"{len(self.blocks)}-{name}.npy", getattr(block, name)
             np.save(path, values)
             arrays[name] = np.load(path, mmap_mode="r") if len(values) else values

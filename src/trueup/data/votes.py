@@ -348,14 +348,14 @@ def with_rater(labels: _V, codes: Codes) -> _V:
     """The labels with one more labeler, who gave these classes (-1 for none)."""
     return replace(
         labels,
-        labelers=vocabulary_from([*labels.labelers.tolist(), _new_name(labels.labelers)]),
+        labelers=vocabulary_from([*labels.labelers.tolist(), new_name(labels.labelers)]),
         votes=votes_with_raters(labels.votes, codes[None], labels.n_answers),
         abstentions=np.append(labels.abstentions, 0),
         unanswered=None,
     )
 
 
-def _new_name(labelers: Vocabulary) -> int | str:
+def new_name(labelers: Vocabulary) -> int | str:
     """A name that no labeler has, of the same type."""
     if labelers.dtype == np.int64:
         return int(labelers.max(initial=0)) + 1

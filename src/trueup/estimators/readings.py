@@ -40,9 +40,9 @@ from trueup.noise.chain import ROW_MASS
 Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
 DEFAULT_ASSUMPTION: Assumption = "real"
-_MOST_VOTES = 40_000  # above, models are drawn on some of the items
+MOST_VOTES = 40_000  # above, models are drawn on some of the items
 _SOME_VOTES = 5_000  # on these
-_FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
+FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
 MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 _MOST_SYSTEMS = 40  # that have directions of their own
@@ -111,6 +111,16 @@ class Readings:
         return self._cache[assumption]
 
     @property
+    def drawn_share(self) -> float:
+        """The share of the items that the models were drawn on."""
+        return float(self.some.mean())
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the items whose class the models were not told."""
+        return float((self.known < 0).mean())
+
+    @property
     def centre(self) -> Floats:
         """P(class) of each item with all kinds of model averaged: what gold then corrects."""
         if self.some.all():
@@ -141,8 +151,8 @@ class Readings:
             if share
         )
         # The truth of each item is drawn afterwards, and its chance must not count twice.
-        covariance = np.sum(within, axis=0) * self.some.mean() + between
-        covariance = covariance - _drawing_covariance(self.posterior, self.features)
+        covariance = np.sum(within, axis=0) * self.drawn_share + between
+        covariance = covariance - self._chance_covariance()
         directions = independent_directions(self.features, np.asarray(covariance))
         shift = centre - means[names.index(INDEPENDENT)]
         truths = self._tilted(directions, self._along(directions, shift), rng).truths
@@ -151,8 +161,8 @@ class Readings:
     def _real(self, rng: np.random.Generator) -> TruthDraws:
         spread = self.kinds.spread(self.part)
         n = self.n_systems
-        noise = np.diag(_drawing_covariance(self.centre, self.features))
-        unknown = float((self.known < 0).mean())  # what is known is not wrong with the rest
+        noise = np.diag(self._chance_covariance())
+        unknown = self.unknown_share  # what is known is not wrong with the rest
         deviations = self.real_map.deviations(spread[:n], unknown)
         deviations = np.sqrt(np.maximum(deviations**2 - noise[:n], 1e-6))
         covariance = np.zeros((len(spread), len(spread)))
@@ -181,6 +191,10 @@ class Readings:
         diagnostics["effective_tilts"] = tilted.effective
         notes = (_few_tilts(tilted.effective),) if tilted.effective < _FEWEST_TILTS else ()
         return TruthDraws(tilted.truths, self.centre, diagnostics, _have_mixed(rhat, effective), notes)
+
+    def _chance_covariance(self) -> Floats:
+        """Of the means of the features, from drawing each item's class on its own."""
+        return drawing_covariance(self.centre, self.features)
 
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         """A shift of the means of the features as one of the means of the directions."""
@@ -255,14 +269,14 @@ def read_truth(
         raters = with_rater(raters, representatives[0]) if len(representatives) else raters
         posterior = GLAD().fit(raters).posterior(raters)
         kinds = _posterior_alone(posterior, min(n_truths, 200), rng)
-    elif labels.n_witnessed <= _MOST_VOTES:
+    elif labels.n_witnessed <= MOST_VOTES:
         kinds = draw_kinds(labels, systems, representatives, rng=rng, progress=progress, **sampling)
         posterior = kinds.draws[INDEPENDENT].posterior
     else:
         some = _some_items(labels, np.asarray(outputs.has_output(used).any(axis=0)), rng)
         chosen = labels.select(items=labels.items[some])
         systems = replace(systems, codes=systems.codes[:, some])
-        sampling = {**_FEW_SWEEPS, **sampling}
+        sampling = {**FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(one_vote_each(labels, rng), representatives, kinds.independent)
     distances = distances_between(outputs, used)
@@ -351,10 +365,15 @@ def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:
     return distances
 
 
+def n_some_items(n_items: int, n_witnessed: int) -> int:
+    """How many items models are drawn on where there are many votes."""
+    mean = n_witnessed / n_items
+    return int(min(n_items, max(_LEAST_ITEMS, _SOME_VOTES / max(mean, 1e-9))))
+
+
 def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) -> Booleans:
     """Items with some thousand votes, by chance; those that systems say something of before others."""
-    mean = labels.n_witnessed / labels.n_items
-    n = int(min(labels.n_items, max(_LEAST_ITEMS, _SOME_VOTES / max(mean, 1e-9))))
+    n = n_some_items(labels.n_items, labels.n_witnessed)
     order = rng.permutation(labels.n_items)
     order = np.concatenate([order[has_output[order]], order[~has_output[order]]])
     some = np.zeros(labels.n_items, dtype=bool)
@@ -384,12 +403,18 @@ def _covariance(truths: Codes, features: Floats) -> Floats:
     return np.atleast_2d(np.cov(values.T, bias=True))
 
 
-def _drawing_covariance(posterior: Floats, features: Floats) -> Floats:
-    """Of the means of features, from drawing each item's class on its own; shape (n_features, n_features)."""
-    n_items = len(posterior)
+def drawing_covariance(posterior: Floats, features: Floats, times: Floats | None = None) -> Floats:
+    """Of the means of features, from drawing each item's class on its own; shape (n_features, n_features).
+
+    Each row stands for so many items as `times` says, by default for one.
+    """
+    n_items = len(posterior) if times is None else float(times.sum())
     means = np.einsum("fnc,nc->fn", features, posterior)
     flat = features.reshape(len(features), -1)
-    return np.asarray(((flat * posterior.ravel()) @ flat.T - means @ means.T) / n_items**2)
+    if times is None:
+        return np.asarray(((flat * posterior.ravel()) @ flat.T - means @ means.T) / n_items**2)
+    masses = (posterior * times[:, None]).ravel()
+    return np.asarray(((flat * masses) @ flat.T - (means * times) @ means.T) / n_items**2)
 
 
 def _have_mixed(rhat: float, effective: float) -> bool:

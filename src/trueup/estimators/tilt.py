@@ -22,7 +22,7 @@ _LONGEST_STEP = 4.0
 _HALVINGS = 5
 _PRECISION = 5e-4  # of the means
 _MOST_NUMBERS = 4_000_000  # held at once
-_MOST_TILTS = 500  # different ones; more draws share them
+MOST_TILTS = 500  # different ones; more draws share them
 _MOST_SOLVED = 250  # items on which tilts are found; they then hold for all
 _LEAST = 1e-6  # probability below which a class is taken for excluded only by what is known
 _EXCLUDED = -1e4  # log probability of a class where another is certain
@@ -101,7 +101,7 @@ def tilted_truths(
         Items whose class was seen: tilts under which it was likelier are drawn more often.
     """
     if posterior.shape[1] > _FEW_CLASSES:
-        floored = np.exp(_log(posterior))
+        floored = np.exp(log_chances(posterior))
         groups = group_equal_classes(floored / floored.sum(axis=1, keepdims=True), directions.features, rng)
         if groups.posterior.shape[1] <= _FEW_CLASSES:
             told = None if observed is None else (observed[0], groups.groups_of(*observed))
@@ -109,14 +109,14 @@ def tilted_truths(
             drawn = tilted_truths(groups.posterior, together, n_draws, rng, shift=shift, observed=told)
             return TiltedTruths(groups.draw_classes(drawn.truths, rng), drawn.effective)
     seen = observed is not None and len(observed[0]) > 0 and directions.n > 0
-    n_tilts = _MOST_TILTS * (4 if seen else 1)
+    n_tilts = MOST_TILTS * (4 if seen else 1)
     n_tilts = n_tilts if seen else min(n_draws, n_tilts)
-    moves = _standard_moves(n_tilts, directions.n, rng) * directions.scales
+    moves = standard_moves(n_tilts, directions.n, rng) * directions.scales
     tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
     chosen, effective = np.arange(n_draws) % n_tilts, float(n_tilts)
     if observed is not None and seen:
         positions, classes = observed
-        chances = _tilted(_log(posterior[positions]), directions.features[:, positions], tilts)
+        chances = tilted_chances(log_chances(posterior[positions]), directions.features[:, positions], tilts)
         logs = np.log(np.maximum(chances[:, np.arange(len(classes)), classes], _LEAST)).sum(axis=1)
         weights = np.exp(logs - logs.max())
         chosen = rng.choice(n_tilts, size=n_draws, p=weights / weights.sum())
@@ -129,7 +129,7 @@ def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.rand
     n_items, n_classes = posterior.shape
     dtype = np.int8 if n_classes <= 127 else np.int16
     truths = np.zeros((len(tilts), n_items), dtype=dtype)
-    logs = _log(posterior)
+    logs = log_chances(posterior)
     rows = max(1, _MOST_NUMBERS // max(n_items * n_classes, 1))
     if n_classes == 2:  # half the work, and the usual case
         odds, along = (np.diff(table, axis=-1)[..., 0].astype(np.float32) for table in (logs, features))
@@ -139,7 +139,7 @@ def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.rand
         if n_classes == 2:
             np.less(uniform, expit(odds + some.astype(np.float32) @ along), out=part, casting="unsafe")
         else:
-            upto = np.cumsum(_tilted(logs, features, some)[:, :, :-1], axis=2)
+            upto = np.cumsum(tilted_chances(logs, features, some)[:, :, :-1], axis=2)
             part[:] = (uniform[:, :, None] >= upto).sum(axis=2)
     return truths
 
@@ -163,7 +163,7 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
         movable = np.sort(rng.choice(movable, _MOST_SOLVED, replace=False))
     posterior, features = posterior[movable], features[:, movable]
     n_items = len(movable)
-    logs = _log(posterior)
+    logs = log_chances(posterior)
     flat = features.reshape(n_directions, -1)
     targets = moves + flat @ posterior.ravel() / n_items
     # No probabilities have means beyond these; a value drawn outside is the nearest that can be.
@@ -175,7 +175,7 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
     )
 
 
-def _standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Floats:
+def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Floats:
     """Normal draws whose means are 0 and whose covariance is 1 exactly, where there are enough of them."""
     moves = rng.standard_normal((n, n_directions))
     if n < 10 * n_directions or not n_directions:
@@ -225,7 +225,7 @@ def _value(logs: Floats, features: Floats, tilts: Floats, targets: Floats) -> tu
     return value + 0.5 * _RIDGE * (tilts**2).sum(axis=1), heights.reshape(len(tilts), -1)
 
 
-def _tilted(logs: Floats, features: Floats, tilts: Floats) -> Floats:
+def tilted_chances(logs: Floats, features: Floats, tilts: Floats) -> Floats:
     """P(class) of each item under each tilt, shape (n_tilts, n_items, n_classes)."""
     heights = logs + np.tensordot(tilts, features, axes=1)
     heights -= heights.max(axis=2, keepdims=True)
@@ -234,7 +234,7 @@ def _tilted(logs: Floats, features: Floats, tilts: Floats) -> Floats:
     return np.asarray(heights)
 
 
-def _log(posterior: Floats) -> Floats:
+def log_chances(posterior: Floats) -> Floats:
     """Log P(class): no class is out of the question but where another is certain."""
     logs = np.log(np.maximum(posterior, _LEAST))
     certain = posterior.max(axis=1) >= 1.0

@@ -1,0 +1,179 @@
+"""Evaluating votes in files: as in memory, whatever files the items are in, and what cannot be had says so."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.data.rated import rated_scan
+from trueup.estimators import collapsed
+from trueup.estimators.readings import FEW_SWEEPS
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+
+pl = pytest.importorskip("polars")
+N_ITEMS = 1000
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setitem(FEW_SWEEPS, "n_warmup", 30)
+    monkeypatch.setitem(FEW_SWEEPS, "n_draws", 60)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(5)
+    truth = (rng.random(N_ITEMS) < 0.4).astype(int)
+    labeler = np.stack([rng.permutation(9)[:4] for _ in range(N_ITEMS)])
+    right = rng.random(labeler.shape) < np.linspace(0.7, 0.95, 9)[labeler]
+    votes = np.where(right, truth[:, None], 1 - truth[:, None])
+    system = np.where(rng.random(N_ITEMS) < 0.85, truth, 1 - truth)
+    names = np.array(["no", "yes"])
+    return pl.DataFrame(
+        {
+            "item": np.repeat(np.arange(N_ITEMS), 4),
+            "labeler": labeler.ravel(),
+            "label": names[votes.ravel()],
+            "model": names[np.repeat(system, 4)],
+        }
+    )
+
+
+@pytest.fixture
+def scan_of(frame, tmp_path):
+    """A function that scans the votes in so many files."""
+
+    def scan(n_files, table=frame, suffix="parquet", **options):
+        folder = tmp_path / f"{n_files}-{suffix}"
+        folder.mkdir()
+        for k in range(n_files):
+            rows = table.filter(pl.col("item") % n_files == k)
+            path = folder / f"{k}.{suffix}"
+            rows.write_parquet(path) if suffix == "parquet" else rows.write_csv(path)
+        return tu.Labels.scan(str(folder / f"*.{suffix}"), **options)
+
+    return scan
+
+
+def predictions_of(frame):
+    return dict(frame.select("item", "model").unique().iter_rows())
+
+
+def test_answers_do_not_depend_on_the_files(frame, scan_of):
+    one, other = tu.evaluate("model", scan_of(2)), tu.evaluate("model", scan_of(5, suffix="csv"))
+    by_name = tu.evaluate(predictions_of(frame), scan_of(3))
+    for name in ("accuracy", "f1"):
+        assert one[name].interval(0.95) == other[name].interval(0.95) == by_name[name].interval(0.95)
+    assert one.n_items == N_ITEMS
+    assert list(one) == ["accuracy", "precision", "recall", "f1"]
+    assert one["mcc"].mean == other["mcc"].mean  # also what was not asked for
+
+
+def test_the_answers_are_those_of_votes_in_memory(frame, scan_of, monkeypatch):
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 2000)  # so that both look at some items closely
+    here = tu.evaluate(predictions_of(frame), tu.Labels.from_frame(frame), check_dependence=False)
+    scanned = tu.evaluate("model", scan_of(4))
+    for assumption in ("independent", "shared", "real"):
+        one, other = (ev.assuming(assumption)["accuracy"] for ev in (here, scanned))
+        assert one.mean == pytest.approx(other.mean, abs=0.25 * one.std + 0.004)
+        assert one.std == pytest.approx(other.std, rel=0.35)
+
+
+def test_cells_hold_all_that_the_posterior_says(frame, scan_of):
+    scan = rated_scan(scan_of(3), "model", may_miss=False)
+    cells = collapsed.collapse(scan)
+    labels = scan.read()
+    posterior = tu.noise.DawidSkene().fit(labels).posterior(labels)
+    said = np.array([predictions_of(frame)[item] == "yes" for item in labels.items.tolist()])
+    assert cells.times.sum() == N_ITEMS
+    assert len(cells.times) < N_ITEMS / 2
+    np.testing.assert_allclose(cells.mass[cells.codes == 1].sum(axis=0), posterior[said].sum(axis=0), atol=1e-8)
+    coarse = cells.doubled()
+    assert len(coarse.times) < len(cells.times)
+    np.testing.assert_allclose(coarse.mass.sum(axis=0), posterior.sum(axis=0), atol=1e-8)
+
+
+def test_cells_are_no_more_than_memory_holds_and_no_others_in_another_order(monkeypatch):
+    rng = np.random.default_rng(0)
+    parts = [
+        collapsed.cells_of(rng.dirichlet([1, 1, 1], 300), rng.integers(3, size=300), np.full(300, -1)) for _ in range(3)
+    ]
+    monkeypatch.setattr(collapsed, "_MOST_CELLS", 200)
+    one = collapsed.joined(collapsed.joined(parts[0], parts[1]), parts[2])
+    other = collapsed.joined(parts[2], collapsed.joined(parts[1], parts[0]))
+    assert len(one.times) <= 200
+    assert np.array_equal(one.bins, other.bins)
+    np.testing.assert_allclose(one.mass, other.mass, atol=1e-12)
+
+
+def test_gold_is_certain(frame, scan_of):
+    truths = predictions_of(frame)  # as if the system was right on all of a hundred items
+    vetted = {item: truths[item] for item in range(100)}
+    readings = tu.evaluate("model", scan_of(2).with_gold(vetted)).readings
+    assert readings.times[readings.known >= 0].sum() == 100
+    assert readings.unknown_share == pytest.approx(1 - 100 / N_ITEMS)
+
+
+def test_a_population_is_wider_than_its_sample(scan_of):
+    scan = scan_of(2)
+    sample, population = (
+        tu.evaluate("model", scan, target=target).assuming("independent") for target in ("sample", "population")
+    )
+    assert population["accuracy"].std > sample["accuracy"].std
+    assert population.confusion.mean.shape == (2, 2)
+    assert "assuming independent errors, target population" in repr(population)
+    assert population.to_frame(backend="polars")["metric"].to_list() == list(population.metrics)
+
+
+def test_items_may_lack_a_prediction_if_that_is_said(frame, scan_of):
+    some = {item: name for item, name in predictions_of(frame).items() if item >= 10}
+    scan = scan_of(2)
+    with pytest.raises(InvalidPredictions, match=r"every item must have a prediction, got none for 5 of 500"):
+        tu.evaluate(some, scan)
+    assert tu.evaluate(some, scan, missing="ignore").n_items == N_ITEMS - 10
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "sentence"),
+    [
+        ({"noise": "dawid-skene"}, InvalidParameter, "evaluated by the plain call, got noise"),
+        ({"by": "topic"}, InvalidParameter, "evaluated by the plain call, got by"),
+        ({"metrics": ["auc"]}, InvalidParameter, "must be of the confusion counts, got 'auc'"),
+        ({"metrics": [lambda y, p: 1.0]}, InvalidParameter, "must be of the confusion counts"),
+        ({"engine": "torch"}, InvalidParameter, "engine of evaluate must be one of 'scipy', 'numba', 'dask'"),
+        ({"target": "all"}, InvalidParameter, "target must be one of"),
+    ],
+)
+def test_what_a_scan_cannot_answer_says_so(scan_of, keywords, error, sentence):
+    with pytest.raises(error, match=sentence):
+        tu.evaluate("model", scan_of(2), **keywords)
+
+
+def test_predictions_that_make_no_sense_are_named_with_their_file(frame, scan_of):
+    scan = scan_of(2)
+    with pytest.raises(InvalidPredictions, match="a column of its files or a mapping from item to class, got ndarray"):
+        tu.evaluate(np.zeros(N_ITEMS), scan)
+    with pytest.raises(InvalidLabels, match=r"there is no column 'modell'.*did you mean 'model'.*\(file 1 of 2"):
+        tu.evaluate("modell", scan)
+    with pytest.raises(InvalidPredictions, match=r"predictions must be among the classes .* got \['maybe'\]"):
+        tu.evaluate(dict.fromkeys(range(N_ITEMS), "no") | {7: "maybe"}, scan)
+    twice = frame.with_columns(model=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("no")).otherwise(pl.lit("yes")))
+    with pytest.raises(InvalidLabels, match=r"column 'model' must say one thing of an item, got \['no', 'yes'\] of 0"):
+        tu.evaluate("model", scan_of(1, table=twice))
+
+
+def test_a_column_goes_along_when_votes_are_regrouped(frame, tmp_path):
+    for k in range(2):
+        frame[k::2].write_parquet(tmp_path / f"{k}.parquet")
+    scan = tu.Labels.scan(str(tmp_path / "*.parquet"), regroup=tmp_path / "by-item")
+    assert tu.evaluate("model", scan).n_items == N_ITEMS
+
+
+def test_a_cluster_gives_the_same(scan_of):
+    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
+    here = tu.evaluate("model", scan_of(3))
+    place = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **place)
+    with cluster, distributed.Client(cluster):
+        there = tu.evaluate("model", scan_of(4), engine="dask")
+    assert here["accuracy"].mean == pytest.approx(there["accuracy"].mean, abs=1e-10)
+    assert here["accuracy"].interval(0.9) == there["accuracy"].interval(0.9)
