@@ -16,13 +16,14 @@ from trueup.detection import Pool, Shapes, evaluate, make_tiles, match, missed_o
 from trueup.detection.evaluating import candidates_of
 from trueup.detection.metrics import DetectionMetrics
 from trueup.detection.overlap import box_overlaps
-from trueup.posteriors import DrawnEstimate
+from trueup.posteriors import Estimate
 
 __all__ = ["experts", "missed", "vetted"]
 
 IOU = 0.4  # of boxes of one cell
 METRICS = ("precision", "recall", "ap50")
 N_CANDIDATES, N_TILES, N_REPETITIONS = 60, 20, 20
+N_VETTED_EXPERTS = 4  # of each task, as many as fit into some minutes
 _LEVEL = 0.95
 
 
@@ -53,11 +54,11 @@ class Case:
         return float(metrics.values(name, self.expert, self.is_real[None])[0])
 
 
-def cases(round_number: int, *, quick: bool) -> list[Case]:
-    """Every expert of both tasks."""
+def cases(round_number: int, *, quick: bool, n_experts: int | None = None) -> list[Case]:
+    """Every expert of both tasks, or the first of them."""
     made = []
     for task, data in expert_tasks(round_number).items():
-        for name in data.drawn.sources[: 2 if quick else None]:
+        for name in data.drawn.sources[: 2 if quick else n_experts]:
             made.append(_case(task, name, data))
     return made
 
@@ -130,7 +131,7 @@ def vetted(quick: bool) -> Section:
     """With random candidates vetted and random tiles searched: recall over all objects, also those nobody drew."""
     rows: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
     whole: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
-    for number, case in enumerate(cases(1, quick=quick)):
+    for number, case in enumerate(cases(1, quick=quick, n_experts=N_VETTED_EXPERTS)):
         before = _evaluated(case, quick)
         true = {name: case.true_value(name, with_missed=True) for name in METRICS}
         for repetition in range(2 if quick else N_REPETITIONS):
@@ -150,29 +151,24 @@ def vetted(quick: bool) -> Section:
     head = ["vetted", "metric", "holds %", "mean width"]
     text = (
         f"{N_CANDIDATES} vetted candidates and {N_TILES} searched tiles (quarters of images), random; recall and AP50 "
-        "over all objects of\nthe reference (asked: at least 94%). Beside it, as many candidates vetted in whole "
-        "random images\n\n"
+        f"over all objects of\nthe reference (asked: at least 94%). {N_VETTED_EXPERTS} experts of each task, "
+        f"{N_REPETITIONS} draws each. Beside it, as many candidates vetted in whole\nrandom images\n\n"
     )
     return Section(text + as_text(head, lines, left=(0, 1)), numbers)
 
 
-def _vetted_estimates(case: Case, before: Evaluation, rng: np.random.Generator) -> dict[str, DrawnEstimate]:
+def _vetted_estimates(case: Case, before: Evaluation, rng: np.random.Generator) -> dict[str, Estimate]:
+    """The answers with gold, on what was drawn from the votes before."""
     pool = case.pool
     chosen = rng.choice(len(pool), N_CANDIDATES, replace=False)
     gold = {pool.items[k]: "object" if case.is_real[k] else "nothing" for k in chosen}
-    after = evaluate_again(before, pool.labels.with_gold(gold, drawn="random"))
     tiles = make_tiles(pool.images)
     searched = tiles.draw(N_TILES, rng)
     missed = missed_objects(_counts(case, searched), len(tiles), random_state=rng).draws
-    metrics = DetectionMetrics(pool, candidates_of(pool, pool.labels), 0.5, missed)
-    order = candidates_of(pool, after.labels)
-    values = {}
-    for name in METRICS:
-        truths = after.draws_for(after.metrics[name]).truths
-        real = np.zeros((len(truths), len(pool)), dtype=bool)
-        real[:, order] = truths == 1
-        values[name] = DrawnEstimate(metrics.values(name, case.expert, real), bounds=(0.0, 1.0), name=name)
-    return values
+    metrics = DetectionMetrics(pool, candidates_of(pool, before.labels), 0.5, missed)
+    task = replace(before.task, metrics={name: metrics.metric(name) for name in METRICS})
+    after = evaluate_again(replace(before, task=task), before.labels.with_gold(gold, drawn="random"))
+    return {name: after[name] for name in METRICS}
 
 
 def _counts(case: Case, searched: Positions) -> Positions:

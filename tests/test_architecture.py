@@ -66,6 +66,7 @@ ALLOWED_IN = {
     "testing/strategies.py": {"sklearn"},
     "storage/database/": {"sqlalchemy", "alembic"},
     "report/": {"jinja2"},
+    "detection/pages.py": {"jinja2"},
     "serve/": {"jinja2", "fastapi", "starlette", "pydantic", "uvicorn"},
     "cli/": {"typer", "rich"},
     "cli/demo.py": {"sklearn"},

@@ -220,6 +220,7 @@ COMMANDS: Registry[Any] = Registry(
         "auc": Place("trueup.cli.auc", _JUDGE),
         "check": Place("trueup.cli.check", _JUDGE),
         "compare": Place("trueup.cli.compare", _JUDGE),
+        "detect": Place("trueup.cli.detect", _JUDGE),
         "evaluate": Place("trueup.cli.evaluate", _JUDGE),
         "metrics": Place("trueup.cli.metrics", _JUDGE),
         "monitor": Place("trueup.cli.monitor", _JUDGE),

@@ -2,9 +2,12 @@
 
 from trueup.detection.average_precision import CocoScores, coco_scores
 from trueup.detection.cuts import evaluate_at_cuts
+from trueup.detection.deck import Deck, Vetted, make_deck, read_answers, take_answers
 from trueup.detection.evaluating import compare, evaluate
 from trueup.detection.missed import MissedObjects, Tiles, make_tiles, missed_objects
+from trueup.detection.pages import save_cards, save_for_app
 from trueup.detection.pool import Found, Pool, match
+from trueup.detection.reading import read_annotations, read_detections, read_seen
 from trueup.detection.reading_coco import read_coco, read_results
 from trueup.detection.reading_tables import read_boxes, read_voc, read_yolo
 from trueup.detection.shapes import Images, Shapes
@@ -14,6 +17,7 @@ from trueup.detection.writing import write_coco
 
 __all__ = [
     "CocoScores",
+    "Deck",
     "Found",
     "Images",
     "MissedObjects",
@@ -21,19 +25,28 @@ __all__ = [
     "Shapes",
     "SimulatedBoxes",
     "Tiles",
+    "Vetted",
     "boxes_from_arrays",
     "coco_scores",
     "compare",
     "evaluate",
     "evaluate_at_cuts",
+    "make_deck",
     "make_tiles",
     "match",
     "missed_objects",
+    "read_annotations",
+    "read_answers",
     "read_boxes",
     "read_coco",
+    "read_detections",
     "read_results",
+    "read_seen",
     "read_voc",
     "read_yolo",
+    "save_cards",
+    "save_for_app",
     "simulate_boxes",
+    "take_answers",
     "write_coco",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,7 +72,10 @@ def boxes_of_masks(masks: Sequence[Mask]) -> Floats:
 
 def bitmap(mask: Mask) -> Any:
     """A mask as an array of 0 and 1, shape (height, width)."""
-    return require("pycocotools.mask", purpose="pixels of masks").decode(mask)
+    coco = require("pycocotools.mask", purpose="pixels of masks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # some releases are older than numpy 2
+        return coco.decode(mask)
 
 
 def mask_of_bitmap(pixels: Any) -> Mask:

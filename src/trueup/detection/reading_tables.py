@@ -31,6 +31,7 @@ def read_boxes(
     score: str = "score",
     images: Images | Sequence[Any] | None = None,
     seen: str | None = "all",
+    name: str = "boxes",
     file_format: Format | None = None,
 ) -> Shapes:
     """Boxes from a table with a row for each.
@@ -51,6 +52,8 @@ def read_boxes(
         All images, also those in which nothing was drawn.
     seen : {"all", None}
         Of annotations: whether everybody looked at all images, or nobody knows who looked at which.
+    name : str
+        The annotator or system where no column names them.
     file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
 
     Examples
@@ -64,7 +67,7 @@ def read_boxes(
     people = _column(table, source, ("labeler", "annotator", "system"))
     classes = _column(table, category, ("category", "class", "label"))
     scores = table.get(score)
-    sources = sorted({str(name) for name in people}) if people is not None else ["boxes"]
+    sources = sorted({str(name) for name in people}) if people is not None else [name]
     known = images if isinstance(images, Images) else sorted_names(dict.fromkeys([*(images or ()), *table["item"]]))
     n_images = known.n if isinstance(known, Images) else len(known)
     looked = np.ones((len(sources), n_images), dtype=bool) if scores is None and seen == "all" else None
@@ -76,6 +79,7 @@ def read_boxes(
         scores=None if scores is None else [np.nan if value is None else value for value in scores],
         images=known if isinstance(known, Images) else known.tolist(),
         seen=looked,
+        name=name,
     )
 
 

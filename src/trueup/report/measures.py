@@ -223,6 +223,10 @@ def _dirty_output(evaluation: Evaluation, labels: Labels, metric: Metric) -> flo
     outputs = _outputs(evaluation, metric)
     if outputs is None:
         return None
+    if metric.of_system is not None:  # of detections, which needs all items: those without votes are no objects
+        own = metric.for_system(evaluation.task.outputs.systems[0])
+        known = np.where(truth >= 0, truth, 1 - evaluation.positive)
+        return finite(own.of_outputs(known[None], outputs, positive=evaluation.positive)[0])
     both = (truth >= 0) & np.isfinite(outputs.reshape(len(truth), -1)).all(axis=1)
     if not both.any():
         return None

@@ -13,7 +13,7 @@ from typing import Any
 from trueup._base import wording
 from trueup._base.writing import write_text_safely
 from trueup.exceptions import InvalidParameter
-from trueup.report import figures, over_time, sentences
+from trueup.report import crops, figures, over_time, sentences
 
 _FORMAT = 1
 
@@ -27,6 +27,7 @@ def check_format(data: Mapping[str, Any]) -> None:
 
 # What the templates call; figures escape what they draw.
 _FIGURES: tuple[Callable[..., Any], ...] = (
+    crops.crop_figure,
     figures.answer_strip,
     figures.confusion_map,
     figures.curve_figure,

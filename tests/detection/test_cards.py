@@ -1,0 +1,187 @@
+"""Cards for a vetter: what they show, what they hide, and what the answers say."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from trueup import detection
+from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, simulate_boxes, take_answers
+from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
+from trueup.detection.pages import render_cards
+from trueup.exceptions import TrueupError
+from trueup.report.crops import crop_figure
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360f8cfc0000000030001006a9e5f2f0000000049454e44ae426082"
+)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    data = simulate_boxes(n_images=10, n_annotators=3, random_state=0)
+    return match(data.found, data.objects)
+
+
+def test_cards_are_random_candidates_empty_places_and_tiles(pool):
+    deck = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, seed=3)
+    kinds = [card.kind for card in deck.cards]
+    assert (kinds.count("candidate"), kinds.count("planted"), kinds.count("tile")) == (20, 4, 5)
+    assert kinds[-5:] == ["tile"] * 5
+    assert kinds[:24] != sorted(kinds[:24])  # empty places are among the candidates
+    for card in deck.cards:
+        if card.kind == "planted":
+            others = pool.boxes[pool.image == card.image]
+            assert not detection.overlap.box_overlaps(card.box[None], others).any()
+    again = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, seed=3)
+    assert [card.item for card in again.cards] == [card.item for card in deck.cards]
+    other = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, seed=4)
+    assert [card.item for card in other.cards] != [card.item for card in deck.cards]
+
+
+def test_answers_are_gold_and_count_what_was_missed(pool):
+    deck = make_deck(pool, n_candidates=30, n_tiles=4, n_planted=2)
+    answers = {}
+    for number, card in enumerate(deck.cards, start=1):
+        if card.kind == "tile":
+            x, y, width, height = card.box
+            answers[str(number)] = [[x + width / 2, y + height / 2], [x - 5, y]]  # one beside the tile
+        else:
+            answers[str(number)] = "yes" if card.kind == "planted" or number % 2 else "no"
+    vetted = take_answers(deck, answers)
+    assert len(vetted.labels.drawn_gold) == 30
+    assert (vetted.n_planted, vetted.n_accepted) == (2, 2)
+    assert "2 of 2 empty places" in vetted.warnings[0]
+    assert vetted.missed is not None
+    assert (vetted.missed.n_seen, vetted.missed.n_searched, vetted.missed.n_tiles) == (4, 4, 40)
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth"),
+    [("yes", "object"), ("outline", "object"), ("no", "nothing"), ("class", "nothing"), ("duplicate", "nothing")],
+)
+def test_what_answers_mean(pool, answer, truth):
+    deck = make_deck(pool, n_candidates=5, n_planted=0, n_tiles=0)
+    vetted = take_answers(deck, {"1": answer, "2": "skip"})
+    assert vetted.labels.gold == {deck.cards[0].item: truth}
+    assert vetted.missed is None
+    assert "1 cards were skipped" in vetted.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ({"99": "yes"}, "1 answers about cards that there are not"),
+        ({"1": "perhaps"}, "1 unknown answers"),
+        ({"1": []}, "1 unknown answers"),
+        ({"6": "yes"}, "1 unknown answers"),
+        ({"6": [["a", 1]]}, "1 unknown answers"),
+    ],
+)
+def test_bad_answers_get_one_sentence(pool, answers, sentence):
+    deck = make_deck(pool, n_candidates=5, n_planted=0, n_tiles=1)
+    with pytest.raises(TrueupError, match=sentence):
+        take_answers(deck, answers)
+
+
+def test_a_page_is_read_back_with_the_same_pool_only(pool, tmp_path):
+    deck = make_deck(pool, n_candidates=8, n_tiles=2, seed=5)
+    save_cards(deck, tmp_path / "cards.html")
+    page = (tmp_path / "cards.html").read_text()
+    drawn = json.loads(re.search(r'id="deck">(.*?)</script>', page)[1])
+    assert drawn == deck.drawn
+    answers = {"format": 1, "deck": drawn, "answers": {"1": "yes", "2": "no"}}
+    (tmp_path / "answers.json").write_text(json.dumps(answers))
+    assert len(read_answers(tmp_path / "answers.json", pool).labels.gold) == 2
+    other = match(None, pool.matching.objects)
+    with pytest.raises(TrueupError, match="another pool"):
+        read_answers(tmp_path / "answers.json", other)
+    (tmp_path / "answers.json").write_text("[]")
+    with pytest.raises(TrueupError, match="answers that a page of cards has saved"):
+        read_answers(tmp_path / "answers.json", pool)
+
+
+def test_the_page_hides_who_drew_what(pool):
+    deck = make_deck(pool, n_candidates=20, n_tiles=3, n_planted=3)
+    page = render_cards(deck)
+    assert page.count('<section class="card') == len(deck)
+    for word in (*pool.annotators, *pool.systems, "planted", *(card.item for card in deck.cards if card.item)):
+        assert f">{word}<" not in page
+        assert f'"{word}"' not in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+    assert "<title>&lt;b&gt;</title>" in render_cards(deck, title="<b>")
+
+
+def test_photographs_lie_below_the_outline(pool, tmp_path):
+    for name in pool.images.ids.tolist():
+        (tmp_path / f"{name}.png").write_bytes(PIXEL)
+    deck = make_deck(pool, n_candidates=5, n_tiles=1)
+    page = render_cards(deck, images=tmp_path)
+    assert page.count("data:image/png;base64") == len({card.image for card in deck.cards})
+    assert '<use href="#photo-' in page
+    (tmp_path / f"{pool.images.ids.tolist()[deck.cards[0].image]}.png").unlink()
+    with pytest.raises(TrueupError, match="got none for 1 of"):
+        render_cards(deck, images=tmp_path)
+    with pytest.raises(TrueupError, match="must be a folder"):
+        find_photos(tmp_path / "none", pool.images, [0])
+
+
+def test_crops_have_a_margin_and_stay_in_the_image(pool):
+    for k in range(len(pool)):
+        crop = candidate_crop(pool, k)
+        x, y, width, height = crop["view"]
+        assert x >= 0
+        assert y >= 0
+        assert x + width <= 640 + 1e-9
+        assert y + height <= 640 + 1e-9
+        assert width > pool.boxes[k, 2]
+        assert [shape["role"] for shape in crop["shapes"]].count("candidate") == 1
+    tile = tile_picture(pool, 0, np.array([0.0, 0.0, 640.0, 640.0]))
+    assert sum(shape["role"] == "candidate" for shape in tile["shapes"]) == (pool.image == 0).sum()
+
+
+def test_the_size_of_an_image_that_nobody_told():
+    objects = detection.boxes_from_arrays(image=["a"], boxes=[[10, 10, 30, 20]], images=["a", "b"], seen=[[True, True]])
+    pool = match(None, objects)
+    assert image_size(pool, 0) == (40.0, 30.0)
+    assert len(make_deck(pool, n_candidates=5, n_tiles=3, n_planted=0)) == 4
+
+
+def test_the_outline_of_a_mask():
+    pytest.importorskip("pycocotools", reason="needs trueup[coco]")
+    from trueup.detection.masks import mask_of_bitmap
+
+    pixels = np.zeros((20, 20), dtype=np.uint8)
+    pixels[5:9, 3:10] = 1
+    edges = mask_edges(mask_of_bitmap(pixels), np.array([3.0, 5.0, 7.0, 4.0]))
+    assert sorted(edges) == sorted([[3, 5, 3, 9], [10, 5, 10, 9], [3, 5, 10, 5], [3, 9, 10, 9]])
+
+
+def test_pictures_hold_no_code():
+    crop = {"view": [0, 0, 9, 9], "size": [9, 9], "shapes": [], "photo": 'x" onload="alert(1)'}
+    assert "onload" not in crop_figure(crop)
+    assert "<script" not in crop_figure(crop, label='"><script>')
+
+
+def test_files_for_the_vetting_app(pool, tmp_path):
+    from trueup.serve.cards import CardMaker
+
+    deck = make_deck(pool, n_candidates=20, n_planted=3, n_tiles=0)
+    files = save_for_app(deck, tmp_path / "app")
+    import trueup as tu
+
+    labels = tu.read_labels(files.votes)
+    items = tu.read_items(files.items)
+    planted = [line.split(",")[0] for line in files.gold.read_text().splitlines()[1:]]
+    assert len(items["item"]) == len(pool) + 3
+    assert not set(planted) & set(pool.items)
+    assert all((files.images / name).read_text().startswith("<svg xmlns=") for name in items["image"])
+    face = CardMaker(labels.with_items(items, unknown="ignore")).face(0, person="ann")
+    assert (face.kind, face.has_image) == ("image", True)
+    for name in pool.images.ids.tolist():
+        (tmp_path / f"{name}.png").write_bytes(PIXEL)
+    with_photos = tu.read_items(save_for_app(deck, tmp_path / "app", images=tmp_path).items)
+    assert len(json.loads(with_photos["outline"][0])) == 4
+    assert set(with_photos["image"]) <= {f"{name}.png" for name in pool.images.ids.tolist()}
