@@ -56,6 +56,7 @@ EVERYWHERE = {"numpy", "scipy"}
 ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
     "noise/kernels/compiled": {"numba", "llvmlite"},
+    "noise/torch/": {"torch"},
     "metrics/compiled": {"numba", "llvmlite"},
     "detection/compiled": {"numba", "llvmlite"},
     "estimators/published/tars2018/noise_removal.py": {"sklearn"},
@@ -80,6 +81,7 @@ LAZY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "torch"
 }
 NOTHING_WITHOUT = (
     "noise/kernels/compiled",
+    "noise/torch/",
     "metrics/compiled",
     "detection/compiled",
     "storage/database/",

@@ -24,13 +24,14 @@ from trueup.exceptions import InvalidParameter, quoted
 EngineName = Literal["scipy", "numba", "torch", "dask"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 OF_ONE_PROCESSOR: tuple[EngineName, ...] = ("scipy", "numba")
+OF_ONE_MACHINE: tuple[EngineName, ...] = (*OF_ONE_PROCESSOR, "torch")
 VARIABLE = "TRUEUP_ENGINE"
 WORTH_COMPILING = 20_000  # votes × passes from which compiled code repays loading numba
 
 _MODULE_OF = {"scipy": "scipy", "numba": "numba", "torch": "torch", "dask": "distributed"}
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
-_named: ContextVar[EngineName | None] = ContextVar("trueup_engine", default=None)
+_named: ContextVar[str | None] = ContextVar("trueup_engine", default=None)  # with the device, where one was named
 
 
 @contextmanager
@@ -40,7 +41,9 @@ def using_engine(engine: str | None) -> Iterator[None]:
     Steps that do not offer this engine choose as if none was named: a door checks with `choose_engine` what it honours.
     Threads see it where their work went through `for_threads`.
     """
-    token = _named.set(_named.get() if engine is None else _checked_name(engine))
+    if engine is not None:
+        _checked_name(engine)
+    token = _named.set(_named.get() if engine is None else engine)
     try:
         yield
     finally:
@@ -60,7 +63,14 @@ def for_threads(work: Callable[[_Argument], _Result]) -> Callable[[_Argument], _
 
 def named_engine() -> EngineName | None:
     """The engine that the call in progress named, if it named one."""
-    return _named.get()
+    named = _named.get()
+    return None if named is None else _checked_name(named)
+
+
+def named_device() -> str | None:
+    """The device that the call in progress or `TRUEUP_ENGINE` named behind the engine, as in "torch:cuda:0"."""
+    _, _, device = (_named.get() or os.environ.get(VARIABLE) or "").partition(":")
+    return device or None
 
 
 def choose_engine(
@@ -97,22 +107,29 @@ def choose_engine(
             )
         require(_MODULE_OF[name], purpose=f"⟨engine={name!r}⟩")
         return name
-    for told in (_named.get(), _from_environment()):
+    for told in (named_engine(), _from_environment()):
         if told is not None and told in offers:
             require(_MODULE_OF[told], purpose=f"the engine {told!r}")
             return told
     if on_client and current_client() is not None:
         return "dask"
-    return "numba" if "numba" in offers and work >= worth and is_installed("numba") else "scipy"
+    return "numba" if "numba" in offers and is_worth_compiling(work, worth) else "scipy"
 
 
-def _checked_name(engine: object) -> EngineName:
-    return check_choice(engine, ENGINES, name="engine")
+def is_worth_compiling(work: float, worth: float = WORTH_COMPILING) -> bool:
+    """Whether compiled code is there and repays loading numba."""
+    return work >= worth and is_installed("numba")
+
+
+def _checked_name(engine: object, *, name: str = "engine") -> EngineName:
+    """The name of the engine, without the device that may stand behind torch."""
+    alone = "torch" if isinstance(engine, str) and engine.startswith("torch:") else engine
+    return check_choice(alone, ENGINES, name=name)
 
 
 def _from_environment() -> EngineName | None:
     told = os.environ.get(VARIABLE)
-    return check_choice(told, ENGINES, name=f"the environment variable {VARIABLE}") if told else None
+    return _checked_name(told, name=f"the environment variable {VARIABLE}") if told else None
 
 
 @cache

@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
 
+from trueup._base.arrays import contiguous, group_sums, namespace
 from trueup._base.engines import OF_ONE_PROCESSOR, EngineName
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import preview
@@ -340,12 +341,12 @@ def check_matrices_fit(n_labelers: int, n_states: int, n_answers: int) -> None:
 def as_table(confusion: Floats) -> Floats:
     """Matrices (labelers, states, answers) as the table (labelers·answers, states) that the kernels take."""
     n_labelers, n_states, n_answers = confusion.shape
-    return np.ascontiguousarray(confusion.transpose(0, 2, 1)).reshape(n_labelers * n_answers, n_states)
+    return contiguous(confusion.swapaxes(1, 2)).reshape(n_labelers * n_answers, n_states)
 
 
 def from_table(table: Floats, n_answers: int) -> Floats:
     """The inverse of `as_table`."""
-    return np.ascontiguousarray(table.reshape(-1, n_answers, table.shape[1]).transpose(0, 2, 1))
+    return contiguous(table.reshape(-1, n_answers, table.shape[1]).swapaxes(1, 2))
 
 
 class DecidedVotes:
@@ -365,9 +366,17 @@ class DecidedVotes:
 
         Of each vote, the log-probability that it names the class if another is true, and what is gained where it is.
         """
-        votes_for = np.bincount(self.cell, self.times * gain, self.n_items * self.n_classes)
-        wrong = np.bincount(self.item, self.times * log_wrong, self.n_items)
-        return np.asarray(votes_for.reshape(self.n_items, self.n_classes) + wrong[:, None])
+        votes_for = group_sums(self.cell, self.times * gain, self.n_items * self.n_classes)
+        wrong = group_sums(self.item, self.times * log_wrong, self.n_items)
+        joint: Floats = votes_for.reshape(self.n_items, self.n_classes) + wrong[:, None]
+        return joint
+
+    def placed(self, place: Callable[[Any], Any]) -> DecidedVotes:
+        """The same votes as arrays that `place` makes of these, on a device."""
+        twin = copy(self)
+        twin.item, twin.labeler, twin.cell = place(self.item), place(self.labeler), place(self.cell)
+        twin.times = self.times if isinstance(self.times, float) else place(self.times)
+        return twin
 
 
 def symmetric_votes(posterior: Floats, right: Floats, n_answers: int) -> Floats:
@@ -388,9 +397,18 @@ def class_states(n_classes: int) -> Codes:
 def normalise(counts: Floats) -> Floats:
     """Counts to probabilities along the last axis; uniform where there are none."""
     total = counts.sum(axis=-1, keepdims=True)
-    if total.all():  # by far the usual case, and half the work
-        return np.asarray(counts / total)
-    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), 1.0 / counts.shape[-1])
+    if not total.all():  # rare, and twice the work
+        where = namespace(counts).where
+        counts = where(total > 0, counts, 1.0)
+        total = where(total > 0, total, counts.shape[-1])
+    shares: Floats = counts / total
+    return shares
+
+
+def log_density(rows: Floats, pseudo_counts: Floats) -> float:
+    """Log-density of rows under Dirichlet priors with these counts beyond one, but for what does not move with rows."""
+    xp = namespace(rows)
+    return float((pseudo_counts * xp.log(xp.clip(rows, 1e-300, None))).sum())
 
 
 def vote_shares(labels: Labels, smoothing: float = 0.0) -> Floats:

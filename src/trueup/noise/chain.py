@@ -13,12 +13,13 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import psi
 
-from trueup._base.engines import EngineName
-from trueup._base.types import Floats
+from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, Start, vote_shares
 from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.placing import run_where_memory_suffices
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
@@ -98,6 +99,12 @@ class SamplingProblem:
         return self.labels.n_labelers + self.n_raters
 
     @cached_property
+    def volumes(self) -> Floats:
+        """How many votes each labeler gave."""
+        labeler = self.votes.indices // self.labels.n_answers
+        return np.bincount(labeler, self.votes.data, self.n_all)[: self.labels.n_labelers].astype(float, copy=False)
+
+    @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         """A number that items of which all is said alike share, -1 for an item that has no like."""
         votes, gold = self.votes, self.labels.gold_codes
@@ -127,6 +134,11 @@ class Densities:
     n: int = 0
 
 
+def engines_of_chains(item_prior: LogLinearPrior | None) -> tuple[EngineName, ...]:
+    """The engines that chains run with; coefficients of an item prior are drawn on the processor alone."""
+    return OF_ONE_MACHINE if item_prior is None else OF_ONE_PROCESSOR
+
+
 class Chain:
     """One chain and what it leaves: arrays as those of `PosteriorDraws`, and the summed chances of the classes."""
 
@@ -147,12 +159,20 @@ class Chain:
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
         """Run from a start of its own; `report` hears of the share done."""
         states = self._first_states(rng)
-        engine = kernels.engine_for_chains()
-        start = self.sampler.compiled_start() if engine == "numba" else None
-        if start is None:
-            self._sweep(states, n_warmup, rng, report, engine)
-        else:
-            self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
+
+        offers = engines_of_chains(self.problem.item_prior)
+
+        def sweep() -> None:
+            engine = kernels.engine_for_chains(offers)
+            start = self.sampler.compiled_start() if engine == "numba" else None
+            if engine == "torch":
+                self._sweep_on_device(states, n_warmup, rng, report)
+            elif start is None:
+                self._sweep(states, n_warmup, rng, report, engine)
+            else:
+                self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
+
+        run_where_memory_suffices(sweep, self.problem.votes.nnz, n_warmup + self.n_draws, offers=offers)
         self.densities.n = len(self.truth_draws)
 
     def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
@@ -277,7 +297,7 @@ class Chain:
                 known = item_prior.probabilities(coefficients.coefficients)
             if known is not None:
                 sampler.evidence = _evidence(known, states, sampler.n_states)
-            sampler.draw(counts, state_counts, _gold_counts(labels, states, sampler.n_states), rng)
+            sampler.draw(counts, state_counts, self._gold_counts(states[self._known_items]), rng)
             said = rows.log_likelihood(states, rng)
             step = kernels.gibbs_step(
                 votes,
@@ -296,21 +316,78 @@ class Chain:
             if sweep % 50 == 49 or sweep == total - 1:
                 report((sweep + 1) / total)
 
+    def _sweep_on_device(
+        self,
+        states: npt.NDArray[np.int16],
+        n_warmup: int,
+        rng: np.random.Generator,
+        report: Callable[[float], None],
+    ) -> None:
+        """All sweeps with the items on a device; the parameters are drawn here, as in `_sweep`."""
+        from trueup.noise.torch.items import DeviceItems
+
+        problem, sampler = self.problem, self.sampler
+        rows = OutputRows(problem.outputs, sampler)
+        items = DeviceItems(
+            problem.votes,
+            problem.labels.gold_codes,
+            rows.indicator,
+            rows.has_output,
+            states,
+            n_states=sampler.n_states,
+            n_classes=problem.labels.n_classes,
+            seed=int(rng.integers(2**63)),
+        )
+        counts, state_counts = items.count()
+        total = n_warmup + self.n_draws
+        for sweep in range(total):
+            sampler.draw(counts, state_counts, self._gold_counts(items.states_of_known()), rng)
+            if len(problem.outputs.codes):
+                said = items.count_outputs(rows.group, rows.n_groups)
+                items.hear_outputs(rows.draw_log_rows(said, rng)[:, rows.group])
+            log_likelihood = items.draw(sampler.table, sampler.weights, sampler.state_class)
+            counts, state_counts = items.count()
+            k = sweep - n_warmup
+            if k >= 0:
+                self._record_parameters(k, counts, log_likelihood)
+                items.add_chances(sampler.state_class)
+            if k in self.truth_draws:
+                self.truths[self.truth_draws == k] = items.truth(sampler.state_class)
+                items.add_densities()
+            if sweep % 50 == 49 or sweep == total - 1:
+                report((sweep + 1) / total)
+        chances, self.densities.votes, self.densities.outputs = items.sums()
+        self.chances += chances
+
+    @cached_property
+    def _known_items(self) -> Positions:
+        """The items whose class is known."""
+        return np.flatnonzero(self.problem.labels.gold_codes >= 0)
+
+    def _gold_counts(self, states_of_known: Codes) -> Floats:
+        """How many items of each known class are in each state, shape (n_states, n_classes)."""
+        n_states, n_classes = self.sampler.n_states, self.problem.labels.n_classes
+        cell = states_of_known.astype(np.int64) * n_classes + self.problem.labels.gold_codes[self._known_items]
+        return np.bincount(cell, minlength=n_states * n_classes).reshape(n_states, -1).astype(float)
+
+    def _record_parameters(self, k: int, counts: Floats, log_likelihood: float) -> None:
+        """Keep the parameters, and the counts that the states drawn under them gave, as draw `k`."""
+        labels, sampler = self.problem.labels, self.sampler
+        by_class = sampler.class_counts(counts, np.arange(labels.n_labelers))
+        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
+        volume = self.problem.volumes
+        self.prior[k] = sampler.class_prior()
+        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1e-12), np.nan)
+        raters = np.arange(labels.n_labelers, self.problem.n_all)
+        self.rater_counts[k] = sampler.class_counts(counts, raters)
+        self.rater_confusion[k] = sampler.confusion(raters)
+        self.log_likelihood[k] = log_likelihood
+
     def _record(self, k: int, step: kernels.Sweep, rows: OutputRows) -> None:
         """Keep what a sweep drew as draw `k`."""
         labels, sampler = self.problem.labels, self.sampler
         truth = sampler.state_class[step.states]
-        by_class = sampler.class_counts(step.counts, np.arange(labels.n_labelers))
-        right = np.einsum("tcc->t", by_class[:, :, : labels.n_classes])
-        volume = np.bincount(
-            self.problem.votes.indices // labels.n_answers, self.problem.votes.data, self.problem.n_all
-        )[: labels.n_labelers]
-        self.prior[k] = sampler.class_prior()
-        self.accuracy[k] = np.where(volume > 0, right / np.maximum(volume, 1e-12), np.nan)
-        raters = np.arange(labels.n_labelers, self.problem.n_all)
-        self.rater_counts[k] = sampler.class_counts(step.counts, raters)
-        self.rater_confusion[k] = sampler.confusion(raters)
-        self.log_likelihood[k] = step.log_likelihood
+        self._record_parameters(k, step.counts, step.log_likelihood)
         if step.posterior is None:
             self.chances[np.arange(labels.n_items), truth] += 1
         else:
@@ -336,18 +413,26 @@ class OutputRows:
 
     def __init__(self, outputs: SystemOutputs, sampler: Sampler) -> None:
         self.outputs, self.group = outputs, sampler.state_group
-        self._indicator = outputs.indicator()
+        self.n_groups = int(self.group.max()) + 1
+        self.indicator = outputs.indicator()
         self._prior = outputs.row_prior()
-        self._has_output = (outputs.codes >= 0).any(axis=0)
+        self.has_output: Booleans = np.asarray((outputs.codes >= 0).any(axis=0))
         self._said: Floats = np.empty((0, 0))
 
     def log_likelihood(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> Floats | None:
         """Draw the rows, and log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
-        outputs = self.outputs
-        if not len(outputs.codes):
+        if not len(self.outputs.codes):
             return None
-        n_groups = int(self.group.max()) + 1
-        counts = kernels.count_states(self._indicator, self.group[states].astype(np.int16), n_groups)[0]
+        counts = kernels.count_states(self.indicator, self.group[states].astype(np.int16), self.n_groups)[0]
+        self._said = np.asarray(self.indicator @ self.draw_log_rows(counts, rng)[:, self.group])
+        return self._said
+
+    def draw_log_rows(self, counts: Floats, rng: np.random.Generator) -> Floats:
+        """Logarithms of the rows as each system counts, given how often it gave each answer in each group of states.
+
+        Both have shape (columns of all systems, n_groups).
+        """
+        outputs = self.outputs
         power = np.repeat(outputs.power, outputs.n_answers)[:, None]
         mass = self._prior[:, None] + counts
         rows = np.maximum(rng.standard_gamma(mass), 1e-100)
@@ -355,15 +440,13 @@ class OutputRows:
         total, total_mass = (np.repeat(np.add.reduceat(x, first), outputs.n_answers, axis=0) for x in (rows, mass))
         logs = np.log(np.maximum(rows / total, kernels.FLOOR))
         means = np.maximum(psi(mass) - psi(total_mass), np.log(kernels.FLOOR))
-        table = np.where(power == 1.0, logs, power * means + np.sqrt(power) * (logs - means))
-        self._said = np.asarray(self._indicator @ table[:, self.group])
-        return self._said
+        return np.asarray(np.where(power == 1.0, logs, power * means + np.sqrt(power) * (logs - means)))
 
     def inverse_densities(self, posterior: Floats) -> Floats:
         """One over the density of the outputs on each item given its votes, shape (n_items,); 0 where none are."""
-        if not self._has_output.any():
+        if not self.has_output.any():
             return np.zeros(len(posterior))
-        return np.where(self._has_output, (posterior * np.exp(-self._said)).sum(axis=1), 0.0)
+        return np.where(self.has_output, (posterior * np.exp(-self._said)).sum(axis=1), 0.0)
 
 
 def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Floats:
@@ -371,10 +454,3 @@ def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Fl
     total = np.zeros((n_states, known.shape[1]))
     np.add.at(total, states, np.log(np.maximum(known, kernels.FLOOR)))
     return total
-
-
-def _gold_counts(labels: Labels, states: npt.NDArray[np.int16], n_states: int) -> Floats:
-    """How many items of each known class are in each state, shape (n_states, n_classes)."""
-    known = np.flatnonzero(labels.gold_codes >= 0)
-    cell = states[known].astype(np.int64) * labels.n_classes + labels.gold_codes[known]
-    return np.bincount(cell, minlength=n_states * labels.n_classes).reshape(n_states, -1).astype(float)

@@ -6,9 +6,10 @@ from itertools import combinations
 from typing import Literal, Self
 
 import numpy as np
-from scipy.special import gammaln, psi
+from scipy.special import gammaln
 
-from trueup._base.engines import OF_ONE_PROCESSOR
+from trueup._base.arrays import like, namespace, special_functions, to_numpy
+from trueup._base.engines import OF_ONE_MACHINE
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
@@ -19,6 +20,7 @@ from trueup.noise.base import (
     TableModel,
     as_table,
     from_table,
+    log_density,
     normalise,
     warn_if_unidentifiable,
 )
@@ -76,7 +78,7 @@ class DawidSkene(TableModel):
     """
 
     alias = "dawid-skene"
-    engines = (*OF_ONE_PROCESSOR, "dask")
+    engines = (*OF_ONE_MACHINE, "dask")
 
     def __init__(
         self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling | None = None, diagonal: float = 3.0
@@ -101,13 +103,12 @@ class DawidSkene(TableModel):
             if strength.any():
                 if self.pooling == "auto":
                     strength = learn_strength(by_labeler, pooled, strength)
-                pseudo = strength[:, None] * pooled
+                pseudo = like(pooled, strength)[:, None] * pooled
                 self.confusion_ = normalise(by_labeler + pseudo)
-                log_prior = float((pseudo * np.log(np.maximum(self.confusion_, 1e-300))).sum())
+                log_prior = log_density(self.confusion_, pseudo)
                 if self.pooling == "auto":  # the density's normaliser moves with the strength
-                    log_prior += labels.n_labelers * float(
-                        (gammaln(strength + labels.n_answers) - gammaln(1 + pseudo).sum(axis=1)).sum()
-                    )
+                    masses = gammaln(1 + to_numpy(pseudo)).sum(axis=1)
+                    log_prior += labels.n_labelers * float((gammaln(strength + labels.n_answers) - masses).sum())
             else:
                 self.confusion_ = normalise(by_labeler)
             self.pooled_ = pooled
@@ -233,20 +234,26 @@ class PooledSampler(Sampler):
         """Auxiliary table counts of the Dirichlet–multinomials, shape (states, answers).
 
         With n votes drawn from a Dirichlet–multinomial with mass b on an answer, the number of tables is a sum of
-        Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate.
+        Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate. Only the sum over
+        raters counts, so what is drawn for each r is how many of the raters with more than r votes open a table.
         """
         state, rater, answer = np.nonzero(by_state)
         votes = by_state[state, rater, answer]
         n = np.maximum(np.floor(votes + rng.random(len(votes)) * (votes % 1 > 0)), 1).astype(
             np.int64
         )  # parts by chance
-        mass = self.strength[state] * self.pooled[state, answer]
-        cell = np.repeat(np.arange(len(n)), n - 1)
-        seated = np.arange(len(cell)) - np.repeat(np.cumsum(n - 1) - (n - 1), n - 1) + 1
-        new = rng.random(len(cell)) * (mass[cell] + seated) < mass[cell]
-        opened = 1 + np.bincount(cell, new, len(n))
-        tables = np.bincount(state * self.n_answers + answer, opened, self.n_states * self.n_answers)
-        return np.asarray(tables.reshape(self.n_states, -1), dtype=float)
+        n_cells, cell = self.n_states * self.n_answers, state * self.n_answers + answer
+        most = np.zeros(n_cells, dtype=np.int64)
+        np.maximum.at(most, cell, n)
+        first = np.concatenate([[0], np.cumsum(most)])
+        of_cell = np.repeat(np.arange(n_cells), most)
+        seated = np.arange(first[-1]) - first[of_cell]  # r, from 0 in each cell
+        with_so_many = np.bincount(first[cell] + n - 1, minlength=first[-1])
+        upwards = np.append(np.cumsum(with_so_many[::-1])[::-1], 0)
+        with_more = upwards[:-1] - upwards[first[1:]][of_cell]
+        mass = (self.strength[:, None] * self.pooled).ravel()[of_cell]
+        opened = rng.binomial(with_more, mass / (mass + seated))
+        return np.bincount(of_cell, opened, n_cells).reshape(self.n_states, -1).astype(float, copy=False)
 
     def _draw_strengths(self, totals: Floats, n_tables: Floats, rng: np.random.Generator) -> None:
         """Strengths given the numbers of tables, with the auxiliary variables of Escobar and West."""
@@ -330,9 +337,10 @@ def learn_strength(counts: Floats, pooled: Floats, strength: Floats) -> Floats:
     ----------
     counts : array of shape (n_labelers, n_rows, n_answers)
     pooled : array of shape (n_rows, n_answers)
-    strength : array of shape (n_rows,)
+    strength : array of numpy, of shape (n_rows,)
     """
-    alpha = np.maximum(strength[:, None] * pooled, 1e-6)
+    psi, before = special_functions(counts).psi, like(counts, strength)
+    alpha = namespace(counts).clip(before[:, None] * pooled, 1e-6, None)
     rise = (pooled * (psi(counts + alpha) - psi(alpha))).sum(axis=(0, 2))
-    fall = (psi(counts.sum(axis=2) + strength) - psi(strength)).sum(axis=0)
-    return np.asarray(np.clip(strength * rise / np.maximum(fall, 1e-12), *_STRENGTHS))
+    fall = (psi(counts.sum(axis=2) + before) - psi(before)).sum(axis=0)
+    return np.clip(strength * to_numpy(rise) / np.maximum(to_numpy(fall), 1e-12), *_STRENGTHS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueup._base.arrays import like, namespace, to_numpy
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
@@ -20,9 +21,9 @@ from trueup.noise.base import (
     class_states,
     normalise,
     vote_shares,
-    with_gold,
 )
 from trueup.noise.passes import counts_under, passes_over
+from trueup.noise.placing import run_where_memory_suffices
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]
@@ -64,21 +65,27 @@ def expectation_maximisation(
     """
     check_matrices_fit(labels.n_labelers, len(state_class), labels.n_answers)
     n_votes = max(labels.n_votes, 1)
-    passes = passes_over(labels, max_iter)
-    counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
-    losses: list[float] = []
-    converged = False
-    for _ in range(max_iter):
-        table, weights, log_prior = maximise(counts, state_counts)
-        step = passes.expect(table, weights, state_class)
-        counts, state_counts = step.counts, step.state_counts
-        losses.append(-(step.log_likelihood + log_prior) / n_votes)
-        converged = _has_settled(losses, tol)
-        if converged:
-            break
-    if warn and not converged:
-        _warn_unsettled(name, losses, max_iter, tol, stacklevel=5)
-    return EMResult(table, weights, step, len(losses), converged, losses)
+
+    def iterate() -> EMResult:
+        passes = passes_over(labels, max_iter)
+        counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
+        losses: list[float] = []
+        converged = False
+        for _ in range(max_iter):
+            table, weights, log_prior = maximise(counts, state_counts)
+            step = passes.expect(table, weights, state_class)
+            counts, state_counts = step.counts, step.state_counts
+            losses.append(-(step.log_likelihood + log_prior) / n_votes)
+            converged = _has_settled(losses, tol)
+            if converged:
+                break
+        last = kernels.Expectation(to_numpy(step.counts), to_numpy(step.state_counts), step.log_likelihood, None)
+        return EMResult(to_numpy(table), to_numpy(weights), last, len(losses), converged, losses)
+
+    result = run_where_memory_suffices(iterate, n_votes, max_iter)
+    if warn and not result.converged:
+        _warn_unsettled(name, result.loss_history, max_iter, tol, stacklevel=5)
+    return result
 
 
 def fit_matrices(
@@ -97,29 +104,43 @@ def fit_matrices(
         tol=tol,
         name=type(model).__name__,
     )
+    model.confusion_, model.pooled_ = to_numpy(model.confusion_), to_numpy(model.pooled_)
     model.prior_ = normalise(result.expectation.state_counts)
     model.n_iter_, model.converged_, model.loss_history_ = result.n_iter, result.converged, result.loss_history
 
 
-def fit_posterior(model: NoiseModel, labels: Labels, maximise: MaximiseItems, *, max_iter: int, tol: float) -> None:
+def fit_posterior(
+    model: NoiseModel,
+    labels: Labels,
+    maximise: MaximiseItems,
+    *,
+    max_iter: int,
+    tol: float,
+    start: Floats | None = None,
+) -> None:
     """EM from the shares of votes for a model with parameters of items; sets what the contract promises but the prior.
 
     `maximise` takes P(class | votes) of each item, and gives log p(votes, class) of each under the parameters that are
-    best for it, shape (n_items, n_classes), and their log-prior.
+    best for it, shape (n_items, n_classes), and their log-prior. `start` is the shares of votes as an array of the
+    library, and on the device, that `maximise` works with.
     """
+    posterior = vote_shares(labels) if start is None else start
+    xp = namespace(posterior)
     known = np.flatnonzero(labels.gold_codes >= 0)
-    posterior = vote_shares(labels)
+    at, codes = like(posterior, known), like(posterior, labels.gold_codes[known].astype(np.int64))
     losses: list[float] = []
     converged = False
     while not converged and len(losses) < max_iter:
         joint, log_prior = maximise(posterior)
-        top = joint.max(axis=1)
-        likelihood = np.exp(joint - top[:, None])
+        top = xp.amax(joint, axis=1)
+        likelihood = xp.exp(joint - top[:, None])
         total = likelihood.sum(axis=1)
-        posterior = with_gold(likelihood / total[:, None], labels)
-        evidence = top + np.log(total)
-        evidence[known] = joint[known, labels.gold_codes[known]]
-        losses.append(-float(evidence.sum() + log_prior) / max(labels.n_votes, 1))
+        posterior = likelihood / total[:, None]
+        evidence = top + xp.log(total)
+        posterior[at] = 0.0
+        posterior[at, codes] = 1.0
+        evidence[at] = joint[at, codes]
+        losses.append(-(float(evidence.sum()) + log_prior) / max(labels.n_votes, 1))
         converged = _has_settled(losses, tol)
     if not converged:
         _warn_unsettled(type(model).__name__, losses, max_iter, tol, stacklevel=4)

@@ -6,13 +6,24 @@ from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
+from trueup._base.arrays import group_sums, like, namespace, special_functions, to_numpy
+from trueup._base.engines import choose_engine
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_choice, check_distribution, check_integer, check_number
 from trueup.data.labels import Labels
-from trueup.noise.base import DecidedVotes, NoiseModel, normalise, rows_for, symmetric_votes, warn_if_unidentifiable
+from trueup.noise.base import (
+    DecidedVotes,
+    NoiseModel,
+    normalise,
+    rows_for,
+    symmetric_votes,
+    vote_shares,
+    warn_if_unidentifiable,
+)
 from trueup.noise.em import fit_posterior
+from trueup.noise.placing import run_where_memory_suffices
 
 
 class GLAD(NoiseModel):
@@ -47,6 +58,7 @@ class GLAD(NoiseModel):
 
     alias = "glad"
     allows_dependence = True
+    engines = ("scipy", "torch")
 
     def __init__(
         self,
@@ -70,20 +82,32 @@ class GLAD(NoiseModel):
         warn_if_unidentifiable(labels, what="GLAD")
         self._remember(labels)
         self.items_ = labels.items
-        votes = DecidedVotes(labels)
-        ability, log_easiness = np.ones(labels.n_labelers), np.ones(labels.n_items)
+        run_where_memory_suffices(
+            lambda: self._learn(labels, fixed), labels.n_votes, self.max_iter, offers=self.engines
+        )
+        return self
+
+    def _learn(self, labels: Labels, fixed: Floats | None) -> None:
+        """EM by the same formulas for arrays of numpy and for those on a device."""
+        votes, start = DecidedVotes(labels), vote_shares(labels)
+        if choose_engine(offers=self.engines) == "torch":
+            from trueup.noise.torch.device import place_all
+
+            votes, start = place_all(votes, start)
+        xp = namespace(start)
+        ability, log_easiness = (like(start, np.ones(n)) for n in (labels.n_labelers, labels.n_items))
 
         def maximise(posterior: Floats) -> tuple[Floats, float]:
             nonlocal ability, log_easiness
-            self.prior_ = normalise(posterior.sum(axis=0)) if fixed is None else fixed
+            prior = normalise(posterior.sum(axis=0)) if fixed is None else like(posterior, fixed)
             right = posterior.ravel()[votes.cell]
             ability, log_easiness = _newton(votes, right, ability, log_easiness, self.newton_steps)
-            joint = _log_likelihood(votes, ability, log_easiness) + np.log(np.maximum(self.prior_, 1e-300))
+            joint = _log_likelihood(votes, ability, log_easiness) + xp.log(xp.clip(prior, 1e-300, None))
+            self.prior_ = to_numpy(prior)
             return joint, -0.5 * float(((ability - 1) ** 2).sum() + ((log_easiness - 1) ** 2).sum())
 
-        fit_posterior(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
-        self.ability_, self.easiness_ = ability, np.exp(log_easiness)
-        return self
+        fit_posterior(self, labels, maximise, max_iter=self.max_iter, tol=self.tol, start=start)
+        self.ability_, self.easiness_ = to_numpy(ability), np.exp(to_numpy(log_easiness))
 
     def _fixed_prior(self, n_classes: int) -> Floats | None:
         if self.prior is None:
@@ -117,28 +141,30 @@ def _newton(
 
     `right` is the probability that a vote is right.
     """
+    xp, expit = namespace(right), special_functions(right).expit
 
     def derivatives(x: Floats, factor: Floats, group: Positions, n: int) -> tuple[Floats, Floats]:
         """Slope and negative curvature in a parameter of each group; `factor` is the derivative of x = αβ in it."""
         p = expit(x)
         weighted = votes.times * factor
-        slope = np.bincount(group, (right - p) * weighted, n).astype(np.float64, copy=False)
-        return slope, np.bincount(group, p * (1 - p) * factor * weighted, n).astype(np.float64, copy=False)
+        return group_sums(group, (right - p) * weighted, n), group_sums(group, p * (1 - p) * factor * weighted, n)
 
     for _ in range(steps):
-        beta = np.exp(log_easiness)[votes.item]
+        beta = xp.exp(log_easiness)[votes.item]
         slope, curve = derivatives(ability[votes.labeler] * beta, beta, votes.labeler, len(ability))
-        ability = ability + np.clip((slope - (ability - 1)) / (curve + 1), -1, 1)
+        ability = ability + xp.clip((slope - (ability - 1)) / (curve + 1), -1, 1)
         x = ability[votes.labeler] * beta
         # Fisher's curvature; the other term can be negative, and leaving it out keeps the step an ascent.
         slope, curve = derivatives(x, x, votes.item, len(log_easiness))
-        log_easiness = log_easiness + np.clip((slope - (log_easiness - 1)) / (curve + 1), -1, 1)
-        log_easiness = np.clip(log_easiness, -5, 5)
+        log_easiness = log_easiness + xp.clip((slope - (log_easiness - 1)) / (curve + 1), -1, 1)
+        log_easiness = xp.clip(log_easiness, -5, 5)
     return ability, log_easiness
 
 
 def _log_likelihood(votes: DecidedVotes, ability: Floats, log_easiness: Floats) -> Floats:
-    x = ability[votes.labeler] * np.exp(log_easiness)[votes.item]
-    log_others = np.log(votes.n_classes - 1)
+    xp = namespace(ability)
+    x = ability[votes.labeler] * xp.exp(log_easiness)[votes.item]
+    log_others = float(np.log(votes.n_classes - 1))
+    log_wrong = -(xp.clip(x, 0, None) + xp.log1p(xp.exp(-xp.abs(x))))  # log σ(-x)
     # log σ(x) - log σ(-x) is x itself.
-    return votes.log_likelihood(log_expit(-x) - log_others, x + log_others)
+    return votes.log_likelihood(log_wrong - log_others, x + log_others)

@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from trueup._base.engines import OF_ONE_PROCESSOR
+from trueup._base.arrays import like, namespace, to_numpy
+from trueup._base.engines import OF_ONE_MACHINE
 from trueup._base.types import Floats
 from trueup._base.validation import check_integer, check_number
 from trueup.data.labels import Labels
@@ -41,7 +42,9 @@ class OneCoin(TableModel):
     """
 
     alias = "one-coin"
-    engines = (*OF_ONE_PROCESSOR, "dask")
+    engines = (*OF_ONE_MACHINE, "dask")
+
+    accuracy_: Floats
 
     def __init__(self, *, max_iter: int = 100, tol: float = 1e-5, right: float = 2.0, wrong: float = 1.0) -> None:
         self.max_iter = max_iter
@@ -59,30 +62,32 @@ class OneCoin(TableModel):
 
         def maximise(counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
             self._set_rates(counts.reshape(labels.n_labelers, labels.n_answers, labels.n_classes), labels)
-            p = np.clip(self.accuracy_, 1e-12, 1 - 1e-12)
-            log_prior = float((self.right * np.log(p) + self.wrong * np.log1p(-p)).sum())
+            xp = namespace(counts)
+            p = xp.clip(self.accuracy_, 1e-12, 1 - 1e-12)
+            log_prior = float((self.right * xp.log(p) + self.wrong * xp.log1p(-p)).sum())
             return as_table(self.confusion_), normalise(state_counts), log_prior
 
         fit_matrices(self, labels, maximise, max_iter=self.max_iter, tol=self.tol)
+        self.accuracy_ = to_numpy(self.accuracy_)
         return self
 
     def _set_rates(self, counts: Floats, labels: Labels | LabelScan[Labels]) -> None:
         """Accuracy and matrices from expected counts (labelers, answers, classes)."""
-        n_classes, n_answers = labels.n_classes, labels.n_answers
+        n_classes, xp = labels.n_classes, namespace(counts)
         per_answer = counts.sum(axis=2)
-        right = np.einsum("tcc->t", counts[:, :n_classes])
+        right = xp.einsum("tcc->t", counts[:, :n_classes])
         decided = per_answer[:, :n_classes].sum(axis=1)
         prior_total = self.right + self.wrong
-        average = (right.sum() + self.right) / max(decided.sum() + prior_total, 1e-12)
+        average = (right.sum() + self.right) / max(float(decided.sum()) + prior_total, 1e-12)
         with np.errstate(invalid="ignore"):
             accuracy = (right + self.right) / (decided + prior_total)
-        self.accuracy_ = np.where(decided + prior_total > 0, accuracy, average)
+        self.accuracy_ = xp.where(decided + prior_total > 0, accuracy, average)
         answer_rate = normalise(
-            np.column_stack([decided + 1e-9, per_answer[:, n_classes:]])  # the 1e-9: a labeler without votes decides
+            xp.column_stack([decided + 1e-9, per_answer[:, n_classes:]])  # the 1e-9: a labeler without votes decides
         )
-        self.confusion_ = _matrices(self.accuracy_, answer_rate, n_classes, n_answers)
-        pooled_rate = normalise(np.append(decided.sum(), per_answer[:, n_classes:].sum(axis=0)))[None]
-        self.pooled_ = _matrices(np.array([average]), pooled_rate, n_classes, n_answers)[0]
+        self.confusion_ = _matrices(self.accuracy_, answer_rate, n_classes)
+        pooled_rate = normalise(xp.hstack([decided.sum(), per_answer[:, n_classes:].sum(axis=0)]))[None]
+        self.pooled_ = _matrices(average.reshape(1), pooled_rate, n_classes)[0]
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
         """One for each chain, all alike."""
@@ -112,15 +117,18 @@ class OneCoinSampler(Sampler):
         if self.n_answers > self.n_classes:
             answer_rate = rng.standard_gamma(np.column_stack([total, by_rater[:, self.n_classes :].sum(axis=2)]) + 1.0)
             answer_rate /= answer_rate.sum(axis=1, keepdims=True)
-        self.table = as_table(_matrices(accuracy, answer_rate, self.n_classes, self.n_answers))
+        self.table = as_table(_matrices(accuracy, answer_rate, self.n_classes))
         self.weights = rng.dirichlet(1.0 + state_counts)
 
 
-def _matrices(accuracy: Floats, answer_rate: Floats, n_classes: int, n_answers: int) -> Floats:
-    matrices = np.empty((len(accuracy), n_classes, n_answers))
-    matrices[:, :, :n_classes] = ((1 - accuracy) / (n_classes - 1))[:, None, None]
-    diagonal = np.arange(n_classes)
-    matrices[:, diagonal, diagonal] = accuracy[:, None]
-    matrices[:, :, :n_classes] *= answer_rate[:, 0, None, None]
-    matrices[:, :, n_classes:] = answer_rate[:, None, 1:]
+def _matrices(accuracy: Floats, answer_rate: Floats, n_classes: int) -> Floats:
+    """P(answer | class): right or wrong where the labeler decides, which it does with the first rate, else the rest."""
+    diagonal = like(accuracy, np.eye(n_classes))
+    wrong = ((1 - accuracy) / (n_classes - 1))[:, None, None]
+    decided: Floats = (diagonal * accuracy[:, None, None] + (1 - diagonal) * wrong) * answer_rate[:, :1, None]
+    if answer_rate.shape[1] == 1:
+        return decided
+    xp = namespace(accuracy)
+    others = xp.broadcast_to(answer_rate[:, None, 1:], (len(accuracy), n_classes, answer_rate.shape[1] - 1))
+    matrices: Floats = xp.concatenate([decided, others], axis=2)
     return matrices

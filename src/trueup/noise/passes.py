@@ -2,7 +2,7 @@
 
 An iteration of EM is one map over blocks of items and one sum of tables of counts, labelers × answers × states. In
 memory there is one block, of a scan one for each file, and on a cluster blocks stay on the workers and tables are
-summed in a tree.
+summed in a tree. On a GPU the votes are placed once (`trueup.noise.torch.em`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from trueup._base.engines import EngineName, choose_engine, n_cores, open_client
+from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, n_cores, open_client
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.partitions import VoteBlock
@@ -26,11 +26,11 @@ from trueup.noise.base import normalise, vote_shares
 Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
 _FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker
 _BRANCHES = 8  # tables that are summed by one task
-_OFFERS: tuple[EngineName, ...] = ("scipy", "numba", "dask")
+_OFFERS: tuple[EngineName, ...] = (*OF_ONE_MACHINE, "dask")
 
 
 class Passes(Protocol):
-    """What a fit asks of its votes."""
+    """What a fit asks of its votes; on a device, tables and counts are tensors there."""
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
         """Counts if the truth is the shares of an item's votes."""
@@ -41,19 +41,25 @@ class Passes(Protocol):
         ...
 
 
-def passes_over(labels: Labels | LabelScan[Labels], n_passes: int) -> Passes:
-    """The passes of a fit by the engine that is named, or that suits the votes."""
+def passes_over(
+    labels: Labels | LabelScan[Labels], n_passes: int, *, offers: tuple[EngineName, ...] = _OFFERS
+) -> Passes:
+    """The passes of a fit by the engine that is named, or that suits the votes, among those that the fit offers."""
     sizes = labels.n_classes, labels.n_answers
     if isinstance(labels, LabelScan):
         encoded = labels.encoded
         if encoded.client is None:
             return BlockPasses(encoded.blocks, *sizes, choose_engine(work=labels.n_votes * n_passes))
         return ClusterPasses(encoded.client, list(encoded.blocks), *sizes)
-    engine = choose_engine(offers=_OFFERS, work=labels.votes.nnz * n_passes)
+    engine = choose_engine(offers=offers, work=labels.votes.nnz * n_passes)
     if engine == "dask":
         client = open_client()
         blocks = blocks_in_memory(labels, 2 * sum(client.ncores().values()))
         return ClusterPasses(client, [client.submit(_same, block, pure=False) for block in blocks], *sizes)
+    if engine == "torch":
+        from trueup.noise.torch.em import DevicePasses
+
+        return DevicePasses(labels.votes, labels.gold_codes, *sizes)
     return MemoryPasses(labels, engine)
 
 

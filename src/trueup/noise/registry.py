@@ -116,7 +116,8 @@ def fit(
     model : str or NoiseModel
         A name from `list_models`, "auto" (see `choose`), or a model, of which a copy is fitted.
     engine : {"scipy", "numba", "torch", "dask"}, optional
-        What works it out, one of the model's ``engines``; by default as `trueup.engines` says.
+        What works it out, one of the model's ``engines``; by default as `trueup.engines` says. "torch" runs on a GPU
+        where there is one, or on the device named behind it, as in "torch:cuda:0" or "torch:cpu".
     **parameters
         For the model of a name.
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.engines import for_threads
+from trueup._base.engines import choose_engine, for_threads, using_engine
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
-from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs
+from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs, engines_of_chains
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.registry import resolve
@@ -94,6 +94,7 @@ def sample(
     n_draws: int = 2000,
     random_state: RandomState = None,
     progress: Callable[[float], None] | None = None,
+    engine: str | None = None,
     warn: bool = True,
 ) -> PosteriorDraws:
     """Draw truth, prior and matrices from their joint posterior by Gibbs sampling.
@@ -117,7 +118,12 @@ def sample(
         Chains start from dispersed guesses of the truth; the warm-up is thrown away; `n_draws` is for each chain.
     progress : callable, optional
         Called with the share of the work done.
+    engine : {"scipy", "numba", "torch"}, optional
+        What works it out; by default as `trueup.engines` says. "torch" draws the states of the items on a GPU (or on
+        the device named as in "torch:cuda:0"), which does not offer `item_prior`.
     """
+    if engine is not None:
+        choose_engine(engine, offers=engines_of_chains(item_prior), purpose="noise.sample")
     check_integer(n_chains, name="n_chains", low=1)
     check_integer(n_warmup, name="n_warmup", low=0)
     check_integer(n_draws, name="n_draws", low=4)
@@ -141,11 +147,12 @@ def sample(
         of_chain.run(n_warmup, seeds[chain], report)
         return of_chain
 
-    if n_chains == 1:
-        chains = [run(0)]
-    else:
-        with ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
-            chains = list(pool.map(for_threads(run), range(n_chains)))
+    with using_engine(engine):
+        if n_chains == 1:
+            chains = [run(0)]
+        else:
+            with ThreadPoolExecutor(min(n_chains, os.cpu_count() or 1)) as pool:
+                chains = list(pool.map(for_threads(run), range(n_chains)))
     draws = _joined(chains, problem)
     if warn and not draws.converged:
         warnings.warn(

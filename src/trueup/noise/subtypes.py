@@ -9,7 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from trueup._base.engines import OF_ONE_PROCESSOR
+from trueup._base.arrays import like
+from trueup._base.engines import OF_ONE_MACHINE
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.data.labels import Labels
@@ -21,6 +22,7 @@ from trueup.noise.base import (
     as_table,
     class_states,
     from_table,
+    log_density,
     normalise,
     rows_for,
     vote_shares,
@@ -36,7 +38,7 @@ _ANCHOR_WORTH = 4.0  # vetted items of a state that outweigh what Dawid–Skene 
 class StateModel(NoiseModel):
     """A model whose items are in hidden states, one or more for each class; see `Subtypes` for the attributes."""
 
-    engines = OF_ONE_PROCESSOR
+    engines = OF_ONE_MACHINE
 
     n_extra_: int
     state_prior_: Floats
@@ -114,8 +116,7 @@ class StateModel(NoiseModel):
             by_labeler = from_table(counts, labels.n_answers)
             pseudo = self.pooling * self._pooled(by_labeler, labels)
             confusion = normalise(by_labeler + pseudo)
-            log_prior = float((pseudo * np.log(np.maximum(confusion, 1e-300))).sum())
-            return as_table(confusion), normalise(state_counts + 0.5), log_prior
+            return as_table(confusion), normalise(state_counts + 0.5), log_density(confusion, pseudo)
 
         return expectation_maximisation(
             labels,
@@ -136,7 +137,7 @@ class StateModel(NoiseModel):
         """Pooled matrix of each state, (states, answers), with a weak pull towards a right answer."""
         base = np.ones((labels.n_classes, labels.n_answers))
         base[np.arange(labels.n_classes), np.arange(labels.n_classes)] = 3.0
-        return normalise(by_labeler.sum(axis=0) + base[self._nominal_class(labels)])
+        return normalise(by_labeler.sum(axis=0) + like(by_labeler, base[self._nominal_class(labels)]))
 
     def state_log_likelihood(self, labels: Labels) -> Floats:
         """Log p(votes of an item | state), shape (n_items, n_states)."""

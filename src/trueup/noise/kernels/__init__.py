@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import logsumexp
 
-from trueup._base.engines import EngineName, choose_engine, n_cores
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "log_likelihood",
     "posterior",
     "prepare",
+    "starts_of_items",
 ]
 
 FLOOR = 1e-10  # the least probability of an answer; keeps products and logarithms finite
@@ -80,9 +81,9 @@ def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
     return choose_engine(work=votes.nnz * passes)
 
 
-def engine_for_chains() -> EngineName:
+def engine_for_chains(offers: tuple[EngineName, ...] = OF_ONE_PROCESSOR) -> EngineName:
     """The engine for chains of sweeps, whose many small steps take ten times as long where nothing is compiled."""
-    return choose_engine(work=1, worth=0)
+    return choose_engine(offers=offers, work=1, worth=0)
 
 
 def prepare(votes: sparse.csr_array | PreparedVotes) -> PreparedVotes:
@@ -264,10 +265,10 @@ def _matrix(votes: sparse.csr_array | PreparedVotes) -> sparse.csr_array:
 
 
 def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width: int) -> tuple[Floats, Floats]:
-    """The table and `_starts`, with states that have no weight added up to a multiple of `width`."""
+    """The table and `starts_of_items`, with states that have no weight added up to a multiple of `width`."""
     n_states = len(weights)
     n_padded = n_states + -n_states % width
-    starts = _starts(weights, state_class, n_padded)
+    starts = starts_of_items(weights, state_class, n_padded)
     if n_padded == n_states:
         return np.maximum(table, FLOOR, order="C"), starts
     padded = np.zeros((len(table), n_padded))
@@ -275,13 +276,14 @@ def _padded(table: Floats, weights: Floats, state_class: npt.NDArray[Any], width
     return padded, starts
 
 
-def _starts(weights: Floats, state_class: npt.NDArray[Any], n_padded: int) -> Floats:
+def starts_of_items(weights: Floats, state_class: npt.NDArray[Any], n_padded: int | None = None) -> Floats:
     """What items start from: row 0, the weights, or row 1 + c, the weights of class c only, if known to be in c.
 
-    A class without weight can still be the known truth of an item; its states are then alike.
+    A class without weight can still be the known truth of an item; its states are then alike. States without weight are
+    added up to `n_padded`.
     """
     n_states = len(weights)
-    starts = np.zeros((int(state_class.max()) + 2, n_padded))
+    starts = np.zeros((int(state_class.max()) + 2, n_states if n_padded is None else n_padded))
     starts[0, :n_states] = weights
     starts[1 + state_class, np.arange(n_states)] = weights
     for c in np.flatnonzero(starts[1:].sum(axis=1) == 0):
@@ -309,7 +311,7 @@ def _posterior(
     beside: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):  # a state may have no weight
-        log_starts = np.log(_starts(weights, state_class, len(weights)))
+        log_starts = np.log(starts_of_items(weights, state_class))
     joint = log_likelihood(votes, table)
     joint += log_starts[1 + gold] if (gold >= 0).any() else log_starts[0]
     if beside is not None:

@@ -1,0 +1,134 @@
+"""The items of a chain of the sampler on a device: their states are drawn there, parameters on the processor.
+
+What goes back and forth in a sweep is a table of the labelers and its counts; the votes, the states of the items and
+their chances stay on the device. Draws have the law of those of the other engines, and random numbers of their own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup.noise.kernels import FLOOR, starts_of_items
+from trueup.noise.torch.device import check_memory, device_in_use
+from trueup.noise.torch.em import bytes_for_steps, place_gold, posterior_of
+from trueup.noise.torch.votes import DeviceVotes
+
+
+class DrawSums(NamedTuple):
+    """Sums over the draws of a chain: chances of the classes, and one over the densities of votes and of outputs."""
+
+    chances: Floats
+    votes: Floats
+    outputs: Floats
+
+
+class DeviceItems:
+    """The items of a chain on a device: their states, and sums over the draws.
+
+    Parameters
+    ----------
+    votes : sparse array of shape (n_items, n_raters * n_answers)
+    gold : integer array of shape (n_items,)
+        The known class of each item or -1.
+    outputs : sparse array of shape (n_items, columns of all systems)
+        Which answers systems gave, if there are any.
+    has_output : boolean array of shape (n_items,)
+    states : integer array of shape (n_items,)
+        To start from.
+    n_states, n_classes : int
+    seed : int
+    """
+
+    def __init__(
+        self,
+        votes: sparse.csr_array,
+        gold: Codes,
+        outputs: sparse.csr_array,
+        has_output: Booleans,
+        states: Codes,
+        *,
+        n_states: int,
+        n_classes: int,
+        seed: int,
+    ) -> None:
+        device, n_items = device_in_use(), len(gold)
+        sums = 8 * (votes.nnz + n_items * (2 + n_classes))
+        check_memory(bytes_for_steps(votes, n_states) + sums, device)
+        self._device, self._n_states = device, n_states
+        self._votes, self._gold = DeviceVotes(votes, device), place_gold(gold, device)
+        self._known = self._placed(np.flatnonzero(gold >= 0))
+        self._outputs = DeviceVotes(outputs, device) if outputs.shape[1] else None
+        self._has_output = self._placed(has_output)
+        self._random = torch.Generator(device=device).manual_seed(seed)
+        self._states = self._placed(states.astype(np.int64))
+        self._said: Tensor | None = None
+        self._table = self._posterior = torch.empty(0, device=device)
+        self._chances, self._vote_densities, self._output_densities = (
+            torch.zeros(shape, dtype=torch.float64, device=device)
+            for shape in ((n_items, n_classes), (votes.nnz,), (n_items,))
+        )
+
+    def count(self) -> tuple[Floats, Floats]:
+        """The votes (columns, states) and the items (states,) that are in each state."""
+        in_states = torch.bincount(self._states, minlength=self._n_states)
+        return self._votes.count_states(self._states, self._n_states).cpu().numpy(), in_states.double().cpu().numpy()
+
+    def states_of_known(self) -> Positions:
+        """The states of the items whose class is known."""
+        return np.asarray(self._states[self._known].cpu().numpy())
+
+    def count_outputs(self, group: Positions, n_groups: int) -> Floats:
+        """How often systems gave each answer in each group of states, shape (columns, n_groups)."""
+        assert self._outputs is not None
+        return np.asarray(self._outputs.count_states(self._placed(group)[self._states], n_groups).cpu().numpy())
+
+    def hear_outputs(self, log_rows: Floats) -> None:
+        """Let systems say of each item what rows (columns, states) make of their answers."""
+        assert self._outputs is not None
+        self._said = self._outputs.sum_rows(self._placed(log_rows))
+
+    def draw(self, table: Floats, weights: Floats, state_class: Codes) -> float:
+        """Draw the state of each item given the parameters; returns the log-likelihood."""
+        self._table = self._placed(table).clamp_min(FLOOR)
+        log_starts = self._placed(starts_of_items(weights, state_class)).log()
+        self._posterior, per_item = posterior_of(self._votes, self._gold, self._table.log(), log_starts, self._said)
+        uniforms = torch.rand(len(per_item), generator=self._random, dtype=torch.float64, device=self._device)
+        self._states = states_at(self._posterior, uniforms)
+        return float(per_item.sum())
+
+    def add_chances(self, state_class: Codes) -> None:
+        """Add the chances of the classes under the last draw to the sums."""
+        belongs = torch.nn.functional.one_hot(self._placed(state_class.astype(np.int64)), self._chances.shape[1])
+        self._chances += self._posterior @ belongs.double()
+
+    def add_densities(self) -> None:
+        """Add one over the densities of votes and of outputs under the last draw to the sums."""
+        self._vote_densities += self._votes.inverse_densities(self._posterior, self._table)
+        if self._said is not None:
+            inverse = (self._posterior * torch.exp(-self._said)).sum(dim=1)
+            self._output_densities += torch.where(self._has_output, inverse, 0.0)
+
+    def truth(self, state_class: Codes) -> npt.NDArray[np.int16]:
+        """The class of each item as it was drawn."""
+        return np.asarray(self._placed(state_class.astype(np.int16))[self._states].cpu().numpy())
+
+    def sums(self) -> DrawSums:
+        """The sums over the draws."""
+        return DrawSums(*(s.cpu().numpy() for s in (self._chances, self._vote_densities, self._output_densities)))
+
+    def _placed(self, array: npt.NDArray[np.generic]) -> Tensor:
+        return torch.as_tensor(array).to(self._device)
+
+
+def states_at(posterior: Tensor, uniforms: Tensor) -> Tensor:
+    """The state of each item at a uniform number, by inversion of its chances, as in `kernels.gibbs_step`."""
+    # The last state with any probability serves when rounding leaves a remainder.
+    last = posterior.shape[1] - 1 - (posterior.flip(1) > 0).int().argmax(dim=1)
+    return torch.minimum((posterior.cumsum(dim=1) <= uniforms[:, None]).sum(dim=1), last)

@@ -1,0 +1,124 @@
+"""Fits with torch are those of the processor, on every device; where memory is short they say so and go on."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from torch_devices import DEVICES, NEEDS_GPU, torch
+
+import trueup as tu
+from trueup.exceptions import InvalidParameter, TrueupWarning, silenced_warnings
+from trueup.noise.torch import device as device_module
+
+MODELS = {
+    "one-coin": {},
+    "one-coin, likeliest": {"right": 0.0, "wrong": 0.0},
+    "dawid-skene": {},
+    "dawid-skene, not pooled": {"pooling": 0.0},
+    "dawid-skene, pooled as learned": {"pooling": "auto"},
+    "glad": {},
+    "glad, prior learned": {"prior": "learn"},
+    "subtypes": {"n_subtypes": 2, "n_starts": 1},
+    "clusters": {"n_starts": 1},
+}
+
+
+def fitted(labels, name, engine, **more):
+    return tu.noise.fit(labels, name.split(",")[0], engine=engine, **MODELS[name], **more)
+
+
+@pytest.fixture(scope="module", params=["plain", "gold", "repeated votes and abstentions"])
+def labels(request):
+    sim = tu.simulate.dawid_skene(n_items=300, n_classes=3, n_labelers=9, votes_per_item=5, random_state=4)
+    if request.param == "gold":
+        return sim.labels.with_gold({sim.labels.items[i]: sim.labels.classes[sim.truth[i]] for i in range(30)})
+    if request.param == "plain":
+        return sim.labels
+    rng = np.random.default_rng(5)
+    said = np.array(["x", "y", "z", "?"])[rng.choice(4, size=2400, p=[0.4, 0.3, 0.2, 0.1])]
+    columns = {"item": rng.integers(300, size=2400), "labeler": rng.integers(5, size=2400), "label": said}
+    with silenced_warnings():  # of votes that repeat others
+        return tu.Labels.from_frame(columns, abstain="?", abstain_policy="answer")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", MODELS)
+def test_fits_are_those_of_the_processor(labels, name, device):
+    settings = {"max_iter": 30, "tol": 0.0}
+    plain, placed = (fitted(labels, name, engine, **settings) for engine in ("scipy", f"torch:{device}"))
+    tolerance = 1e-9 if device == "cpu" else 1e-6
+    assert placed.n_iter_ == plain.n_iter_
+    np.testing.assert_allclose(placed.loss_history_, plain.loss_history_, atol=tolerance)
+    np.testing.assert_allclose(placed.prior_, plain.prior_, atol=tolerance)
+    np.testing.assert_allclose(placed.posterior(labels), plain.posterior(labels), atol=tolerance)
+    for attribute in ("confusion_", "pooled_", "accuracy_", "pooling_", "ability_", "easiness_", "state_prior_"):
+        if hasattr(plain, attribute):
+            assert isinstance(getattr(placed, attribute), np.ndarray)
+            np.testing.assert_allclose(getattr(placed, attribute), getattr(plain, attribute), rtol=0, atol=tolerance)
+
+
+@NEEDS_GPU
+@pytest.mark.parametrize("name", ["one-coin", "dawid-skene", "subtypes"])
+def test_the_fused_pass_fits_alike(name):
+    labels = tu.simulate.dawid_skene(n_items=60_000, n_labelers=300, votes_per_item=5, random_state=4).labels
+    settings = {"max_iter": 20, "tol": 0.0}
+    plain, placed = (fitted(labels, name, engine, **settings) for engine in ("scipy", "torch:cuda"))
+    np.testing.assert_allclose(placed.confusion_, plain.confusion_, atol=1e-6)
+    np.testing.assert_allclose(placed.prior_, plain.prior_, atol=1e-6)
+    np.testing.assert_allclose(placed.loss_history_, plain.loss_history_, atol=1e-6)
+    again = fitted(labels, name, "torch:cuda", **settings)
+    np.testing.assert_array_equal(again.confusion_, placed.confusion_)
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "glad"])
+def test_a_fit_goes_on_without_the_device_where_memory_is_short(labels, name, monkeypatch):
+    monkeypatch.setattr(device_module, "free_bytes", lambda device: 1000.0)
+    with pytest.warns(TrueupWarning, match=r"too little memory for [\d,]+ votes \(about .* GB are needed on cpu and"):
+        placed = fitted(labels, name, "torch:cpu")
+    np.testing.assert_allclose(placed.posterior(labels), fitted(labels, name, "scipy").posterior(labels), atol=1e-9)
+
+
+def test_draws_go_on_without_the_device_too(labels, monkeypatch):
+    monkeypatch.setattr(device_module, "free_bytes", lambda device: 1000.0)
+    short = {"n_chains": 1, "n_warmup": 2, "n_draws": 4, "random_state": 0, "warn": False}
+    with pytest.warns(TrueupWarning, match="too little memory"):
+        draws = tu.noise.sample(labels, "dawid-skene", engine="torch:cpu", **short)
+    assert draws.n_draws == 4
+
+
+def test_a_device_that_runs_out_of_memory_on_the_way_is_left(labels, monkeypatch):
+    def full(*args):
+        raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr("trueup.noise.torch.em.posterior_of", full)
+    with pytest.warns(TrueupWarning, match="it ran out on the way"):
+        placed = fitted(labels, "dawid-skene", "torch:cpu")
+    np.testing.assert_allclose(placed.prior_, fitted(labels, "dawid-skene", "scipy").prior_, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["torch:cuda:99", "torch:mps", "torch:abacus"])
+def test_a_device_that_is_not_here_is_refused(labels, name):
+    with pytest.raises(InvalidParameter, match=r"engine must name a device that is here, torch:cpu.*got 'torch:"):
+        tu.noise.fit(labels, "dawid-skene", engine=name)
+
+
+def test_the_environment_may_name_the_device(labels, monkeypatch):
+    monkeypatch.setenv("TRUEUP_ENGINE", "torch:abacus")
+    with pytest.raises(InvalidParameter, match="got 'torch:abacus'"):
+        tu.noise.fit(labels, "dawid-skene")
+    assert tu.noise.fit(labels, "majority").is_fitted  # which does not offer torch
+
+
+def test_neither_numba_nor_polars_is_needed():
+    source = """
+import sys
+for name in ("numba", "polars"):
+    sys.modules[name] = None
+import trueup as tu
+labels = tu.simulate.dawid_skene(n_items=50, random_state=0).labels
+for model in ("one-coin", "dawid-skene", "glad"):
+    assert tu.noise.fit(labels, model, engine="torch:cpu").is_fitted
+tu.noise.sample(labels, engine="torch:cpu", n_chains=1, n_warmup=2, n_draws=4, random_state=0, warn=False)
+"""
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=300)

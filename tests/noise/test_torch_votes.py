@@ -1,0 +1,111 @@
+"""Sums over votes on a device are those of the reference; on a GPU, also those of the fused pass."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from torch_devices import DEVICES, NEEDS_GPU, torch
+from vote_problems import CLASSES, PROBLEMS, make_problem
+
+from trueup._base.engines import using_engine
+from trueup.noise import kernels
+from trueup.noise.torch import fused
+from trueup.noise.torch import votes as module
+from trueup.noise.torch.em import DevicePasses
+from trueup.noise.torch.items import states_at
+from trueup.noise.torch.votes import DeviceVotes
+
+
+def on(device, array):
+    return torch.as_tensor(array).to(device)
+
+
+def expected_and_stepped(problem, device):
+    expected = kernels.em_step(**problem, engine="scipy", keep_posterior=True)
+    n_classes = int(problem["state_class"].max()) + 1
+    with using_engine(f"torch:{device}"):
+        passes = DevicePasses(problem["votes"], problem["gold"], n_classes, n_classes)
+    step = passes.expect(on(device, problem["table"]), on(device, problem["weights"]), problem["state_class"])
+    return expected, passes, step
+
+
+def assert_same(step, expected, tolerance):
+    """The same counts, to a share of the votes that they are parts of."""
+    volume = expected.counts.sum(axis=1, keepdims=True)
+    assert (np.abs(step.counts.cpu().numpy() - expected.counts) <= tolerance * (1 + volume)).all()
+    np.testing.assert_allclose(step.state_counts.cpu(), expected.state_counts, rtol=tolerance, atol=tolerance)
+    assert step.log_likelihood == pytest.approx(expected.log_likelihood, rel=tolerance)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_step_is_that_of_the_reference(name, n_classes, device, monkeypatch):
+    problem = make_problem(n_classes=n_classes, **PROBLEMS[name])
+    monkeypatch.setattr(module, "BLOCK", 50)  # several blocks
+    expected, passes, step = expected_and_stepped(problem, device)
+    assert set(passes._fused_for.values()) == {None}
+    assert_same(step, expected, 1e-10)
+
+
+@NEEDS_GPU
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if "repeated" not in name])
+def test_the_fused_pass_is_the_reference_too(name, n_classes, monkeypatch):
+    monkeypatch.setattr(fused, "_FEWEST_VOTES", 0)
+    problem = make_problem(n_classes=n_classes, **PROBLEMS[name])
+    expected, passes, step = expected_and_stepped(problem, "cuda")
+    assert (set(passes._fused_for.values()) != {None}) == (len(problem["weights"]) <= 16)
+    assert_same(step, expected, 1e-6)
+
+
+@NEEDS_GPU
+@pytest.mark.parametrize(
+    ("n_labelers", "n_classes"),
+    [(3, 2), (2000, 2), (9000, 2), (40_000, 2), (400, 10), (900, 10), (3000, 10), (70_000, 3)],
+    ids=lambda value: str(value),
+)
+def test_tables_of_all_sizes_are_summed_alike(n_labelers, n_classes):
+    # Few labelers share counts and carry into 64 bits; many need the memory of the device.
+    rng = np.random.default_rng(0)
+    n_items, each = 200_000, 3
+    labeler = (rng.integers(n_labelers, size=(n_items, 1)) + np.arange(each)) % n_labelers
+    column = np.sort(labeler * n_classes + rng.integers(n_classes, size=labeler.shape), axis=1)
+    votes = sparse.csr_array(
+        (np.ones(column.size), column.ravel(), each * np.arange(n_items + 1)), shape=(n_items, n_labelers * n_classes)
+    )
+    table = rng.dirichlet(np.ones(n_classes), size=(n_labelers, n_classes)).transpose(0, 2, 1).reshape(-1, n_classes)
+    gold = np.where(rng.random(n_items) < 0.1, rng.integers(n_classes, size=n_items), -1).astype(np.int32)
+    problem = {
+        "votes": votes,
+        "table": np.ascontiguousarray(table),
+        "weights": rng.dirichlet(np.ones(n_classes)),
+        "gold": gold,
+        "state_class": np.arange(n_classes, dtype=np.int32),
+    }
+    expected, passes, step = expected_and_stepped(problem, "cuda")
+    assert set(passes._fused_for.values()) != {None}
+    assert_same(step, expected, 1e-6)
+    again = passes.expect(on("cuda", problem["table"]), on("cuda", problem["weights"]), problem["state_class"])
+    assert torch.equal(again.counts, step.counts)  # whole numbers do not mind the order in which they are summed
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_states_are_drawn_as_by_the_reference(device):
+    problem = make_problem(n_subtypes=2, n_gold=10)
+    uniforms = np.append(np.random.default_rng(3).random(len(problem["gold"]) - 1), np.nextafter(1.0, 0.0))
+    sweep = kernels.gibbs_step(**problem, uniforms=uniforms, engine="scipy")
+    states = states_at(on(device, sweep.posterior), on(device, uniforms))
+    np.testing.assert_array_equal(states.cpu(), sweep.states)
+    counts = DeviceVotes(problem["votes"], torch.device(device)).count_states(states, len(problem["weights"]))
+    np.testing.assert_allclose(counts.cpu(), sweep.counts)
+
+
+def test_indices_take_16_bits_where_they_suffice():
+    few, many = (sparse.csr_array((np.ones(2), [0, n - 1], [0, 1, 2]), shape=(2, n)) for n in (65_536, 65_537))
+    device = torch.device("cpu")
+    assert DeviceVotes(few, device).columns.dtype == torch.int16
+    assert DeviceVotes(many, device).columns.dtype == torch.int32
+    for matrix in (few, many):
+        placed = DeviceVotes(matrix, device)
+        assert placed.volumes()[[0, -1]].tolist() == [1.0, 1.0]
+        assert DeviceVotes.bytes_for(matrix) == sum(t.nbytes for t in (placed.first, placed.columns))
