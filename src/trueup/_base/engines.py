@@ -245,13 +245,14 @@ def _described(name: EngineName) -> Engine:
 
 def _scipy_standing() -> tuple[str, bool, str]:
     if is_installed("numba"):
-        return "1 core", True, f"the reference; by default below {WORTH_COMPILING:,} votes × passes"
+        return "1 core", True, f"the reference; by default for fits below {WORTH_COMPILING:,} votes × passes"
     return "1 core", True, "the reference; by default, since numba is not installed"
 
 
 def _numba_standing() -> tuple[str, bool, str]:
     cores = n_cores()
-    return f"{cores} core{'' if cores == 1 else 's'}", True, f"by default from {WORTH_COMPILING:,} votes × passes on"
+    reason = f"by default for drawing, and for fits from {WORTH_COMPILING:,} votes × passes on"
+    return f"{cores} core{'' if cores == 1 else 's'}", True, reason
 
 
 def _torch_standing() -> tuple[str, bool, str]:
