@@ -268,6 +268,12 @@ def test_formulas_become_mathml():
     assert "&lt;" in drawn.replace("&#x0003C;", "&lt;")
 
 
+def test_names_in_tables_break_behind_points_only():
+    table = "<td><code>a.bc_de 0.5</code></td><pre><code>a.b</code></pre>"
+    broken_there = "<td><code>a.<wbr>bc_<wbr>de 0.5</code></td><pre><code>a.b</code></pre>"
+    assert site_module("hooks").breakable(table) == broken_there
+
+
 def test_the_list_of_names_links_to_docstrings_and_not_to_modules():
     api = "# API\n\n## `pkg`\n\n- `sub`: A part.\n- `f`: Does.\n\n## `pkg.sub`\n\n- `g`: Does too.\n"
     assert list(site_module("hooks").sections(api)) == ["pkg", "pkg.sub"]

@@ -103,9 +103,20 @@ def reachable(page: str) -> str:
     return re.sub(r'(<math [^>]*display="block")', r'\1 tabindex="0"', page)
 
 
+def breakable(page: str) -> str:
+    """The page with names in tables that may be broken behind a point or an underscore, and nowhere else."""
+    return re.sub(
+        r"<td>.*?</td>", lambda cell: re.sub(r"<code>.*?</code>", _with_breaks, cell[0]), page, flags=re.DOTALL
+    )
+
+
+def _with_breaks(code: re.Match[str]) -> str:
+    return re.sub(r"(?<=\w)([._])(?=[^\W\d])", r"\1<wbr>", code[0])
+
+
 def on_page_content(html: str, **_: Any) -> str:
     """Draw the formulas."""
-    return reachable(to_mathml(html))
+    return breakable(reachable(to_mathml(html)))
 
 
 def on_post_page(output: str, **_: Any) -> str:
