@@ -167,7 +167,7 @@ def test_a_picture_is_what_its_script_computes(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["active", "cleaning", "drift", "first"])
+@pytest.mark.parametrize("name", ["active", "cleaning", "drift", "first", "judges"])
 def test_a_picture_of_draws_is_about_what_its_script_computes(name):
     stored = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     drawn = site_module("pictures").PICTURES[name]()

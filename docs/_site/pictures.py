@@ -5,9 +5,14 @@ Every number in them is computed here with trueup itself, on the data of the pag
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -15,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 import trueup as tu
 
 sys.path.insert(0, str(Path(__file__).parent))
-from svg import Chart, Line, flow, rows
+from svg import Chart, Interval, Line, flow, rows
 
 FOLDER = Path(__file__).parents[1] / "pictures"
 
@@ -35,13 +40,38 @@ def first() -> str:
             tu.evaluate(data.predictions, checked),
         ),
     )
-    entries = [(colour, name, *ev["accuracy"].interval(0.95)) for colour, name, ev in answered]
-    told = "; ".join(f"{name} {low:.2f} to {high:.2f}" for _, name, low, high in entries)
+    ends = [(name, *ev["accuracy"].interval(0.95), colour) for colour, name, ev in answered]
+    intervals = [Interval(name, low, high, data.accuracy, colour=colour) for name, low, high, colour in ends]
+    told = "; ".join(f"{row.name} {row.low:.2f} to {row.high:.2f}" for row in intervals)
     return rows(
         f"95% intervals of a classifier's accuracy: {told}. The true accuracy is {data.accuracy:.2f}.",
-        entries,
-        data.accuracy,
+        f"accuracy; the line is the true one, {data.accuracy:.2f}",
+        intervals,
         (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    )
+
+
+def judges() -> str:
+    """The pass rates on the page of judges, from the code of that page."""
+    page: dict[str, Any] = {}
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", (FOLDER.parent / "judges.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        while "rates" not in page:
+            exec(blocks.pop(0), page)
+    intervals = []
+    for name in page["systems"]:
+        here = page["of"] == name
+        low, high = page["rates"][name].interval(0.95)
+        true = np.mean([page["truth"][item] == "pass" for item in page["labels"].items[here]])
+        intervals.append(Interval(name, low, high, float(true), float(np.mean(page["majority"][here] == "pass"))))
+    told = "; ".join(f"{row.words}, majority {row.majority:.2f}" for row in intervals)
+    return rows(
+        f"True pass rates of three systems with 95% intervals from verdicts and 40 checks: {told}.",
+        "share of outputs that pass; line: the truth, ring: majority of judges",
+        intervals,
+        (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     )
 
 
@@ -195,6 +225,7 @@ def votes_to_estimate() -> str:
 
 PICTURES: dict[str, Callable[[], str]] = {
     "first": first,
+    "judges": judges,
     "rates": rates,
     "votes": votes,
     "active": active,

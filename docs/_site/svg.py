@@ -122,28 +122,47 @@ class Chart:
         return [area, *edges]
 
 
-def rows(words: str, entries: Sequence[tuple[str, str, float, float]], true: float, ticks: Sequence[float]) -> str:
-    """Intervals one below the other: colour, name, low and high of each, and the true value."""
+@dataclass(frozen=True)
+class Interval:
+    """A row of a picture of intervals: an interval, what is true, and what a majority says."""
+
+    name: str
+    low: float
+    high: float
+    true: float
+    majority: float | None = None
+    colour: str = "blue"
+
+    @property
+    def words(self) -> str:
+        """The same in words."""
+        return f"{self.name} {self.low:.2f} to {self.high:.2f}, true {self.true:.2f}"
+
+
+def rows(words: str, x_name: str, intervals: Sequence[Interval], ticks: Sequence[float]) -> str:
+    """Intervals one below the other, each with the true value and, as a ring, what the majority says."""
     top, step, left = 20, 44, 250
 
     def place(value: float) -> float:
         return left + (WIDTH - left - RIGHT) * (value - ticks[0]) / (ticks[-1] - ticks[0])
 
-    bottom = top + step * len(entries)
+    bottom = top + step * len(intervals)
     parts = _opening(words, bottom + 52)
     for tick in ticks:
         x = place(tick)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
         parts.append(_words(x, bottom + 17, f"{tick:g}", "middle"))
-    parts.append(f'<line class="true" x1="{place(true):.1f}" x2="{place(true):.1f}" y1="{top}" y2="{bottom}"/>')
-    parts.append(_words(place(true), bottom + 40, f"true accuracy {true:.2f}", "middle"))
-    for k, (colour, name, low, high) in enumerate(entries):
-        y = top + step * (k + 0.5)
-        parts.append(f'<text x="{left - 16}" y="{y + 5}" text-anchor="end">{escape(name)}</text>')
+    parts.append(_words(WIDTH / 2, bottom + 40, x_name, "middle"))
+    for k, row in enumerate(intervals):
+        y, x = top + step * (k + 0.5), place(row.true)
+        parts.append(f'<text x="{left - 16}" y="{y + 5}" text-anchor="end">{escape(row.name)}</text>')
         parts.append(
-            f'<line class="{colour}" stroke-width="7" x1="{place(low):.1f}" x2="{place(high):.1f}" y1="{y}" y2="{y}">'
-            f"<title>{escape(name)}: {low:.2f} to {high:.2f}</title></line>"
+            f'<line class="{row.colour}" stroke-width="7" x1="{place(row.low):.1f}" x2="{place(row.high):.1f}" '
+            f'y1="{y}" y2="{y}"><title>{escape(row.words)}</title></line>'
         )
+        parts.append(f'<line class="true" x1="{x:.1f}" x2="{x:.1f}" y1="{y - step / 2:g}" y2="{y + step / 2:g}"/>')
+        if row.majority is not None:
+            parts.append(f'<circle class="line orange" cx="{place(row.majority):.1f}" cy="{y}" r="7"/>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
