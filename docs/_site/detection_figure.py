@@ -28,6 +28,7 @@ def pool_picture(pool: detection.Pool) -> str:
     drawn = pool.matching.objects
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1320 690" role="img" font-family="sans-serif">',
+        "<title>Boxes that three annotators drew in one image, and the candidates that they make</title>",
         '<rect width="1320" height="690" fill="#ffffff"/>',
         '<text x="10" y="30" font-size="26">drawn by three annotators</text>',
         '<text x="680" y="30" font-size="26">candidates, and how many drew each</text>',
@@ -58,6 +59,7 @@ def card_picture(pool: detection.Pool) -> str:
     return "\n".join(
         [
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 310" role="img">',
+            "<title>A card: a crop with the outline of one candidate, and its place in the image</title>",
             '<rect width="480" height="310" fill="#ffffff"/>',
             crop.replace("<svg ", '<svg x="5" y="5" ', 1),
             small.replace("<svg ", '<svg x="325" y="5" ', 1),
