@@ -17,7 +17,16 @@ from benchmarks._data import data_folder
 from trueup.detection import Images, Shapes, boxes_from_arrays, read_coco, read_results
 from trueup.exceptions import DataWarning
 
-__all__ = ["COCO_SETS", "YOLACT_SYSTEMS", "Experts", "coco_set", "expert_tasks", "lvis_teams", "yolact_boxes"]
+__all__ = [
+    "COCO_SETS",
+    "YOLACT_SYSTEMS",
+    "Experts",
+    "all_coco_boxes",
+    "coco_set",
+    "expert_tasks",
+    "lvis_teams",
+    "yolact_boxes",
+]
 
 COCO_SETS = {
     "coco-val2014-100, masks": ("coco-val2014-100", "dt_segm", "segm"),
@@ -99,6 +108,23 @@ def yolact_boxes() -> tuple[Shapes, Shapes]:
         name="detections",
     )
     return detections, objects
+
+
+def all_coco_boxes() -> Shapes:
+    """All boxes of the 5,000 images of COCO's validation set."""
+    where = data_folder() / "det-coco-val2017-boxes"
+    sizes = {
+        int(row["image_id"]): (float(row["width"]), float(row["height"])) for row in _rows(where / "images.csv.gz")
+    }
+    rows = [row for row in _rows(where / "ground_truth_boxes.csv.gz") if _has_area(row)]
+    ids = np.array(sorted(sizes))
+    return boxes_from_arrays(
+        image=[int(row["image_id"]) for row in rows],
+        boxes=[_corners(row) for row in rows],
+        category=[row["category"] for row in rows],
+        images=Images(ids, np.array([sizes[k] for k in ids.tolist()])),
+        name="objects",
+    )
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,7 @@ FIGURES: dict[str, Figure] = {
         _module("detection-hard", "benchmarks.detection", _DETECTION, "hard"),
         _module("detection-experts", "benchmarks.detection", _DETECTION, "experts", "missed"),
         _module("detection-vetted", "benchmarks.detection", _DETECTION, "vetted"),
+        _module("detection-speed", "benchmarks.detection", _DETECTION, "speed"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),

@@ -5,7 +5,7 @@ import pytest
 
 from trueup import detection
 from trueup.detection import coco_scores, drawn_precision, match, missed_objects, simulate_boxes
-from trueup.detection.drawn_precision import average_precisions
+from trueup.detection.drawn_precision import mean_average_precisions
 from trueup.detection.metrics import NAMES, DetectionMetrics
 from trueup.exceptions import TrueupError
 
@@ -19,30 +19,41 @@ def test_one_certain_annotator_gives_cocos_ap50():
     assert value == pytest.approx(coco_scores(data.found, data.truth).ap(iou=0.5), abs=1e-12)
 
 
+def drawn_detections(seed, n_draws):
+    """Detections of two classes, by falling score, each with how many of three thresholds it reaches."""
+    rng = np.random.default_rng(seed)
+    real = rng.random((n_draws, 24)) < 0.5
+    candidate, level = rng.permutation(np.r_[np.arange(24), 3, 4]), rng.integers(0, 4, size=26)
+    category = rng.integers(2, size=26)
+    total = np.stack([real[:, :12].sum(axis=1), real[:, 12:].sum(axis=1)], axis=1) + rng.integers(
+        0, 3, size=(n_draws, 2)
+    )
+    total[0] = 0, total[0, 1]
+    return real, category, candidate, level, 3, total
+
+
 def test_average_precision_is_that_of_the_definition():
-    rng = np.random.default_rng(0)
-    real = rng.random((40, 12)) < 0.5
-    candidate, can_be_right = rng.permutation(np.r_[np.arange(12), 3, 4]), rng.random(14) < 0.8
-    total = real.sum(axis=1) + rng.integers(0, 3, size=40)
-    values = average_precisions(real, candidate, can_be_right, total)
+    real, category, candidate, level, n_levels, total = drawn_detections(0, 40)
+    values = mean_average_precisions(real, category, candidate, level, n_levels, total)
     for draw in range(40):
-        if not total[draw]:
-            assert np.isnan(values[draw])
-            continue
-        right = real[draw, candidate] & can_be_right
-        precision = np.cumsum(right) / np.arange(1, 15)
-        recall = np.cumsum(right) / total[draw]
-        at = [precision[recall >= r].max(initial=0.0) for r in np.linspace(0, 1, 101)]
-        assert values[draw] == pytest.approx(np.mean(at), abs=1e-12)
+        parts = []
+        for k in np.flatnonzero(total[draw]):
+            own = category == k
+            for threshold in range(n_levels):
+                right = (real[draw, candidate] & (level > threshold))[own]
+                precision = np.cumsum(right) / np.arange(1, own.sum() + 1)
+                recall = np.cumsum(right) / total[draw, k]
+                at = [precision[recall >= r].max(initial=0.0) for r in np.linspace(0, 1, 101)]
+                parts.append(np.mean(at))
+        assert values[draw] == pytest.approx(np.mean(parts), abs=1e-12)
 
 
 def test_compiled_average_precision_is_the_same(monkeypatch):
     pytest.importorskip("numba", reason="needs trueup[fast]")
-    rng = np.random.default_rng(1)
-    arguments = rng.random((20, 50)) < 0.6, rng.integers(50, size=80), rng.random(80) < 0.7, np.full(20, 33.0)
-    plain = average_precisions(*arguments)
+    arguments = drawn_detections(1, 20)
+    plain = mean_average_precisions(*arguments)
     monkeypatch.setattr(drawn_precision, "WORTH_COMPILING", 0)
-    np.testing.assert_array_equal(average_precisions(*arguments), plain)
+    np.testing.assert_array_equal(mean_average_precisions(*arguments), plain)
 
 
 def test_precision_recall_and_f1_count_duplicates_and_missed_objects():

@@ -7,39 +7,55 @@ from typing import Any
 import numpy as np
 
 from trueup._base.engines import choose_engine
-from trueup._base.types import Booleans, Floats, Positions
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.average_precision import RECALL_POINTS
 
-WORTH_COMPILING = 200_000  # detections times draws from which compiled code repays loading numba
+WORTH_COMPILING = 200_000  # detections times draws and thresholds from which compiled code repays loading numba
 
 
-def average_precisions(is_real: Booleans, candidate: Positions, can_be_right: Booleans, n_objects: Floats) -> Floats:
-    """Mean precision over 101 points of recall, for each draw.
+def mean_average_precisions(
+    is_real: Booleans, category: Codes, candidate: Positions, level: Positions, n_levels: int, n_objects: Floats
+) -> Floats:
+    """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw.
 
     Parameters
     ----------
     is_real : boolean array of shape (n_draws, n_candidates)
         Whether each candidate is an object.
-    candidate : integer array of shape (n_detections,)
+    category, candidate : integer arrays of shape (n_detections,)
         By falling score.
-    can_be_right : boolean array of shape (n_detections,)
-        Whether it is right where its candidate is real.
-    n_objects : array of shape (n_draws,)
-        All objects, also those that are no candidates.
+    level : integer array of shape (n_detections,)
+        How many of the thresholds the overlap reaches, if its candidate is real; 0 for what is never right.
+    n_levels : int
+        Thresholds.
+    n_objects : array of shape (n_draws, n_classes)
+        All objects of each class, also those that are no candidates.
 
     Returns
     -------
     array of shape (n_draws,)
-        nan where there is no object.
+        Over the classes that have objects; nan where there is none.
     """
     draws = np.ascontiguousarray(is_real, dtype=np.bool_)
-    at = np.where(can_be_right, candidate, -1).astype(np.int64)
-    values = np.empty(len(draws))
+    order = np.argsort(category, kind="stable")
+    starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
+    at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
+    sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
     kernel: Any = loops.fill_average_precisions
-    if choose_engine(work=draws.shape[0] * len(at), worth=WORTH_COMPILING) == "numba":
+    if choose_engine(work=draws.shape[0] * len(at) * n_levels, worth=WORTH_COMPILING) == "numba":
         from trueup.detection import compiled_loops
 
         kernel = compiled_loops.fill_average_precisions
-    kernel(draws, at, np.asarray(n_objects, dtype=float), RECALL_POINTS, values)
-    return values
+    kernel(
+        draws,
+        starts.astype(np.int64),
+        at,
+        level[order].astype(np.int64),
+        n_levels,
+        np.asarray(n_objects, dtype=float),
+        RECALL_POINTS,
+        sums,
+        counts,
+    )
+    return np.divide(sums, counts, out=np.full(len(draws), np.nan), where=counts > 0)

@@ -47,30 +47,42 @@ def match_groups(
                         outcome[area, t, place] = -1
 
 
-def fill_average_precisions(is_real: Any, at: Any, n_objects: Any, points: Any, values: Any) -> None:
-    """Fill `values` with the mean precision over points of recall, for every draw."""
-    n = len(at)
-    precision = np.empty(n)
+def fill_average_precisions(
+    is_real: Any, starts: Any, at: Any, level: Any, n_levels: Any, n_objects: Any, points: Any, sums: Any, counts: Any
+) -> None:
+    """Add the mean precision over points of recall to `sums`, for every draw, class and threshold, and count them.
+
+    Detections of class c, by falling score, are those from starts[c] to starts[c + 1]; `at` is the candidate of each,
+    or -1 for one that is never right, and `level` how many thresholds its overlap reaches.
+    """
+    precision, rank, reached = np.empty(len(at)), np.empty(len(at)), np.empty(len(at), dtype=np.int64)
     for draw in range(len(is_real)):
-        total = n_objects[draw]
-        if total <= 0:
-            values[draw] = np.nan
-            continue
-        n_right = 0
-        for k in range(n):  # precision rises at detections that are right, and nowhere else
-            if at[k] >= 0 and is_real[draw, at[k]]:
-                precision[n_right] = (n_right + 1) / (k + 1)
-                n_right += 1
-        for m in range(n_right - 2, -1, -1):
-            precision[m] = max(precision[m], precision[m + 1])
-        value, m = 0.0, 0
-        for point in points:
-            while m < n_right and (m + 1) / total < point:
-                m += 1
-            if m == n_right:
-                break
-            value += precision[m]
-        values[draw] = value / len(points)
+        for c in range(len(starts) - 1):
+            total = n_objects[draw, c]
+            if total <= 0:
+                continue
+            n_real = 0  # the others only move ranks, so each threshold looks at these alone
+            for k in range(starts[c], starts[c + 1]):
+                if at[k] >= 0 and is_real[draw, at[k]]:
+                    rank[n_real], reached[n_real] = k - starts[c] + 1, level[k]
+                    n_real += 1
+            for threshold in range(n_levels):
+                n_right = 0
+                for j in range(n_real):
+                    if reached[j] > threshold:  # precision rises at detections that are right, and nowhere else
+                        precision[n_right] = (n_right + 1) / rank[j]
+                        n_right += 1
+                for m in range(n_right - 2, -1, -1):
+                    precision[m] = max(precision[m], precision[m + 1])
+                value, m = 0.0, 0
+                for point in points:
+                    while m < n_right and (m + 1) / total < point:
+                        m += 1
+                    if m == n_right:
+                        break
+                    value += precision[m]
+                sums[draw] += value / len(points)
+                counts[draw] += 1
 
 
 def fill_sensitivities(

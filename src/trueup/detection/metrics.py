@@ -11,7 +11,7 @@ import numpy as np
 
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection.coco_matching import AREAS, THRESHOLDS
-from trueup.detection.drawn_precision import average_precisions
+from trueup.detection.drawn_precision import mean_average_precisions
 from trueup.detection.free_response import mean_sensitivities
 from trueup.detection.panoptic import check_partition, panoptic_qualities
 from trueup.detection.pool import Found, Pool
@@ -160,18 +160,15 @@ class DetectionMetrics:
         by_score = np.argsort(-found.scores, kind="stable")
         by_score = by_score[inside[found.candidate[by_score]]]
         can_be_right = found.is_first & self._is_of_class(found)
-        sums, counts = np.zeros(len(real)), np.zeros(len(real))
-        for k in codes.tolist():
-            own = by_score[found.category[by_score] == k]
-            total = real[:, (pool.category == k) & inside].sum(axis=1) + missed[:, k]
-            if not total.any():
-                continue
-            for threshold in thresholds:
-                enough = can_be_right[own] & (found.overlap[own] >= threshold - _ROUNDING)
-                values = average_precisions(real, found.candidate[own], enough, total)
-                sums += np.nan_to_num(values)
-                counts += ~np.isnan(values)
-        return _ratio(sums, counts)
+        by_score = by_score[np.isin(found.category[by_score], codes)]
+        level = (found.overlap[by_score, None] >= thresholds - _ROUNDING).sum(axis=1) * can_be_right[by_score]
+        n_classes = len(pool.categories)
+        totals = np.stack(
+            [real[:, (pool.category == k) & inside].sum(axis=1) + missed[:, k] for k in range(n_classes)], axis=1
+        ) * np.isin(np.arange(n_classes), codes)
+        return mean_average_precisions(
+            real, found.category[by_score], found.candidate[by_score], level, len(thresholds), totals
+        )
 
     def _panoptic_quality(self, found: Found, real: Booleans, codes: Positions) -> Floats:
         """The mean over classes that have objects or segments."""

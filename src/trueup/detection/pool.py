@@ -20,7 +20,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_number
 from trueup.data.labels import Labels
 from trueup.detection.grouping import assign_detections, group_shapes
-from trueup.detection.overlap import mask_overlaps, overlaps_between
+from trueup.detection.overlap import box_overlaps, mask_overlaps, overlaps_between
 from trueup.detection.shapes import Images, Mask, Shapes, align, group_by
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
@@ -259,14 +259,13 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
     n = int(group.max(initial=-1)) + 1
     order, starts = group_by(group[group >= 0])
     at = np.flatnonzero(group >= 0)[order]
-    boxes = np.zeros((n, 4))
-    chosen = np.zeros(n, dtype=np.int64)
-    category = np.zeros(n, dtype=np.int32)
-    for k, (first, last) in enumerate(pairwise(starts)):
-        members = at[first:last]
+    chosen = at[starts[:-1]] if n else np.zeros(0, dtype=np.int64)
+    boxes, category = shapes.boxes[chosen], shapes.category[chosen]
+    for k in np.flatnonzero(np.diff(starts) > 1).tolist():  # most groups are one shape alone
+        members = at[starts[k] : starts[k + 1]]
         corners = np.column_stack([shapes.boxes[members, :2], shapes.boxes[members, :2] + shapes.boxes[members, 2:]])
-        low, high = np.median(corners, axis=0)[:2], np.median(corners, axis=0)[2:]
-        boxes[k] = [*low, *(high - low)]
+        middle = np.median(corners, axis=0)
+        boxes[k] = [*middle[:2], *(middle[2:] - middle[:2])]
         chosen[k] = members[_most_alike(shapes, members)]
         category[k] = np.bincount(shapes.category[members]).argmax()
     kept = shapes.select(chosen)
@@ -349,9 +348,15 @@ def _unmatched(found: Shapes, candidates: Shapes, iou: float, same_class: bool, 
     """Detections at no candidate: things that no annotator drew."""
     alone = np.ones(len(found), dtype=bool)
     for mine, theirs in _neighbours(found, candidates, same_class):
-        overlaps = overlaps_between(found.select(mine), candidates.select(theirs), by_centre=by_centre)
+        overlaps = _overlaps_at(found, mine, candidates, theirs, by_centre)
         alone[mine] = ~(overlaps >= iou).any(axis=1)
     return alone
+
+
+def _overlaps_at(found: Shapes, mine: Positions, candidates: Shapes, theirs: Positions, by_centre: bool) -> Floats:
+    if by_centre or found.masks is not None:
+        return overlaps_between(found.select(mine), candidates.select(theirs), by_centre=by_centre)
+    return box_overlaps(found.boxes[mine], candidates.boxes[theirs])  # of many small groups, so nothing is copied
 
 
 def _neighbours(found: Shapes, candidates: Shapes, same_class: bool) -> list[tuple[Positions, Positions]]:
@@ -376,7 +381,7 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     is_first = np.zeros(len(found), dtype=bool)
     overlap = np.zeros(len(found))
     for mine, theirs in _neighbours(found, candidates, same_class):
-        overlaps = overlaps_between(found.select(mine), candidates.select(theirs), by_centre=by_centre)
+        overlaps = _overlaps_at(found, mine, candidates, theirs, by_centre)
         for system in np.unique(found.source[mine]):
             rows = np.flatnonzero(found.source[mine] == system)
             at, first = assign_detections(overlaps[rows], found.scores[mine[rows]], iou)
