@@ -88,8 +88,8 @@ def speed(quick: bool) -> Section:
                 )
                 numbers[package] = result["seconds"]
     text = (
-        f"Boxes: {objects.images.n:,} images, {len(objects):,} objects, {len(found):,} detections, one thread, seconds of "
-        "the processor; files are read before.\nAsked: at most 2 × hotcoco's time and a tenth of pycocotools'\n\n"
+        f"Boxes: {objects.images.n:,} images, {len(objects):,} objects, {len(found):,} detections, one thread, seconds "
+        "of the processor; files are read before.\nAsked: at most 2 × hotcoco's time and a tenth of pycocotools'\n\n"
         + as_text(["package", "s", "times trueup's", "AP"], lines, left=(0,))
     )
     if not python:

@@ -58,4 +58,4 @@ def mean_average_precisions(
         sums,
         counts,
     )
-    return np.divide(sums, counts, out=np.full(len(draws), np.nan), where=counts > 0)
+    return np.asarray(np.divide(sums, counts, out=np.full(len(draws), np.nan), where=counts > 0))
