@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueup._base.engines import choose_engine
 from trueup._base.types import Floats
-from trueup.detection.coco_matching import MOST_DETECTIONS, Matches, match_to_objects
+from trueup.detection.coco_matching import MOST_DETECTIONS, WORTH_COMPILING, Matches, match_to_objects
 from trueup.detection.shapes import Shapes, align
 from trueup.exceptions import InvalidShapes
 
@@ -116,6 +117,13 @@ def scores_of(matches: Matches, found: Shapes) -> CocoScores:
     # By falling score; of equal ones the first image first, as COCO has it.
     order = np.lexsort((-score, category))
     starts = np.searchsorted(category[order], np.arange(n_categories + 1))
+    if choose_engine(work=len(order), worth=WORTH_COMPILING) == "numba":
+        from trueup.detection import compiled_loops
+
+        limits = np.array(LIMITS)
+        counts = matches.n_objects, RECALL_POINTS, limits, _TINY
+        compiled_loops.fill_scores(matches.outcome, order, starts, matches.rank, *counts, precision, recall)
+        return CocoScores(precision, recall, matches.thresholds, matches.areas, found.categories)
     for k in range(n_categories):
         members = order[starts[k] : starts[k + 1]]
         n_objects = matches.n_objects[:, k]

@@ -28,7 +28,7 @@ AREAS: dict[str, tuple[float, float]] = {
     "large": (96.0**2, 1e10),
 }
 MOST_DETECTIONS = 100  # of an image and class, the surest
-_WORTH_COMPILING = 2_000  # detections from which compiled code repays loading numba
+WORTH_COMPILING = 2_000  # detections from which compiled code repays loading numba
 
 IGNORED, WRONG, RIGHT = -1, 0, 1
 
@@ -201,7 +201,7 @@ def overlaps_of(pairs: Pairs, found: Shapes, objects: Shapes) -> Floats:
 
 
 def _kernel(n: int) -> Callable[..., None]:
-    if choose_engine(work=n, worth=_WORTH_COMPILING) == "numba":
+    if choose_engine(work=n, worth=WORTH_COMPILING) == "numba":
         from trueup.detection import compiled_loops
 
         return compiled_loops.match_groups  # type: ignore[no-any-return]

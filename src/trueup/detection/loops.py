@@ -47,6 +47,55 @@ def match_groups(
                         outcome[area, t, place] = -1
 
 
+def fill_scores(
+    outcome: Any,
+    order: Any,
+    starts: Any,
+    rank: Any,
+    n_objects: Any,
+    points: Any,
+    limits: Any,
+    tiny: Any,
+    precision: Any,
+    recall: Any,
+) -> None:
+    """Fill the mean `precision` over points of recall, and the `recall` that is reached, as COCO defines them.
+
+    Detections of class c, by falling score, are those of `order` from starts[c] to starts[c + 1].
+    """
+    at_right = np.empty(len(order))
+    for c in range(len(starts) - 1):
+        for area in range(outcome.shape[0]):
+            total = n_objects[area, c]
+            if total == 0:
+                continue
+            for t in range(outcome.shape[1]):
+                n_right, n_wrong = 0, 0
+                counts = np.zeros(len(limits))
+                for k in range(starts[c], starts[c + 1]):
+                    what = outcome[area, t, order[k]]
+                    if what == 1:
+                        n_right += 1
+                        at_right[n_right - 1] = n_right / (n_right + n_wrong + tiny)
+                        for limit in range(len(limits)):
+                            if rank[order[k]] < limits[limit]:
+                                counts[limit] += 1
+                    elif what == 0:
+                        n_wrong += 1
+                for m in range(n_right - 2, -1, -1):
+                    at_right[m] = max(at_right[m], at_right[m + 1])
+                value, m = 0.0, 0
+                for point in points:
+                    while m < n_right and (m + 1) / total < point:
+                        m += 1
+                    if m == n_right:
+                        break
+                    value += at_right[m]
+                precision[area, t, c] = value / len(points)
+                for limit in range(len(limits)):
+                    recall[limit, area, t, c] = counts[limit] / total
+
+
 def fill_average_precisions(
     is_real: Any, starts: Any, at: Any, level: Any, n_levels: Any, n_objects: Any, points: Any, sums: Any, counts: Any
 ) -> None:

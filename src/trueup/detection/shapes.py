@@ -189,6 +189,8 @@ def join_shapes(parts: Sequence[Shapes]) -> Shapes:
 
 def join_images(parts: Sequence[Images]) -> Images:
     """All images once; a size that two files give differently is refused."""
+    if all(part is parts[0] or _are_the_same(part, parts[0]) for part in parts):
+        return parts[0]
     sizes: dict[Any, Floats] = {}
     files: dict[Any, str] = {}
     for part in parts:
@@ -206,6 +208,14 @@ def join_images(parts: Sequence[Images]) -> Images:
     ordered = names.tolist()
     return Images(
         names, np.array([sizes[name] for name in ordered]).reshape(-1, 2), tuple(files[name] for name in ordered)
+    )
+
+
+def _are_the_same(first: Images, second: Images) -> bool:
+    return (
+        first.files == second.files
+        and np.array_equal(first.ids, second.ids)
+        and np.array_equal(first.sizes, second.sizes, equal_nan=True)
     )
 
 
