@@ -174,6 +174,26 @@ def test_every_page_can_be_reached_from_the_index():
     assert not {name_of(page) for page in pages - linked}
 
 
+def topics() -> dict[str, str]:
+    """The pages that are read, without the figures and the list of names."""
+    pages = [
+        path for path in (ROOT / "docs").rglob("*.md") if path.name != "api.md" and "figures" not in str(path.name)
+    ]
+    return {name_of(path): path.read_text(encoding="utf-8") for path in pages if path.parent.name != "figures"}
+
+
+def test_the_documentation_stays_short():
+    assert len(topics()) <= 22, "a topic has one page; put it where the topic is"
+    assert sum(len(text.split()) for text in topics().values()) <= 30_000
+
+
+@pytest.mark.parametrize(("name", "text"), topics().items(), ids=list(topics()))
+def test_pages_begin_with_an_answer_and_use_plain_words(name, text):
+    if name.startswith("docs/guide/"):
+        assert "**Quick answer.**" in text.split("\n## ")[0]
+    assert not re.search(r"told apart|no warrant|in the middle\b", prose_of(text))
+
+
 def methods() -> list[str]:
     """All that can be chosen by name: evaluation methods, noise models, and how items are vetted."""
     return sorted(
