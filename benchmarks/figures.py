@@ -94,6 +94,7 @@ _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
 _SHARED, _JUDGES, _DETECTION = "Sessions that people share", "Judges", "Detection"
+_PEERS = "Beside other libraries"
 # The page of docs/figures/ on which the figures of a section stand.
 PAGES = {
     _CALIBRATION: "calibration",
@@ -111,6 +112,7 @@ PAGES = {
     _JUDGES: "judges",
     _DETECTION: "detection",
     _PAPERS: "papers",
+    _PEERS: "peers",
 }
 
 FIGURES: dict[str, Figure] = {
@@ -170,6 +172,8 @@ FIGURES: dict[str, Figure] = {
         _module("detection-experts", "benchmarks.detection", _DETECTION, "experts", "missed"),
         _module("detection-vetted", "benchmarks.detection", _DETECTION, "vetted"),
         _module("detection-speed", "benchmarks.detection", _DETECTION, "speed"),
+        _module("peers-labels", "benchmarks.peers", _PEERS, "labels"),
+        _module("peers-intervals", "benchmarks.peers", _PEERS, "intervals"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
         _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),

@@ -297,9 +297,18 @@ def test_what_comes_out(three):
     record = cmp.to_dict()
     assert [row["system"] for row in record["systems"]] == ["good", "fair", "poor"]
     assert record["groups"]
+    assert (record["seed"], record["positive"]) == (cmp.seed, cmp.positive_name)
     text = repr(cmp)
     assert text.splitlines()[0].startswith("Comparison of 3 systems by accuracy on 300 items")
     assert "best with probability" in text
+
+
+def test_the_positive_class_is_kept_by_name():
+    labels = tu.Labels.from_matrix([["no", "yes"], ["yes", "yes"], ["no", "no"], ["yes", "no"]])
+    systems = {"a": ["no", "yes", "no", "yes"], "b": ["yes", "yes", "no", "no"]}
+    cmp = tu.compare(systems, labels, noise="dawid-skene", metric="f1", positive="no", n_draws=20, n_warmup=5)
+    assert labels.classes[cmp.positive] == "no"
+    assert cmp.to_dict()["positive"] == "no"
 
 
 def test_the_plot_shows_every_system(three):

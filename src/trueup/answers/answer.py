@@ -57,6 +57,11 @@ class Answer:
         return self.task.positive
 
     @property
+    def positive_name(self) -> str | None:
+        """The positive class in a record; None where there are more than two classes, and so none is."""
+        return str(self.classes.tolist()[self.positive]) if len(self.classes) == 2 else None
+
+    @property
     def seed(self) -> int:
         """What gives the same numbers again as `random_state`."""
         return self.task.seed

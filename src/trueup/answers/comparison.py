@@ -424,7 +424,9 @@ class Comparison(Answer, Mapping[Any, Estimate]):
             "assumption": self.assumption,
             "assuming": self._all_assumptions(),
             "level": self.level,
+            "seed": self.seed,
             "n_items": self.n_items,
+            "positive": self.positive_name,
             "systems": [
                 {"system": str(s), **self[s].to_dict(self.level), "prob_best": self.prob_best[s]} for s in self.ranking
             ],

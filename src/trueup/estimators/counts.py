@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -139,8 +140,12 @@ class DrawnCounts(CountsPosterior):
     def cell(self, truth: int, prediction: int) -> Estimate:
         """The distribution of one count, as draws."""
         y, yhat = self._check_cell(truth, prediction)
-        most = float(self.draws.sum(axis=(1, 2)).max())
-        return DrawnEstimate(self.draws[:, y, yhat], self.weights, bounds=(0.0, max(most, 1.0)), name="count")
+        return DrawnEstimate(self.draws[:, y, yhat], self.weights, bounds=(0.0, self._largest_total), name="count")
+
+    @cached_property
+    def _largest_total(self) -> float:
+        """The most that a cell can be; one pass over all draws, which with hundreds of classes takes a second."""
+        return max(float(self.draws.sum(axis=(1, 2)).max()), 1.0)
 
     def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
         """`n` of the draws, with replacement."""

@@ -1,0 +1,192 @@
+"""trueup beside other libraries on the same data: labels, intervals, speed, memory.
+
+Run ``python -m benchmarks.peers [section ...] [--quick] [--json out.json]``. TRUEUP_PEERS names a Python with the other
+libraries, in an environment of its own: ``python -m venv .venv-peers && .venv-peers/bin/pip install -r
+requirements/peers.txt``, then ``TRUEUP_PEERS=.venv-peers/bin/python``. What does not install there is left out with a
+sentence. Real crowd sets are read where TRUEUP_DATA names their folder. Of truths libraries see those of vetted items.
+
+- labels: how many true labels each finds, the seconds it takes and the most memory of its process.
+- intervals: how often a pass rate, from one judge on all items and some vetted ones, is held, and how wide that is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import trueup as tu
+from benchmarks._coverage_tally import Section, Tally, as_text, say, share
+from benchmarks._data import data_folder, load_crowd
+from benchmarks._peer_tasks import INTERVAL_TASKS, LABEL_TASKS
+from benchmarks._sections import run_sections
+
+__all__ = ["Answer", "ask", "intervals", "labels", "main"]
+
+SCRIPT = Path(__file__).with_name("_peer_tasks.py")
+LIMIT = 240  # seconds of a library for all sets; what takes longer is told so
+REAL_SETS = ("crowd-snow-rte", "crowd-bluebird", "crowd-dog", "crowd-leaves")
+N_ITEMS, N_VETTED, RIGHT = 2000, 60, (0.80, 0.90)
+OWN = "trueup"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a library said, or why it said nothing.
+
+    Attributes
+    ----------
+    arrays : list of numpy.ndarray
+        One for each set.
+    seconds, peak : float
+        Of all sets; bytes of the whole process.
+    version : str
+    error : str
+        "" if it answered.
+    """
+
+    arrays: list[np.ndarray]
+    seconds: float = float("nan")
+    peak: float = float("nan")
+    version: str = ""
+    error: str = ""
+
+
+def ask(task: str, package: str, inputs: Sequence[Mapping[str, Any]]) -> Answer:
+    """Have a library answer in a process of its own."""
+    python = os.environ.get("TRUEUP_PEERS") if package not in {OWN, "scipy"} else sys.executable
+    if not python:
+        return Answer([], error="left out: set TRUEUP_PEERS to a Python that has it")
+    with tempfile.TemporaryDirectory() as folder:
+        for number, arrays in enumerate(inputs):
+            np.savez(Path(folder) / f"{number}.npz", **arrays)
+        # -P: what lies beside the script must not shadow what a library imports.
+        call = [python, "-P", str(SCRIPT), task, folder]
+        source = {"PYTHONPATH": str(Path(tu.__file__).parents[1])} if package == OWN else {}
+        hidden = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        try:
+            done = subprocess.run(call, env=hidden | source, capture_output=True, text=True, check=False, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            return Answer([], error=f"took more than {LIMIT} s")
+        if done.returncode:
+            return Answer([], error=f"failed: {(done.stderr.strip().splitlines() or ['no word'])[-1][:100]}")
+        told = json.loads(done.stdout.strip().splitlines()[-1])
+        arrays_out = [np.load(Path(folder) / f"{number}.npy") for number in range(len(inputs))]
+        return Answer(arrays_out, told["seconds"], told["peak"], told["version"])
+
+
+def _votes_of(votes: tu.Labels) -> dict[str, np.ndarray]:
+    table = votes.votes.tocoo()
+    labeler, label = np.divmod(table.col, votes.n_answers)
+    times = table.data.astype(int)
+    shape = np.array([votes.n_items, votes.n_labelers, votes.n_classes])
+    keep = label < votes.n_classes  # abstentions are no votes to those who know none
+    columns = {"item": table.row, "labeler": labeler, "label": label}
+    return {**{name: np.repeat(column[keep], times[keep]) for name, column in columns.items()}, "shape": shape}
+
+
+def _made_sets(quick: bool) -> dict[str, tuple[tu.Labels, np.ndarray]]:
+    """Sets with a known truth: independent errors, and errors of a family of labelers."""
+    n = 200 if quick else 2000
+    alone = tu.simulate.dawid_skene(n_items=n, n_labelers=10, random_state=1)
+    together = tu.simulate.dependent(n_items=n, n_labelers=7, families=[[0, 1, 2]], random_state=1)
+    return {name: (sim.labels, np.asarray(sim.truth)) for name, sim in (("made", alone), ("made, family", together))}
+
+
+def labels(quick: bool) -> Section:
+    """True labels found on each set, seconds and memory."""
+    sets = _made_sets(quick)
+    try:
+        data_folder()
+        sets |= {name: load_crowd(name) for name in (REAL_SETS[1:2] if quick else REAL_SETS)}
+        note = ""
+    except FileNotFoundError:
+        note = "\nOpen crowd sets are left out: set TRUEUP_DATA to their folder."
+    inputs = [_votes_of(votes) for votes, _ in sets.values()]
+    rows, numbers, absent = [], {}, []
+    for task, (package, _) in LABEL_TASKS.items():
+        say(f"  {task}")
+        answer = ask(task, package, inputs)
+        if answer.error:
+            absent.append(f"{task}: {answer.error}")
+            continue
+        found = [_share_found(array, truth) for array, (_, truth) in zip(answer.arrays, sets.values(), strict=True)]
+        numbers[task] = {"found": dict(zip(sets, found, strict=True)), "seconds": answer.seconds, "peak": answer.peak}
+        cells = [f"{share:.4f}" for share in (*found, float(np.mean(found)))]
+        rows.append([f"{task} ({answer.version})", *cells, f"{answer.seconds:.2f}", f"{answer.peak / 1e6:.0f}"])
+    head = ["share of true labels", *(name.removeprefix("crowd-") for name in sets), "mean", "seconds", "MB"]
+    place = len(head) - 3
+    rows.sort(key=lambda row: -float(row[place]))
+    text = (
+        f"Default settings, ties shared; seconds of all sets, MB of the whole process.{note}\n\n{as_text(head, rows)}"
+    )
+    return Section("\n\n".join([text, _ahead(rows, place, "finds more", highest=True), *absent]).strip(), numbers)
+
+
+def _share_found(shares: np.ndarray, truth: np.ndarray) -> float:
+    """The share of items whose likeliest class is the true one; classes that tie share the item."""
+    known = truth >= 0
+    top = shares[known] >= shares[known].max(axis=1, keepdims=True) - 1e-9
+    return float((top[np.arange(known.sum()), truth[known]] / top.sum(axis=1)).mean())
+
+
+def _ahead(rows: Sequence[Sequence[str]], place: int, verb: str, *, highest: bool) -> str:
+    """Which libraries are ahead of the best of ours in a column."""
+    sign = 1 if highest else -1
+    ours = max((sign * float(row[place]) for row in rows if row[0].startswith(OWN)), default=float("nan"))
+    others = [row[0] for row in rows if not row[0].startswith(OWN) and sign * float(row[place]) > ours]
+    return f"Ahead of trueup ({verb}): {', '.join(others) if others else 'none'}."
+
+
+def intervals(quick: bool) -> Section:
+    """Coverage and width of the interval of a pass rate from one judge and some vetted items."""
+    n_runs = 2 if quick else 50
+    inputs, rates = [], []
+    for seed in range(n_runs):
+        rng = np.random.default_rng([seed, 22])
+        rate = float(rng.uniform(0.5, 0.8))
+        truth = (rng.random(N_ITEMS) < rate).astype(int)
+        judge = np.where(rng.random(N_ITEMS) < np.take(RIGHT, truth), truth, 1 - truth)
+        at = rng.choice(N_ITEMS, N_VETTED, replace=False)
+        inputs.append({"judge": judge, "at": at, "truth": truth[at]})
+        rates.append(rate)
+    rows, numbers, absent = [], {}, []
+    for task, (package, _) in INTERVAL_TASKS.items():
+        say(f"  {task}")
+        answer = ask(task, package, inputs)
+        if answer.error:
+            absent.append(f"{task}: {answer.error}")
+            continue
+        tally = Tally()
+        for rate, ends in zip(rates, answer.arrays, strict=True):
+            tally.add_interval(rate, float(ends.mean()), (float(ends[0]), float(ends[1])))
+        numbers[task] = {**tally.numbers(), "seconds": answer.seconds / n_runs, "peak": answer.peak}
+        seconds, peak = f"{answer.seconds / n_runs:.4f}", f"{answer.peak / 1e6:.0f}"
+        rows.append([f"{task} ({answer.version})", share(tally), f"{tally.width:.4f}", seconds, peak])
+    head = ["pass rate of the population", "holds %", "mean width", "seconds a run", "MB"]
+    text = (
+        f"One judge, right on {RIGHT[1]:.0%} of what passes and {RIGHT[0]:.0%} of what fails, on {N_ITEMS:,} items; "
+        f"{N_VETTED} vetted at random; nominal {0.95:.0%}, {n_runs} runs\n\n{as_text(head, rows)}"
+    )
+    ahead = [_ahead(rows, 2, "narrower", highest=False), _ahead(rows, 3, "quicker", highest=False)]
+    return Section("\n\n".join([text, *ahead, *absent]).strip(), numbers)
+
+
+SECTIONS = {"labels": labels, "intervals": intervals}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the sections."""
+    run_sections("python -m benchmarks.peers", "trueup beside other libraries on the same data", SECTIONS, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The side-by-side with other libraries: what is asked of them, counted and said."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from benchmarks import peers
+from benchmarks._peer_tasks import INTERVAL_TASKS, LABEL_TASKS
+
+
+def test_votes_are_handed_over_as_they_are():
+    columns = {"item": [0, 0, 1, 1], "labeler": ["a", "b", "a", "a"], "label": [0, 1, 1, 1]}
+    with pytest.warns(tu.exceptions.DataWarning, match="repeat a labeler's vote"):
+        votes = tu.Labels.from_frame(columns, duplicates="keep")
+    arrays = peers._votes_of(votes)
+    rows = sorted(zip(arrays["item"].tolist(), arrays["labeler"].tolist(), arrays["label"].tolist(), strict=True))
+    assert rows == [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 0, 1)]
+    assert arrays["shape"].tolist() == [2, 2, 2]
+
+
+def test_ties_share_an_item_and_unknown_truths_do_not_count():
+    shares = np.array([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
+    assert peers._share_found(shares, np.array([0, 0, -1])) == 0.75
+
+
+def test_who_is_ahead_is_said():
+    rows = [["trueup auto (1)", "0.9"], ["other (2)", "0.95"], ["third (1)", "0.8"]]
+    assert peers._ahead(rows, 1, "finds more", highest=True) == "Ahead of trueup (finds more): other (2)."
+    assert peers._ahead(rows, 1, "quicker", highest=False) == "Ahead of trueup (quicker): third (1)."
+    assert peers._ahead(rows[:1], 1, "finds more", highest=True) == "Ahead of trueup (finds more): none."
+
+
+def test_our_own_answers_come_back_from_a_process_of_their_own():
+    sim = tu.simulate.dawid_skene(n_items=60, n_labelers=4, random_state=0)
+    answer = peers.ask("trueup Dawid–Skene", "trueup", [peers._votes_of(sim.labels)] * 2)
+    assert (answer.error, answer.version, len(answer.arrays)) == ("", tu.__version__, 2)
+    assert np.allclose(answer.arrays[0], tu.noise.fit(sim.labels, "dawid-skene").posterior(sim.labels))
+    assert answer.peak > 1e6
+
+
+def test_an_interval_comes_back(monkeypatch):
+    monkeypatch.delenv("TRUEUP_PEERS", raising=False)
+    sample = {"judge": np.ones(20, dtype=int), "at": np.arange(10), "truth": np.array([1] * 8 + [0] * 2)}
+    low, high = peers.ask("Wilson, vetted items only", "scipy", [sample]).arrays[0]
+    assert 0.4 < low < 0.8 < high < 1
+
+
+@pytest.mark.parametrize("python", [None, sys.executable], ids=["unnamed", "without it"])
+def test_a_library_that_is_not_there_is_left_out_with_a_sentence(monkeypatch, python):
+    if python is None:
+        monkeypatch.delenv("TRUEUP_PEERS", raising=False)
+    else:
+        monkeypatch.setenv("TRUEUP_PEERS", python)
+    sample = {"judge": np.ones(20, dtype=int), "at": np.arange(10), "truth": np.ones(10, dtype=int)}
+    answer = peers.ask("truescore ppi", "truescore", [sample])
+    assert answer.arrays == []
+    assert answer.error.startswith("left out: set TRUEUP_PEERS" if python is None else "failed: ModuleNotFoundError")
+
+
+def test_every_library_that_was_asked_for_has_a_task():
+    packages = {package for package, _ in (*LABEL_TASKS.values(), *INTERVAL_TASKS.values())}
+    assert {"crowd-kit", "cleanlab", "ppi-python", "truescore", "snorkel", "scikit-activeml"} <= packages
