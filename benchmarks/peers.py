@@ -128,7 +128,8 @@ def labels(quick: bool) -> Section:
     text = (
         f"Default settings, ties shared; seconds of all sets, MB of the whole process.{note}\n\n{as_text(head, rows)}"
     )
-    return Section("\n\n".join([text, _ahead(rows, place, "finds more", highest=True), *absent]).strip(), numbers)
+    ahead = _ahead(rows, place, "finds more", default="trueup auto", highest=True)
+    return Section("\n\n".join([text, ahead, *absent]).strip(), numbers)
 
 
 def _share_found(shares: np.ndarray, truth: np.ndarray) -> float:
@@ -138,12 +139,12 @@ def _share_found(shares: np.ndarray, truth: np.ndarray) -> float:
     return float((top[np.arange(known.sum()), truth[known]] / top.sum(axis=1)).mean())
 
 
-def _ahead(rows: Sequence[Sequence[str]], place: int, verb: str, *, highest: bool) -> str:
-    """Which libraries are ahead of the best of ours in a column."""
+def _ahead(rows: Sequence[Sequence[str]], place: int, verb: str, *, default: str, highest: bool) -> str:
+    """Which libraries are ahead, in a column, of what trueup does by default."""
     sign = 1 if highest else -1
-    ours = max((sign * float(row[place]) for row in rows if row[0].startswith(OWN)), default=float("nan"))
+    ours = next((sign * float(row[place]) for row in rows if row[0].startswith(default)), float("nan"))
     others = [row[0] for row in rows if not row[0].startswith(OWN) and sign * float(row[place]) > ours]
-    return f"Ahead of trueup ({verb}): {', '.join(others) if others else 'none'}."
+    return f"Ahead of {default} ({verb}): {', '.join(others) if others else 'none'}."
 
 
 def intervals(quick: bool) -> Section:
@@ -176,7 +177,8 @@ def intervals(quick: bool) -> Section:
         f"One judge, right on {RIGHT[1]:.0%} of what passes and {RIGHT[0]:.0%} of what fails, on {N_ITEMS:,} items; "
         f"{N_VETTED} vetted at random; nominal {0.95:.0%}, {n_runs} runs\n\n{as_text(head, rows)}"
     )
-    ahead = [_ahead(rows, 2, "narrower", highest=False), _ahead(rows, 3, "quicker", highest=False)]
+    verbs = {2: "narrower", 3: "quicker"}
+    ahead = [_ahead(rows, k, verb, default="trueup share", highest=False) for k, verb in verbs.items()]
     return Section("\n\n".join([text, *ahead, *absent]).strip(), numbers)
 
 

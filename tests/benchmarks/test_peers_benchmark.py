@@ -25,11 +25,13 @@ def test_ties_share_an_item_and_unknown_truths_do_not_count():
     assert peers._share_found(shares, np.array([0, 0, -1])) == 0.75
 
 
-def test_who_is_ahead_is_said():
-    rows = [["trueup auto (1)", "0.9"], ["other (2)", "0.95"], ["third (1)", "0.8"]]
-    assert peers._ahead(rows, 1, "finds more", highest=True) == "Ahead of trueup (finds more): other (2)."
-    assert peers._ahead(rows, 1, "quicker", highest=False) == "Ahead of trueup (quicker): third (1)."
-    assert peers._ahead(rows[:1], 1, "finds more", highest=True) == "Ahead of trueup (finds more): none."
+def test_who_is_ahead_of_the_default_is_said():
+    rows = [["trueup best (1)", "0.97"], ["trueup auto (1)", "0.9"], ["other (2)", "0.95"], ["third (1)", "0.8"]]
+    more = {"default": "trueup auto", "highest": True}
+    assert peers._ahead(rows, 1, "finds more", **more) == "Ahead of trueup auto (finds more): other (2)."
+    less = {"default": "trueup auto", "highest": False}
+    assert peers._ahead(rows, 1, "quicker", **less) == "Ahead of trueup auto (quicker): third (1)."
+    assert peers._ahead(rows[:2], 1, "finds more", **more) == "Ahead of trueup auto (finds more): none."
 
 
 def test_our_own_answers_come_back_from_a_process_of_their_own():
