@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from trueup._base.engines import choose_engine
 from trueup._base.types import Floats
@@ -136,7 +137,7 @@ def scores_of(matches: Matches, found: Shapes) -> CocoScores:
     return CocoScores(precision, recall, matches.thresholds, matches.areas, found.categories)
 
 
-def mean_precision(outcome: Floats, n_objects: int) -> Floats:
+def mean_precision(outcome: npt.NDArray[np.int8], n_objects: int) -> Floats:
     """Mean precision over the points of recall, for rows of outcomes by falling score.
 
     Parameters
@@ -146,14 +147,20 @@ def mean_precision(outcome: Floats, n_objects: int) -> Floats:
     n_objects : int
         Objects that could be found.
     """
-    n_rows, n = outcome.shape
-    right, wrong = np.cumsum(outcome == 1, axis=1), np.cumsum(outcome == 0, axis=1)
-    precision = right / (right + wrong + _TINY)
+    is_right, is_ignored = outcome == 1, outcome < 0
+    places = np.flatnonzero(is_right.any(axis=0))  # precision rises nowhere else
+    n_rows, n = len(outcome), len(places)
+    right = np.cumsum(is_right[:, places], axis=1)
+    counted = np.broadcast_to(places + 1, right.shape)
+    if is_ignored.any():
+        counted = counted - np.cumsum(is_ignored, axis=1)[:, places]
+    precision = right / (counted + _TINY)
     precision = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    # Recall is compared once for each number of right ones; which detection brings that number is then a search among
-    # integers, of all rows at once.
-    needed = np.searchsorted(np.arange(n_objects + 1) / n_objects, RECALL_POINTS)
+    # Points of recall that take the same number of right ones are looked up once; which detection brings that number is
+    # a search among integers, of all rows at once.
+    reached = np.searchsorted(np.arange(n_objects + 1) / n_objects, RECALL_POINTS)
+    needed, n_points = np.unique(np.minimum(reached, n + 1), return_counts=True)
     base = np.arange(n_rows)[:, None]
-    at = np.searchsorted((right + base * (n + 2)).ravel(), np.minimum(needed, n + 1) + base * (n + 2)) - base * n
+    at = np.searchsorted((right + base * (n + 2)).ravel(), needed + base * (n + 2)) - base * n
     padded = np.concatenate([precision, np.zeros((n_rows, 1))], axis=1)
-    return np.asarray(np.take_along_axis(padded, at, axis=1).mean(axis=1))
+    return np.asarray(np.take_along_axis(padded, at, axis=1) @ n_points / len(RECALL_POINTS))

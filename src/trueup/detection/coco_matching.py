@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.engines import choose_engine
-from trueup._base.types import Floats, Positions
+from trueup._base.types import Booleans, Floats, Positions
 from trueup.detection import loops
 from trueup.detection.overlap import mask_overlaps, paired_box_overlaps
 from trueup.detection.shapes import Shapes, group_by
@@ -142,31 +142,71 @@ def match_pairs(
     areas: dict[str, tuple[float, float]] = AREAS,
 ) -> Matches:
     """Let detections choose objects, where the overlap of each pair is known; see `overlaps_of`."""
-    low = np.array([bounds[0] for bounds in areas.values()])
-    high = np.array([bounds[1] for bounds in areas.values()])
-    crowd = objects.is_crowd[pairs.objects]
-    sides = objects.areas[pairs.objects]
-    is_out = crowd[None] | (sides[None] < low[:, None]) | (sides[None] > high[:, None])
-    size = found.areas[pairs.order]
-    outside = (size[None] < low[:, None]) | (size[None] > high[:, None])
-    outcome = np.zeros((len(low), len(thresholds), len(pairs.order)), dtype=np.int8)
-    _kernel(len(pairs.order))(
-        pairs.firsts,
-        pairs.lasts,
-        pairs.first_object,
-        pairs.n_of_objects,
-        pairs.offsets,
-        overlaps,
-        is_out,
-        crowd,
-        outside,
-        np.minimum(thresholds, 1 - 1e-10),
-        outcome,
-    )
+    outcome = outcomes_of(pairs, overlaps[None], found, objects, thresholds=thresholds, areas=areas)[0]
     n_objects = np.stack(
-        [np.bincount(objects.category[pairs.objects][~row], minlength=len(found.categories)) for row in is_out]
+        [
+            np.bincount(objects.category[pairs.objects][~row], minlength=len(found.categories))
+            for row in _is_out(pairs, objects, areas)
+        ]
     )
     return Matches(pairs.order, pairs.rank, outcome, n_objects, np.asarray(thresholds), tuple(areas))
+
+
+def outcomes_of(
+    pairs: Pairs,
+    overlaps: Floats,
+    found: Shapes,
+    objects: Shapes,
+    *,
+    thresholds: Floats = THRESHOLDS,
+    areas: dict[str, tuple[float, float]] = AREAS,
+) -> npt.NDArray[np.int8]:
+    """What becomes of each detection for each of several sets of overlaps.
+
+    Parameters
+    ----------
+    overlaps : array of shape (n_draws, n_pairs)
+
+    Returns
+    -------
+    integer array of shape (n_draws, n_areas, n_thresholds, n_kept)
+        As in `Matches`.
+    """
+    low, high = _bounds(areas)
+    is_out = _is_out(pairs, objects, areas)
+    size = found.areas[pairs.order]
+    outside = (size[None] < low[:, None]) | (size[None] > high[:, None])
+    least = np.minimum(thresholds, 1 - 1e-10)
+    outcomes = np.zeros((len(overlaps), len(areas), len(thresholds), len(pairs.order)), dtype=np.int8)
+    kernel = _kernel(len(overlaps) * len(pairs.order))
+    for values, outcome in zip(overlaps, outcomes, strict=True):
+        kernel(
+            pairs.firsts,
+            pairs.lasts,
+            pairs.first_object,
+            pairs.n_of_objects,
+            pairs.offsets,
+            values,
+            is_out,
+            objects.is_crowd[pairs.objects],
+            outside,
+            least,
+            outcome,
+        )
+    return outcomes
+
+
+def _bounds(areas: dict[str, tuple[float, float]]) -> tuple[Floats, Floats]:
+    limits = np.array(list(areas.values()), dtype=float).reshape(-1, 2)
+    return limits[:, 0], limits[:, 1]
+
+
+def _is_out(pairs: Pairs, objects: Shapes, areas: dict[str, tuple[float, float]]) -> Booleans:
+    """Objects that neither count as found nor against the detector, shape (n_areas, n_objects)."""
+    low, high = _bounds(areas)
+    sides = objects.areas[pairs.objects]
+    is_outside = (sides[None] < low[:, None]) | (sides[None] > high[:, None])
+    return np.asarray(objects.is_crowd[pairs.objects][None] | is_outside)
 
 
 def _surest_first(found: Shapes, most: int) -> tuple[Positions, Positions]:
