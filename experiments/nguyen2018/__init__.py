@@ -1,1 +1,1 @@
-"""Figures 5, 6 and 8 of Nguyen, Ramanan and Fowlkes (2018), "Active testing", ICML: which test labels to vet."""
+"""Figures 5 to 8 of Nguyen, Ramanan and Fowlkes (2018), "Active testing", ICML: which test labels and masks to vet."""

@@ -1,7 +1,8 @@
 """Run ``python -m experiments.nguyen2018 figure5``, or ``… all [--quick] [--out folder]``.
 
 Each command prints what the paper says beside ours. Seeds are fixed. ``--out`` also draws the figures as PNG (needs
-``pip install 'trueup[plot]'``). The digits come with scikit-learn, so no data has to be fetched.
+``pip install 'trueup[plot]'``). The digits come with scikit-learn; figure7 and figure8 need ``trueup[coco]`` and the
+open sets in the folder that TRUEUP_DATA names, and are skipped without it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder of the drawn figures")
     parser.add_argument("--quick", action="store_true", help="few data sets; nothing is judged")
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
-    parser.add_argument("--runs", type=int, help=f"data sets; {N_RUNS} by default, {QUICK_RUNS} if quick")
+    parser.add_argument("--runs", type=int, help=f"data sets or runs; {N_RUNS} by default, {QUICK_RUNS} if quick")
     options = parser.parse_args(arguments)
     n_runs = options.runs or (QUICK_RUNS if options.quick else N_RUNS)
     if n_runs < 1:

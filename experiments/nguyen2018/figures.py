@@ -1,4 +1,4 @@
-"""Figures 5, 6 and 8: each saves a PNG if asked to, and returns the text to print and the numbers to compare."""
+"""Figures 5 and 6, and 8 for tags: each draws a PNG if asked to, and returns a text and the numbers to compare."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from experiments.nguyen2018.drawing import draw_panels
 from experiments.nguyen2018.report import Answer, table
-from experiments.nguyen2018.runs import LEVEL_SHARES, SHARES, Walk, pair_walks, single_walks
+from experiments.nguyen2018.runs import LEVEL_SHARES, PAIR_SHARES, SHARES, Walk, pair_walks, single_walks
+from experiments.nguyen2018.segmentation_figures import figure7, figure8
 
-__all__ = ["FIGURES", "figure5", "figure6", "figure8"]
+__all__ = ["FIGURES", "figure5", "figure6", "figure8_tags"]
 
 Array = npt.NDArray[np.float64]
 
 SETS = ("simulated", "strips")
+ALONG = "vetted share of the lists"
 HALF = 5  # the place of 50% in SHARES
 # Strategy and estimator; the last one is the library's default and not in the paper.
 COMBINATIONS = (
@@ -33,30 +36,13 @@ RANKERS = (
     ("random", "naive"),
     ("random", "learned"),
     ("meec", "learned"),
+    ("meec", "learned jointly"),
+    ("meec by joint", "learned jointly"),
     ("separate", "learned"),
     ("separate", "rectified"),
 )
 N_RUNS, QUICK_RUNS = 50, 2
 HEAD = ["", *(f"{share:.0%}" for share in SHARES)]
-
-
-def _drawn(out: Path | None, name: str, draw: Callable[[Any, str], None], *, label: str) -> str:
-    """One panel for each data set."""
-    if out is None:
-        return ""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(SETS), figsize=(11, 4.5), layout="constrained")
-    for ax, which in zip(axes, SETS, strict=True):
-        draw(ax, which)
-        ax.set(title=which, xlabel="vetted share of the lists", ylabel=label)
-        ax.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{name}.png"
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return f"\nsaved {path}"
 
 
 def _errors(which: str, strategy: str, estimator: str, n: int) -> Array:
@@ -88,7 +74,9 @@ def figure5(out: Path | None, *, n_runs: int = N_RUNS) -> Answer:
             errors = 100 * _errors(which, strategy, estimator, n)
             ax.errorbar(SHARES, errors.mean(axis=0), errors.std(axis=0), label=f"{estimator} + {strategy}", capsize=2)
 
-    return "\n\n".join(texts) + _drawn(out, "figure5", draw, label="error of precision@48, points"), ours
+    return "\n\n".join(texts) + draw_panels(
+        out, "figure5", draw, SETS, along=ALONG, label="error of precision@48, points"
+    ), ours
 
 
 def _coverage(walks: tuple[Walk, ...]) -> float:
@@ -128,7 +116,9 @@ def figure6(out: Path | None, *, n_runs: int = N_RUNS) -> Answer:
             stale, fresh = _parts(which, strategy, n)
             ax.plot(np.repeat(SHARES, 2), 100 * np.stack([stale, fresh], axis=1).ravel(), "o-", ms=3, label=strategy)
 
-    return "\n\n".join(texts) + _drawn(out, "figure6", draw, label="error of precision@48, points"), ours
+    return "\n\n".join(texts) + draw_panels(
+        out, "figure6", draw, SETS, along=ALONG, label="error of precision@48, points"
+    ), ours
 
 
 def _gaps(which: str, strategy: str, estimator: str, n: int) -> tuple[Array, Array]:
@@ -139,10 +129,11 @@ def _gaps(which: str, strategy: str, estimator: str, n: int) -> tuple[Array, Arr
     return np.asarray(((said - true) ** 2).mean(axis=0)), np.asarray(wrong.mean(axis=0))
 
 
-def figure8(out: Path | None, *, n_runs: int = N_RUNS) -> Answer:
+def figure8_tags(out: Path | None, *, n_runs: int = N_RUNS) -> Answer:
     """Two close systems: the error of their gap, and how often they are ranked wrongly."""
     n = n_runs
     texts, ours = [], {}
+    head = HEAD[: len(PAIR_SHARES) + 1]
     for which in SETS:
         deviations, misranked = [], []
         for strategy, estimator in RANKERS:
@@ -154,15 +145,23 @@ def figure8(out: Path | None, *, n_runs: int = N_RUNS) -> Answer:
         gap = 100 * float(np.mean([walk.gaps("naive")[1] for walk in pair_walks(which, "random", n)]))
         texts.append(
             f"{which}: root mean square error of the gap, in points; true gap {gap:.2f}; {n} data sets\n"
-            f"{table(HEAD, deviations)}\n\n{which}: share of data sets in which the systems are ranked wrongly\n"
-            f"{table(HEAD, misranked)}"
+            f"{table(head, deviations)}\n\n{which}: share of data sets in which the systems are ranked wrongly\n"
+            f"{table(head, misranked)}"
         )
 
     def draw(ax: Any, which: str) -> None:
         for strategy, estimator in RANKERS:
-            ax.plot(SHARES, _gaps(which, strategy, estimator, n)[1], "o-", ms=3, label=f"{estimator} + {strategy}")
+            ax.plot(PAIR_SHARES, _gaps(which, strategy, estimator, n)[1], "o-", ms=3, label=f"{estimator} + {strategy}")
 
-    return "\n\n".join(texts) + _drawn(out, "figure8", draw, label="share ranked wrongly"), ours
+    return "\n\n".join(texts) + draw_panels(
+        out, "figure8-tags", draw, SETS, along=ALONG, label="share ranked wrongly"
+    ), ours
 
 
-FIGURES: dict[str, Callable[..., Answer]] = {"figure5": figure5, "figure6": figure6, "figure8": figure8}
+FIGURES: dict[str, Callable[..., Answer]] = {
+    "figure5": figure5,
+    "figure6": figure6,
+    "figure7": figure7,
+    "figure8": figure8,
+    "figure8-tags": figure8_tags,
+}

@@ -11,17 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
+from experiments.nguyen2018.joint import JointlyLearned, joint_probabilities
 from experiments.nguyen2018.settings import K, Tagging, close_pair, simulated, strips
 from trueup.active.learned import learned_probabilities
 
 __all__ = [
     "ESTIMATORS",
+    "PAIR_SHARES",
     "SHARES",
     "STRATEGIES",
     "Walk",
     "estimates",
     "pair_walks",
     "single_walks",
+    "tracked",
     "vetted_only",
     "walk",
 ]
@@ -29,14 +32,17 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 
 SHARES = np.linspace(0.0, 1.0, 11)
-ESTIMATORS = ("vetted-only", "naive", "learned", "rectified")
-# The paper's random draws a tag first. "propensity" and "separate" are not in the paper.
+PAIR_SHARES = SHARES[:6]  # two systems are compared at up to one half
+ESTIMATORS = ("vetted-only", "naive", "learned", "learned jointly", "rectified")
+JOINT_MEEC = "meec by joint"  # MEEC by the chances of `JointlyLearned`, after a first batch at random
+# The paper's random draws a tag first. "propensity", "separate" and "meec by joint" are not in the paper.
 STRATEGIES = {
     "random": "stratified",
     "mcm": "most-confident-mistake",
     "meec": "meec",
     "propensity": "propensity",
     "separate": "separate",
+    JOINT_MEEC: "meec",
 }
 BATCHES = 20  # the pool is asked in so many; the paper says "small batches"
 LEVEL_SHARES = (1, 3, 5)  # places in SHARES at which the interval is looked at
@@ -81,7 +87,15 @@ def vetted_only(tagging: Tagging, vetted: npt.NDArray[np.bool_], system: str) ->
     return filled
 
 
-def estimates(tagging: Tagging, test: tu.ActiveTest, system: str) -> tuple[dict[str, Array], Array]:
+def _joint(tagging: Tagging, vetted: npt.NDArray[np.bool_]) -> Array:
+    return joint_probabilities(
+        tagging.noisy, np.stack(list(tagging.scores.values())), vetted, tagging.truth, tagging.tags
+    )
+
+
+def estimates(
+    tagging: Tagging, test: tu.ActiveTest, system: str, joint: Array | None = None
+) -> tuple[dict[str, Array], Array]:
     """Precision@48 of each tag by all estimators, and the probabilities of the learned one."""
     vetted = test.progress.vetted
     p = learned_probabilities(tagging.noisy, tagging.scores[system], vetted, tagging.truth, categories=tagging.tags)
@@ -89,13 +103,14 @@ def estimates(tagging: Tagging, test: tu.ActiveTest, system: str) -> tuple[dict[
         "vetted-only": vetted_only(tagging, vetted, system),
         "naive": tagging.precision(np.where(vetted, tagging.truth, tagging.noisy), system),
         "learned": tagging.precision(p, system),
+        "learned jointly": tagging.precision(_joint(tagging, vetted) if joint is None else joint, system),
         "rectified": tagging.precision(test.state.probabilities[:, 1], system),
     }
     return said, p
 
 
-def walk(tagging: Tagging, strategy: str, *, seed: int = 0, intervals: bool = False) -> Walk:
-    """Vet all pairs in batches, by a strategy of the paper's name."""
+def walk(tagging: Tagging, strategy: str, *, seed: int = 0, intervals: bool = False, shares: Array = SHARES) -> Walk:
+    """Vet pairs in batches up to each share, by a strategy of the paper's name."""
     systems = list(tagging.scores)
     test = tu.ActiveTest(
         tagging.scores if len(systems) > 1 else tagging.scores[systems[0]],
@@ -103,6 +118,7 @@ def walk(tagging: Tagging, strategy: str, *, seed: int = 0, intervals: bool = Fa
         metric=f"precision@{K}",
         categories=tagging.tags.tolist(),
         strategy=STRATEGIES[strategy],
+        estimator=JointlyLearned() if strategy == JOINT_MEEC else "rectified",
         noise="majority",
         random_state=seed,
     )
@@ -110,11 +126,15 @@ def walk(tagging: Tagging, strategy: str, *, seed: int = 0, intervals: bool = Fa
     said: dict[str, list[list[Array]]] = {name: [] for name in ESTIMATORS}
     stale, held = [], np.full((len(LEVEL_SHARES), 2), np.nan)
     before: Array | None = None
-    for place, share in enumerate(SHARES):
+    first_batch = np.random.default_rng([13, seed]).permutation(n)
+    for place, share in enumerate(shares):
         while test.n_vetted < round(share * n):
-            asked = test.ask(min(batch, round(share * n) - test.n_vetted))
+            n_asked = min(batch, round(share * n) - test.n_vetted)
+            is_first = strategy == JOINT_MEEC and not test.n_vetted
+            asked = first_batch[:n_asked].tolist() if is_first else test.ask(n_asked)
             test.tell({pair: int(tagging.truth[pair]) for pair in asked})
-        found = [estimates(tagging, test, system) for system in systems]
+        joint = _joint(tagging, test.progress.vetted)
+        found = [estimates(tagging, test, system, joint) for system in systems]
         for name in ESTIMATORS:
             said[name].append([of_tags[name] for of_tags, _ in found])
         p = found[0][1]
@@ -128,7 +148,8 @@ def walk(tagging: Tagging, strategy: str, *, seed: int = 0, intervals: bool = Fa
     return Walk(arrays, true, np.array(stale), held)
 
 
-def _tracked(seeds: Sequence[int], what: str) -> Iterator[int]:
+def tracked(seeds: Sequence[int], what: str) -> Iterator[int]:
+    """The seeds, with a line on standard error that counts them."""
     for done, seed in enumerate(seeds):
         print(f"\r{what}: {done + 1} of {len(seeds)}", end="", file=sys.stderr, flush=True)
         yield seed
@@ -143,7 +164,7 @@ def single_walks(which: str, strategy: str, n_runs: int) -> tuple[Walk, ...]:
     """One system (Figures 5 and 6)."""
     return tuple(
         walk(SETS[which](seed), strategy, seed=seed, intervals=strategy == "propensity")
-        for seed in _tracked(range(n_runs), f"{which}, {strategy}")
+        for seed in tracked(range(n_runs), f"{which}, {strategy}")
     )
 
 
@@ -151,6 +172,6 @@ def single_walks(which: str, strategy: str, n_runs: int) -> tuple[Walk, ...]:
 def pair_walks(which: str, strategy: str, n_runs: int) -> tuple[Walk, ...]:
     """Two close systems (Figure 8)."""
     return tuple(
-        walk(close_pair(which, seed), strategy, seed=seed)
-        for seed in _tracked(range(1000, 1000 + n_runs), f"{which}, two systems, {strategy}")
+        walk(close_pair(which, seed), strategy, seed=seed, shares=PAIR_SHARES)
+        for seed in tracked(range(1000, 1000 + n_runs), f"{which}, two systems, {strategy}")
     )

@@ -8,6 +8,7 @@ import pytest
 import trueup as tu
 from experiments.nguyen2018 import __main__ as command
 from experiments.nguyen2018 import figures, runs
+from experiments.nguyen2018.joint import joint_probabilities
 from experiments.nguyen2018.report import checks, expected
 from experiments.nguyen2018.settings import (
     CLOSE,
@@ -21,6 +22,7 @@ from experiments.nguyen2018.settings import (
     simulated,
     strips,
 )
+from trueup.active.learned import learned_probabilities
 
 
 def small(seed: int = 0, *, gap: float = 0.0) -> Tagging:
@@ -132,12 +134,36 @@ def test_learned_beats_naive_on_missing_tags():
     assert walk.errors("learned")[5] < 0.75 * walk.errors("naive")[5]
 
 
+def test_one_chance_for_all_systems_is_not_misled_by_what_was_chosen():
+    """Pairs chosen by their tag and scores: counts of wrong tags are off, the joint regression is not."""
+    data = simulated(3, gap=0.5)
+    rng = np.random.default_rng(0)
+    scores = np.stack(list(data.scores.values()))
+    # Half of the given tags that rank high, and few of the others: what is vetted depends on tag and scores alone.
+    is_high = scores.mean(axis=0) > np.median(scores.mean(axis=0))
+    vetted = rng.random(data.n_pairs) < np.where((data.noisy == 1) & is_high, 0.9, 0.15)
+    joint = joint_probabilities(data.noisy, scores, vetted, data.truth, data.tags)
+    by_count = learned_probabilities(data.noisy, scores[0], vetted, data.truth, categories=data.tags)
+    left = ~vetted
+    assert abs(joint[left].mean() - data.truth[left].mean()) < 0.02
+    assert abs(joint[left].mean() - data.truth[left].mean()) < abs(by_count[left].mean() - data.truth[left].mean())
+    np.testing.assert_array_equal(joint[vetted], data.truth[vetted])
+
+
+def test_without_both_classes_the_joint_chances_are_those_of_equation_13():
+    data = small(gap=0.5)
+    scores, nothing = np.stack(list(data.scores.values())), np.zeros(data.n_pairs, dtype=bool)
+    by_system = [learned_probabilities(data.noisy, one, nothing, data.truth, categories=data.tags) for one in scores]
+    said = joint_probabilities(data.noisy, scores, nothing, data.truth, data.tags)
+    np.testing.assert_allclose(said, np.mean(by_system, axis=0))
+
+
 # ---------------------------------------------------------------------- figures and the command
 
 
-def made_up(wrong: float, n: int = 50) -> tuple[runs.Walk, ...]:
+def made_up(wrong: float, n: int = 50, n_shares: int = len(runs.SHARES)) -> tuple[runs.Walk, ...]:
     """Walks of two systems with a gap of 0.01, of which a share `wrong` is estimated with the wrong sign."""
-    shape = (2, len(runs.SHARES), 3)
+    shape = (2, n_shares, 3)
     found = []
     for k in range(n):
         said = np.full(shape, 0.2)
@@ -147,18 +173,24 @@ def made_up(wrong: float, n: int = 50) -> tuple[runs.Walk, ...]:
     return tuple(found)
 
 
+def put_made_up(monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+    monkeypatch.setattr(figures, "single_walks", lambda which, strategy, n: made_up(wrong, n))
+    pair_shares = len(runs.PAIR_SHARES)
+    monkeypatch.setattr(figures, "pair_walks", lambda which, strategy, n: made_up(wrong, n, pair_shares))
+
+
 def test_everything_expected_is_measured_and_can_fail(monkeypatch):
-    for module_name in ("single_walks", "pair_walks"):
-        monkeypatch.setattr(figures, module_name, lambda which, strategy, n: made_up(0.2, n))
-    for name, figure in figures.FIGURES.items():
+    put_made_up(monkeypatch, 0.2)
+    for name in ("figure5", "figure6", "figure8-tags"):
+        figure = figures.FIGURES[name]
         _, ours = figure(None, n_runs=10)
         entry = expected()[name]
         assert set(entry["values"]) | set(entry["limits"]) <= set(ours)
         assert entry["where"]
         assert entry["tolerance_is"]
-    _, ours = figures.figure8(None, n_runs=10)
+    _, ours = figures.figure8_tags(None, n_runs=10)
     assert ours["strips: learned + meec, misranked at 50%"] == pytest.approx(0.2)
-    verdicts = {c.label: c.ok for c in checks("figure8", ours)}
+    verdicts = {c.label: c.ok for c in checks("figure8-tags", ours)}
     assert verdicts["simulated: vetted-only + random, misranked at 50%"]
     assert not verdicts["simulated: learned + separate, misranked at 50%"]
 
@@ -171,16 +203,15 @@ def test_an_undecided_ranking_counts_half(monkeypatch):
 
 def test_the_command_prints_and_draws(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
-    for module_name in ("single_walks", "pair_walks"):
-        monkeypatch.setattr(figures, module_name, lambda which, strategy, n: made_up(0.0, n))
-    assert command.main(["figure8", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "all.json")]) == 0
+    put_made_up(monkeypatch, 0.0)
+    assert command.main(["figure8-tags", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "all.json")]) == 0
     shown = capsys.readouterr().out
     assert "learned + meec" in shown
-    assert (tmp_path / "figure8.png").stat().st_size > 10_000
+    assert (tmp_path / "figure8-tags.png").stat().st_size > 10_000
     assert (tmp_path / "all.json").exists()
 
 
 def test_unknown_names_are_refused(capsys):
     with pytest.raises(SystemExit):
-        command.main(["figure7"])
+        command.main(["figure9"])
     assert "figure8" in capsys.readouterr().err
