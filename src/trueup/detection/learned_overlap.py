@@ -33,7 +33,6 @@ from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
 from trueup.detection.average_precision import mean_precision
 from trueup.detection.coco_matching import THRESHOLDS, Pairs, outcomes_of, overlaps_of
-from trueup.detection.drawn_precision import average_precisions
 from trueup.detection.masks import bitmap, mask_areas, mask_of_box
 from trueup.detection.shapes import Shapes
 from trueup.exceptions import InvalidParameter, InvalidShapes
@@ -306,13 +305,8 @@ class ByClass:
     def average_precision(self, outcomes: Outcomes) -> Floats:
         """COCO's, for each row of outcomes and each class, shape (n_rows, n_classes)."""
         values = np.empty((len(outcomes), len(self.classes)))
-        is_right = outcomes == 1
-        has_ignored = bool((outcomes < 0).any())
         for k, (at, n) in enumerate(zip(self.columns, self.n_objects, strict=True)):
-            if has_ignored:
-                values[:, k] = mean_precision(outcomes[:, at], int(n))
-            else:  # what counts always is the same as a drawn truth of which each detection is a candidate
-                values[:, k] = average_precisions(is_right, at, np.ones(len(at), bool), np.full(len(outcomes), n))
+            values[:, k] = mean_precision(outcomes[:, at], int(n))
         return values
 
 
