@@ -100,6 +100,36 @@ def test_states_are_drawn_as_by_the_reference(device):
     np.testing.assert_allclose(counts.cpu(), sweep.counts)
 
 
+@NEEDS_GPU
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("name", ["plain", "gold", "many votes", "subtypes"])
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_the_fused_pass_draws_the_states_of_the_reference(name, n_classes, is_beside, monkeypatch):
+    monkeypatch.setattr(fused, "_FEWEST_VOTES", 0)
+    problem = make_problem(n_items=3000, n_classes=n_classes, **PROBLEMS[name])
+    if len(problem["weights"]) > 16:
+        pytest.skip("so many states are not drawn by the fused pass")
+    rng = np.random.default_rng(3)
+    uniforms = rng.random(3000)
+    said = rng.normal(size=(3000, len(problem["weights"]))) if is_beside else None
+    sweep = kernels.gibbs_step(**problem, uniforms=uniforms, engine="scipy", log_likelihood_beside=said)
+    votes, gold = DeviceVotes(problem["votes"], torch.device("cuda")), on("cuda", problem["gold"])
+    starts = kernels.starts_of_items(problem["weights"], problem["state_class"])
+    drawn = fused.pass_for(votes, len(problem["weights"]), gold)(
+        on("cuda", np.maximum(problem["table"], kernels.FLOOR)).log(),
+        on("cuda", starts).log(),
+        uniforms=on("cuda", uniforms),
+        beside=None if said is None else on("cuda", said),
+    )
+    states = drawn.states.cpu().numpy()
+    assert (states == sweep.states).mean() > 0.999  # but where a uniform number is within rounding of a chance
+    np.testing.assert_allclose(drawn.posterior.cpu(), sweep.posterior, atol=1e-5)
+    counts, state_counts = kernels.count_states(problem["votes"], states.astype(np.int16), len(problem["weights"]))
+    np.testing.assert_array_equal(drawn.counts.cpu(), counts)
+    np.testing.assert_array_equal(drawn.state_counts.cpu(), state_counts)
+    assert float(drawn.log_likelihood) == pytest.approx(sweep.log_likelihood, rel=1e-6)
+
+
 def test_indices_take_16_bits_where_they_suffice():
     few, many = (sparse.csr_array((np.ones(2), [0, n - 1], [0, 1, 2]), shape=(2, n)) for n in (65_536, 65_537))
     device = torch.device("cpu")

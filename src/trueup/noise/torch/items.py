@@ -18,6 +18,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.noise.kernels import FLOOR, starts_of_items
 from trueup.noise.torch.device import check_memory, device_in_use
 from trueup.noise.torch.em import bytes_for_steps, place_gold, posterior_of
+from trueup.noise.torch.fused import pass_for
 from trueup.noise.torch.votes import DeviceVotes
 
 
@@ -69,6 +70,8 @@ class DeviceItems:
         self._random = torch.Generator(device=device).manual_seed(seed)
         self._states = self._placed(states.astype(np.int64))
         self._said: Tensor | None = None
+        self._fused = pass_for(self._votes, n_states, self._gold)
+        self._counts = self._votes.count_states(self._states, n_states)
         self._table = self._posterior = torch.empty(0, device=device)
         self._chances, self._vote_densities, self._output_densities = (
             torch.zeros(shape, dtype=torch.float64, device=device)
@@ -78,7 +81,7 @@ class DeviceItems:
     def count(self) -> tuple[Floats, Floats]:
         """The votes (columns, states) and the items (states,) that are in each state."""
         in_states = torch.bincount(self._states, minlength=self._n_states)
-        return self._votes.count_states(self._states, self._n_states).cpu().numpy(), in_states.double().cpu().numpy()
+        return self._counts.cpu().numpy(), in_states.double().cpu().numpy()
 
     def states_of_known(self) -> Positions:
         """The states of the items whose class is known."""
@@ -98,9 +101,15 @@ class DeviceItems:
         """Draw the state of each item given the parameters; returns the log-likelihood."""
         self._table = self._placed(table).clamp_min(FLOOR)
         log_starts = self._placed(starts_of_items(weights, state_class)).log()
-        self._posterior, per_item = posterior_of(self._votes, self._gold, self._table.log(), log_starts, self._said)
-        uniforms = torch.rand(len(per_item), generator=self._random, dtype=torch.float64, device=self._device)
+        log_table = self._table.log()
+        uniforms = torch.rand(len(self._states), generator=self._random, dtype=torch.float64, device=self._device)
+        if self._fused is not None:
+            drawn = self._fused(log_table, log_starts, uniforms=uniforms, beside=self._said)
+            self._states, self._counts, self._posterior = drawn.states, drawn.counts, drawn.posterior.double()
+            return float(drawn.log_likelihood)
+        self._posterior, per_item = posterior_of(self._votes, self._gold, log_table, log_starts, self._said)
         self._states = states_at(self._posterior, uniforms)
+        self._counts = self._votes.count_states(self._states, self._n_states)
         return float(per_item.sum())
 
     def add_chances(self, state_class: Codes) -> None:
