@@ -2,9 +2,9 @@
 
 Run ``python -m benchmarks._scale_gpu [--device cuda:0] [--quick] [--json out.json]``. Votes are drawn by a seed: five
 or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is one of a fit
-by `trueup.noise.fit`: the time of a fit with more iterations less that of one with fewer, over their difference, so
-that placing the votes is not in it. The processor works with compiled code in a process that may use two cores. A sweep
-is one of `trueup.noise.sample`, half of them recorded. ``--quick`` takes a hundredth of the votes and any device.
+by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is told. The processor works with
+compiled code in a process that may use two cores. A sweep is one of `trueup.noise.sample`, half of them recorded.
+``--quick`` takes a hundredth of the votes and any device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -25,7 +24,8 @@ import numpy as np
 from scipy import sparse
 
 import trueup as tu
-from benchmarks._coverage_tally import Section
+from benchmarks._coverage_tally import Section, as_text
+from benchmarks._results import processor
 from trueup.exceptions import TrueupWarning
 
 __all__ = ["gpu_section"]
@@ -34,6 +34,7 @@ N_LABELERS = 10_000
 EM_VOTES, SWEPT_VOTES = 100_000_000, 10_000_000
 N_SWEEPS = 1000
 N_THREADS = 2
+N_COMPARED = 4  # iterations after which what was learned is held against each other
 ASKED = {"iteration": "≤ 2.5 ms", "ratio": "≥ 50 ×", "sweeps": "≤ 30 s"}
 
 
@@ -67,19 +68,37 @@ def make_labels(n_votes: int, votes_per_item: int, seed: int = 0) -> tu.Labels:
     )
 
 
-def fit_times(labels: tu.Labels, model: str, engine: str, fewer: int, more: int) -> dict[str, Any]:
-    """Seconds of an iteration and of all that comes before, and what the fit learned."""
+def clocked(model: type[tu.noise.NoiseModel], attribute: str) -> tuple[type[tu.noise.NoiseModel], list[float]]:
+    """The model with a clock: the times at which its M-step sets an attribute, once in each iteration of a fit."""
+    stamps: list[float] = []
 
-    def seconds(max_iter: int) -> tuple[float, tu.noise.NoiseModel]:
-        started = time.perf_counter()
-        fitted = tu.noise.fit(labels, model, engine=engine, max_iter=max_iter, tol=0.0)
-        return time.perf_counter() - started, fitted
+    class Clocked(model):  # type: ignore[misc, valid-type]
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name == attribute:
+                stamps.append(time.perf_counter())
+            super().__setattr__(name, value)
 
-    seconds(fewer)  # compiles, and warms up
-    (short, _), (long, fitted) = seconds(fewer), seconds(more)
-    each = (long - short) / (more - fewer)
-    learned = fitted.ability_ if model == "glad" else fitted.confusion_.ravel()  # type: ignore[attr-defined]
-    return {"iteration": each, "before": short - fewer * each, "learned": learned[:: len(learned) // 1000].tolist()}
+    return Clocked, stamps
+
+
+def fit_times(labels: tu.Labels, name: str, engine: str, n_timed: int, n_compared: int) -> dict[str, Any]:
+    """Seconds of an iteration (the median, and the quartiles) and of all that comes before; what a fit learns.
+
+    `n_compared` is how many iterations what is learned is told after.
+    """
+    kind, attribute = {"dawid-skene": (tu.noise.DawidSkene, "confusion_"), "glad": (tu.noise.GLAD, "prior_")}[name]
+    compared: Any = tu.noise.fit(labels, name, engine=engine, max_iter=n_compared, tol=0.0)  # compiles, and warms up
+    model, stamps = clocked(kind, attribute)
+    started = time.perf_counter()
+    tu.noise.fit(labels, model(max_iter=n_timed + 2, tol=0.0), engine=engine)
+    each = np.diff(stamps[: n_timed + 2])[1:]  # the first warms up; after the last, results are taken from the device
+    learned = compared.ability_ if name == "glad" else compared.confusion_.ravel()
+    return {
+        "iteration": float(np.median(each)),
+        "quartiles": np.quantile(each, (0.25, 0.75)).tolist(),
+        "before": stamps[0] - started,
+        "learned": learned[:: len(learned) // 1000].tolist(),
+    }
 
 
 def sweep_times(labels: tu.Labels, model: tu.noise.NoiseModel, engine: str, n_sweeps: int, n_chains: int) -> float:
@@ -114,20 +133,28 @@ def on_processor(work: str, *sizes: int) -> Any:
 
 def processor_em(n_votes: int, votes_per_item: int) -> dict[str, Any]:
     """Dawid–Skene by compiled code; called in a process of its own."""
-    return fit_times(make_labels(n_votes, votes_per_item), "dawid-skene", "numba", 1, 4)
+    return fit_times(make_labels(n_votes, votes_per_item), "dawid-skene", "numba", 8, N_COMPARED)
 
 
 def processor_glad(n_votes: int, votes_per_item: int) -> dict[str, Any]:
     """GLAD, which has no compiled code; called in a process of its own."""
-    return fit_times(make_labels(n_votes, votes_per_item), "glad", "scipy", 1, 2)
+    return fit_times(make_labels(n_votes, votes_per_item), "glad", "scipy", 3, N_COMPARED)
 
 
 def processor_sweeps(n_votes: int, votes_per_item: int) -> float:
-    """Seconds of a sweep of compiled code, from ten more of them; called in a process of its own."""
+    """Seconds of a sweep of compiled code, from how the share of the work done grows; in a process of its own."""
+    reports: list[tuple[float, float]] = []
+
+    def hear(share: float) -> None:
+        if 0.0 < share < 1.0:
+            reports.append((time.perf_counter(), share))
+
+    n_sweeps = 30
     labels = make_labels(n_votes, votes_per_item)
-    sweep_times(make_labels(N_LABELERS, votes_per_item), tu.noise.DawidSkene(), "numba", 8, 1)  # compiles
-    few, many = (sweep_times(labels, tu.noise.DawidSkene(), "numba", n, 1) for n in (8, 24))
-    return (many - few) / 16
+    options = {"engine": "numba", "n_chains": 1, "n_warmup": n_sweeps // 2, "n_draws": n_sweeps // 2, "warn": False}
+    tu.noise.sample(labels, tu.noise.DawidSkene(), random_state=0, progress=hear, **options)
+    (first, share_then), (last, share_now) = reports[0], reports[-1]
+    return (last - first) / ((share_now - share_then) * n_sweeps)
 
 
 def copy_seconds(n_votes: int, device: str) -> float:
@@ -179,77 +206,83 @@ def gpu_section(quick: bool, device: str | None = None) -> Section:
     scale = 100 if quick else 1
     numbers: dict[str, Any] = {
         "device": torch.cuda.get_device_name(device) if device != "cpu" else "cpu",
-        "processor": _processor(),
+        "processor": processor(),
         "torch": torch.__version__,
         "copy": copy_seconds(EM_VOTES // scale, device),
     }
+    head = ("an iteration of a fit", "GPU, ms", "votes alone, ms", "processor, ms", "ratio", "apart")
+    rows = [_em_row(numbers, EM_VOTES // scale, each, device) for each in (5, 10)]
+    rows.append(_glad_row(numbers, SWEPT_VOTES // scale, device))
+    n_sweeps = N_SWEEPS // (10 if quick else 1)
     lines = [
         f"{numbers['device']} with torch {numbers['torch']}; {N_THREADS} threads of {numbers['processor']}",
-        f"{N_LABELERS:,} labelers, 2 classes; copying {EM_VOTES // scale:,} votes of 32 bits takes "
+        f"{N_LABELERS:,} labelers, 2 classes; {EM_VOTES // scale:,} votes of 32 bits are copied in "
         f"{1e3 * numbers['copy']:.2f} ms",
         "",
-        f"{'Dawid–Skene, an iteration':42s} {'GPU':>10s} {'alone':>10s} {'processor':>10s} {'ratio':>8s} {'apart':>9s}",
+        as_text(head, rows),
+        "",
+        "votes alone: the pass over the votes without the M-step; apart: the most that what is learned differs",
+        f"asked of Dawid–Skene: {ASKED['iteration']} an iteration, {ASKED['ratio']} two threads",
+        "",
+        as_text(
+            (f"{n_sweeps:,} sweeps of {SWEPT_VOTES // scale:,} votes", "GPU, s", "processor, s"),
+            _sweep_rows(numbers, SWEPT_VOTES // scale, n_sweeps, device),
+        ),
+        "",
+        f"asked: {ASKED['sweeps']}; the processor's time is that of 30 sweeps, times as many as it takes",
     ]
-    for votes_per_item in (5, 10):
-        lines.append(_em_row(numbers, EM_VOTES // scale, votes_per_item, device))
-    lines += [f"asked: {ASKED['iteration']}, {ASKED['ratio']}; alone: the pass over the votes without the M-step", ""]
-    lines += _glad_rows(numbers, SWEPT_VOTES // scale, device)
-    lines += _sweep_rows(numbers, SWEPT_VOTES // scale, N_SWEEPS // (10 if quick else 1), device)
     return Section("\n".join(lines), numbers)
 
 
-def _em_row(numbers: dict[str, Any], n_votes: int, votes_per_item: int, device: str) -> str:
+def _em_row(numbers: dict[str, Any], n_votes: int, votes_per_item: int, device: str) -> tuple[str, ...]:
     labels = make_labels(n_votes, votes_per_item)
-    mine = fit_times(labels, "dawid-skene", f"torch:{device}", 10, 110)
-    mine["pass"] = pass_seconds(labels, device)
-    again = fit_times(labels, "dawid-skene", f"torch:{device}", 1, 4)
+    mine = fit_times(labels, "dawid-skene", f"torch:{device}", 200, N_COMPARED)
+    alone = pass_seconds(labels, device)
     theirs = on_processor("processor_em", n_votes, votes_per_item)
-    apart = float(np.abs(np.subtract(again["learned"], theirs["learned"])).max())
-    ratio = theirs["iteration"] / mine["iteration"]
-    row = {"gpu": mine["iteration"], "pass": mine["pass"], "before": mine["before"], "processor": theirs["iteration"]}
-    numbers[f"em, {votes_per_item} votes an item"] = row | {"ratio": ratio, "apart": apart}
-    name = f"{n_votes:,} votes, {votes_per_item} on an item"
-    times = " ".join(f"{1e3 * s:7.2f} ms" for s in (mine["iteration"], mine["pass"], theirs["iteration"]))
-    return f"{name:42s} {times} {ratio:6.0f} × {apart:9.1e}"
+    row = _row_of(mine, theirs)
+    numbers[f"em, {votes_per_item} votes an item"] = row | {"votes alone": alone, "placing": mine["before"]}
+    return (f"Dawid–Skene, {n_votes:,} votes, {votes_per_item} on an item", *_cells(row, f"{1e3 * alone:.2f}"))
 
 
-def _glad_rows(numbers: dict[str, Any], n_votes: int, device: str) -> list[str]:
-    mine = fit_times(make_labels(n_votes, 5), "glad", f"torch:{device}", 1, 2)
-    more = fit_times(make_labels(n_votes, 5), "glad", f"torch:{device}", 2, 12)
-    theirs = on_processor("processor_glad", n_votes, 5)
-    apart = float(np.abs(np.subtract(mine["learned"], theirs["learned"])).max())
-    ratio = theirs["iteration"] / more["iteration"]
-    numbers["glad"] = {"gpu": more["iteration"], "processor": theirs["iteration"], "ratio": ratio, "apart": apart}
-    times = f"{1e3 * more['iteration']:7.1f} ms {'':10s} {1e3 * theirs['iteration']:7.0f} ms"
-    return [f"{f'GLAD, an iteration of {n_votes:,} votes':42s} {times} {ratio:6.0f} × {apart:9.1e}", ""]
+def _glad_row(numbers: dict[str, Any], n_votes: int, device: str) -> tuple[str, ...]:
+    labels = make_labels(n_votes, 5)
+    mine = fit_times(labels, "glad", f"torch:{device}", 20, N_COMPARED)
+    row = numbers["glad"] = _row_of(mine, on_processor("processor_glad", n_votes, 5))
+    return (f"GLAD, {n_votes:,} votes, 5 on an item", *_cells(row, "–"))
 
 
-def _sweep_rows(numbers: dict[str, Any], n_votes: int, n_sweeps: int, device: str) -> list[str]:
+def _row_of(mine: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "gpu": mine["iteration"],
+        "gpu, quartiles": mine["quartiles"],
+        "processor": theirs["iteration"],
+        "processor, quartiles": theirs["quartiles"],
+        "ratio": theirs["iteration"] / mine["iteration"],
+        "apart": float(np.abs(np.subtract(mine["learned"], theirs["learned"])).max()),
+    }
+
+
+def _cells(row: dict[str, Any], alone: str) -> tuple[str, ...]:
+    ratio, apart = f"{row['ratio']:.0f}", f"{row['apart']:.1e}"
+    return f"{1e3 * row['gpu']:.2f}", alone, f"{1e3 * row['processor']:.1f}", ratio, apart
+
+
+def _sweep_rows(numbers: dict[str, Any], n_votes: int, n_sweeps: int, device: str) -> list[tuple[str, str, str]]:
     labels = make_labels(n_votes, 5)
     models: dict[str, tuple[tu.noise.NoiseModel, int]] = {
         "Dawid–Skene, one chain": (tu.noise.DawidSkene(), 1),
         "clusters, one chain": (tu.noise.Clusters(averaged=False), 1),
         "clusters, four chains at once": (tu.noise.Clusters(averaged=False), 4),
     }
-    rows = [f"{f'{n_sweeps:,} sweeps of {n_votes:,} votes':42s} {'GPU':>10s} {'processor':>21s}"]
     theirs = n_sweeps * on_processor("processor_sweeps", n_votes, 5)
+    rows = []
     for name, (model, n_chains) in models.items():
         sweep_times(labels, model, f"torch:{device}", 8, n_chains)
         mine = sweep_times(labels, model, f"torch:{device}", n_sweeps, n_chains)
         beside = theirs if name.startswith("Dawid") else None
         numbers[f"sweeps, {name}"] = {"gpu": mine, "processor": beside}
-        rows.append(f"{name:42s} {mine:8.1f} s" + (f" {beside:19.0f} s" if beside else ""))
-    return [*rows, f"asked: {ASKED['sweeps']}"]
-
-
-def _processor() -> str:
-    """The name of the processor, as the system tells it."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
+        rows.append((name, f"{mine:.1f}", f"{beside:.0f}" if beside else "–"))
+    return rows
 
 
 def main() -> None:
