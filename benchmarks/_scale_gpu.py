@@ -232,8 +232,8 @@ def gpu_section(quick: bool, device: str | None = None) -> Section:
             _sweep_rows(numbers, SWEPT_VOTES // scale, n_sweeps, device),
         ),
         "",
-        f"asked: {ASKED['sweeps']}; the processor's time is that of 30 sweeps that are not recorded, times as many as it "
-        "takes",
+        f"asked: {ASKED['sweeps']}; the processor's time is that of 30 sweeps that are not recorded, times as many as "
+        "it takes",
     ]
     return Section("\n".join(lines), numbers)
 
