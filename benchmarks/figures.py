@@ -155,7 +155,7 @@ FIGURES: dict[str, Figure] = {
         _module("speed", "benchmarks.speed", _SPEED),
         _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
-        _module("scale-gpu", "benchmarks._scale_gpu", _SPEED),
+        _module("scale-gpu", "benchmarks.scale_gpu", _SPEED),
         _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
         _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),

@@ -1,6 +1,6 @@
 """The engine on a GPU beside two threads of the same machine's processor: iterations of EM, sweeps of the sampler.
 
-Run ``python -m benchmarks._scale_gpu [--device cuda:0] [--quick] [--json out.json]``. Votes are drawn by a seed: five
+Run ``python -m benchmarks.scale_gpu [--device cuda:0] [--quick] [--json out.json]``. Votes are drawn by a seed: five
 or ten on each item, 10,000 labelers who are right with probability .6 to .95, two classes. An iteration is one of a fit
 by `trueup.noise.fit`, from one M-step to the next, and the median of all of them is told. The processor works with
 compiled code in a process that may use two cores. A sweep is one of `trueup.noise.sample`, half of them recorded.
@@ -121,7 +121,7 @@ def on_processor(work: str, *sizes: int) -> Any:
     """What a function of this module measures in a process of its own that may use two cores."""
     code = (
         "import json, os, sys; os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(sys.argv[2])]); "
-        "from benchmarks import _scale_gpu as b; import warnings; warnings.simplefilter('ignore'); "
+        "from benchmarks import scale_gpu as b; import warnings; warnings.simplefilter('ignore'); "
         "print(json.dumps(getattr(b, sys.argv[1])(*map(int, sys.argv[3:]))))"
     )
     command = [sys.executable, "-c", code, work, str(N_THREADS), *map(str, sizes)]
@@ -291,7 +291,7 @@ def _sweep_rows(numbers: dict[str, Any], n_votes: int, n_sweeps: int, device: st
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks._scale_gpu", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale_gpu", description=__doc__.splitlines()[0])
     parser.add_argument("--device", help="such as cuda:0; by default the first GPU")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the votes")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
