@@ -75,12 +75,15 @@ def test_match_says_the_same_as_python(run_main, files, data):
 def test_evaluate(run_main, files):
     ran = run_main(
         *("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "precision", "-m", "ap50", "--cuts"),
-        *("--report", files / "report.html", *QUICK),
+        *("--report", files / "report.html", "--coco", files / "all.json", *QUICK),
     )
     assert ran.code == 0, ran.err
     for words in ("sys1: All of this rests on votes", "precision", "ap50", "where shapes are one thing from"):
         assert words in ran.out
     assert "ap50 is of the pool" in ran.err
+    chances = [row["probability"] for row in json.loads((files / "all.json").read_text())["annotations"]]
+    assert min(chances) >= 0.5
+    assert len(set(chances)) > 4  # those of draws, not shares of three votes
     page = (files / "report.html").read_text()
     assert "probably wrong" in page
     assert page.count("<svg") > 5
@@ -122,6 +125,10 @@ def test_cards_go_out_and_answers_come_back(run_main, files):
     assert "30 of" in ran.out
     assert "4 empty places and 6 of 48 tiles" in ran.out
     assert "trueup serve" in ran.out
+    app = files / "app"
+    session = ("vet", "start", files / "session.json", app / "votes.csv", app / "predictions.csv")
+    ran = run_main(*session, "--items", app / "items.csv", "--gold", app / "gold.csv", "--noise", "dawid-skene")
+    assert ran.code == 0, ran.err
     page = out.read_text()
     deck = json.loads(page.partition('id="deck">')[2].partition("</script>")[0])
     answers = {str(k): "yes" if k % 3 else "no" for k in range(1, 35)} | {str(k): [] for k in range(35, 41)}

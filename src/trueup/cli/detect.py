@@ -112,6 +112,12 @@ def evaluate(
         bool, options.option("--cuts", "How the answer moves where shapes are one thing from .4, .5 or .6 on.")
     ] = False,
     only_system: options.OnlySystem = None,
+    coco: Annotated[
+        str | None,
+        options.option(
+            "--coco", "Also write what is probably an object as COCO, with its probability.", metavar="FILE"
+        ),
+    ] = None,
     noise: options.Noise = None,
     assume: options.Assume = None,
     level: options.Level = 0.95,
@@ -121,10 +127,12 @@ def evaluate(
 ) -> None:
     """How good is a detector really? Precision, recall and average precision with intervals."""
     from trueup.detection import evaluate as judge
-    from trueup.detection import evaluate_at_cuts
-    from trueup.detection.reporting import save_detection_report
+    from trueup.detection import evaluate_at_cuts, write_coco
+    from trueup.detection.reporting import object_probabilities, save_detection_report
 
     check_report_path(report)
+    if coco is not None:
+        check_writable(coco)
     question = ask(detections, shapes, how, vetted, seed)
     pool = question.pool
     if only_system is not None and only_system not in pool.found:
@@ -140,6 +148,9 @@ def evaluate(
             if cuts:
                 moved[name] = evaluate_at_cuts(pool, name, labels=question.labels, **asked)
     head = json_head(seed=seed, files=question.files)
+    if coco is not None:
+        chances = object_probabilities(pool, next(iter(answers.values())))
+        note(f"{write_coco(pool, coco, probabilities=chances, labels=question.labels):,} objects: {coco}")
     if report is not None:
         about = {**head["files"], "command": command_line()}
         save_detection_report(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from trueup._base.cells import csv_text, safe_cell
+from trueup._base.types import Booleans
 from trueup._base.writing import write_text_safely
 from trueup.detection.deck import FORMAT, Card, Deck
 from trueup.detection.drawing import (
@@ -125,7 +126,8 @@ class AppFiles:
 def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathLike[str] | None = None) -> AppFiles:
     """Write a pool for the vetting app: votes, predictions, what cards show, pictures, and empty places as gold.
 
-    The app asks for the candidates that matter most. Its checks are the empty places: their truth is known.
+    The app asks for the candidates that matter most. Its checks are the empty places: their truth is known. Where
+    nobody is known to have looked at an image, it has none.
 
     Parameters
     ----------
@@ -137,7 +139,8 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
         A folder of the photographs, which is then the one to serve. Without it a drawing of each candidate is written.
     """
     pool, place = deck.pool, Path(folder)
-    planted = [card for card in deck.cards if card.kind == "planted"]
+    looked = _who_looked(pool)
+    planted = [card for card in deck.cards if card.kind == "planted" and looked[:, card.image].any()]
     names = [*pool.items, *_names_like_candidates(pool, planted)]
     pictures = place / "pictures" if images is None else Path(images)
     pictures.mkdir(parents=True, exist_ok=True)
@@ -165,15 +168,31 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
         [pool.items[k], pool.annotators[who], REAL if pool.votes[who, k] else NOTHING]
         for who, k in np.argwhere(pool.votes >= 0).tolist()
     ]
+    # Who looked at an image drew nothing at its empty places, and no system reports them.
+    empty = list(zip(names[len(pool) :], planted, strict=True))
+    votes += [
+        [name, pool.annotators[who], NOTHING]
+        for name, card in empty
+        for who in np.flatnonzero(looked[:, card.image]).tolist()
+    ]
     _write_table(made.votes, ["item", "labeler", "label"], votes)
     predicted = [
         [system, item, said, score]
         for system, of in pool.predictions().items()
         for (item, said), score in zip(of.items(), pool.scores(system).tolist(), strict=True)
     ]
+    predicted += [[system, name, NOTHING, 0.0] for system in pool.systems for name, _ in empty]
     _write_table(made.predictions, ["system", "item", "prediction", "score"], predicted)
     _write_table(made.gold, ["item", "label"], [[name, NOTHING] for name in names[len(pool) :]])
     return made
+
+
+def _who_looked(pool: Pool) -> Booleans:
+    """Annotators by images, where that is known."""
+    seen = None if pool.matching is None else pool.matching.objects.seen
+    if seen is None or seen.shape[1] != pool.images.n:
+        return np.zeros((len(pool.annotators), pool.images.n), dtype=bool)
+    return seen
 
 
 def _names_like_candidates(pool: Pool, planted: list[Card]) -> list[str]:

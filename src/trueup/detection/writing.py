@@ -38,7 +38,7 @@ def write_coco(
     least : float
         Candidates with less are left out.
     """
-    chances = _shares(pool) if probabilities is None else np.asarray(probabilities, dtype=float)
+    chances = _shares(pool) if probabilities is None else np.array(probabilities, dtype=float)  # changed below
     if chances.shape != (len(pool),):
         raise InvalidParameter(f"probabilities must be one for each of {len(pool)} candidates, got {chances.shape}")
     gold = {} if labels is None else labels.gold
