@@ -1,4 +1,4 @@
-"""How large is the house? Modules and lines of each package under src/trueup, code and docstrings apart.
+"""How large is the library? Modules and lines of each package under src/trueup, and bytes of both distributions.
 
 Usage: python -m benchmarks.structure
 """
@@ -6,10 +6,14 @@ Usage: python -m benchmarks.structure
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "trueup"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "trueup"
 
 
 def sizes(path: Path) -> Counter[str]:
@@ -29,6 +33,15 @@ def sizes(path: Path) -> Counter[str]:
     return Counter(modules=1, lines=len(lines), code=rest, docstrings=len(documented))
 
 
+def distributions() -> dict[str, int]:
+    """Bytes of the wheel and of the source distribution."""
+    with tempfile.TemporaryDirectory() as folder:
+        call = [sys.executable, "-m", "hatchling", "build", "--directory", folder]
+        subprocess.run(call, cwd=ROOT, check=True, capture_output=True)
+        kinds = {"wheel": "*.whl", "source distribution": "*.tar.gz"}
+        return {kind: next(Path(folder).glob(pattern)).stat().st_size for kind, pattern in kinds.items()}
+
+
 def main() -> None:
     packages: dict[str, Counter[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
@@ -39,6 +52,8 @@ def main() -> None:
     print(f"{'package':<12}" + "".join(f"{name:>12}" for name in columns))
     for package, counts in packages.items():
         print(f"{package:<12}" + "".join(f"{counts[name]:>12,}" for name in columns))
+    for kind, size in distributions().items():
+        print(f"{kind}: {size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

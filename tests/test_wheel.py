@@ -37,7 +37,7 @@ DOORS = [
     "report",
 ]
 NEWEST = 15  # of the Pythons 3.x to look for
-MOST_BYTES = 1_250_000  # docs/figures/structure.md says what was asked and what it is
+MOST_BYTES = 1_400_000  # 1 MB is asked; docs/figures/structure.md says what it is
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
