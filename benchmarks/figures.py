@@ -93,7 +93,7 @@ _COMPARING, _RATES = "Comparing systems", "Rates, unbiased estimates, labelers"
 _ACTIVE, _TRUTH = "Active testing", "Finding the truth"
 _CLEANING, _TRAINING = "Cleaning", "Training"
 _SPEED, _PAPERS, _STRUCTURE, _EXPORTS = "Speed and memory", "Papers", "Structure", "Exports of other tools"
-_SHARED, _JUDGES, _DETECTION = "Sessions that people share", "Judges", "Detection"
+_SHARED, _JUDGES, _DETECTION, _SCALE = "Sessions that people share", "Judges", "Detection", "Scale"
 _PEERS = "Beside other libraries"
 # The page of docs/figures/ on which the figures of a section stand.
 PAGES = {
@@ -106,6 +106,7 @@ PAGES = {
     _CLEANING: "cleaning",
     _TRAINING: "training",
     _SPEED: "speed",
+    _SCALE: "scale",
     _STRUCTURE: "structure",
     _EXPORTS: "exports",
     _SHARED: "sessions",
@@ -156,6 +157,13 @@ FIGURES: dict[str, Figure] = {
         _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("scale-gpu", "benchmarks.scale_gpu", _SPEED),
+        _module("scale-crowdkit", "benchmarks.scale", _SCALE, "crowdkit"),
+        _module("scale-files", "benchmarks.scale", _SCALE, "files"),
+        _module("scale-kernels", "benchmarks.scale", _SCALE, "kernels"),
+        _module("scale-growth", "benchmarks.scale", _SCALE, "growth"),
+        _module("scale-cluster", "benchmarks.scale", _SCALE, "cluster"),
+        _module("scale-kills", "benchmarks.scale", _SCALE, "kills"),
+        _module("scale-paper", "benchmarks.scale", _SCALE, "paper"),
         _module("adapters", "benchmarks.adapters", _EXPORTS),
         _module("serve-kills", "benchmarks.serve", _SHARED, "kills"),
         _module("serve-sessions", "benchmarks.serve", _SHARED, "sessions"),

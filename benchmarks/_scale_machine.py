@@ -1,0 +1,224 @@
+"""One machine: against crowd-kit, from files larger than its memory need be, kernels, and how costs grow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import trueup as tu
+from benchmarks._coverage_tally import Section
+from benchmarks._peers import peak_bytes
+from benchmarks._results import processor
+from benchmarks._scale_votes import VOTES_PER_ITEM, write_votes
+from benchmarks.speed import Size, ask_peer, fit_and_label, make_votes
+
+__all__ = ["crowdkit", "files", "growth", "kernels", "measure_files"]
+
+_ITERATIONS = 20
+
+
+def crowdkit(quick: bool) -> Section:
+    """Dawid and Skene's model, 20 iterations, beside crowd-kit, in turns."""
+    size = Size(2_000 if quick else 100_000, 100 if quick else 1000, 10)
+    votes = make_votes(size)
+    labels = tu.Labels.from_frame(votes)
+    model = tu.noise.DawidSkene(max_iter=_ITERATIONS, tol=0.0, pooling=0.0)
+    fit_and_label(model, labels)  # compiles
+    ours, theirs, same = [], [], []
+    with tempfile.TemporaryDirectory() as name:
+        for _ in range(1 if quick else 3):
+            for _ in range(3):
+                taken, found = fit_and_label(model, labels)
+                ours.append(taken)
+            answer = ask_peer("dawid_skene", votes, Path(name))
+            if answer is not None:
+                theirs.append(answer["seconds"])
+                same.append(float((answer["labels"] == found).mean()))
+    lines = [f"processor: {processor()}", f"trueup: {min(ours):.3f} s for {size.n_votes:,} votes, 10 classes"]
+    numbers: dict[str, Any] = {"trueup": min(ours), "votes": size.n_votes}
+    if theirs:
+        ratio = min(theirs) / min(ours)
+        lines.append(f"crowd-kit: {min(theirs):.2f} s; ratio {ratio:.1f} ×, {min(same):.2%} same labels (asked: 40 ×)")
+        numbers |= {"crowd-kit": min(theirs), "ratio": ratio, "same": min(same)}
+    else:
+        lines.append("crowd-kit: skipped, TRUEUP_PEERS names no Python that has it")
+    return Section("\n".join(lines), numbers)
+
+
+def measure_files(folder: str, how: str) -> dict[str, float]:
+    """What a process of its own needs for the files: a plain scan by polars, or a fit."""
+    pattern = f"{folder}/*.parquet"
+    before = peak_bytes()
+    started = time.perf_counter()
+    if how == "polars":
+        import polars
+
+        polars.scan_parquet(pattern).sum().collect(engine="streaming")
+        return {"seconds": time.perf_counter() - started, "peak": peak_bytes()}
+    scan = tu.Labels.scan(pattern)
+    looked = time.perf_counter()
+    n_votes = scan.n_votes
+    encoded = time.perf_counter()
+    one = _fit_seconds(scan, 1)  # compiles
+    one = _fit_seconds(scan, 1)
+    all_of_them = _fit_seconds(scan, 1 + _ITERATIONS)
+    return {
+        "look": looked - started,
+        "encode": encoded - looked,
+        "iteration": (all_of_them - one) / _ITERATIONS,
+        "votes": n_votes,
+        "before": before,
+        "peak": peak_bytes(),
+    }
+
+
+def _fit_seconds(labels: Any, n_iter: int) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations are meant
+        started = time.perf_counter()
+        tu.noise.fit(labels, "dawid-skene", max_iter=n_iter, tol=0.0)
+        return time.perf_counter() - started
+
+
+def _apart(folder: str, how: str) -> dict[str, float]:
+    code = (
+        "import json, sys\nfrom benchmarks._scale_machine import measure_files\n"
+        "print(json.dumps(measure_files(*sys.argv[1:])))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, folder, how], capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def files(quick: bool) -> Section:
+    """Votes from parquet files: memory, time, and bytes a second beside a plain scan."""
+    n_votes, n_files = (200_000, 4) if quick else (100_000_000, 40)
+    with tempfile.TemporaryDirectory() as folder:
+        n_bytes = write_votes(Path(folder), n_votes, n_files, n_labelers=10_000)
+        plain, ours = _apart(folder, "polars"), _apart(folder, "fit")
+    raw = (4 + 8 / VOTES_PER_ITEM) * n_votes
+    copy = _copy_speed()
+    rate = raw / ours["iteration"]
+    total = ours["look"] + ours["encode"] + _ITERATIONS * ours["iteration"]
+    text = "\n".join(
+        [
+            f"{n_votes:,} votes, 10,000 labelers, 2 classes, {n_files} files of {n_bytes / 1e6:.0f} MB together",
+            f"peak memory {ours['peak'] / 1e9:.2f} GB (asked: at most 4), of which {ours['before'] / 1e9:.2f} before",
+            f"names {ours['look']:.1f} s, encoding {ours['encode']:.1f} s: {n_bytes / ours['encode'] / 1e6:.0f} MB/s "
+            f"of the files, beside {n_bytes / plain['seconds'] / 1e6:.0f} MB/s of a plain scan by polars",
+            f"an iteration {ours['iteration']:.2f} s: {rate / 1e9:.2f} GB/s of encoded votes, beside {copy / 1e9:.1f} "
+            "GB/s of a copy in memory",
+            f"all with {_ITERATIONS} iterations {total:.0f} s",
+        ]
+    )
+    return Section(text, {**ours, "files": n_bytes, "polars": plain["seconds"], "copy": copy, "all": total})
+
+
+def _copy_speed() -> float:
+    """Bytes a second of a copy, counted once."""
+    values = np.ones(12_500_000)
+    target = np.empty_like(values)
+    return values.nbytes / min(_seconds(lambda: np.copyto(target, values)) for _ in range(5))
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def kernels(quick: bool) -> Section:
+    """The hand-made vectors against the best plain loops of numba, in turns, on one core."""
+    from benchmarks import _scale_plain as plain
+    from trueup.noise.kernels import _padded, compiled, prepare
+
+    rows, numbers = ["classes  votes an item  hand-made ns/vote  plain ns/vote  ratio"], {}
+    for n_classes, per_item in ((2, 5), (3, 5), (5, 5), (10, 5), (10, 20), (16, 5)):
+        size = Size((2_000 if quick else 500_000) // per_item, 1000, n_classes, per_item)
+        votes = prepare(tu.Labels.from_frame(make_votes(size)).votes)
+        rng = np.random.default_rng(0)
+        table = rng.dirichlet(np.ones(n_classes), size=1000 * n_classes)
+        weights, states = np.full(n_classes, 1 / n_classes), np.arange(n_classes)
+        gold = np.full(size.n_items, -1, dtype=np.int32)
+        width, exact = compiled.width_for(n_classes), (0,) * n_classes
+        arrays = (0, size.n_items, votes.indptr, votes.indices)
+
+        def by_hand(table=table, weights=weights, states=states, gold=gold, width=width, arrays=arrays, d=votes.data):  # type: ignore[no-untyped-def]
+            padded, starts = _padded(table, weights, states, len(width))
+            counts, totals = np.zeros(padded.size), np.zeros(starts.shape[1])
+            none = np.empty((0, len(weights)))
+            rest = (padded.reshape(-1), starts.reshape(-1), gold, counts, totals, none, width)
+            return compiled.em_block(*arrays, d, *rest)
+
+        def by_loops(table=table, weights=weights, states=states, gold=gold, width=exact, arrays=arrays):  # type: ignore[no-untyped-def]
+            padded, starts = _padded(table, weights, states, len(width))
+            counts, totals = np.zeros(padded.size), np.zeros(len(width))
+            return plain.em_block(*arrays, padded.reshape(-1), starts.reshape(-1), gold, counts, totals, width)
+
+        if not np.isclose(by_hand(), by_loops(), rtol=1e-10):
+            raise AssertionError("the two kernels must give the same log-likelihood")
+        best = np.full(2, np.inf)
+        for _ in range(3 if quick else 25):
+            best = np.minimum(best, [_cpu_seconds(by_hand), _cpu_seconds(by_loops)])
+        each = best / size.n_votes * 1e9
+        rows.append(f"{n_classes:7d}  {per_item:13d}  {each[0]:17.2f}  {each[1]:13.2f}  {each[1] / each[0]:5.2f}")
+        numbers[f"{n_classes} classes, {per_item} votes"] = float(each[1] / each[0])
+    return Section("\n".join([f"processor: {processor()}", *rows]), numbers)
+
+
+def _cpu_seconds(work: Callable[[], Any]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def growth(quick: bool) -> Section:
+    """Fitted exponents of the time of an iteration in votes, items, labelers and classes, and of draws."""
+    unit = 0.1 if quick else 1.0
+    sizes: dict[str, list[tuple[float, Size]]] = {
+        "votes": [(k, Size(int(40_000 * unit), 500, 3, 5 * k)) for k in (1, 2, 4, 8)],
+        "items": [(k, Size(int(50_000 * unit) * k, 500, 3, 5)) for k in (1, 2, 4, 8)],
+        "labelers": [(k, Size(int(100_000 * unit), 500 * k, 3, 5)) for k in (1, 2, 4, 8)],
+        "classes": [(k, Size(int(50_000 * unit), 500, 2 * k, 5)) for k in (1, 2, 4, 8)],
+    }
+    lines, numbers = [], {}
+    for what, several in sizes.items():
+        times = []
+        for _, size in several:
+            labels = tu.Labels.from_frame(make_votes(size))
+            _fit_seconds(labels, 1)
+            one = min(_cpu_fit(labels, 1) for _ in range(3))
+            times.append(max(min(_cpu_fit(labels, 11) for _ in range(3)) - one, 1e-6) / 10)
+        numbers[what] = _exponent([k for k, _ in several], times)
+    labels = tu.Labels.from_frame(make_votes(Size(int(4_000 * unit), 50, 2)))
+    draws = [200, 400, 800, 1600]
+    _cpu_draws(labels, 100)
+    base = _cpu_draws(labels, 4)
+    numbers["draws"] = _exponent(draws, [max(_cpu_draws(labels, n) - base, 1e-6) for n in draws])
+    for what, exponent in numbers.items():
+        asked = 2.05 if what == "classes" else 1.05
+        lines.append(f"{what:9s} exponent {exponent:5.2f} (asked: at most {asked})")
+    return Section("\n".join(lines), numbers)
+
+
+def _cpu_fit(labels: tu.Labels, n_iter: int) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _cpu_seconds(lambda: tu.noise.fit(labels, "dawid-skene", max_iter=n_iter, tol=0.0))
+
+
+def _cpu_draws(labels: tu.Labels, n_draws: int) -> float:
+    how: dict[str, Any] = {"n_chains": 1, "n_warmup": 50, "random_state": 0, "warn": False}
+    return _cpu_seconds(lambda: tu.noise.sample(labels, "dawid-skene", n_draws=n_draws, **how))
+
+
+def _exponent(sizes: list[Any], times: list[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
