@@ -215,5 +215,7 @@ class TestBadFiles:
         scan = tu.Labels.scan(files())
         with pytest.raises(InvalidLabels, match=r"the votes of a scan are not in memory.*scan\.read\(\)"):
             tu.noise.GLAD().fit(scan)
+        with pytest.raises(InvalidParameter, match=r"engine of DawidSkene on a scan must be one of .* got 'torch'"):
+            tu.noise.fit(scan, "dawid-skene", engine="torch")
         with pytest.raises(InvalidParameter, match="read by dawid-skene, majority, one-coin, got GLAD"):
             tu.noise.fit(scan, "glad")

@@ -129,9 +129,11 @@ def fit(
     OneCoin()
     """
     unfitted = resolve(model, **parameters).clone()
+    is_scan = isinstance(labels, LabelScan)
     if engine is not None:
-        choose_engine(engine, offers=unfitted.engines, purpose=type(unfitted).__name__)
-    if isinstance(labels, LabelScan) and "dask" not in unfitted.engines:
+        offers = [name for name in unfitted.engines if name != "torch" or not is_scan]  # a device holds all votes
+        choose_engine(engine, offers=offers, purpose=type(unfitted).__name__ + (" on a scan" if is_scan else ""))
+    if is_scan and "dask" not in unfitted.engines:
         able = [name for name in list_models() if "dask" in MODELS[name].engines]
         raise InvalidParameter(
             f"votes that are scanned can be read by {', '.join(able)}, got {unfitted!r}; take one of these, or read "
