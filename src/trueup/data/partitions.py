@@ -131,9 +131,9 @@ class VoteBlock:
         """The known class of each item, -1 for none."""
         return self.gold if len(self.gold) else np.full(self.n_items, -1, dtype=np.int32)
 
-    @cached_property
+    @property
     def matrix(self) -> sparse.csr_array:
-        """The votes as a sparse matrix."""
+        """The votes as a sparse matrix; not kept, since its ones take twice the memory of all else."""
         data = self.data if len(self.data) else np.ones(len(self.indices))
         return sparse.csr_array((data, self.indices, self.indptr), shape=(self.n_items, self.n_columns))
 
@@ -148,9 +148,6 @@ class VoteBlock:
             self.n_columns,
             self.keys[low:high],
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "matrix"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,10 +133,11 @@ def block_cells(block: VoteBlock, table: Floats, prior: Floats, n_answers: int, 
         high = min(low + _ROWS, block.n_items)
         some = block.rows(low, high)
         engine = choose_engine(work=len(some.indices))
-        votes: Any = some.matrix
         if engine == "numba":
             arrays = (some.indptr, some.indices, some.data, some.n_columns)
-            votes = kernels.prepare_rows(*arrays, n_threads=n_threads)
+            votes: Any = kernels.prepare_rows(*arrays, n_threads=n_threads)
+        else:
+            votes = some.matrix
         step = kernels.em_step(
             votes,
             table,

@@ -161,10 +161,11 @@ def expectation_of(
     block: VoteBlock, table: Floats, weights: Floats, state_class: Codes, engine: EngineName, n_threads: int
 ) -> kernels.Expectation:
     """Of a block, the E-step."""
-    arrays = (block.indptr, block.indices, block.data)
-    votes: Any = block.matrix
     if engine == "numba":
-        votes = kernels.prepare_rows(*arrays, block.n_columns, n_threads=n_threads)
+        arrays = (block.indptr, block.indices, block.data)
+        votes: Any = kernels.prepare_rows(*arrays, block.n_columns, n_threads=n_threads)
+    else:
+        votes = block.matrix
     return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
 
 
