@@ -88,17 +88,15 @@ def kills(quick: bool) -> Section:
     """A worker killed in the middle of a fit, again and again."""
     n_kills = 2 if quick else 10
     with tempfile.TemporaryDirectory() as folder:
-        write_votes(Path(folder), 200_000 if quick else 2_000_000, 8, n_labelers=1000)
+        write_votes(Path(folder), 100_000 if quick else 500_000, 8, n_labelers=1000)
         pattern = f"{folder}/*.parquet"
         _, wanted = _fit(tu.Labels.scan(pattern), 30)
         gaps = []
         rng = np.random.default_rng(0)
-        with local_cluster(2) as (workers, client):
-            taken, _ = _fit(tu.Labels.scan(pattern), 30)
-            taken, _ = _fit(tu.Labels.scan(pattern), 30)
-            for number in range(n_kills):
-                client.wait_for_workers(2, timeout=300)  # the one that was killed before is back
-                timer = threading.Timer(float(rng.uniform(0.1, 0.9)) * taken, _kill, (workers, number % 2))
+        for number in range(n_kills):  # each on a cluster of its own: the killed worker does not come back at once
+            with local_cluster(2) as (workers, _):
+                taken = [_fit(tu.Labels.scan(pattern), 30)[0] for _ in range(2)][-1]
+                timer = threading.Timer(float(rng.uniform(0.2, 0.8)) * taken, _kill, (workers, number % 2))
                 timer.start()
                 _, model = _fit(tu.Labels.scan(pattern), 30)
                 timer.join()
