@@ -110,6 +110,13 @@ def test_the_environment_may_name_the_device(labels, monkeypatch):
     assert tu.noise.fit(labels, "majority").is_fitted  # which does not offer torch
 
 
+@pytest.mark.parametrize("model", ["soft-truth", "variational"])
+def test_a_model_without_formulas_for_tensors_is_left_to_the_processor(labels, model, monkeypatch):
+    expected = tu.noise.fit(labels, model).posterior(labels)
+    monkeypatch.setenv("TRUEUP_ENGINE", "torch:cpu")
+    np.testing.assert_array_equal(tu.noise.fit(labels, model).posterior(labels), expected)
+
+
 def test_neither_numba_nor_polars_is_needed():
     source = """
 import sys

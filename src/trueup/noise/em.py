@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueup._base.arrays import like, namespace, to_numpy
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
@@ -51,6 +52,7 @@ def expectation_maximisation(
     tol: float,
     name: str,
     warn: bool = True,
+    offers: tuple[EngineName, ...] = OF_ONE_PROCESSOR,
 ) -> EMResult:
     """Alternate the E-step of the kernels with a model's M-step.
 
@@ -62,12 +64,14 @@ def expectation_maximisation(
         The M-step. `counts` is (labelers·answers, states); `log_prior` is added to the objective.
     tol : float
         Stop when the objective per vote changes by less.
+    offers : tuple of str
+        The engines that `maximise` works with; with torch it is given tensors.
     """
     check_matrices_fit(labels.n_labelers, len(state_class), labels.n_answers)
     n_votes = max(labels.n_votes, 1)
 
     def iterate() -> EMResult:
-        passes = passes_over(labels, max_iter)
+        passes = passes_over(labels, max_iter, offers=offers)
         counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
         losses: list[float] = []
         converged = False
@@ -82,7 +86,7 @@ def expectation_maximisation(
         last = kernels.Expectation(to_numpy(step.counts), to_numpy(step.state_counts), step.log_likelihood, None)
         return EMResult(to_numpy(table), to_numpy(weights), last, len(losses), converged, losses)
 
-    result = run_where_memory_suffices(iterate, n_votes, max_iter)
+    result = run_where_memory_suffices(iterate, n_votes, max_iter, offers=offers)
     if warn and not result.converged:
         _warn_unsettled(name, result.loss_history, max_iter, tol, stacklevel=5)
     return result
@@ -103,6 +107,7 @@ def fit_matrices(
         max_iter=max_iter,
         tol=tol,
         name=type(model).__name__,
+        offers=model.engines,
     )
     model.confusion_, model.pooled_ = to_numpy(model.confusion_), to_numpy(model.pooled_)
     model.prior_ = normalise(result.expectation.state_counts)

@@ -127,6 +127,7 @@ class StateModel(NoiseModel):
             tol=self.tol,
             name=type(self).__name__,
             warn=False,  # flat directions are common here and harmless: the objective decides
+            offers=self.engines,
         )
 
     def _nominal_class(self, labels: Labels) -> Codes:
