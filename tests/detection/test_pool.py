@@ -116,3 +116,10 @@ def test_bad_calls_get_one_sentence():
         match(None, objects, shape="mask")
     with pytest.raises(TrueupError, match="seen must have a row"):
         drawn([[0, 0, 10, 10]], ["ann"], seen=np.ones((2, 2)))
+
+
+def test_reprs_count_and_print_no_arrays():
+    data = simulate_boxes(n_images=3, n_annotators=2, n_systems=1, random_state=0)
+    assert repr(data.objects) == f"Shapes({len(data.objects)} boxes in 3 images, 1 class, 2 annotators)"
+    pool = match(data.found, data.objects)
+    assert repr(pool) == f"Pool({len(pool)} candidates in 3 images, 1 class, 2 annotators, 1 system)"

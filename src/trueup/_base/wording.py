@@ -10,6 +10,17 @@ _MOST_TO_TELL_APART = 4  # decimals that may be spent on telling two ends apart
 _ARITHMETIC = 1e-9  # what arithmetic leaves of a zero
 
 
+def some(n: int, what: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> some(1, "item"), some(1000, "class"), some(2, "box")
+    ('1 item', '1,000 classes', '2 boxes')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith(('s', 'x')) else 's'}"
+
+
 def decimals(low: float | None, high: float | None, *, least: int = 3) -> int:
     """Decimals that tell the ends of an interval apart, and not many more.
 

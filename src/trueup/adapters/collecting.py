@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueup._base.validation import kind_of
+from trueup._base.wording import some
 from trueup.adapters.export import Answers, Export
-from trueup.data.describing import some
 from trueup.data.encoding import is_plain_integer
 from trueup.exceptions import Sentence
 

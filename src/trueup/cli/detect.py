@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.wording import interval, level_words, number
+from trueup._base.wording import interval, level_words, number, some
 from trueup._base.writing import check_writable
 from trueup.cli import _options as options
 from trueup.cli._app import command_line
@@ -356,7 +356,8 @@ def _about_vetted(question: Question) -> dict[str, Any]:
 def _show_pool(pool: Pool) -> None:
     about = _about_pool(pool)
     say(
-        f"{about['candidates']:,} candidates of {len(pool.categories):,} classes in {about['images']:,} images, "
+        f"{some(about['candidates'], 'candidate')} of {some(len(pool.categories), 'class')} in "
+        f"{some(about['images'], 'image')}, "
         f"compared by {'boxes' if pool.masks is None else 'masks'} from an overlap of {pool.iou:g} on."
     )
     rows = [(name, one["drawn"], one["not_drawn"]) for name, one in about["annotators"].items()]

@@ -10,13 +10,9 @@ import numpy as np
 
 from trueup._base.types import Booleans, Codes
 from trueup._base.validation import kind_of, preview
+from trueup._base.wording import some
 from trueup.data.votes import Votes
 from trueup.exceptions import DataWarning, Sentence, quoted
-
-
-def some(n: int, what: str) -> str:
-    """A number with its noun: ``1 item``, ``1,000 classes``."""
-    return f"{n:,} {what}{'' if n == 1 else 'es' if what.endswith('s') else 's'}"
 
 
 def one_line(labels: Votes) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes
 from trueup._base.validation import preview
+from trueup._base.wording import some
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, FrameTable, Table, check_column
@@ -258,9 +259,9 @@ class Pairs:
 
     def __repr__(self) -> str:
         parts = [
-            f"{_counted(self.n_contests, 'contest')} of {_counted(len(self.systems), 'system')}",
-            _counted(len(self.judges), "judge"),
-            _counted(self.n_verdicts, "verdict"),
+            f"{some(self.n_contests, 'contest')} of {some(len(self.systems), 'system')}",
+            some(len(self.judges), "judge"),
+            some(self.n_verdicts, "verdict"),
         ]
         if self.gold:
             parts.append(f"{len(self.gold):,} vetted")
@@ -337,7 +338,3 @@ def _canonical(contest: Any, verdict: Any) -> tuple[Contest, str]:
 
 def _sorted_names(names: Iterable[Any]) -> Vocabulary:
     return vocabulary_from(sorted(set(names), key=str))
-
-
-def _counted(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"

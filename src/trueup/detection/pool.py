@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_number
+from trueup._base.wording import some
 from trueup.data.labels import Labels
 from trueup.detection.grouping import assign_detections, group_shapes
 from trueup.detection.overlap import box_overlaps, mask_overlaps, overlaps_between
@@ -103,6 +104,15 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self.image)
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{some(len(self), 'candidate')} in {some(self.images.n, 'image')}",
+            some(len(self.categories), "class"),
+            some(len(self.annotators), "annotator"),
+            some(len(self.found), "system"),
+        ]
+        return f"Pool({', '.join(parts)})"
 
     @property
     def systems(self) -> tuple[str, ...]:

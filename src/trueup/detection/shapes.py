@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.wording import some
 from trueup.exceptions import InvalidParameter, InvalidShapes
 
 Mask = dict[str, Any]
@@ -95,6 +96,11 @@ class Shapes:
 
     def __len__(self) -> int:
         return len(self.boxes)
+
+    def __repr__(self) -> str:
+        shapes = some(len(self), "box" if self.masks is None else "mask")
+        by = some(len(self.sources), "annotator" if self.scores is None else "system")
+        return f"Shapes({shapes} in {some(self.images.n, 'image')}, {some(len(self.categories), 'class')}, {by})"
 
     @property
     def shape_kind(self) -> str:
