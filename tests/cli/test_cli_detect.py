@@ -57,7 +57,7 @@ def test_match(run_main, files):
         *("--votes", files / "votes.csv", "--coco", files / "all.json"),
     )
     assert ran.code == 0, ran.err
-    for words in ("candidates of 1 classes in 12 images", "looked and did not draw", "an3", "sys1"):
+    for words in ("candidates of 1 class in 12 images", "looked and did not draw", "an3", "sys1"):
         assert words in ran.out
     assert (files / "votes.csv").read_text().startswith("item,labeler,label")
     assert json.loads((files / "all.json").read_text())["annotations"]

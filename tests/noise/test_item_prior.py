@@ -166,7 +166,9 @@ def exact_truths(votes, features, scale, *, gold=None, diagonal=3.0):
     return np.einsum("t,ti->i", p, np.array(truths, dtype=float)), np.array(truths), p
 
 
-@pytest.mark.parametrize("gold", [None, np.array([-1, 0, -1, -1])], ids=["no gold", "gold"])
+@pytest.mark.parametrize(
+    "gold", [pytest.param(None, marks=pytest.mark.slow), np.array([-1, 0, -1, -1])], ids=["no gold", "gold"]
+)
 def test_the_chain_draws_truth_matrices_and_coefficients_exactly(engine, gold):
     x = np.array([-1.0, 0.5, 1.0, -0.3])
     features, scale = features_of(x, 2), np.array([1.5, 1.5])

@@ -47,7 +47,7 @@ def cases(name, n_runs, **options):
     return found
 
 
-@pytest.mark.parametrize("name", ["wrong-even", "wrong-uneven"])
+@pytest.mark.parametrize("name", ["wrong-even", pytest.param("wrong-uneven", marks=pytest.mark.slow)])
 def test_few_intervals_hold_the_truth(name):
     """The worlds in which intervals are not too wide anyway: only there a fault of 20% can show."""
     found = cases(name, 60)

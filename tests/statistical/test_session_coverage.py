@@ -46,6 +46,7 @@ def test_intervals_too_narrow_by_a_fifth_would_be_found():
     assert counted.hits(shrunk=TOO_NARROW) < fewest(N_SESSIONS)
 
 
+@pytest.mark.slow
 def test_what_nobody_can_tell_is_held_and_leaving_it_out_is_not():
     counted, answered = cases("lure", cannot_tell=0.2)
     assert counted.hits() >= fewest(N_SESSIONS)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import logsumexp
 
 from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
@@ -318,5 +317,8 @@ def _posterior(
         joint += beside
     if item_prior is not None:
         joint += np.log(np.maximum(item_prior, FLOOR))[:, state_class]
-    per_item = logsumexp(joint, axis=1)
-    return np.exp(joint - per_item[:, None]), per_item
+    # As scipy's logsumexp, which takes several times as long on few items.
+    top = joint.max(axis=1, keepdims=True)
+    chances = np.exp(joint - top)
+    total = chances.sum(axis=1, keepdims=True)
+    return chances / total, (top + np.log(total))[:, 0]
