@@ -23,7 +23,6 @@ __all__ = ["experts", "missed", "vetted"]
 IOU = 0.4  # of boxes of one cell
 METRICS = ("precision", "recall", "ap50")
 N_CANDIDATES, N_TILES, N_REPETITIONS = 60, 20, 20
-N_VETTED = 5  # experts of each task whose candidates are vetted
 _LEVEL = 0.95
 
 
@@ -54,11 +53,11 @@ class Case:
         return float(metrics.values(name, self.expert, self.is_real[None])[0])
 
 
-def cases(round_number: int, *, quick: bool, n_experts: int | None = None) -> list[Case]:
+def cases(round_number: int, *, quick: bool) -> list[Case]:
     """Every expert of both tasks, or the first of each."""
     made = []
     for task, data in expert_tasks(round_number).items():
-        for name in data.drawn.sources[: 2 if quick else n_experts]:
+        for name in data.drawn.sources[: 2 if quick else None]:
             made.append(_case(task, name, data))
     return made
 
@@ -131,7 +130,7 @@ def vetted(quick: bool) -> Section:
     """With random candidates vetted and random tiles searched: recall over all objects, also those nobody drew."""
     rows: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
     whole: dict[str, list[tuple[bool, float]]] = {name: [] for name in METRICS}
-    for number, case in enumerate(cases(1, quick=quick, n_experts=N_VETTED)):
+    for number, case in enumerate(cases(1, quick=quick)):
         before = _evaluated(case, quick)
         before[METRICS[0]]  # draws the truth, which the answers with gold then share
         true = {name: case.true_value(name, with_missed=True) for name in METRICS}
@@ -147,12 +146,13 @@ def vetted(quick: bool) -> Section:
     for about, results in (("candidates and tiles", rows), ("whole images, bootstrap", whole)):
         for name, pairs in results.items():
             held, width = np.mean([inside for inside, _ in pairs]), np.mean([size for _, size in pairs])
-            lines.append([about, name, f"{100 * held:.1f}", f"{width:.3f}"])
-            numbers[f"{about}, {name}"] = {"held": float(held), "width": float(width)}
+            error = np.sqrt(held * (1 - held) / len(pairs))
+            lines.append([about, name, f"{100 * held:.1f} ± {100 * error:.1f}", f"{width:.3f}"])
+            numbers[f"{about}, {name}"] = {"held": float(held), "error": float(error), "width": float(width)}
     head = ["vetted", "metric", "holds %", "mean width"]
     text = (
         f"{N_CANDIDATES} vetted candidates and {N_TILES} searched tiles (quarters of images), random; recall and AP50 "
-        f"over all objects of\nthe reference (asked: at least 94%). {N_VETTED} experts of each task, "
+        f"over all objects of\nthe reference (asked: at least 94%). Ten experts of each task, "
         f"{N_REPETITIONS} draws each. Beside it, as many candidates vetted in whole\nrandom images\n\n"
     )
     return Section(text + as_text(head, lines, left=(0, 1)), numbers)
