@@ -27,8 +27,11 @@ def test_there_are_six_walks_and_a_list_of_them():
     assert all(f"`{name}.py`" in listed for name in scripts)
 
 
+LONG = {"active_testing", "training"}  # more than ten seconds
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "active_testing" else name for name in WALKS]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in WALKS]
 )
 def test_a_walk_ends_well(name, tmp_path):
     needed = NEEDS.get(name, "numpy")
