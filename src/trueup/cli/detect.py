@@ -128,7 +128,7 @@ def evaluate(
     """How good is a detector really? Precision, recall and average precision with intervals."""
     from trueup.detection import evaluate as judge
     from trueup.detection import evaluate_at_cuts, write_coco
-    from trueup.detection.reporting import object_probabilities, save_detection_report
+    from trueup.detection.reporting import object_probabilities
 
     check_report_path(report)
     if coco is not None:
@@ -152,19 +152,7 @@ def evaluate(
         chances = object_probabilities(pool, next(iter(answers.values())))
         note(f"{write_coco(pool, coco, probabilities=chances, labels=question.labels):,} objects: {coco}")
     if report is not None:
-        about = {**head["files"], "command": command_line()}
-        save_detection_report(
-            report,
-            pool,
-            answers,
-            labels=question.labels,
-            missed=question.missed,
-            cuts=moved,
-            threshold=threshold,
-            settings=about,
-            plain=plain_data,
-        )
-        note(f"report: {report}")
+        _write_report(report, question, answers, threshold, cuts=moved)
     if as_json:
         systems = [
             {
@@ -204,7 +192,6 @@ def compare(
     """Which detector is better, and how sure is that?"""
     from trueup.detection import compare as judge_all
     from trueup.detection import evaluate as judge
-    from trueup.detection.reporting import save_detection_report
 
     check_report_path(report)
     question = ask(detections, shapes, how, vetted, seed)
@@ -222,19 +209,7 @@ def compare(
     if report is not None:
         names = list(dict.fromkeys([metric, "precision", "recall"]))
         each = {name: _in_words(judge(pool, name, metrics=names, **asked)) for name in comparison.ranking}
-        about = {**head["files"], "command": command_line()}
-        save_detection_report(
-            report,
-            pool,
-            each,
-            labels=question.labels,
-            missed=question.missed,
-            comparison=comparison,
-            threshold=threshold,
-            settings=about,
-            plain=plain_data,
-        )
-        note(f"report: {report}")
+        _write_report(report, question, each, threshold, comparison=comparison)
     if as_json:
         body = {**comparison.to_dict(), "pairs": about_pairs(comparison)}
         print_json({**head, "pool": _about_pool(pool), **_about_vetted(question), **body})
@@ -351,6 +326,26 @@ def _about_vetted(question: Question) -> dict[str, Any]:
         "missed": None if missed is None else {**missed.total.to_dict(0.95), "searched": missed.n_searched},
         "planted": None if said is None else {"shown": said.n_planted, "taken_for_objects": said.n_accepted},
     }
+
+
+def _write_report(
+    path: str, question: Question, answers: Mapping[str, Evaluation], threshold: float, **further: Any
+) -> None:
+    """Write the report, with what else there is to show, and tell where on standard error."""
+    from trueup.detection.reporting import save_detection_report
+
+    save_detection_report(
+        path,
+        question.pool,
+        answers,
+        labels=question.labels,
+        missed=question.missed,
+        threshold=threshold,
+        settings={**question.files, "command": command_line()},
+        plain=plain_data,
+        **further,
+    )
+    note(f"report: {path}")
 
 
 def _show_pool(pool: Pool) -> None:

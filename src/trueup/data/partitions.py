@@ -14,10 +14,10 @@ from scipy import sparse
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import kind_of, preview
-from trueup.data.building import assemble, declared, read_votes
+from trueup.data.building import Columns, assemble, declared, read_votes
 from trueup.data.encoding import Encoder, Vocabulary, is_plain_integer
 from trueup.data.files import Format, open_table
-from trueup.data.frames import Cells, check_column
+from trueup.data.frames import Cells, Sink, Table, check_column
 from trueup.data.votes import AbstainPolicy, Duplicates, Votes
 from trueup.exceptions import InvalidLabels
 
@@ -238,6 +238,22 @@ class PartitionReader(Generic[_V]):
         """The votes of a file."""
         return self.read_beside(path, None)[0]
 
+    def columns_of(self, table: Table, sinks: Sequence[tuple[str, Sink]]) -> Columns:
+        """The columns of a table with votes, and what `sinks` take of its other columns."""
+        options = self.options
+        return read_votes(
+            table,
+            item=options.item,
+            labeler=options.labeler,
+            label=options.label,
+            run=options.run,
+            missing=options.missing,
+            abstain=options.abstain,
+            classes=self.classes.tolist(),
+            known=self.known_names,
+            sinks=sinks,
+        )
+
     def read_beside(self, path: str, column: str | None) -> tuple[_V, list[Any]]:
         """The votes of a file, and what a further column says of each item, None where it says nothing."""
         options = self.options
@@ -245,18 +261,7 @@ class PartitionReader(Generic[_V]):
             cells = Cells()
             if column is not None:
                 check_column(column, table.columns, role="predictions")
-            columns = read_votes(
-                table,
-                item=options.item,
-                labeler=options.labeler,
-                label=options.label,
-                run=options.run,
-                missing=options.missing,
-                abstain=options.abstain,
-                classes=self.classes.tolist(),
-                known=self.known_names,
-                sinks=[] if column is None else [(column, cells)],
-            )
+            columns = self.columns_of(table, [] if column is None else [(column, cells)])
             place = self._labeler_position
             codes = np.array([place.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
             fields = assemble(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from trueup._base.optional import require
-from trueup.data.building import read_votes
 from trueup.data.files import open_table
 from trueup.data.frames import Cells
 from trueup.data.partitions import PartitionReader, item_keys
@@ -92,18 +91,7 @@ def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[An
     with open_table(path, file_format=options.file_format) as table:
         roles = (options.item, options.labeler, options.label, options.run)
         others = {name: Cells() for name in table.columns if name not in roles}
-        columns = read_votes(
-            table,
-            item=options.item,
-            labeler=options.labeler,
-            label=options.label,
-            run=options.run,
-            missing=options.missing,
-            abstain=options.abstain,
-            classes=reader.classes.tolist(),
-            known=reader.known_names,
-            sinks=list(others.items()),
-        )
+        columns = reader.columns_of(table, list(others.items()))
     special = [None, *columns.missing, *columns.abstain]
     labels = [*columns.names.tolist(), *special[::-1]]  # a code of -1 is the last, -2 the one before it
     rows = {
