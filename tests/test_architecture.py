@@ -91,6 +91,10 @@ NOTHING_WITHOUT = (
     "training/naive_bayes.py",
 )
 
+# Parts of scipy that take long to load. It loads a part when that is first named: `import scipy` at the top of a file,
+# and `scipy.stats.norm` where it is used.
+LOADED_IN_USE = {"stats", "optimize", "integrate", "interpolate", "cluster", "ndimage", "signal", "spatial"}
+
 GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
 
 
@@ -103,6 +107,7 @@ class Import:
     lazy: bool  # inside a function
     for_types: bool  # under `if TYPE_CHECKING`
     relative: bool = False
+    names: tuple[str, ...] = ()  # what is imported from it
 
 
 def source_files() -> list[Path]:
@@ -133,8 +138,14 @@ def is_type_checking(test: ast.expr) -> bool:
     )
 
 
-def imports_of(tree: ast.AST, *, lazy: bool = False, for_types: bool = False) -> list[Import]:
-    """All imports below a node; names imported from a package are resolved to its modules where they are modules."""
+@cache
+def imports_of(tree: ast.AST) -> list[Import]:
+    """All imports of a module; names imported from a package are resolved to its modules where they are modules."""
+    return imports_below(tree, lazy=False, for_types=False)
+
+
+def imports_below(tree: ast.AST, *, lazy: bool, for_types: bool) -> list[Import]:
+    """All imports below a node of the syntax tree."""
     found: list[Import] = []
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -145,14 +156,19 @@ def imports_of(tree: ast.AST, *, lazy: bool = False, for_types: bool = False) ->
             modules = {name for name in names if name in MODULES} or {base}
             if any(name not in MODULES for name in names) and base != "trueup":
                 modules.add(base)
-            found += [Import(name, node.lineno, lazy, for_types, node.level > 0) for name in sorted(modules)]
+            found += [
+                Import(name, node.lineno, lazy, for_types, node.level > 0, tuple(alias.name for alias in node.names))
+                for name in sorted(modules)
+            ]
         elif isinstance(node, ast.If) and is_type_checking(node.test):
             body = ast.Module(body=node.body, type_ignores=[])
             rest = ast.Module(body=node.orelse, type_ignores=[])
-            found += imports_of(body, lazy=lazy, for_types=True) + imports_of(rest, lazy=lazy, for_types=for_types)
+            found += imports_below(body, lazy=lazy, for_types=True) + imports_below(
+                rest, lazy=lazy, for_types=for_types
+            )
         else:
             inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            found += imports_of(node, lazy=lazy or inside, for_types=for_types)
+            found += imports_below(node, lazy=lazy or inside, for_types=for_types)
     return found
 
 
@@ -219,6 +235,17 @@ def dependency_problems(name: str, tree: ast.AST) -> list[str]:
     return found
 
 
+def scipy_problems(name: str, tree: ast.AST) -> list[str]:
+    """Parts of scipy that take long to load are loaded where they are used."""
+    problems = []
+    for item in imports_of(tree):
+        package, _, part = item.module.partition(".")
+        parts = {part.split(".")[0]} if part else set(item.names)
+        if package == "scipy" and not item.lazy and not item.for_types and parts & LOADED_IN_USE:
+            problems.append(f"{name}:{item.line}: import scipy, and name {item.module} where it is used")
+    return problems
+
+
 def kernel_problems(name: str, tree: ast.AST) -> list[str]:
     """Files that are nothing without an extra may only be imported where they are used."""
     heavy = tuple("trueup." + start.removesuffix(".py").replace("/", ".") for start in NOTHING_WITHOUT)
@@ -276,7 +303,7 @@ def test_every_module_has_a_level():
 
 @pytest.mark.parametrize(
     "rule",
-    [direction_problems, private_problems, dependency_problems, kernel_problems, habit_problems],
+    [direction_problems, private_problems, dependency_problems, scipy_problems, kernel_problems, habit_problems],
     ids=lambda rule: rule.__name__.removesuffix("_problems"),
 )
 def test_rules_of_imports_and_habits(rule):

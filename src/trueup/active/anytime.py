@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from trueup.posteriors import Estimate
 
@@ -66,7 +66,7 @@ def anytime_interval(
     n, level, planned
         As in `anytime_bound`.
     """
-    reach = anytime_bound(n, level=level, planned=planned) / float(norm.ppf((1 + _LEVEL) / 2))
+    reach = anytime_bound(n, level=level, planned=planned) / float(scipy.stats.norm.ppf((1 + _LEVEL) / 2))
     ends = np.array([world.interval(_LEVEL) for world in worlds])
     middle, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
     least, most = worlds[0].bounds

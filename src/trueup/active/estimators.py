@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta, rankdata
+import scipy
 
 from trueup._base.registry import Registry
 from trueup._base.types import Booleans, Codes, Floats, Positions, Target
@@ -386,8 +386,8 @@ def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[floa
     variance = student.var(axis=0) / (high - low) ** 2
     worth = np.full(len(share), n)
     np.divide(spread, variance, out=worth, where=(variance > 0) & (spread > 0))
-    places = (rankdata(student, axis=0, method="ordinal") - 0.5) / len(student)
-    drawn = beta.ppf(places, share * worth + _ADDED, (1 - share) * worth + _ADDED)
+    places = (scipy.stats.rankdata(student, axis=0, method="ordinal") - 0.5) / len(student)
+    drawn = scipy.stats.beta.ppf(places, share * worth + _ADDED, (1 - share) * worth + _ADDED)
     return np.asarray(low + (high - low) * drawn)
 
 

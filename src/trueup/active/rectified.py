@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import RegularGridInterpolator
+import scipy
 from scipy.special import expit, logit
-from scipy.stats import rankdata
 
 from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import Influence, influence, is_ratio, root_mean_square
@@ -88,7 +87,7 @@ def drawn_items(pool: Pool, progress: Progress) -> tuple[Positions, Floats, int]
     drawn = np.flatnonzero(vetted & by_chance)
     n_pool = int((pool.labels.gold_codes < 0).sum()) - int((vetted & ~by_chance).sum())
     place = np.zeros(pool.n_items)
-    place[by_chance] = rankdata(progress.draw[by_chance])
+    place[by_chance] = scipy.stats.rankdata(progress.draw[by_chance])
     return drawn, lure_weights(progress.propensity[drawn], place[drawn], n_pool), n_pool
 
 
@@ -194,7 +193,7 @@ def middle_of(probability: Floats, variance: Floats) -> Floats:
         middle = (low + high) / 2
         below = expit(middle[:, None] + spread[:, None] * points) @ (weights / weights.sum()) < expit(of_grid)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    between = RegularGridInterpolator(axes, ((low + high) / 2).reshape(_GRID, _GRID))
+    between = scipy.interpolate.RegularGridInterpolator(axes, ((low + high) / 2).reshape(_GRID, _GRID))
     return np.asarray(between(np.stack([log_odds, deviation], axis=1)))
 
 

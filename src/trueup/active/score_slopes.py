@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from trueup._base.types import Floats
 from trueup.active.expected import RankedList, precision_at_k_slopes, precision_sum, precision_sum_slopes
@@ -99,7 +99,7 @@ def auc_slopes(p: Floats, scores: Floats) -> Valued:
     1.0
     """
     n, total = len(p), p.sum()
-    beaten = np.asarray(rankdata(scores)) - 1
+    beaten = np.asarray(scipy.stats.rankdata(scores)) - 1
     above = p @ beaten - (total**2 - p @ p) / 2
     pairs = total * (n - total) - p @ (1 - p)
     if pairs <= _LEAST * n**2:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.special import entr
-from scipy.stats import rankdata
 
 from trueup._base.registry import Registry
 from trueup._base.types import Floats
@@ -403,4 +403,4 @@ def get_strategy(strategy: str | Strategy, /, **options: Any) -> Strategy:
 def _rank_share(values: Floats) -> Floats:
     """The mid-rank of each value as a share of their number, above 0 and at most 1; the least for what is missing."""
     known = np.where(np.isnan(values), -np.inf, values)
-    return np.asarray(rankdata(known)) / len(known)
+    return np.asarray(scipy.stats.rankdata(known)) / len(known)

@@ -6,7 +6,7 @@ A simple random sample of the items has votes like the other items, whatever the
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import hypergeom, mannwhitneyu
+import scipy
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.wording import percent
@@ -39,7 +39,7 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
     counts = np.bincount(majority[voted], minlength=labels.n_classes)
     in_gold = np.bincount(majority[voted & drawn], minlength=labels.n_classes)
     n_items, n_gold = int(voted.sum()), int((voted & drawn).sum())
-    chance = np.asarray(hypergeom.sf(in_gold - 1, n_items, counts, n_gold))
+    chance = np.asarray(scipy.stats.hypergeom.sf(in_gold - 1, n_items, counts, n_gold))
     most = int(chance.argmin())
     if chance[most] * labels.n_classes >= _SURELY:
         return []
@@ -59,7 +59,7 @@ def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[Sentence]:
     gold, others = agreement[several & drawn], agreement[several & ~drawn]
     if not len(gold) or not len(others) or np.ptp(agreement[several]) == 0:
         return []
-    if mannwhitneyu(gold, others, method="asymptotic").pvalue >= _SURELY:
+    if scipy.stats.mannwhitneyu(gold, others, method="asymptotic").pvalue >= _SURELY:
         return []
     what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from trueup._base.types import Floats
 
@@ -35,5 +35,5 @@ def _pair_signs(values: Floats) -> Floats:
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    ranks = rankdata(values, axis=1)
+    ranks = scipy.stats.rankdata(values, axis=1)
     return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))

@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_integer, preview
@@ -210,7 +210,7 @@ class Vetted:
     @property
     def false_acceptance(self) -> tuple[float, float]:
         """The 95% interval of the share of empty places that the vetter takes for objects (Jeffreys)."""
-        posterior = stats.beta(self.n_accepted + 0.5, self.n_planted - self.n_accepted + 0.5)
+        posterior = scipy.stats.beta(self.n_accepted + 0.5, self.n_planted - self.n_accepted + 0.5)
         return float(posterior.ppf(0.025)), float(posterior.ppf(0.975))
 
     @property

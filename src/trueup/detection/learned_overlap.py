@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+import scipy
 from scipy.special import expit, logit
 
 from trueup._base.types import Booleans, Floats, Positions
@@ -277,7 +277,7 @@ def fit_overlap(
         return float(value), gradient
 
     start = np.concatenate([[0.0], np.full(n_cuts - 1, _STEP), np.zeros(design.shape[1])])
-    best = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    best = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x
     return LearnedOverlap(np.asarray(thresholds), _cuts(best[:n_cuts]), best[n_cuts:])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.integrate import trapezoid
+import scipy
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice, check_integer, check_level
@@ -59,7 +59,7 @@ class Curve:
             return float("nan")
         order = np.lexsort((self.y, self.x))
         x, y = np.r_[0.0, self.x[order], 1.0], np.r_[0.0, self.y[order], 1.0]
-        return float(trapezoid(y, x))
+        return float(scipy.integrate.trapezoid(y, x))
 
     def heat_map(self, n_bins: int = 100) -> tuple[Floats, Floats]:
         """How probable it is that the curve passes through each cell of the unit square (Su 2024, 5.4.3).

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import CubicHermiteSpline, CubicSpline
+import scipy
 from scipy.special import expit, gammaln, ndtri
 
 from trueup._base.types import Codes, Floats, Target
@@ -344,7 +344,7 @@ def log_likelihood(both: tuple[Column, Column], points: Floats) -> Floats:
         total += column.sure[1] * np.log(one) + (column.sure[0] + column.n_unsure) * np.log(zero)
         if len(column.logits):
             nodes = _tilt_nodes(column, float(tilt.min()), float(tilt.max()))
-            total += CubicHermiteSpline(nodes, *column.log_evidence(nodes))(tilt)
+            total += scipy.interpolate.CubicHermiteSpline(nodes, *column.log_evidence(nodes))(tilt)
     return total
 
 
@@ -360,7 +360,7 @@ def _interpolated_moments(column: Column, tilt: Floats) -> tuple[Floats, Floats,
         nothing = np.zeros(len(tilt))
         return nothing + column.sure[1], nothing, nothing
     nodes = _tilt_nodes(column, float(tilt.min()), float(tilt.max()))
-    mean, variance, third = (CubicSpline(nodes, values)(tilt) for values in column.moments(nodes))
+    mean, variance, third = (scipy.interpolate.CubicSpline(nodes, values)(tilt) for values in column.moments(nodes))
     return mean, np.maximum(variance, 0.0), third
 
 

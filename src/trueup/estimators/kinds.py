@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
+import scipy
 
 from trueup._base.duration import LongWork
 from trueup._base.types import Booleans, Codes, Floats, Positions
@@ -326,7 +326,7 @@ def _bins(scores: Floats) -> tuple[Positions, int]:
     given = np.flatnonzero(~np.isnan(scores))
     codes = np.full(len(scores), -1, dtype=np.int64)
     n_bins = _BINS if len(given) >= _FEW_ITEMS else _FEW_BINS
-    share = (rankdata(scores[given], method="average") - 0.5) / max(len(given), 1)
+    share = (scipy.stats.rankdata(scores[given], method="average") - 0.5) / max(len(given), 1)
     codes[given] = np.minimum((share * n_bins).astype(np.int64), n_bins - 1)
     return codes, n_bins
 
@@ -337,6 +337,6 @@ def _sure_classes(probabilities: Floats, n_classes: int) -> tuple[Positions, int
     codes = np.full(len(probabilities), -1, dtype=np.int64)
     best = probabilities[given].argmax(axis=1)
     top = probabilities[given].max(axis=1)
-    level = np.minimum((rankdata(top) - 0.5) / max(len(given), 1) * _LEVELS, _LEVELS - 1).astype(np.int64)
+    level = np.minimum((scipy.stats.rankdata(top) - 0.5) / max(len(given), 1) * _LEVELS, _LEVELS - 1).astype(np.int64)
     codes[given] = best * _LEVELS + level
     return codes, n_classes * _LEVELS

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
@@ -323,7 +323,8 @@ def direction_features(
             assert positive is not None
             given = ~np.isnan(row)
             feature = np.zeros((len(row), n_classes))
-            order = rankdata(row[given])  # scores that are equal have one rank, whatever the order of the items
+            # Scores that are equal have one rank, whatever the order of the items.
+            order = scipy.stats.rankdata(row[given])
             share = float(np.clip(posterior[given, positive].mean(), 0.02, 0.98)) if given.any() else 0.5
             feature[given, positive] = ((order - 0.5) / max(len(order), 1) - 0.5) / (share * (1 - share))
         else:

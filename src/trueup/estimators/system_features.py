@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.sparse.linalg import eigsh
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from trueup._base.types import Codes, Floats
 from trueup.data.aligned import AlignedPredictions
@@ -117,7 +117,7 @@ def _normal_scores(scores: Floats) -> Floats:
     """Ranks as quantiles of the normal law, ties at their middle; 0 where there is no score."""
     given = np.flatnonzero(~np.isnan(scores))
     out = np.zeros(len(scores))
-    out[given] = ndtri((rankdata(scores[given]) - 0.5) / max(len(given), 1))
+    out[given] = ndtri((scipy.stats.rankdata(scores[given]) - 0.5) / max(len(given), 1))
     return out
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.special import gammaln
-from scipy.stats import beta, norm
 
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_integer, check_level, check_number
@@ -293,7 +293,7 @@ def expected_width(
 
 def width_of(variance: float, n_items: float, level: float) -> float:
     """The width of a normal interval whose estimate has this variance on one item."""
-    return 2 * float(norm.ppf((1 + check_level(level)) / 2)) * float(np.sqrt(variance / n_items))
+    return 2 * float(scipy.stats.norm.ppf((1 + check_level(level)) / 2)) * float(np.sqrt(variance / n_items))
 
 
 def votes_channel(n_votes: int, labeler_error: float, prior: Floats, correlation: float = 0.0) -> Channel:
@@ -306,5 +306,5 @@ def votes_channel(n_votes: int, labeler_error: float, prior: Floats, correlation
     if correlation > 0 and 0 < labeler_error < 1:
         strength = (1 - correlation) / correlation
         levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
-        rates = beta.ppf(levels, labeler_error * strength, (1 - labeler_error) * strength)
+        rates = scipy.stats.beta.ppf(levels, labeler_error * strength, (1 - labeler_error) * strength)
     return channel_of_levels(1 - np.broadcast_to(rates, (n_votes, len(rates))), prior)

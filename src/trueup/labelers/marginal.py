@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 from scipy.special import log_softmax
 
 from trueup._base.types import Floats
@@ -193,7 +193,7 @@ def equivalent_error(
         return 0.0
     if bits <= 1e-12:
         return chance
-    return float(brentq(lambda e: _bits(e, n, pi) - bits, 0.0, chance, xtol=1e-12))
+    return float(scipy.optimize.brentq(lambda e: _bits(e, n, pi) - bits, 0.0, chance, xtol=1e-12))
 
 
 def equivalent_labelers(

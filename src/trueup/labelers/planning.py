@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
+import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer, check_level, check_number, check_prior
@@ -256,7 +256,7 @@ def plan(
         correlation=_correlation(correlation),
         noise_known=bool(noise_known),
         max_items=np.inf if max_items is None else check_integer(max_items, name="max_items", low=1),
-        z=float(norm.ppf((1 + check_level(level)) / 2)),
+        z=float(scipy.stats.norm.ppf((1 + check_level(level)) / 2)),
     )
     money = check_number(budget, name="budget", low=0.0, strict=True)
     kinds = _kinds(designs, setting)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
+import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer
@@ -150,7 +150,7 @@ def _bins(
     likeliest = table.argmax(axis=1)
     confidence = np.clip(table.max(axis=1), 0.0, 1.0)
     # By mid-ranks, so that equal probabilities are in one bin and the order of the items does not matter.
-    number = ((rankdata(confidence) - 0.5) * n / len(table)).astype(np.intp)
+    number = ((scipy.stats.rankdata(confidence) - 0.5) * n / len(table)).astype(np.intp)
     order = np.argsort(number, kind="stable")
     moved = number[order]
     return likeliest, confidence, order, np.flatnonzero(np.concatenate([[True], moved[1:] != moved[:-1]]))

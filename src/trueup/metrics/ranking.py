@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
+import scipy
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer, check_number
@@ -121,7 +121,7 @@ def _centred_ranks(scores: Floats) -> Floats:
     """
     n_systems, n_items = scores.shape
     table = np.ones((n_items, n_systems + 1))
-    table[:, :-1] = 2 * np.asarray(rankdata(scores, axis=1)).T - (n_items + 1)
+    table[:, :-1] = 2 * np.asarray(scipy.stats.rankdata(scores, axis=1)).T - (n_items + 1)
     return table
 
 

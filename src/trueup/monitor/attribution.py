@@ -24,9 +24,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 from scipy.special import betaln, xlog1py, xlogy
-from scipy.stats import norm
 
 from trueup._base.types import Codes
 from trueup.monitor.batch import Batch
@@ -163,7 +162,7 @@ def find_attribution(
     before = _sum(strata[:first])
     if before.n_vetted < LEAST_VETTED:
         return None
-    reach = float(norm.isf(_DOUBT * wrong / n_accuracies / 2))
+    reach = float(scipy.stats.norm.isf(_DOUBT * wrong / n_accuracies / 2))
     after = _sum(strata[first:look])
     for k, one in enumerate(strata[look:], start=look):
         after += one or Strata()
@@ -217,7 +216,7 @@ def _best_unchanged(after: Strata, low: float, high: float) -> float:
         return likelihood(bound, bound)
     least, most = max(0.0, (bound - (1 - q)) / q), min(1.0, bound / q)
     ends = [(least, (bound - q * least) / (1 - q)), (most, (bound - q * most) / (1 - q))]
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda agree: -likelihood(agree, min(max((bound - q * agree) / (1 - q), 0.0), 1.0)),
         bounds=(least, most),
         method="bounded",

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+import scipy
 
 from trueup.answers.evaluate import evaluate
 from trueup.answers.share import share
@@ -104,5 +104,5 @@ def share_interval(hits: int, n: int, level: float) -> tuple[float, float]:
     if not n:
         return np.nan, np.nan
     tail = (1 - level) / 2
-    low, high = (float(beta.ppf(share, hits + 0.5, n - hits + 0.5)) for share in (tail, 1 - tail))
+    low, high = (float(scipy.stats.beta.ppf(share, hits + 0.5, n - hits + 0.5)) for share in (tail, 1 - tail))
     return (0.0 if hits == 0 else low), (1.0 if hits == n else high)

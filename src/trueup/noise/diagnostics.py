@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from trueup._base.types import Floats
 
@@ -46,8 +46,8 @@ def _split(draws: Floats) -> Floats:
 
 
 def _normal_scores(draws: Floats) -> Floats:
-    ranks = stats.rankdata(draws, method="average").reshape(draws.shape)
-    return np.asarray(stats.norm.ppf((ranks - 0.375) / (draws.size + 0.25)))
+    ranks = scipy.stats.rankdata(draws, method="average").reshape(draws.shape)
+    return np.asarray(scipy.stats.norm.ppf((ranks - 0.375) / (draws.size + 0.25)))
 
 
 def _rhat(draws: Floats) -> float:

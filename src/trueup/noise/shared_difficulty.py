@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.special import expit, log_expit
-from scipy.stats import norm
 
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
@@ -126,7 +126,7 @@ class DifficultySampler(Sampler):
         super().__init__(n_raters, n_classes, n_answers, state_class=codes)
         self.n_points = n_points
         self.grid = np.linspace(-2.5, 2.5, n_points)
-        density = norm.pdf(self.grid)
+        density = scipy.stats.norm.pdf(self.grid)
         self.grid_weights = density / density.sum()
         by_ease = np.minimum((np.cumsum(self.grid_weights) - self.grid_weights / 2) * _GROUPS, _GROUPS - 1).astype(int)
         self.state_group = (codes * _GROUPS + np.tile(by_ease, n_classes)).astype(np.int64)

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from scipy.optimize import minimize_scalar
+import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_level, check_number, preview
@@ -135,7 +134,9 @@ class ContinuousEstimate(Estimate):
         if not math.isfinite(density[best]):
             return float(x[best])
         around = (x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)])
-        found = minimize_scalar(lambda v: -float(self._pdf(np.array(v))), bounds=around, method="bounded")
+        found = scipy.optimize.minimize_scalar(
+            lambda v: -float(self._pdf(np.array(v))), bounds=around, method="bounded"
+        )
         return float(found.x) if -float(found.fun) > density[best] else float(x[best])
 
 
@@ -153,7 +154,7 @@ def normal_estimate(
     if sd == 0:
         return DiscreteEstimate([float(np.clip(mean, *bounds))], [1.0], bounds=bounds, name=name, undefined=undefined)
     low, high = ((b - mean) / sd for b in bounds)
-    cut: Any = stats.norm(mean, sd) if low < -9 and high > 9 else stats.truncnorm(low, high, mean, sd)
+    cut: Any = scipy.stats.norm(mean, sd) if low < -9 and high > 9 else scipy.stats.truncnorm(low, high, mean, sd)
     return ContinuousEstimate(cut, bounds=bounds, name=name, undefined=undefined)
 
 
@@ -161,7 +162,7 @@ def beta_estimate(a: float, b: float, *, name: str | None = None) -> ContinuousE
     """A Beta(a, b) posterior of a share."""
     a = check_number(a, name="a", low=0.0, strict=True)
     b = check_number(b, name="b", low=0.0, strict=True)
-    return ContinuousEstimate(stats.beta(a, b), name=name)
+    return ContinuousEstimate(scipy.stats.beta(a, b), name=name)
 
 
 class GridEstimate(Estimate):
@@ -284,7 +285,7 @@ def wald(successes: float, n: float, level: float = 0.95) -> tuple[float, float]
     (0.5521, 1.0)
     """
     successes, n = _check_counts(successes, n)
-    z = float(stats.norm.isf((1 - check_level(level)) / 2))
+    z = float(scipy.stats.norm.isf((1 - check_level(level)) / 2))
     if n == 0:
         return math.nan, math.nan
     share = successes / n
@@ -301,7 +302,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
     (0.4902, 0.9433)
     """
     successes, n = _check_counts(successes, n)
-    z2 = float(stats.norm.isf((1 - check_level(level)) / 2)) ** 2
+    z2 = float(scipy.stats.norm.isf((1 - check_level(level)) / 2)) ** 2
     if n == 0:
         return 0.0, 1.0
     center = (successes + z2 / 2) / (n + z2)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, Self, overload
 
 import numpy as np
 import numpy.typing as npt
-from scipy.integrate import trapezoid
+import scipy
 
 from trueup._base.optional import require
 from trueup._base.types import Floats
@@ -343,4 +343,4 @@ def bounded_kde(x: Floats, p: Floats, n_draws: float, bounds: tuple[float, float
     margin = int(np.ceil(_REACH * width / step))
     kernel = np.exp(-0.5 * (np.arange(-margin, margin + 1) * step / width) ** 2)
     density = fold(np.convolve(linear_bins(x, p, grid), kernel), margin)
-    return grid, density / trapezoid(density, grid)
+    return grid, density / scipy.integrate.trapezoid(density, grid)

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy import fft
-from scipy.integrate import trapezoid
-from scipy.interpolate import RegularGridInterpolator
 
 from trueup._base.optional import require
 from trueup._base.types import Floats
@@ -140,7 +139,7 @@ class JointEstimate:
         if axis not in (0, 1):
             raise InvalidParameter(f"axis must be 0 or 1, got {axis!r}")
         grid, other = (self.x, self.y) if axis == 0 else (self.y, self.x)
-        density = trapezoid(self.density if axis == 0 else self.density.T, other, axis=1)
+        density = scipy.integrate.trapezoid(self.density if axis == 0 else self.density.T, other, axis=1)
         return GridEstimate(grid, density, bounds=self.bounds[axis], name=self.names[axis], undefined=self.undefined)
 
     def region(self, level: float = 0.95) -> HighestDensityRegion:
@@ -186,7 +185,7 @@ class HighestDensityRegion:
     def contains(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether the points (x, y) lie inside; arrays broadcast."""
         grid = (self.joint.x, self.joint.y)
-        at = RegularGridInterpolator(grid, self.joint.density, bounds_error=False, fill_value=0.0)
+        at = scipy.interpolate.RegularGridInterpolator(grid, self.joint.density, bounds_error=False, fill_value=0.0)
         points = np.stack(np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), axis=-1)
         return np.asarray(at(points) >= self.threshold * (1 - 1e-12))
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from trueup._base.types import Floats
 
@@ -167,7 +168,7 @@ def beta_density(e: Floats, apparent: float, n: float, mislabeling: float, n_che
     """The density of ê* at the points `e`: the integral over ε* of f_A(e + ε*(1 − ce))·(1 − cε*)."""
     nodes, weights = _mislabeling_nodes(np.array(mislabeling), np.array(n_checked), c)
     a = nodes + e[:, None] * (1 - c * nodes)
-    height = stats.beta.pdf(a, n * apparent + 0.5, n * (1 - apparent) + 0.5) * (1 - c * nodes)
+    height = scipy.stats.beta.pdf(a, n * apparent + 0.5, n * (1 - apparent) + 0.5) * (1 - c * nodes)
     return np.asarray(np.where(np.isfinite(height), height, 0.0) @ weights)
 
 
@@ -191,7 +192,7 @@ def _mislabeling_nodes(mislabeling: Floats, n_checked: Floats, c: float) -> tupl
 
 
 def _z(level: float) -> float:
-    return float(stats.norm.isf((1 - level) / 2))
+    return float(scipy.stats.norm.isf((1 - level) / 2))
 
 
 def crossing(function: Callable[[Floats], Floats], low: Floats, high: Floats, *, tolerance: float = 1e-10) -> Floats:

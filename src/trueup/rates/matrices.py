@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import (
@@ -112,7 +112,7 @@ class RecoveredConfusion:
         """
         level = check_level(level)
         if check_choice(method, _METHODS, name="method") == "delta":
-            half = stats.norm.isf((1 - level) / 2) * np.asarray(self.error_std)
+            half = scipy.stats.norm.isf((1 - level) / 2) * np.asarray(self.error_std)
             ends = np.stack([self.raw_error - half, self.raw_error + half])
         else:
             drawn = 1 - np.trace(self._draws(n_draws, random_state), axis1=-2, axis2=-1)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice
@@ -75,8 +75,8 @@ def combined_mislabeling(
     if check_choice(combine, _COMBINES, name="combine") == "optimistic":
         return plain(eps**k)
     half = np.floor(k / 2)
-    tie = np.where(k == 2 * half, stats.binom.pmf(half, k, eps), 0.0)
-    return plain(np.asarray(stats.binom.sf(half, k, eps) + tie / 2))
+    tie = np.where(k == 2 * half, scipy.stats.binom.pmf(half, k, eps), 0.0)
+    return plain(np.asarray(scipy.stats.binom.sf(half, k, eps) + tie / 2))
 
 
 def labeling_policy(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 from scipy.special import expit
 
 from trueup._base.types import Floats, Positions
@@ -151,7 +151,7 @@ def _intercept(accuracy: float, slope: float, *, name: str) -> float:
         return float(_WEIGHTS @ expit(intercept - slope * _POINTS)) - accuracy
 
     far = 50.0 + 12.0 * slope  # beyond the furthest point, where every probability is 0 or 1
-    return float(brentq(excess, -far, far))
+    return float(scipy.optimize.brentq(excess, -far, far))
 
 
 def _another_class(classes: Positions, n_classes: int, rng: np.random.Generator) -> Positions:

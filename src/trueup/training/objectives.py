@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from trueup._base.types import Floats
 
@@ -158,7 +159,7 @@ def minimise(objective: LogisticObjective, start: Floats, *, solver: str, tol: f
     options: dict[str, Any] = {"maxiter": max_iter, "gtol": tol}
     if solver == "lbfgs":
         options |= {"ftol": 64 * np.finfo(float).eps, "maxfun": 20 * max_iter}
-    search: Any = optimize.minimize  # its stubs know no choice of methods
+    search: Any = scipy.optimize.minimize  # its stubs know no choice of methods
     result = search(
         scaled,
         start,
