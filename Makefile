@@ -12,6 +12,9 @@ INSTALL := -m pip install --disable-pip-version-check --no-compile
 # Two workers with one thread each: the suite is dominated by short numeric work on small arrays.
 WORKERS ?= 2
 MARKERS ?= not slow
+# What is compiled is kept, also where the variable says otherwise: the tests start hundreds of processes, and each would
+# compile all that it imports, which takes longer than the rest of it.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test lint types kernels system tests test-slow bench docs figures lock clean
 

@@ -77,3 +77,16 @@ def test_a_failure_fails_the_run_and_leaves_nothing(checkout):
     git(checkout, "commit", "--quiet", "--all", "--message", "Half of it")
     assert run(checkout).returncode != 0
     assert not list((checkout.parent / "tmp").iterdir())
+
+
+def test_compiled_code_is_kept_whatever_the_shell_says(tmp_path):
+    # Else each of the hundreds of processes of the tests compiles all that it imports.
+    rule = 'shown:\n\t@echo "[$$PYTHONDONTWRITEBYTECODE]"\n'
+    probe = tmp_path / "probe.mk"
+    probe.write_text(f"include {SCRIPT.parents[1] / 'Makefile'}\n{rule}", encoding="utf-8")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", "-f", str(probe), "shown"]
+    ran = subprocess.run(
+        command, env={**plain, "PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "[]\n"
