@@ -132,7 +132,7 @@ def make_pool(
         metrics=metric,
         noise=DEFAULT_NOISE if noise is None else noise,
         positive=positive,
-        most_metrics=1,
+        one_metric=True,
     )
     _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
     assert task.noise is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trueup._base.types import Target
 from trueup.answers.findings import all_kinds_in_words, noise_in_words
+from trueup.answers.scanned_setup import ScannedTask
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
@@ -13,21 +14,15 @@ from trueup.noise import NoiseModel
 
 
 class Answer:
-    """The base of `Evaluation` and `Comparison`: the question, read from its task."""
+    """The base of all answers: the question, read from its task."""
 
-    task: Task
-    model: NoiseModel | None
+    task: Task | ScannedTask
     assumption: Assumption | None
 
     @property
     def settings(self) -> Settings:
         """The call: every argument, as data."""
         return self.task.settings
-
-    @property
-    def labels(self) -> Labels:
-        """The votes it rests on."""
-        return self.task.labels
 
     @property
     def classes(self) -> Vocabulary:
@@ -38,13 +33,6 @@ class Answer:
     def target(self) -> Target:
         """What the numbers are about: these items, or the population they came from."""
         return self.task.target
-
-    @property
-    def noise(self) -> str:
-        """The noise model in words."""
-        if self.task.noise is None and self.assumption is not None:
-            return all_kinds_in_words(self.assumption)
-        return noise_in_words(self.task.noise, self.model)
 
     @property
     def level(self) -> float:
@@ -65,3 +53,22 @@ class Answer:
     def seed(self) -> int:
         """What gives the same numbers again as `random_state`."""
         return self.task.seed
+
+
+class LabelsAnswer(Answer):
+    """An answer from votes in memory: the base of `Evaluation` and `Comparison`."""
+
+    task: Task
+    model: NoiseModel | None
+
+    @property
+    def labels(self) -> Labels:
+        """The votes it rests on."""
+        return self.task.labels
+
+    @property
+    def noise(self) -> str:
+        """The noise model in words."""
+        if self.task.noise is None and self.assumption is not None:
+            return all_kinds_in_words(self.assumption)
+        return noise_in_words(self.task.noise, self.model)

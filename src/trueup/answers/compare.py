@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from trueup._base.types import Floats, Target
+from trueup._base.engines import using_engine
+from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice
 from trueup.answers.comparison import Comparison
 from trueup.answers.findings import findings_of
+from trueup.answers.paired import undefined_notes
 from trueup.answers.reading import engine_of, notes_on, refusal_of, settle_assumption
+from trueup.answers.scanned_comparison import ScannedComparison, compare_scan
+from trueup.answers.scanned_setup import check_engine
 from trueup.answers.settings import Settings
-from trueup.answers.setup import Task, check_asked_of_all, prepare, settle_target, values_on
+from trueup.answers.setup import Task, check_asked_of_all, check_rankable, prepare, settle_target, values_on
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import TruthEngine, settle_noise, truths_given_outputs
-from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, silenced_warnings
-from trueup.metrics import Metric, MetricLike
+from trueup.exceptions import silenced_warnings
+from trueup.metrics import MetricLike
 from trueup.noise import Clusters, NoiseModel
 
 _SAMPLING = ("n_chains", "n_warmup")
 
 
+@overload
+def compare(systems: Any, labels: Labels, **keywords: Any) -> Comparison: ...
+
+
+@overload
+def compare(systems: Any, labels: LabelScan[Labels], **keywords: Any) -> ScannedComparison: ...
+
+
 def compare(
     systems: Any,
-    labels: Labels,
+    labels: Labels | LabelScan[Labels],
     *,
     metric: MetricLike | Mapping[str, MetricLike] = "accuracy",
     noise: str | NoiseModel | None = None,
@@ -45,8 +58,9 @@ def compare(
     check_dependence: bool = True,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
+    engine: str | None = None,
     **sampling: Any,
-) -> Comparison:
+) -> Comparison | ScannedComparison:
     """Rank systems by a metric, from their outputs and noisy votes alone.
 
     All systems are judged on the same draws of the truth, so differences are paired. What the systems say helps to
@@ -58,9 +72,11 @@ def compare(
     systems : mapping or Predictions
         ``{name: predictions}``, with what `evaluate` takes for each; for metrics of scores also arrays of scores. Or
         a frame with the columns item, system, and prediction or score. ``labels.as_systems()`` for the labelers
-        themselves; a labeler whose votes are in `labels` is judged with them, any other as a system.
-    labels : Labels
-        The votes; gold items have their known truth in every draw.
+        themselves; a labeler whose votes are in `labels` is judged with them, any other as a system. For votes that
+        are scanned a mapping from name to a column of their files, or to a mapping from item to class.
+    labels : Labels or LabelScan
+        The votes; gold items have their known truth in every draw. Of votes that are scanned (`Labels.scan`) the plain
+        call answers by a metric of classes, file by file.
     metric : str, callable or mapping
         A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
         better; ``{"cost": f}`` gives it a name.
@@ -89,8 +105,15 @@ def compare(
     random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
+    engine : {"scipy", "numba", "dask"}, optional
+        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
     **sampling
         For `trueup.noise.sample`: n_chains, n_warmup.
+
+    Returns
+    -------
+    Comparison
+        Of votes that are scanned a `ScannedComparison`, which has the same estimates and knows no single items.
 
     Examples
     --------
@@ -102,6 +125,10 @@ def compare(
     (['a', 'b'], True, True)
     """
     settings = Settings.of_call(compare, locals())
+    check_engine(engine, labels, door="compare")
+    if isinstance(labels, LabelScan):
+        with using_engine(engine):
+            return compare_scan(systems, labels, settings)
     assumption = settle_assumption(assume, alone=noise is not None)
     check_asked_of_all(alone=noise is not None, by=by, cluster=cluster, weights=weights)
     task = prepare(
@@ -115,7 +142,7 @@ def compare(
         level=level,
         random_state=random_state,
         least_systems=2,
-        most_metrics=1,
+        one_metric=True,
         missing="ignore",
         unknown=unknown,
         unknown_class=unknown_class,
@@ -124,15 +151,16 @@ def compare(
         cluster=cluster,
         weights=weights,
     )
-    return measure(
-        task,
-        assume=assume,
-        assumption=assumption,
-        n_draws=n_draws,
-        check_dependence=check_dependence,
-        progress=progress,
-        sampling=sampling,
-    )
+    with using_engine(engine):
+        return measure(
+            task,
+            assume=assume,
+            assumption=assumption,
+            n_draws=n_draws,
+            check_dependence=check_dependence,
+            progress=progress,
+            sampling=sampling,
+        )
 
 
 def measure(
@@ -151,11 +179,7 @@ def measure(
     An `engine` that has drawn the models of these votes spares drawing them.
     """
     metric = task.metric
-    if metric.higher_is_better is None:
-        raise InvalidParameter(
-            f"systems cannot be ranked by {metric.name!r}, which is neither good nor bad; name another",
-            parameter="metric",
-        )
+    check_rankable(metric)
     for option in sampling:
         check_choice(option, _SAMPLING, name="an option of sampling")
     rng = np.random.default_rng(task.seed)
@@ -187,34 +211,8 @@ def measure(
             task,
             Clusters() if model is None else model,
             check_dependence=check_dependence,
-            notes=(*truth.notes, *notes, *_undefined(values, task, metric)),
+            notes=(*truth.notes, *notes, *undefined_notes(values, task.outputs.systems.tolist(), metric)),
         )
     assumed = None if engine is None else assumption
     comparison = Comparison(task, model, metric, values, truth, findings, engine, assumed, refused=refused)
     return comparison.with_advice()
-
-
-def _undefined(values: Floats, task: Task, metric: Metric) -> list[Sentence]:
-    """What to say of draws on which the metric has no value; an error where it never has one."""
-    shares = np.isnan(values).mean(axis=0)
-    names = task.outputs.systems.tolist()
-    never = np.flatnonzero(shares == 1)
-    why = "only one class occurs in the truth or in its predictions"
-    if len(never) == len(names):
-        raise InvalidPredictions(
-            f"{metric.name} is undefined for system {names[0]!r} on every drawn truth, and so for all; most likely "
-            f"{why}: add items or votes of another class"
-        )
-    findings = []
-    if len(never):
-        some = f"system {names[never[0]]!r}" + (f" and {len(never) - 1:,} more" if len(never) > 1 else "")
-        findings.append(
-            f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}."
-        )
-    most = int(np.where(shares < 1, shares, -1).argmax())
-    if 0 < shares[most] < 1:
-        findings.append(
-            f"{metric.name} is undefined for system {names[most]!r} on {shares[most]:.1%} of the drawn truths (one "
-            "class only); mean and interval are of the others, and in probabilities these count as its worst."
-        )
-    return [Sentence(sentence) for sentence in findings]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -11,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice
-from trueup.answers.answer import Answer
+from trueup.answers.answer import LabelsAnswer
 from trueup.answers.comparison import Comparison
 from trueup.answers.confusion import ConfusionEstimate, both_of
+from trueup.answers.metric_estimates import MetricEstimates
 from trueup.answers.setup import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
 from trueup.data.aligned import AlignedPredictions
-from trueup.data.frames import make_frame
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, JointPoint, Problem, Solution
 from trueup.estimators.counts import point_estimate
@@ -44,8 +42,8 @@ from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation(Answer, Mapping[str, Estimate]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(LabelsAnswer, MetricEstimates):
     """Estimates by metric name, and how they came about.
 
     ``ev["accuracy"]`` is an `Estimate`; any metric can be asked for, not only those named in the call.
@@ -82,11 +80,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     from_votes: bool = field(default=False, repr=False)
 
     # ------------------------------------------------------------------ what was asked
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for; what iteration and `to_frame` show."""
-        return tuple(self.task.metrics)
 
     @property
     def method(self) -> str:
@@ -177,22 +170,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         if name not in self._cache:
             self._cache[name] = self._estimate(self.metric(name)).named(name)
         return self._cache[name]
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The estimate of a metric, or `default` where there is no such metric."""
-        try:
-            return self[name]
-        except InvalidParameter:
-            return default
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.metrics)
-
-    def __len__(self) -> int:
-        return len(self.metrics)
 
     def metric(self, name: str) -> Metric:
         """The metric behind a name: one of the call, or any other that is known."""
@@ -328,16 +305,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     # ------------------------------------------------------------------ out
 
-    def __repr__(self) -> str:
-        lines = [f"Evaluation of {self.n_items:,} predictions ({self.answer_in_words()}, target {self.target})"]
-        width = max(map(len, self.metrics), default=0)
-        for name in self.metrics:
-            low, high = self[name].interval(self.level)
-            shown = f"{100 * self.level:.12g}% interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
-            lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}")
-        lines += [f"  ! {sentence}" for sentence in self.warnings]
-        return "\n".join(lines)
-
     def answer_in_words(self) -> str:
         """What the numbers rest on, in a few words."""
         if self.engine is None:
@@ -378,16 +345,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             for name, answer in answers.items()
         }
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """One row a metric: metric, mean, median, std, low, high, undefined."""
-        rows = []
-        for name in self.metrics:
-            estimate = self[name]
-            low, high = estimate.interval(self.level)
-            rows.append((name, estimate.mean, estimate.median, estimate.std, low, high, estimate.undefined))
-        columns = ("metric", "mean", "median", "std", "low", "high", "undefined")
-        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
-
     def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
         """Write a report on this system as one HTML file; .md and .json work too.
 
@@ -396,18 +353,3 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         from trueup.report import build_report, save_report
 
         return save_report(build_report(self, title=title), path)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Mean and interval of each metric; returns the Axes."""
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", purpose="Evaluation.plot()").subplots(
-                figsize=(6, 0.5 * len(self.metrics) + 1), layout="constrained"
-            )
-        for row, name in enumerate(reversed(self.metrics)):
-            low, high = self[name].interval(self.level)
-            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
-            ax.plot(self[name].mean, row, "o", color="tab:blue")
-        ax.set_yticks(range(len(self.metrics)), list(reversed(self.metrics)))
-        ax.set_xlabel(f"mean and {100 * self.level:.12g}% interval")
-        ax.grid(axis="x", alpha=0.3)
-        return ax

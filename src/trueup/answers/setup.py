@@ -118,7 +118,7 @@ def prepare(
     random_state: RandomState = 0,
     least_systems: int = 1,
     most_systems: int | None = None,
-    most_metrics: int | None = None,
+    one_metric: bool = False,
     needs_classes: bool = False,
     missing: Policy = "error",
     unknown: Policy = "error",
@@ -139,8 +139,10 @@ def prepare(
         As in `trueup.evaluate`.
     settings : Settings
         The call.
-    least_systems, most_systems, most_metrics : int
-        How many systems and metrics the door takes.
+    least_systems, most_systems : int
+        How many systems the door takes.
+    one_metric : bool
+        Whether it takes one metric alone.
     needs_classes : bool
         Whether hard classes are needed whatever the metrics look at.
     items : {"common", "own"}, optional
@@ -159,11 +161,8 @@ def prepare(
     spoken_for = positive if positive is not None else _class_of_scores(outputs)
     positive_code = labels.n_classes - 1 if spoken_for is None else labels.class_code(spoken_for)
     chosen = as_metrics(metrics, labels.classes.tolist(), labels.classes.tolist()[positive_code])
-    if most_metrics is not None and len(chosen) > most_metrics:
-        raise InvalidParameter(
-            f"{settings.door} takes one ⟨metric⟩, got {len(chosen)}: {preview(list(chosen))}; name one of them",
-            parameter="metric",
-        )
+    if one_metric:
+        check_one_metric(chosen, settings.door)
     kinds: set[OutputKind] = {metric.looks_at for metric in chosen.values()}
     kinds |= {"classes"} if needs_classes else set()
     predictions = as_predictions(
@@ -203,6 +202,25 @@ def prepare(
     for metric in chosen.values():
         task.outputs_for(metric)
     return task if least_systems == 1 else _on_common_items(task, rule)
+
+
+def check_one_metric(metrics: Mapping[str, Metric], door: str) -> Metric:
+    """The only metric of a door that takes one."""
+    if len(metrics) > 1:
+        raise InvalidParameter(
+            f"{door} takes one ⟨metric⟩, got {len(metrics)}: {preview(list(metrics))}; name one of them",
+            parameter="metric",
+        )
+    return next(iter(metrics.values()))
+
+
+def check_rankable(metric: Metric) -> None:
+    """Stop a metric that systems cannot be ranked by."""
+    if metric.higher_is_better is None:
+        raise InvalidParameter(
+            f"systems cannot be ranked by {metric.name!r}, which is neither good nor bad; name another",
+            parameter="metric",
+        )
 
 
 def _truth_codes(truth: Any, labels: Labels, outputs: AlignedPredictions) -> Codes:
@@ -267,19 +285,24 @@ def _on_common_items(task: Task, rule: str) -> Task:
     shared = np.asarray(there.all(axis=0))
     if shared.all():
         return task
+    finding = items_in_words(int(shared.sum()), int(there.any(axis=0).sum()), rule)
+    outputs = task.outputs if rule == "own" else task.outputs.on_items(shared)
+    return replace(task, outputs=outputs, findings=(*task.findings, finding))
+
+
+def items_in_words(n_common: int, n_any: int, rule: str) -> Sentence:
+    """What is left out where not all systems predict all items; an error where nothing is left."""
     if rule == "own":
-        finding = "The systems are judged on different items, each on its own: ranks may reflect that."
-        return replace(task, findings=(*task.findings, Sentence(finding)))
-    if not shared.any():
+        return Sentence("The systems are judged on different items, each on its own: ranks may reflect that.")
+    if not n_common:
         raise InvalidPredictions(
             "the systems have no item in common, got predictions for different items; predict the same items, or pass "
             '⟨items="own"⟩'
         )
-    finding = (
-        f"{int((there.any(axis=0) & ~shared).sum()):,} items lack the prediction of some system and were left out; "
-        f'{int(shared.sum()):,} are judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
+    return Sentence(
+        f"{n_any - n_common:,} items lack the prediction of some system and were left out; "
+        f'{n_common:,} are judged. Pass ⟨items="own"⟩ to judge each system on all of its items.'
     )
-    return replace(task, outputs=task.outputs.on_items(shared), findings=(*task.findings, Sentence(finding)))
 
 
 def solution_on(truth: TruthDraws, task: Task, rng: np.random.Generator) -> Solution:

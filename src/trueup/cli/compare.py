@@ -108,9 +108,9 @@ def compare(
             systems,
             labels,
             metric=metric,
-            items=judged_on,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-            unknown=unknown,  # type: ignore[arg-type]
-            unknown_class=unknown_class,  # type: ignore[arg-type]
+            items=judged_on,  # checked by the callee, with a sentence
+            unknown=unknown,
+            unknown_class=unknown_class,
             progress=hear,
             **settings,
         )

@@ -100,6 +100,8 @@ class VoteBlock:
     n_columns : int
     keys : integer array of shape (n_items,)
         See `item_keys`; empty where nobody will ask which item is which.
+    outputs : integer array of shape (n_items, n_systems)
+        The class that each system under test names, -1 for none.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -108,6 +110,7 @@ class VoteBlock:
     gold: Codes
     n_columns: int
     keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    outputs: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int16))
 
     @classmethod
     def of(cls, labels: Votes) -> VoteBlock:
@@ -147,7 +150,19 @@ class VoteBlock:
             self.gold[low:high],
             self.n_columns,
             self.keys[low:high],
+            self.outputs[low:high],
         )
+
+    def items(self, chosen: npt.NDArray[Any]) -> VoteBlock:
+        """Some of the items, in the order in which they are named."""
+        return self.of_matrix(self.matrix[chosen], self.gold_codes[chosen], self.keys[chosen], self.outputs[chosen])
+
+    @classmethod
+    def of_matrix(cls, matrix: sparse.csr_array, gold: Codes, keys: Keys, outputs: npt.NDArray[np.int16]) -> VoteBlock:
+        """From a sparse matrix of votes, and what else is known of the items."""
+        indptr, indices = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
+        data = _NO_FLOATS if (matrix.data == 1).all() else matrix.data
+        return cls(indptr, indices, data, gold, matrix.shape[1], keys, outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +180,8 @@ class Facts:
         The first and the last item.
     n_gold : int
         Vetted items.
+    n_of_raters : int
+        Votes of raters beyond the labelers, which are in no other number.
     """
 
     n_items: int
@@ -175,6 +192,7 @@ class Facts:
     keys: Keys = field(repr=False)
     ends: tuple[Any, Any]
     n_gold: int
+    n_of_raters: int = 0
 
 
 def item_keys(items: Vocabulary) -> Keys:
@@ -236,7 +254,7 @@ class PartitionReader(Generic[_V]):
 
     def read(self, path: str) -> _V:
         """The votes of a file."""
-        return self.read_beside(path, None)[0]
+        return self.read_beside(path, ())[0]
 
     def columns_of(self, table: Table, sinks: Sequence[tuple[str, Sink]]) -> Columns:
         """The columns of a table with votes, and what `sinks` take of its other columns."""
@@ -254,14 +272,14 @@ class PartitionReader(Generic[_V]):
             sinks=sinks,
         )
 
-    def read_beside(self, path: str, column: str | None) -> tuple[_V, list[Any]]:
-        """The votes of a file, and what a further column says of each item, None where it says nothing."""
+    def read_beside(self, path: str, further: Sequence[str]) -> tuple[_V, dict[str, list[Any]]]:
+        """The votes of a file, and what further columns say of each item, None where they say nothing."""
         options = self.options
         with open_table(path, file_format=options.file_format) as table:
-            cells = Cells()
-            if column is not None:
-                check_column(column, table.columns, role="predictions")
-            columns = self.columns_of(table, [] if column is None else [(column, cells)])
+            for name in further:
+                check_column(name, table.columns, role="predictions")
+            cells = {name: Cells() for name in further}
+            columns = self.columns_of(table, list(cells.items()))
             place = self._labeler_position
             codes = np.array([place.get(name, -1) for name in columns.labelers.tolist()] + [-1], dtype=np.int32)
             fields = assemble(
@@ -271,7 +289,7 @@ class PartitionReader(Generic[_V]):
                 duplicates=options.duplicates,
             )
             labels = self.make(**{**fields, "fixed_classes": self.fixed_classes})
-            beside = [] if column is None else _of_items(columns.item, cells.values, labels.items, column)
+            beside = {name: _of_items(columns.item, of.values, labels.items, name) for name, of in cells.items()}
         return (self._vetted(labels) if self.gold else labels), beside
 
     def _vetted(self, labels: _V) -> _V:

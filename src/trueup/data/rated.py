@@ -1,52 +1,71 @@
-"""A scan with a system under test as one more labeler: its classes come from a column of the files, or by name."""
+"""A scan with systems under test: their classes come from columns of the files, or by name.
+
+Systems are beside the votes of a block, and those that help to read them are more labelers, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from trueup._base.types import Codes
 from trueup._base.validation import preview
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.partitions import Facts, PartitionReader, VoteBlock, facts_of, item_keys
 from trueup.data.scanning import LabelScan
-from trueup.data.votes import Votes, new_name, with_rater
+from trueup.data.votes import Votes, new_name, votes_with_raters, with_rater
 from trueup.exceptions import InvalidPredictions
 
 _V = TypeVar("_V", bound=Votes)
+SystemSource = str | Mapping[Hashable, Hashable]  # a column of the files, or classes by item
+Outputs = npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True, eq=False)
 class RatedReader(PartitionReader[_V]):
-    """Reads files with what a system says of their items.
+    """Reads files with what systems say of their items.
 
     Attributes
     ----------
-    column : str, optional
-        The column of the files that holds the class it names.
-    by_item : mapping from item to class
-        The classes themselves, where there is no column.
+    systems : tuple of str or mapping
+        Of each, the column of the files that holds the class it names, or the classes by item.
+    raters : tuple of int
+        The places of the systems that are labelers, too.
     may_miss : bool
-        Whether items may be without.
+        Whether items may be without a prediction.
     """
 
-    column: str | None = None
-    by_item: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
+    systems: tuple[SystemSource, ...] = ()
+    raters: tuple[int, ...] = ()
     may_miss: bool = False
 
     @property
     def all_labelers(self) -> Vocabulary:
-        """The labelers, and the system after them."""
-        return vocabulary_from([*self.labelers.tolist(), new_name(self.labelers)])
+        """The labelers, and the systems that are some after them."""
+        names = self.labelers
+        for _ in self.raters:
+            names = vocabulary_from([*names.tolist(), new_name(names)])
+        return names
 
     def read(self, path: str) -> _V:
-        """The votes of a file, with those of the system."""
-        labels, cells = self.read_beside(path, self.column)
-        said = cells if self.column is not None else [self.by_item.get(name) for name in labels.items.tolist()]
-        return with_rater(labels, self._codes(said, labels, path))
+        """The votes of a file, with those of the systems that are labelers."""
+        labels, outputs = self.read_rated(path)
+        for place in self.raters:
+            labels = with_rater(labels, outputs[:, place].astype(np.int32))
+        return labels
+
+    def read_rated(self, path: str) -> tuple[_V, Outputs]:
+        """The votes of a file without any system, and what all systems say."""
+        columns = dict.fromkeys(system for system in self.systems if isinstance(system, str))
+        labels, cells = self.read_beside(path, list(columns))
+        names = labels.items.tolist()
+        said = [cells[one] if isinstance(one, str) else [one.get(name) for name in names] for one in self.systems]
+        return labels, np.stack([self._codes(one, labels, path) for one in said], axis=1).astype(np.int16)
 
     def _codes(self, said: list[Any], labels: _V, path: str) -> Codes:
         position: dict[Any, int] = {name: k for k, name in enumerate(self.classes.tolist())}
@@ -68,33 +87,55 @@ class RatedReader(PartitionReader[_V]):
 
     def encode(self, path: str) -> tuple[VoteBlock, Facts]:
         """The votes of a file as bare arrays that know their items by number."""
-        labels = self.read(path)
-        return replace(VoteBlock.of(labels), keys=item_keys(labels.items)), facts_of(labels)
+        labels, outputs = self.read_rated(path)
+        block = replace(VoteBlock.of(labels), keys=item_keys(labels.items), outputs=outputs)
+        n_of_raters = int((outputs[:, list(self.raters)] >= 0).sum())
+        rated = with_raters(block, self.raters, n_own=block.n_columns, n_answers=labels.n_answers)
+        return rated, replace(facts_of(labels), n_of_raters=n_of_raters)
 
 
-def rated_scan(scan: LabelScan[_V], predictions: str | Mapping[Any, Any], *, may_miss: bool) -> LabelScan[_V]:
-    """The scan with a system as its last labeler.
+def with_raters(
+    block: VoteBlock, raters: Sequence[int], *, n_own: int, n_answers: int, only_common: bool = False
+) -> VoteBlock:
+    """A block in which these systems are labelers, too, and no others.
+
+    Parameters
+    ----------
+    n_own : int
+        Columns of the labelers themselves.
+    only_common : bool
+        Whether systems are silent on items that one of them is silent on.
+    """
+    outputs = np.asarray(block.outputs)
+    if only_common:
+        outputs = np.where((outputs >= 0).all(axis=1, keepdims=True), outputs, np.int16(-1))
+    votes = votes_with_raters(block.matrix[:, :n_own], outputs[:, list(raters)].T, n_answers)
+    return VoteBlock.of_matrix(votes, block.gold, block.keys, outputs)
+
+
+def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss: bool) -> LabelScan[_V]:
+    """The scan with systems, which are labelers, too.
 
     Parameters
     ----------
     scan : LabelScan
-    predictions : str or mapping
-        The column of the files that holds the classes, or a mapping from item to class.
+    systems : sequence of str or mapping
+        Of each, the column of the files that holds its classes, or a mapping from item to class.
     may_miss : bool
         Whether items may be without a prediction.
     """
     fields = {name: getattr(scan.reader, name) for name in PartitionReader.__dataclass_fields__}
-    column = predictions if isinstance(predictions, str) else None
-    by_item: Mapping[Any, Any] = {} if isinstance(predictions, str) else predictions
-    reader = RatedReader(**fields, column=column, by_item=by_item, may_miss=may_miss)
+    raters = tuple(range(len(systems)))
+    reader = RatedReader(**fields, systems=tuple(systems), raters=raters, may_miss=may_miss)
     return LabelScan(scan.files, reader, scan.regroup)
 
 
-def codes_of_system(block: VoteBlock, n_answers: int) -> Codes:
-    """What the last labeler says of each item of a block, -1 for nothing."""
-    first = block.n_columns - n_answers
-    at = np.flatnonzero(block.indices >= first)
-    item = np.searchsorted(block.indptr, at, side="right") - 1
-    codes = np.full(block.n_items, -1, dtype=np.int32)
-    codes[item] = block.indices[at] - first
-    return codes
+def with_chosen_raters(
+    scan: LabelScan[_V], raters: Sequence[int], *, only_common: bool, n_of_raters: int
+) -> LabelScan[_V]:
+    """A rated scan in which these systems alone are labelers, who then have so many votes; see `with_raters`."""
+    reader = scan.reader
+    assert isinstance(reader, RatedReader)
+    n_own = len(reader.labelers) * scan.n_answers
+    change = partial(with_raters, raters=tuple(raters), n_own=n_own, n_answers=scan.n_answers, only_common=only_common)
+    return scan.mapped(replace(reader, raters=tuple(raters)), change, n_of_raters=n_of_raters)

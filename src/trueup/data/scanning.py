@@ -40,17 +40,17 @@ from trueup.data.partitions import (
     look_at,
 )
 from trueup.data.regrouping import regrouped_files
-from trueup.data.votes import AbstainPolicy, Duplicates, Votes
+from trueup.data.votes import AbstainPolicy, Duplicates, VoteNames, Votes
 from trueup.exceptions import DataWarning, InvalidLabels, MissingFile, TrueupError
 
 _V = TypeVar("_V", bound=Votes)
 _MOST_HELD = 1_000_000_000  # bytes of encoded votes in memory; more go to temporary files
-_ARRAYS = ("indptr", "indices", "data", "gold", "keys")
+_ARRAYS = ("indptr", "indices", "data", "gold", "keys", "outputs")
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelScan(Generic[_V]):
+class LabelScan(VoteNames, Generic[_V]):
     """Votes in files that are read when they are needed; made by `Labels.scan`.
 
     Attributes
@@ -91,21 +91,6 @@ class LabelScan(Generic[_V]):
         return vocabulary_from([*self.classes.tolist(), *several])
 
     @property
-    def n_labelers(self) -> int:
-        """Number of labelers."""
-        return len(self.labelers)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers a labeler can give."""
-        return len(self.answers)
-
-    @property
     def gold(self) -> Mapping[Hashable, Hashable]:
         """Vetted truths, as a mapping from item to class."""
         return self.reader.gold
@@ -125,8 +110,13 @@ class LabelScan(Generic[_V]):
 
     @property
     def n_votes(self) -> int:
-        """Number of votes of all files, repeated ones counted each time."""
-        return sum(facts.n_votes for facts in self.facts)
+        """Number of votes of all files, repeated ones and those of raters counted each time."""
+        return sum(facts.n_votes for facts in self.facts) + self._somewhere.n_of_raters
+
+    @property
+    def n_witnessed(self) -> int:
+        """Number of votes of labelers where several of one on an item count for one."""
+        return sum(facts.n_votes - facts.n_repeats for facts in self.facts)
 
     @property
     def n_repeats(self) -> int:
@@ -205,10 +195,32 @@ class LabelScan(Generic[_V]):
         """The votes as bare arrays, each file once: here, or on the workers of the client that is open."""
         is_here = choose_engine(offers=("scipy", "dask"), on_client=True) == "scipy"
         client = None if is_here else open_client()
-        place = "" if client is None else str(client.id)
+        place = _name_of(client)
         if place not in self._places:
             self._places[place] = self._encode(client)
         return self._places[place]
+
+    def mapped(
+        self, reader: PartitionReader[_V], change: Callable[[VoteBlock], VoteBlock], *, n_of_raters: int
+    ) -> LabelScan[_V]:
+        """The same items with every block changed, where the blocks are.
+
+        Parameters
+        ----------
+        reader : PartitionReader
+            How one would read them so.
+        change : callable
+            From block to block.
+        n_of_raters : int
+            Votes of raters beyond the labelers.
+        """
+        encoded, changed = self.encoded, LabelScan(self.files, reader, self.regroup)
+        if encoded.client is None:
+            blocks: Iterable[Any] = _BlockStore.of(map(change, encoded.blocks))
+        else:
+            blocks = [encoded.client.submit(change, block, pure=False) for block in encoded.blocks]
+        changed._places[_name_of(encoded.client)] = replace(encoded, blocks=blocks, n_of_raters=n_of_raters)
+        return changed
 
     @cached_property
     def _places(self) -> dict[str, EncodedScan]:
@@ -226,7 +238,7 @@ class LabelScan(Generic[_V]):
             files = regrouped_files(files, self.reader, self.regroup)
             blocks, facts = self._encode_files(files, client)
         self._tell(facts)
-        return EncodedScan(files, blocks, self.checked(facts), client)
+        return EncodedScan(files, blocks, self.checked(facts), client, sum(one.n_of_raters for one in facts))
 
     def _encode_files(self, files: tuple[str, ...], client: Any | None) -> tuple[Iterable[Any], list[Facts]]:
         if client is not None:
@@ -293,12 +305,15 @@ class EncodedScan:
     blocks : iterable of VoteBlock, or of futures of the client
     facts : tuple of Facts
     client : dask.distributed.Client or None
+    n_of_raters : int
+        Votes of raters beyond the labelers.
     """
 
     files: tuple[str, ...]
     blocks: Iterable[Any]
     facts: tuple[Facts, ...]
     client: Any | None
+    n_of_raters: int = 0
 
 
 def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) -> tuple[list[Any], list[Facts]]:
@@ -307,6 +322,11 @@ def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) 
     both = [client.submit(_encode_file, told, k, list(files), pure=False) for k in range(len(files))]
     facts = client.gather([client.submit(itemgetter(1), one, pure=False) for one in both])
     return [client.submit(itemgetter(0), one, pure=False) for one in both], facts
+
+
+def _name_of(client: Any | None) -> str:
+    """What tells places where blocks can be apart: this process, or the workers of a client."""
+    return "" if client is None else str(client.id)
 
 
 def _same(value: Any) -> Any:
@@ -324,6 +344,14 @@ class _BlockStore:
     blocks: list[VoteBlock] = field(default_factory=list)
     n_bytes: int = 0
     folder: Path | None = None
+
+    @classmethod
+    def of(cls, blocks: Iterable[VoteBlock]) -> _BlockStore:
+        """A store of these blocks."""
+        store = cls()
+        for block in blocks:
+            store.add(block)
+        return store
 
     def add(self, block: VoteBlock) -> None:
         """Keep a block."""

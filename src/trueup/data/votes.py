@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,57 @@ def nothing_vetted(n_items: int) -> dict[str, Any]:
     }
 
 
+class HasNames(Protocol):
+    """What has labelers, classes and answers: votes in memory, and scans."""
+
+    @property
+    def labelers(self) -> Vocabulary:
+        """The names of the labelers."""
+        ...
+
+    @property
+    def classes(self) -> Vocabulary:
+        """The names of the classes."""
+        ...
+
+    @property
+    def answers(self) -> Vocabulary:
+        """The names of the answers."""
+        ...
+
+
+class VoteNames:
+    """The names of labelers, classes and answers: how many there are, and their places."""
+
+    @property
+    def n_labelers(self: HasNames) -> int:
+        """Number of labelers."""
+        return len(self.labelers)
+
+    @property
+    def n_classes(self: HasNames) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_answers(self: HasNames) -> int:
+        """Number of answers a labeler can give: the classes and the abstentions kept as answers."""
+        return len(self.answers)
+
+    def class_code(self: HasNames, name: Hashable, *, parameter: str = "positive") -> int:
+        """The position of a class that a user named; an unknown one is an error about the parameter."""
+        names = self.classes.tolist()
+        if name not in names:
+            raise InvalidParameter(
+                f"⟨{parameter}⟩ must be one of the classes {preview(self.classes, most=10)}, got {quoted(name)}"
+                f"{did_you_mean(name, names) or '; name one of them'}",
+                parameter=parameter,
+            )
+        return int(names.index(name))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Votes:
+class Votes(VoteNames):
     """The votes of labelers on items, with what is known of the truth.
 
     The fields are described in `Labels`, which adds the ways in and out.
@@ -63,21 +112,6 @@ class Votes:
     def n_items(self) -> int:
         """Number of items."""
         return len(self.items)
-
-    @property
-    def n_labelers(self) -> int:
-        """Number of labelers."""
-        return len(self.labelers)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers a labeler can give: the classes and the abstentions kept as answers."""
-        return len(self.answers)
 
     @cached_property
     def n_votes(self) -> int:
@@ -194,17 +228,6 @@ class Votes:
         """The positions of labelers in `labelers`; an unknown one is an error."""
         position = {name: i for i, name in enumerate(self.labelers.tolist())}
         return np.array(positions(names, self.labelers, position, "labeler"), dtype=np.int64)
-
-    def class_code(self, name: Hashable, *, parameter: str = "positive") -> int:
-        """The position of a class that a user named; an unknown one is an error about the parameter."""
-        names = self.classes.tolist()
-        if name not in names:
-            raise InvalidParameter(
-                f"⟨{parameter}⟩ must be one of the classes {preview(self.classes, most=10)}, got {quoted(name)}"
-                f"{did_you_mean(name, names) or '; name one of them'}",
-                parameter=parameter,
-            )
-        return int(names.index(name))
 
     def item_column(self, name: str) -> npt.NDArray[Any]:
         """What is known of the items under this name, in the order of `items`; see `Labels.with_items`."""

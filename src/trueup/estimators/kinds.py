@@ -243,10 +243,11 @@ def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | Non
     return SystemOutputs(table, sizes, witness_weights(table))
 
 
-def witness_weights(table: Positions) -> Floats:
+def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
     """What each system counts for: one over the systems that say the same, those that half do counted half.
 
-    By Cohen's kappa of each pair, on the items that both have an answer to.
+    By Cohen's kappa of each pair, on the items that both have an answer to. Each column stands for so many items as
+    `times` says, by default for one.
     """
     n_systems = len(table)
     if n_systems < 2:
@@ -254,12 +255,13 @@ def witness_weights(table: Positions) -> Floats:
     same = np.zeros((n_systems, n_systems))
     chance = np.zeros_like(same)
     answered = (table >= 0).astype(float)
-    both = answered @ answered.T
+    heavy = answered.T if times is None else answered.T * times[:, None]
+    both = answered @ heavy
     for answer in range(int(table.max(initial=0)) + 1):
         said = (table == answer).astype(float)
-        same += said @ said.T
+        same += said @ (said.T if times is None else said.T * times[:, None])
         # How often the row's system says so, on the items that the column's has an answer to as well.
-        share = np.divide(said @ answered.T, both, out=np.zeros_like(same), where=both > 0)
+        share = np.divide(said @ heavy, both, out=np.zeros_like(same), where=both > 0)
         chance += share * share.T
     agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
     kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)
@@ -270,13 +272,18 @@ def witness_weights(table: Positions) -> Floats:
 
 def different_systems(codes: Codes) -> Codes:
     """The classes of one system of each group that says almost the same, where any of them says something."""
-    kept: list[Codes] = []
-    for row in codes:
-        if all(_agreement(row, other) < _SAME for other in kept):
-            kept.append(row)
+    return codes[different_places(codes)].astype(np.int32)
+
+
+def different_places(codes: Codes, times: Floats | None = None) -> Positions:
+    """The place of one system of each group that says almost the same; columns stand for so many items as `times`."""
+    kept: list[int] = []
+    for place, row in enumerate(codes):
+        if all(_agreement(row, codes[other], times) < _SAME for other in kept):
+            kept.append(place)
         if len(kept) > _MOST_SOFT:
             break
-    return np.array(kept, dtype=np.int32).reshape(len(kept), codes.shape[1])
+    return np.array(kept, dtype=np.int64)
 
 
 def first_of_equals(table: npt.NDArray[Any]) -> Positions:
@@ -287,10 +294,17 @@ def first_of_equals(table: npt.NDArray[Any]) -> Positions:
     return np.array(list(seen.values()), dtype=np.int64)
 
 
-def _agreement(codes: Codes, others: Codes) -> float:
+def _agreement(codes: Codes, others: Codes, times: Floats | None) -> float:
     """The share of equal answers among the items that either of two has an answer to."""
     either = (codes >= 0) | (others >= 0)
-    return float((codes == others)[either].mean()) if either.any() else 1.0
+    return share_of(codes == others, either, times, nothing=1.0)
+
+
+def share_of(told: Booleans, members: Booleans, times: Floats | None, *, nothing: float) -> float:
+    """The share of `told` among members, each of which stands for so many items; `nothing` where there are none."""
+    if not members.any():
+        return nothing
+    return float(np.average(told[members], weights=None if times is None else times[members]))
 
 
 def _soft(labels: Labels, representatives: Codes) -> KindDraws:

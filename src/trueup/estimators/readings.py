@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from trueup._base.types import Booleans, Codes, Floats
@@ -29,6 +30,7 @@ from trueup.estimators.kinds import (
     different_systems,
     draw_kinds,
     mixing_of,
+    share_of,
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import Used
@@ -45,13 +47,13 @@ _SOME_VOTES = 5_000  # on these
 FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
 MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
-_MOST_SYSTEMS = 40  # that have directions of their own
+MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
-_MOST_SHARES = 8  # classes up to which their shares are moved
+MOST_SHARES = 8  # classes up to which their shares are moved
 _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
-_LEAST_DRAWS = 200
+LEAST_DRAWS = 200
 _FEWEST_TILTS = 50  # that an interval can rest on
 
 
@@ -204,7 +206,7 @@ class Readings:
 
     def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> TiltedTruths:
         n_draws = int(
-            np.clip(_MOST_LABELS // max(len(self.posterior), 1), min(_LEAST_DRAWS, self.n_draws), self.n_draws)
+            np.clip(_MOST_LABELS // max(len(self.posterior), 1), min(LEAST_DRAWS, self.n_draws), self.n_draws)
         )
         told = np.flatnonzero(self.vetted >= 0)
         tilted = tilted_truths(self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told]))
@@ -314,7 +316,7 @@ def direction_features(
     first system in all slices, then of the next.
     """
     rows = []
-    for row in outputs.outputs(used)[:_MOST_SYSTEMS]:
+    for row in outputs.outputs(used)[:MOST_SYSTEMS]:
         if used == "classes":
             feature = np.asarray(row[:, None] == np.arange(n_classes), dtype=float)
             given = row >= 0
@@ -333,7 +335,7 @@ def direction_features(
         rows.append(feature / max(float(given.mean()), 1e-12))
     features = np.array(rows).reshape(len(rows), len(posterior), n_classes)
     parts = [features]
-    if n_classes <= _MOST_SHARES:
+    if n_classes <= MOST_SHARES:
         parts.append(np.broadcast_to(np.eye(n_classes)[:, None, :], (n_classes, len(posterior), n_classes)))
     if groups is not None:
         is_member = groups[None, :] == np.arange(groups.max() + 1)[:, None]
@@ -349,20 +351,37 @@ def _can_move(groups: Codes, n_systems: int) -> bool:
 
 def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:
     """How much systems differ: the share of items they class differently, or one less the correlation of scores."""
-    table = outputs.outputs(used)[:_MOST_SYSTEMS]
-    n = len(table)
-    distances = np.zeros((n, n))
-    for a in range(n):
+    table = outputs.outputs(used)[:MOST_SYSTEMS]
+    if used == "classes":
+        return class_distances(table)
+    return _pair_table(table, _distance_of_scores)
+
+
+def class_distances(table: Codes, times: Floats | None = None) -> Floats:
+    """The share of items that systems class differently, among those that both class.
+
+    Each column stands for so many items as `times` says, by default for one.
+    """
+
+    def distance(one: Codes, other: Codes) -> float:
+        return share_of(one != other, (one >= 0) & (other >= 0), times, nothing=1.0)
+
+    return _pair_table(table, distance)
+
+
+def _distance_of_scores(one: Floats, other: Floats) -> float:
+    x, y = np.asarray(one, dtype=float).ravel(), np.asarray(other, dtype=float).ravel()
+    both = ~np.isnan(x) & ~np.isnan(y)
+    varied = both.sum() > 1 and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0
+    return (1 - float(np.corrcoef(x[both], y[both])[0, 1])) / 2 if varied else float(not both.any())
+
+
+def _pair_table(rows: npt.NDArray[Any], distance: Callable[[Any, Any], float]) -> Floats:
+    """A number for each pair of rows, the same both ways, and 0 on the diagonal."""
+    distances = np.zeros((len(rows), len(rows)))
+    for a in range(len(rows)):
         for b in range(a):
-            if used == "classes":
-                both = (table[a] >= 0) & (table[b] >= 0)
-                apart = float((table[a] != table[b])[both].mean()) if both.any() else 1.0
-            else:
-                x, y = np.asarray(table[a], dtype=float).ravel(), np.asarray(table[b], dtype=float).ravel()
-                both = ~np.isnan(x) & ~np.isnan(y)
-                varied = both.sum() > 1 and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0
-                apart = (1 - float(np.corrcoef(x[both], y[both])[0, 1])) / 2 if varied else float(not both.any())
-            distances[a, b] = distances[b, a] = apart
+            distances[a, b] = distances[b, a] = distance(rows[a], rows[b])
     return distances
 
 

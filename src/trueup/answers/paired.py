@@ -1,0 +1,378 @@
+"""Several systems judged on the same draws of the truth: ranking, differences, and how sure they are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.optional import require
+from trueup._base.types import Floats
+from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
+from trueup.answers.answer import Answer
+from trueup.data.encoding import Vocabulary
+from trueup.data.frames import make_frame
+from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence
+from trueup.metrics import Metric
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
+
+_NEARLY_SURE = 0.9
+_ADVISED = 20  # vettings
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Where two systems differ, as McNemar's test looks at it.
+
+    Attributes
+    ----------
+    a, b : hashable
+        The systems.
+    n_items, n_different : int
+        Items with both predictions, and those where these differ. The others cannot tell the two apart.
+    a_right, b_right, both_wrong : Estimate
+        Of the items where they differ: how many only a has right, only b, and neither.
+    prob_a_better : float
+        P(a has more of them right than b), ties counted half.
+    """
+
+    a: Hashable
+    b: Hashable
+    n_items: int
+    n_different: int
+    a_right: Estimate
+    b_right: Estimate
+    both_wrong: Estimate
+    prob_a_better: float
+
+    @classmethod
+    def of_draws(cls, a: Hashable, b: Hashable, numbers: tuple[int, int], right: tuple[Floats, Floats]) -> Disagreement:
+        """From the numbers of items that both class and class differently, and of these those right in each draw."""
+        n_items, n_different = numbers
+        first, second = right
+        bounds = (0.0, float(max(n_different, 1)))
+        return cls(
+            a,
+            b,
+            n_items=n_items,
+            n_different=n_different,
+            a_right=DrawnEstimate(first, bounds=bounds, name="items"),
+            b_right=DrawnEstimate(second, bounds=bounds, name="items"),
+            both_wrong=DrawnEstimate(n_different - first - second, bounds=bounds, name="items"),
+            prob_a_better=float((first > second).mean() + 0.5 * (first == second).mean()),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.a!r} and {self.b!r} differ on {self.n_different:,} of {self.n_items:,} items; of these {self.a!r} "
+            f"has {self.a_right.mean:.1f} right, {self.b!r} {self.b_right.mean:.1f}, neither {self.both_wrong.mean:.1f}"
+        )
+
+
+class PairedEstimates(Answer, Mapping[Any, Estimate]):
+    """The metric of every system on the same draws of the truth; the base of `Comparison` and of that of a scan.
+
+    Attributes
+    ----------
+    measure : Metric
+    draws : array of shape (n_draws, n_systems)
+        The metric of each system; a row is of one truth.
+    warnings : tuple of str
+        Sentences a user should read before trusting the numbers.
+    refused : bool
+        Whether vetted items contradict the models, so that these give no interval.
+    """
+
+    measure: Metric
+    draws: Floats
+    warnings: tuple[str, ...]
+    refused: bool
+
+    @property
+    @abstractmethod
+    def systems(self) -> Vocabulary:
+        """The names of the systems, in the order of the columns of `draws`."""
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """Items the systems are judged on (any of them)."""
+
+    @abstractmethod
+    def answer_in_words(self) -> str:
+        """What the numbers rest on, in a few words."""
+
+    @abstractmethod
+    def numbers_apart(self, a: Any, b: Any) -> tuple[int, int]:
+        """The number of items that two systems both class, and of those that they class differently."""
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.measure.name
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of the metric is better."""
+        return self.measure.higher_is_better is not False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of the metric."""
+        return self.measure.bounds
+
+    def __getitem__(self, system: Any) -> Estimate:
+        return self._estimate(self.draws[:, self._at(system)], bounds=self.bounds, name=str(system))
+
+    def _estimate(self, values: Floats, *, bounds: tuple[float, float], name: str) -> Estimate:
+        """The values as an estimate; without an interval where vetted items contradict the models."""
+        if self.refused:
+            return PointEstimate(float(np.nanmean(values)), bounds=bounds, name=name)
+        return DrawnEstimate(values, bounds=bounds, name=name)
+
+    def __contains__(self, system: object) -> bool:
+        return system in self._places
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ranking)
+
+    def __len__(self) -> int:
+        return len(self.systems)
+
+    def _at(self, system: Any) -> int:
+        if system not in self._places:
+            hint = kind_hint(system, self.systems, what="systems")
+            hint = hint or did_you_mean(system, self.systems[:1000].tolist())
+            raise InvalidParameter(f"there is no system {system!r}, got {preview(self.systems, most=10)}{hint}")
+        return self._places[system]
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {name: k for k, name in enumerate(self.systems.tolist())}
+
+    # ------------------------------------------------------------------ all systems
+
+    @cached_property
+    def means(self) -> Floats:
+        """The posterior mean of each system, shape (n_systems,); NaN where the metric is never defined."""
+        defined = ~np.isnan(self.draws)
+        total = np.where(defined, self.draws, 0.0).sum(axis=0)
+        n = defined.sum(axis=0)
+        return np.asarray(np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0))
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        """Positions from the best system to the worst; never defined ones last, equals in the order given."""
+        sign = -1.0 if self.higher_is_better else 1.0
+        return np.argsort(np.where(np.isnan(self.means), np.inf, sign * self.means), kind="stable")
+
+    @cached_property
+    def _gains(self) -> Floats:
+        """The values with more always better, the undefined worst of all."""
+        gains = self.draws if self.higher_is_better else -self.draws
+        return np.where(np.isnan(gains), -np.inf, gains)
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The systems from the best to the worst, by posterior mean."""
+        names = self.systems.tolist()
+        return [names[k] for k in self._order]
+
+    @property
+    def best(self) -> Any:
+        """The first of the ranking."""
+        return self.ranking[0]
+
+    @cached_property
+    def prob_best(self) -> dict[Any, float]:
+        """P(system is the best), shared out among equals; in the order of the ranking."""
+        top = self._gains == self._top[:, None]
+        share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+        return {name: float(share[k]) for name, k in zip(self.ranking, self._order, strict=True)}
+
+    @cached_property
+    def rank_probabilities(self) -> Floats:
+        """P(system has rank r), shape (n_systems, n_systems); rows in the order of `systems`, rank 0 the best."""
+        n_draws, n = self.draws.shape
+        # Ties are broken by chance: a little noise far below any difference does it, the same each time.
+        jitter = np.random.default_rng(0).random(self.draws.shape)
+        order = np.lexsort((jitter, -self._gains), axis=1)
+        ranks = np.empty_like(order)
+        np.put_along_axis(ranks, order, np.arange(n)[None, :], axis=1)
+        counts = np.zeros((n, n))
+        for k in range(n):
+            counts[k] = np.bincount(ranks[:, k], minlength=n)
+        return np.asarray(counts / n_draws)
+
+    @cached_property
+    def pairwise(self) -> Floats:
+        """P(row system is better than column system), ties counted half; in the order of `systems`."""
+        n = len(self.systems)
+        out = np.empty((n, n))
+        for k in range(n):
+            mine = self._gains[:, k : k + 1]
+            out[k] = (mine > self._gains).mean(axis=0) + 0.5 * (mine == self._gains).mean(axis=0)
+        return out
+
+    def prob_better(self, a: Any, b: Any) -> float:
+        """P(a is better than b), ties counted half."""
+        mine, other = self._gains[:, self._at(a)], self._gains[:, self._at(b)]
+        return float((mine > other).mean() + 0.5 * (mine == other).mean())
+
+    def difference(self, a: Any, b: Any) -> Estimate:
+        """The metric of a minus that of b, paired: both on the same draws of the truth."""
+        low, high = self.bounds
+        return self._estimate(
+            self.draws[:, self._at(a)] - self.draws[:, self._at(b)],
+            bounds=(low - high, high - low),
+            name=f"{self.metric} of {a} minus {b}",
+        )
+
+    def told_apart(self, a: Any, b: Any, level: float | None = None) -> bool:
+        """Whether the interval of the difference leaves out zero."""
+        wanted = self.level if level is None else check_level(level)
+        apart = self.draws[:, self._at(a)] - self.draws[:, self._at(b)]
+        # An interval on one side of zero holds that share of the draws. Most pairs fail that, and counting is quick.
+        if not np.isnan(apart).any() and max((apart > 0).mean(), (apart < 0).mean()) < wanted:
+            return False
+        low, high = self.difference(a, b).interval(wanted)
+        return bool(low > 0 or high < 0)
+
+    @property
+    def groups(self) -> list[tuple[Any, ...]]:
+        """Systems that cannot be told apart at `level`: longest runs of the ranking, which may overlap.
+
+        A run goes on as long as its first and its next system are not told apart.
+        """
+        ranking = self.ranking
+        groups: list[tuple[Any, ...]] = []
+        reach = 0
+        for first in range(len(ranking)):
+            last = first + 1
+            if reach == len(ranking):
+                break
+            if last <= reach and self.told_apart(ranking[first], ranking[reach]):
+                continue  # it cannot reach further than the run before it: no need to look at each
+            while last < len(ranking) and not self.told_apart(ranking[first], ranking[last]):
+                last += 1
+            if last > reach:  # a run within the run before it says nothing new
+                groups.append(tuple(ranking[first:last]))
+                reach = last
+        return groups
+
+    @property
+    def expected_regret(self) -> float:
+        """How much worse the first of the ranking is than the truly best one, on average over the draws."""
+        return self.regret_of(self.best)
+
+    def regret_of(self, system: Any) -> float:
+        """How much of the metric is lost, on average, by picking this system instead of the truly best one."""
+        gains = self._gains[:, self._at(system)]
+        defined = np.isfinite(gains)
+        return float((self._top[defined] - gains[defined]).mean()) if defined.any() else float("nan")
+
+    @cached_property
+    def _top(self) -> Floats:
+        """The gain of the best system on each draw."""
+        return np.asarray(self._gains.max(axis=1))
+
+    def with_advice(self) -> Self:
+        """With what some vettings would settle, where a system is called the best; of answers from votes alone."""
+        first, second = self.ranking[:2]
+        if self.prob_best[first] <= _NEARLY_SURE:
+            return self
+        n_both, n_different = self.numbers_apart(first, second)
+        half = 1.96 * n_different / max(n_both, 1) / np.sqrt(_ADVISED)
+        low, high = self.difference(first, second).interval(self.level)
+        if not half < (high - low) / 2:  # it would settle nothing
+            return self
+        advice = Sentence(
+            f"That {first!r} is best rests on votes alone. {_ADVISED} vetted items among the "
+            f"{n_different:,} where it differs from {second!r} "
+            f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about '
+            f"±{half:.3f}."
+        )
+        return replace(self, warnings=(*self.warnings, advice))  # type: ignore[type-var]
+
+    def __repr__(self) -> str:
+        some = self.ranking[:10]
+        width = max(len(str(s)) for s in some)
+        lines = [
+            f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
+            f"({self.answer_in_words()}, target {self.target})"
+        ]
+        for system in some:
+            low, high = self[system].interval(self.level)
+            lines.append(
+                f"  {system!s:<{width}}  {self[system].mean:.4f}  {self.level:.0%} interval {low:.4f} to {high:.4f}  "
+                f"best with probability {self.prob_best[system]:.2f}"
+            )
+        if len(self) > len(some):
+            lines.append(f"  … and {len(self) - len(some)} more")
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join(lines)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a system, the best first: system, rank, mean, std, low, high, prob_best, regret, undefined."""
+        rows = []
+        for rank, system in enumerate(self.ranking):
+            estimate = self[system]
+            low, high = estimate.interval(self.level)
+            chance = self.prob_best[system]
+            regret = self.regret_of(system)
+            rows.append((system, rank + 1, estimate.mean, estimate.std, low, high, chance, regret, estimate.undefined))
+        columns = ("system", "rank", "mean", "std", "low", "high", "prob_best", "regret", "undefined")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
+        """Mean and interval of each system, the best on top, with its probability to be the best; returns the Axes."""
+        shown = self.ranking[:most]
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Comparison.plot()").subplots(
+                figsize=(6.5, 0.4 * len(shown) + 1), layout="constrained"
+            )
+        for row, system in enumerate(reversed(shown)):
+            low, high = self[system].interval(self.level)
+            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
+            ax.plot(self[system].mean, row, "o", color="tab:blue")
+            ax.annotate(
+                f"{self.prob_best[system]:.0%} best",
+                (1.01, row),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                fontsize="small",
+            )
+        ax.set_yticks(range(len(shown)), [str(s) for s in reversed(shown)])
+        ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
+        ax.grid(axis="x", alpha=0.3)
+        return ax
+
+
+def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[Sentence]:
+    """What to say of draws on which the metric has no value; an error where it never has one."""
+    shares = np.isnan(values).mean(axis=0)
+    never = np.flatnonzero(shares == 1)
+    why = "only one class occurs in the truth or in its predictions"
+    if len(never) == len(names):
+        raise InvalidPredictions(
+            f"{metric.name} is undefined for system {names[0]!r} on every drawn truth, and so for all; most likely "
+            f"{why}: add items or votes of another class"
+        )
+    findings = []
+    if len(never):
+        some = f"system {names[never[0]]!r}" + (f" and {len(never) - 1:,} more" if len(never) > 1 else "")
+        findings.append(
+            f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}."
+        )
+    most = int(np.where(shares < 1, shares, -1).argmax())
+    if 0 < shares[most] < 1:
+        findings.append(
+            f"{metric.name} is undefined for system {names[most]!r} on {shares[most]:.1%} of the drawn truths (one "
+            "class only); mean and interval are of the others, and in probabilities these count as its worst."
+        )
+    return [Sentence(sentence) for sentence in findings]

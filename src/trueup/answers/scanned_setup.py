@@ -1,0 +1,136 @@
+"""The front hall for votes in files: what a user passed to a door, checked and decided, without any array of items."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine
+from trueup._base.types import Target
+from trueup._base.validation import check_choice, check_level, seed_of
+from trueup.answers.settings import Settings
+from trueup.answers.setup import DEFAULT_TARGET
+from trueup.data.labels import Labels
+from trueup.data.rated import SystemSource
+from trueup.data.scanning import LabelScan
+from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
+from trueup.estimators.real_map import RealMap, shipped_map
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
+from trueup.metrics import Metric, as_metrics
+from trueup.noise import identifiability_problem
+
+_TARGETS: tuple[Target, ...] = ("sample", "population")
+
+
+def check_engine(engine: str | None, labels: Labels | LabelScan[Labels], *, door: str) -> None:
+    """Stop an engine that a door does not offer for such votes."""
+    if engine is not None:
+        offers: tuple[EngineName, ...] = (*OF_ONE_PROCESSOR, "dask")
+        choose_engine(engine, offers=offers if isinstance(labels, LabelScan) else OF_ONE_PROCESSOR, purpose=door)
+
+
+@dataclass(frozen=True, eq=False)
+class ScannedTask:
+    """What every door starts from that takes votes in files.
+
+    Attributes
+    ----------
+    labels : LabelScan
+    metrics : mapping from str to Metric
+        By the name under which they are shown.
+    positive : int
+        Code of the positive class.
+    target : {"sample", "population"}
+    level : float
+    seed : int
+        Gives the same numbers again.
+    settings : Settings
+        The call itself.
+    assumption : {"real", "shared", "independent"}
+        What the headline assumes of errors.
+    real_map : RealMap
+    """
+
+    labels: LabelScan[Labels] = field(repr=False)
+    metrics: Mapping[str, Metric]
+    positive: int
+    target: Target
+    level: float
+    seed: int
+    settings: Settings
+    assumption: Assumption
+    real_map: RealMap
+
+    def metric_named(self, name: str) -> Metric:
+        """A metric of the call, or any other of the confusion counts by its name."""
+        names = self.labels.classes.tolist()
+        return self.metrics.get(name) or _checked(as_metrics([name], names, names[self.positive]))[name]
+
+
+def prepare_scan(scan: LabelScan[Labels], settings: Settings, *, metrics: Any, offers: Collection[str]) -> ScannedTask:
+    """Check what was passed, and decide what was left open.
+
+    Parameters
+    ----------
+    metrics : str, callable, sequence or mapping
+    offers : collection of str
+        The keywords that count for a scan; an error where another one was passed.
+    """
+    asked = settings.arguments
+    others = [name for name in settings.changed() if name not in offers]
+    if others:
+        raise InvalidParameter(
+            f"{settings.door} of votes that are scanned takes {', '.join(offers)}, got ⟨{others[0]}⟩; leave it out, or "
+            "read all votes into memory with scan.read()",
+            parameter=others[0],
+        )
+    check_level(asked["level"])
+    target = check_choice(asked["target"] or DEFAULT_TARGET, _TARGETS, name="target")
+    assume = asked["assume"]
+    assumption = DEFAULT_ASSUMPTION if assume is None or isinstance(assume, RealMap) else assume
+    if scan.n_classes > MANY_CLASSES:
+        raise InvalidLabels(
+            f"votes that are scanned may have {MANY_CLASSES} classes, got {scan.n_classes}; join classes, or read all "
+            "votes into memory with scan.read()"
+        )
+    names, seed = scan.classes.tolist(), seed_of(asked["random_state"])
+    positive = scan.n_classes - 1 if asked["positive"] is None else scan.class_code(asked["positive"])
+    return ScannedTask(
+        scan,
+        _checked(as_metrics(metrics, names, names[positive])),
+        positive,
+        target,
+        asked["level"],
+        seed,
+        settings.with_seed(seed),
+        check_choice(assumption, ASSUMPTIONS, name="assume"),
+        assume if isinstance(assume, RealMap) else shipped_map(),
+    )
+
+
+def _checked(metrics: dict[str, Metric]) -> dict[str, Metric]:
+    for name, metric in metrics.items():
+        if metric.needs != "counts":
+            raise InvalidParameter(
+                f"⟨metrics⟩ of votes that are scanned must be of the confusion counts, got {name!r}, which needs "
+                f"{metric.needs}; leave it out, or read all votes into memory with scan.read()",
+                parameter="metrics",
+            )
+    return metrics
+
+
+def as_system(predictions: Any) -> SystemSource:
+    """What a caller passed for one system; an error where it is neither a column nor a mapping."""
+    if isinstance(predictions, str | Mapping):
+        return predictions
+    raise InvalidPredictions(
+        "predictions for a scan must be the name of a column of its files or a mapping from item to class, got "
+        f"{type(predictions).__name__}; pass one of these"
+    )
+
+
+def doubts_on(scan: LabelScan[Labels]) -> list[Sentence]:
+    """What votes in files give reason to say."""
+    problem = identifiability_problem(scan, extra_raters=1)
+    return [] if problem is None else [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]

@@ -1,0 +1,172 @@
+"""Comparing systems on votes in files: as in memory, whatever files the items are in."""
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.data.rated import rated_scan, with_chosen_raters
+from trueup.estimators import collapsed, kinds
+from trueup.estimators.readings import FEW_SWEEPS, class_distances
+from trueup.exceptions import InvalidParameter, InvalidPredictions
+
+pl = pytest.importorskip("polars")
+N_ITEMS = 900
+SYSTEMS = {"good": "a", "copy": "b", "bad": "c"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setitem(FEW_SWEEPS, "n_warmup", 30)
+    monkeypatch.setitem(FEW_SWEEPS, "n_draws", 60)
+    monkeypatch.setattr(
+        "trueup.estimators.readings.MOST_VOTES", 2000
+    )  # so that models look at some items in memory, too
+    monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 1000)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Votes, and three systems: two that are the same but for a few items, and a worse one."""
+    rng = np.random.default_rng(3)
+    truth = (rng.random(N_ITEMS) < 0.4).astype(int)
+    labeler = np.stack([rng.permutation(9)[:4] for _ in range(N_ITEMS)])
+    votes = np.where(rng.random(labeler.shape) < np.linspace(0.7, 0.95, 9)[labeler], truth[:, None], 1 - truth[:, None])
+    good, bad = (np.where(rng.random(N_ITEMS) < share, truth, 1 - truth) for share in (0.9, 0.7))
+    copy = np.where(np.arange(N_ITEMS) % 100 == 0, 1 - good, good)
+    names = np.array(["no", "yes"])
+    said = {column: names[np.repeat(codes, 4)] for column, codes in {"a": good, "b": copy, "c": bad}.items()}
+    votes = {"item": np.repeat(np.arange(N_ITEMS), 4), "labeler": labeler.ravel(), "label": names[votes.ravel()]}
+    return pl.DataFrame(votes | said)
+
+
+@pytest.fixture
+def scan_of(frame, tmp_path):
+    """A function that scans the votes in so many files."""
+
+    def scan(n_files):
+        folder = tmp_path / str(n_files)
+        folder.mkdir()
+        for k in range(n_files):
+            frame.filter(pl.col("item") % n_files == k).write_parquet(folder / f"{k}.parquet")
+        return tu.Labels.scan(str(folder / "*.parquet"))
+
+    return scan
+
+
+def outputs_of(frame, column, first=0):
+    return {item: name for item, name in frame.select("item", column).unique().iter_rows() if item >= first}
+
+
+def test_answers_do_not_depend_on_the_files(frame, scan_of):
+    systems = {name: outputs_of(frame, column) for name, column in SYSTEMS.items()}
+    one, other = tu.compare(SYSTEMS, scan_of(2), n_draws=200), tu.compare(systems, scan_of(5), n_draws=200)
+    np.testing.assert_allclose(one.draws, other.draws, rtol=0, atol=1e-12)
+    assert one.ranking == other.ranking
+    assert one.ranking[-1] == "bad"
+    assert one.n_items == N_ITEMS
+
+
+def test_the_answers_are_those_of_votes_in_memory(frame, scan_of):
+    systems = {name: outputs_of(frame, column) for name, column in SYSTEMS.items()}
+    here = tu.compare(systems, tu.Labels.from_frame(frame), check_dependence=False)
+    scanned = tu.compare(SYSTEMS, scan_of(4))
+    for assumption in ("independent", "shared", "real"):
+        one, other = (cmp.assuming(assumption) for cmp in (here, scanned))
+        pairs = [(one.difference("good", name), other.difference("good", name)) for name in ("bad", "copy")]
+        for mine, theirs in [*pairs, *((one[name], other[name]) for name in SYSTEMS)]:
+            assert mine.mean == pytest.approx(theirs.mean, abs=0.25 * mine.std + 0.004)
+            # How far all probabilities are moved is found on 250 items, so spreads differ from seed to seed.
+            assert mine.std == pytest.approx(theirs.std, rel=0.6 if assumption == "real" else 0.35, abs=0.002)
+    assert here.disagreement("good", "bad").n_different == scanned.disagreement("good", "bad").n_different
+
+
+def test_what_systems_have_in_common_is_counted_exactly(frame, scan_of):
+    rated = rated_scan(scan_of(3), list(SYSTEMS.values()), may_miss=False)
+    patterns = collapsed.patterns_of(rated)
+    codes = np.array([[outputs_of(frame, c)[k] == "yes" for k in range(N_ITEMS)] for c in SYSTEMS.values()]).astype(int)
+    assert patterns.times.sum() == N_ITEMS
+    np.testing.assert_allclose(
+        kinds.witness_weights(patterns.codes, patterns.times), kinds.witness_weights(codes), atol=1e-12
+    )
+    np.testing.assert_allclose(class_distances(patterns.codes, patterns.times), class_distances(codes), atol=1e-12)
+    assert kinds.different_places(patterns.codes, patterns.times).tolist() == [0, 2]  # a copy is no witness
+
+
+def test_systems_that_are_no_raters_leave_the_fit_alone(frame, scan_of):
+    scan = scan_of(3)
+    rated = rated_scan(scan, list(SYSTEMS.values()), may_miss=False)
+    chosen = with_chosen_raters(rated, [0, 2], only_common=False, n_of_raters=2 * N_ITEMS)
+    alone = rated_scan(scan, ["a", "c"], may_miss=False)
+    one, other = (tu.noise.DawidSkene().fit(part) for part in (chosen, alone))
+    np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
+    assert collapsed.collapse(chosen).codes.shape[0] == 3
+
+
+def test_disagreements_add_up(scan_of):
+    cmp = tu.compare(SYSTEMS, scan_of(2), n_draws=200)
+    told = cmp.disagreement("good", "bad")
+    assert told.n_items == N_ITEMS
+    assert told.a_right.mean + told.b_right.mean + told.both_wrong.mean == pytest.approx(told.n_different)
+    assert told.both_wrong.mean == 0  # of two classes
+    apart = (told.a_right.mean - told.b_right.mean) / N_ITEMS
+    assert apart == pytest.approx(cmp.difference("good", "bad").mean, abs=1e-12)
+
+
+def test_items_that_a_system_lacks_are_left_out_of_all(frame, scan_of):
+    systems = {"good": "a", "bad": outputs_of(frame, "c", first=300)}
+    scan = scan_of(2)
+    common, own = (tu.compare(systems, scan, items=rule, n_draws=200) for rule in (None, "own"))
+    assert common.n_items == N_ITEMS - 300
+    assert any("300 items lack the prediction of some system" in sentence for sentence in common.warnings)
+    assert own.n_items == N_ITEMS
+    assert any("each on its own" in sentence for sentence in own.warnings)
+    with pytest.raises(InvalidPredictions, match="no item in common"):
+        tu.compare({"good": {1: "no"}, "bad": {2: "no"}}, scan)
+
+
+def test_a_population_is_wider_than_its_sample(scan_of):
+    scan = scan_of(2)
+    sample, population = (
+        tu.compare(SYSTEMS, scan, target=target, metric="f1", n_draws=300).assuming("independent")
+        for target in ("sample", "population")
+    )
+    assert population.difference("good", "bad").std > sample.difference("good", "bad").std
+    assert len(sample.draws) == 300
+    assert "by f1 on 900 items (from votes, assuming independent errors, target population)" in repr(population)
+    assert population.to_frame(backend="polars")["system"].to_list() == population.ranking
+
+
+@pytest.mark.parametrize(
+    ("systems", "keywords", "error", "sentence"),
+    [
+        ({"one": "a"}, {}, InvalidPredictions, "a mapping of two or more, .* got 1 of them"),
+        (["a", "b"], {}, InvalidPredictions, "a mapping of two or more, .* got list"),
+        ({"one": "a", "two": np.zeros(3)}, {}, InvalidPredictions, "or a mapping from item to class, got ndarray"),
+        (SYSTEMS, {"noise": "dawid-skene"}, InvalidParameter, "compare of votes that are scanned takes .* got noise"),
+        (SYSTEMS, {"by": "topic"}, InvalidParameter, "compare of votes that are scanned takes .* got by"),
+        (SYSTEMS, {"metric": "auc"}, InvalidParameter, "must be of the confusion counts, got 'auc'"),
+        (SYSTEMS, {"metric": {"a": "f1", "b": "recall"}}, InvalidParameter, "takes one metric, got 2"),
+        (SYSTEMS, {"engine": "torch"}, InvalidParameter, "engine of compare must be one of 'scipy', 'numba', 'dask'"),
+    ],
+)
+def test_what_a_scan_cannot_answer_says_so(scan_of, systems, keywords, error, sentence):
+    with pytest.raises(error, match=sentence):
+        tu.compare(systems, scan_of(2), **keywords)
+
+
+def test_systems_that_say_too_many_things_together_are_refused(scan_of, monkeypatch):
+    monkeypatch.setattr(collapsed, "_MOST_PATTERNS", 3)
+    with pytest.raises(InvalidPredictions, match="3 different things together, got more from 3 systems; compare fewer"):
+        tu.compare(SYSTEMS, scan_of(2))
+
+
+def test_a_cluster_gives_the_same(frame, scan_of):
+    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
+    systems = {"good": "a", "copy": "b", "bad": outputs_of(frame, "c", first=50)}
+    here = tu.compare(systems, scan_of(3), n_draws=200)
+    place = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **place)
+    with cluster, distributed.Client(cluster):
+        there = tu.compare(systems, scan_of(4), n_draws=200, engine="dask")
+    np.testing.assert_allclose(here.draws, there.draws, rtol=0, atol=1e-10)
+    assert here.warnings == there.warnings
