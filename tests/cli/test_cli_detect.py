@@ -115,15 +115,47 @@ def test_compare(run_main, files):
     assert "## Objects" in (files / "report.md").read_text()
 
 
+def test_tiles_that_were_searched_in_the_app_come_back(run_main, files):
+    pytest.importorskip("sqlalchemy", reason="needs trueup[storage]")
+    ran = run_main(
+        *("detect", "vet", files / "sys1.json", *annotators(files), "-n", "5", "--tiles", "10", "--hidden", "3"),
+        *("--for-app", files / "app"),
+    )
+    assert ran.code == 0, ran.err
+    assert f"trueup serve {files / 'app' / 'tiles.json'}" in ran.out
+    url = f"sqlite:///{files}/tiles.db"
+    tiles = detection.TilesToSearch.read(files / "app" / "tiles.json")
+    search = detection.TileSearch(tiles, storage=url, name="tiles")
+    search.tell({number: 0 if number in tiles.hidden else 1 for number in search.ask(13)}, who="ann")
+    asked = ("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "recall", *QUICK)
+    ran = run_main(*asked, "--searched", url)
+    assert ran.code == 0, ran.err
+    assert "10 objects that nobody drew in 10 of 48 tiles" in ran.out
+    assert "0 of 3 objects whose outline was hidden were noticed" in ran.out
+    assert "did not notice 3 of 3 objects" in ran.err
+    assert "of the pool" not in ran.err
+    told = json.loads(run_main(*asked, "--searched", url, "--searched-name", "tiles", "--json").out)
+    assert (told["missed"]["searched"], told["hidden"]) == (10, {"shown": 3, "noticed": 0})
+    for wrong, sentence in [
+        (("--searched", url, "--searched-name", "other"), "--searched-name"),
+        (("--searched-name", "tiles"), "no --searched"),
+        (("--searched", f"sqlite:///{files}/none.db"), "none.db"),
+        (("--searched", url, "--iou", "0.4"), "another pool"),
+    ]:
+        ran = run_main(*asked, *wrong)
+        assert_one_sentence(ran)
+        assert sentence in ran.err
+
+
 def test_cards_go_out_and_answers_come_back(run_main, files):
     out = files / "cards.html"
     ran = run_main(
         *("detect", "vet", files / "sys1.json", *annotators(files), "--out", out, "-n", "30", "--tiles", "6"),
-        *("--planted", "4", "--seed", "2", "--for-app", files / "app"),
+        *("--planted", "4", "--hidden", "0", "--seed", "2", "--for-app", files / "app"),
     )
     assert ran.code == 0, ran.err
     assert "30 of" in ran.out
-    assert "4 empty places and 6 of 48 tiles" in ran.out
+    assert "4 empty places, 6 of 48 tiles, and 0 with an outline hidden" in ran.out
     assert "trueup serve" in ran.out
     app = files / "app"
     session = ("vet", "start", files / "session.json", app / "votes.csv", app / "predictions.csv")
@@ -132,7 +164,7 @@ def test_cards_go_out_and_answers_come_back(run_main, files):
     page = out.read_text()
     deck = json.loads(page.partition('id="deck">')[2].partition("</script>")[0])
     answers = {str(k): "yes" if k % 3 else "no" for k in range(1, 35)} | {str(k): [] for k in range(35, 41)}
-    (files / "answers.json").write_text(json.dumps({"format": 1, "deck": deck, "answers": answers}))
+    (files / "answers.json").write_text(json.dumps({"format": 2, "deck": deck, "answers": answers}))
     ran = run_main(
         *("detect", "evaluate", files / "sys1.json", *annotators(files), "-m", "recall", *QUICK),
         *("--answers", files / "answers.json"),

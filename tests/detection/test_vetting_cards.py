@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, simulate_boxes, take_answers
 from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
-from trueup.detection.pages import render_cards
+from trueup.detection.pages import render_cards, tile_figure
 from trueup.exceptions import TrueupError
 from trueup.report.crops import crop_figure
 
@@ -26,26 +27,69 @@ def pool():
 
 
 def test_cards_are_random_candidates_empty_places_and_tiles(pool):
-    deck = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, seed=3)
+    deck = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=3)
     kinds = [card.kind for card in deck.cards]
-    assert (kinds.count("candidate"), kinds.count("planted"), kinds.count("tile")) == (20, 4, 5)
-    assert kinds[-5:] == ["tile"] * 5
+    assert [kinds.count(kind) for kind in ("candidate", "planted", "tile", "hidden")] == [20, 4, 5, 3]
+    assert set(kinds[-8:]) == {"tile", "hidden"}
+    assert kinds[-8:] not in (["tile"] * 5 + ["hidden"] * 3, ["hidden"] * 3 + ["tile"] * 5)
     assert kinds[:24] != sorted(kinds[:24])  # empty places are among the candidates
     for card in deck.cards:
         if card.kind == "planted":
             others = pool.boxes[pool.image == card.image]
             assert not detection.overlap.box_overlaps(card.box[None], others).any()
-    again = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, seed=3)
+    again = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=3)
     assert [card.item for card in again.cards] == [card.item for card in deck.cards]
-    other = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, seed=4)
+    other = make_deck(pool, n_candidates=20, n_tiles=5, n_planted=4, n_hidden=3, seed=4)
     assert [card.item for card in other.cards] != [card.item for card in deck.cards]
 
 
+def test_tiles_come_in_an_order_of_chance(pool):
+    """Who stops early has searched a random part, not the first images."""
+    images = [card.image for card in make_deck(pool, n_tiles=20, n_hidden=0, seed=1).cards if card.is_tile]
+    assert images != sorted(images)
+
+
+def test_hidden_objects_are_certain_and_in_tiles_that_were_not_drawn(pool):
+    deck = make_deck(pool, n_tiles=10, n_hidden=6, seed=2)
+    hidden = [card for card in deck.cards if card.kind == "hidden"]
+    assert len(hidden) == 6
+    assert not {card.item for card in hidden} & {card.item for card in deck.cards if card.kind == "tile"}
+    for card in hidden:
+        assert (pool.votes[:, card.candidate] == 1).all()
+        x, y, width, height = pool.boxes[card.candidate]
+        centre = np.array([x + width / 2, y + height / 2])
+        assert ((card.box[:2] <= centre) & (centre < card.box[:2] + card.box[2:])).all()
+        assert (pool.image == card.image)[card.candidate]
+        full, without = (tile_figure(pool, one, {}) for one in (replace(card, candidate=-1), card))
+        assert full.count("<path") == without.count("<path") + 1
+    assert not [card for card in make_deck(pool, n_tiles=40, n_hidden=6).cards if card.kind == "hidden"]
+
+
+def test_hidden_objects_measure_the_vetter_and_count_nothing(pool):
+    deck = make_deck(pool, n_candidates=1, n_planted=0, n_tiles=5, n_hidden=5)
+    cards = {number: card for number, card in deck.numbered.items() if card.is_tile}
+    middle = {number: (card.box[:2] + card.box[2:] / 2).tolist() for number, card in cards.items()}
+    hidden = [number for number, card in cards.items() if card.kind == "hidden"]
+    answers = {number: [] for number in cards}
+    boxes = pool.boxes[[cards[number].candidate for number in hidden]]
+    for number, (x, y, width, height) in zip(hidden[:3], boxes[:3].tolist(), strict=True):
+        answers[number] = [[x + width / 3, y + height / 3]]
+    vetted = take_answers(deck, answers)
+    assert (vetted.n_hidden, vetted.n_noticed, vetted.missed.n_seen, vetted.missed.n_searched) == (5, 3, 0, 5)
+    assert "did not notice 2 of 5 objects whose outline was hidden" in vetted.warnings[0]
+    counts = take_answers(deck, dict.fromkeys(cards, 2))
+    assert (counts.n_noticed, counts.missed.n_seen, counts.warnings) == (5, 10, ())
+    first, *_, last = cards
+    assert take_answers(deck, {first: 0, last: [middle[last]]}).n_left_out == 8
+    assert "8 tiles were left out" in take_answers(deck, {first: 0, last: 1}).warnings[-1]
+    assert take_answers(deck, {first: 0}).n_left_out == 0
+
+
 def test_answers_are_gold_and_count_what_was_missed(pool):
-    deck = make_deck(pool, n_candidates=30, n_tiles=4, n_planted=2)
+    deck = make_deck(pool, n_candidates=30, n_tiles=4, n_planted=2, n_hidden=0)
     answers = {}
     for number, card in enumerate(deck.cards, start=1):
-        if card.kind == "tile":
+        if card.is_tile:
             x, y, width, height = card.box
             answers[str(number)] = [[x + width / 2, y + height / 2], [x - 5, y]]  # one beside the tile
         else:
@@ -78,6 +122,10 @@ def test_what_answers_mean(pool, answer, truth):
         ({"1": []}, "1 unknown answers"),
         ({"6": "yes"}, "1 unknown answers"),
         ({"6": [["a", 1]]}, "1 unknown answers"),
+        ({"6": [[float("nan"), 1]]}, "1 unknown answers"),
+        ({"6": -1}, "1 unknown answers"),
+        ({"6": True}, "1 unknown answers"),
+        ({"6": 1.5}, "1 unknown answers"),
     ],
 )
 def test_bad_answers_get_one_sentence(pool, answers, sentence):
@@ -92,12 +140,15 @@ def test_a_page_is_read_back_with_the_same_pool_only(pool, tmp_path):
     page = (tmp_path / "cards.html").read_text()
     drawn = json.loads(re.search(r'id="deck">(.*?)</script>', page)[1])
     assert drawn == deck.drawn
-    answers = {"format": 1, "deck": drawn, "answers": {"1": "yes", "2": "no"}}
+    answers = {"format": 2, "deck": drawn, "answers": {"1": "yes", "2": "no"}}
     (tmp_path / "answers.json").write_text(json.dumps(answers))
     assert len(read_answers(tmp_path / "answers.json", pool).labels.gold) == 2
     other = match(None, pool.matching.objects)
     with pytest.raises(TrueupError, match="another pool"):
         read_answers(tmp_path / "answers.json", other)
+    (tmp_path / "answers.json").write_text(json.dumps({**answers, "deck": {"pool": drawn["pool"]}}))
+    with pytest.raises(TrueupError, match="must say how the cards were drawn"):
+        read_answers(tmp_path / "answers.json", pool)
     (tmp_path / "answers.json").write_text("[]")
     with pytest.raises(TrueupError, match="answers that a page of cards has saved"):
         read_answers(tmp_path / "answers.json", pool)
@@ -146,7 +197,7 @@ def test_the_size_of_an_image_that_nobody_told():
     objects = detection.boxes_from_arrays(image=["a"], boxes=[[10, 10, 30, 20]], images=["a", "b"], seen=[[True, True]])
     pool = match(None, objects)
     assert image_size(pool, 0) == (40.0, 30.0)
-    assert len(make_deck(pool, n_candidates=5, n_tiles=3, n_planted=0)) == 4
+    assert len(make_deck(pool, n_candidates=5, n_tiles=3, n_planted=0)) == 4  # nothing is certain: one looked
 
 
 def test_the_outline_of_a_mask():

@@ -5,12 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tile_search_server import NAME, tile_search
 from vetting_server import wait_for
 
 from chromium_pipe import NAMES
 from trueup.serve.demo import demo_data
 from trueup.serve.guard import Address
 
+__all__ = ["tile_search"]
 pytestmark = pytest.mark.browser
 GUARD = 320  # milliseconds after a change of card in which keys do nothing
 
@@ -259,6 +261,27 @@ def test_a_keyboard_reaches_everything_and_leaves_again(make_vetting, listening,
         page.keyboard.press("Tab")
         reached.append(page.evaluate("() => document.activeElement.id || document.activeElement.value || ''"))
     assert {"0", "1", "later", "cannot-tell", "none-of-these", "undo", "comment", "keys"} <= set(reached)
+
+
+def test_tiles_are_seen_and_counted_with_keys(tile_search, listening, open_page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is part of trueup[dev]").Axe()
+    vetting, _, _ = tile_search
+    page = enter(open_page, vetting, listening(vetting), "ann")
+    page.wait_for_function(
+        "() => { const i = document.querySelector('.frame img'); return i.complete && i.naturalWidth }"
+    )
+    found = axe.run(page)
+    assert found.violations_count == 0, found.generate_report()
+    if folder := os.environ.get("TRUEUP_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / "tile.png", full_page=True)
+    for key in ("0", "3", "1"):
+        answer(page, key)
+    page.select_option("#all-classes", "12")
+    before = card_of(page)
+    page.get_by_role("button", name="Choose").click()
+    page.wait_for_selector(f'.card:not([data-card="{before}"])')
+    said = [event.truth for event in vetting.storage.events(NAME) if event.kind == "tell"]
+    assert said == [0, 3, 1, 12]
 
 
 @pytest.mark.parametrize("strips", [True, False])

@@ -145,6 +145,16 @@ class VettedOptions:
         str | None,
         _vetted("--answers", "The answers that a page of 'trueup detect vet' has saved.", metavar="FILE"),
     ] = None
+    searched: Annotated[
+        str | None,
+        _vetted(
+            "--searched", "The storage of the tiles that were searched in the app: sqlite:///FILE, …", metavar="URL"
+        ),
+    ] = None
+    searched_name: Annotated[
+        str | None,
+        _vetted("--searched-name", "The session about tiles, where the storage has several.", metavar="NAME"),
+    ] = None
     gold: Annotated[
         str | None,
         _vetted("--gold", "Vetted candidates as a table: item, label (object or nothing).", metavar="FILE"),
@@ -162,7 +172,7 @@ class Question:
     pool: Pool
     labels: Labels
     missed: MissedObjects | None
-    vetted: Vetted | None
+    vetted: tuple[Vetted, ...]
     files: dict[str, Any]
 
 
@@ -236,13 +246,27 @@ def ask(
 ) -> Question:
     """The pool with what was vetted of it."""
     from trueup.adapters import read_gold
-    from trueup.detection import read_answers
+    from trueup.detection import read_answers, read_searched
 
     pool = read_pool(detections, shapes, how)
     if not len(pool):
         raise InvalidFile("there is no candidate: nobody drew anything and no system found anything; check the files")
     said = None if vetted.answers is None else read_answers(_readable(vetted.answers), pool, random_state=seed)
     labels = pool.labels if said is None else said.labels
+    if vetted.searched is None and vetted.searched_name is not None:
+        raise InvalidParameter(
+            f"--searched-name is about a storage, got {vetted.searched_name!r} and no --searched; name its URL"
+        )
+    searched = None
+    if vetted.searched is not None:
+        with speaking(name="--searched-name", split="--split"):
+            searched = read_searched(vetted.searched, pool, name=vetted.searched_name, random_state=seed)
+    everything = tuple(one for one in (said, searched) if one is not None)
+    counted = [one.missed for one in everything if one.missed is not None]
+    if len(counted) > 1:
+        raise InvalidParameter(
+            "tiles must be searched on a page or in the app, got --answers with tiles and --searched; leave one out"
+        )
     if vetted.gold is None and vetted.gold_drawn is not None:
         raise InvalidParameter(
             f"--gold-drawn is about a gold file, got {vetted.gold_drawn!r} and no --gold; name the file"
@@ -257,4 +281,4 @@ def ask(
         answers=vetted.answers,
         gold=vetted.gold,
     )
-    return Question(pool, labels, None if said is None else said.missed, said, files)
+    return Question(pool, labels, counted[0] if counted else None, everything, files)

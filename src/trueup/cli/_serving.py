@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trueup.serve.services import Look
 
 SUFFIX = ".vetting.db"
+TILES_SUFFIX = ".json"
 _PANEL = "The server"
 Bundle = TypeVar("Bundle")
 
@@ -82,7 +83,7 @@ class ServeOptions:
 
 @dataclass(frozen=True)
 class Served:
-    """All that was said about a session to serve."""
+    """All that was said about a session to serve; one about tiles has their file in place of votes."""
 
     votes: str
     predictions: tuple[str, ...]
@@ -101,6 +102,11 @@ class Served:
     def url(self) -> str:
         """Of the storage."""
         return self.server.storage or f"sqlite:///{self.name}{SUFFIX}"
+
+    @property
+    def is_about_tiles(self) -> bool:
+        """Whether objects that nobody drew are searched."""
+        return not self.predictions
 
     def server_settings(self) -> ServerSettings:
         """As the server takes them; what was not said is left to it."""
@@ -265,9 +271,10 @@ def find_session(server: ServeOptions) -> tuple[str, str]:
 
 
 def given_files(files: Sequence[str]) -> tuple[str, ...]:
-    """The files after the command: one of settings, or votes and predictions."""
-    if len(files) == 1 and not files[0].lower().endswith(".toml"):
+    """The files after the command: one of settings, one of tiles, or votes and predictions."""
+    if len(files) == 1 and not files[0].lower().endswith((".toml", TILES_SUFFIX)):
         raise InvalidParameter(
-            f"'serve' takes VOTES and PREDICTIONS or one SESSION.toml, got {files[0]!r} alone; name the other, too"
+            "'serve' takes VOTES and PREDICTIONS, one SESSION.toml, or the TILES.json of 'detect vet', got "
+            f"{files[0]!r} alone; name the other, too"
         )
     return tuple(files)

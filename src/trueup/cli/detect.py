@@ -249,6 +249,16 @@ def vet(
             show_default="one for ten candidates",
         ),
     ] = None,
+    hidden: Annotated[
+        int | None,
+        options.option(
+            "--hidden",
+            "Further tiles without the outline of an object, which measure the vetter.",
+            metavar="N",
+            min=0,
+            show_default="one for five tiles",
+        ),
+    ] = None,
     images: Annotated[
         str | None,
         options.option("--images", "A folder of the photographs; else cards are drawn from shapes.", metavar="FOLDER"),
@@ -269,8 +279,18 @@ def vet(
             raise InvalidParameter(f"--out must end in .html, got {out!r}; name it so")
         check_writable(out)
     question = ask(detections or [], shapes, how, VettedOptions(), seed)
-    with speaking(n_candidates="--number", n_tiles="--tiles", n_planted="--planted", images="--images"):
-        deck = make_deck(question.pool, n_candidates=n, n_tiles=tiles, n_planted=planted, split=split, seed=seed)
+    with speaking(
+        n_candidates="--number", n_tiles="--tiles", n_planted="--planted", n_hidden="--hidden", images="--images"
+    ):
+        deck = make_deck(
+            question.pool,
+            n_candidates=n,
+            n_tiles=tiles,
+            n_planted=planted,
+            n_hidden=hidden,
+            split=split,
+            seed=seed,
+        )
         if out is not None:
             save_cards(deck, out, images=images, title=title)
         made = None if for_app is None else save_for_app(deck, for_app, images=images)
@@ -280,8 +300,8 @@ def vet(
         return
     say(
         f"{deck.drawn['n_candidates']:,} of {len(question.pool):,} candidates, "
-        f"{sum(card.kind == 'planted' for card in deck.cards):,} empty places and {deck.drawn['n_tiles']:,} of "
-        f"{deck.n_tiles:,} tiles."
+        f"{sum(card.kind == 'planted' for card in deck.cards):,} empty places, {deck.drawn['n_tiles']:,} of "
+        f"{deck.n_tiles:,} tiles, and {sum(card.kind == 'hidden' for card in deck.cards):,} with an outline hidden."
     )
     if out is not None:
         say(f"Open {out}, answer, save the answers; then: trueup detect evaluate … --answers answers.json")
@@ -290,6 +310,8 @@ def vet(
             f"trueup serve {made.votes} {made.predictions} --items {made.items} --gold {made.gold} "
             f"--images {made.images}"
         )
+    if made is not None and made.tiles is not None:
+        say(f"trueup serve {made.tiles}; then: trueup detect evaluate … --searched sqlite:///tiles.vetting.db")
 
 
 def _settings(sampler: options.SamplerOptions, **said: Any) -> dict[str, Any]:
@@ -319,12 +341,14 @@ def _about_pool(pool: Pool) -> dict[str, Any]:
 
 
 def _about_vetted(question: Question) -> dict[str, Any]:
-    said = question.vetted
-    missed = question.missed
+    said, missed = question.vetted, question.missed
+    planted = {"shown": sum(one.n_planted for one in said), "taken_for_objects": sum(one.n_accepted for one in said)}
+    hidden = {"shown": sum(one.n_hidden for one in said), "noticed": sum(one.n_noticed for one in said)}
     return {
         "vetted": len(question.labels.gold),
         "missed": None if missed is None else {**missed.total.to_dict(0.95), "searched": missed.n_searched},
-        "planted": None if said is None else {"shown": said.n_planted, "taken_for_objects": said.n_accepted},
+        "planted": planted if said else None,
+        "hidden": hidden if said else None,
     }
 
 
@@ -372,13 +396,15 @@ def _show_vetted(question: Question) -> None:
             f"{missed.n_seen:,} objects that nobody drew in {missed.n_searched:,} of {missed.n_tiles:,} tiles: between "
             f"{low:.0f} and {high:.0f} in all (95% interval)."
         )
-    said = question.vetted
-    if said is not None and said.n_planted:
-        say(f"{said.n_accepted} of {said.n_planted} empty places were taken for objects.")
+    for said in question.vetted:
+        if said.n_planted:
+            say(f"{said.n_accepted} of {said.n_planted} empty places were taken for objects.")
+        if said.n_hidden:
+            say(f"{said.n_noticed} of {said.n_hidden} objects whose outline was hidden were noticed.")
 
 
 def _said_of_vetter(question: Question) -> tuple[str, ...]:
-    return () if question.vetted is None else tuple(map(in_our_words, question.vetted.warnings))
+    return tuple(in_our_words(sentence) for said in question.vetted for sentence in said.warnings)
 
 
 def _show_evaluation(name: str, evaluation: Evaluation) -> None:

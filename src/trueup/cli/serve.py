@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup._base.optional import require
+from trueup._base.writing import check_readable
 from trueup.cli._app import as_command
 from trueup.cli._console import note, say
 from trueup.cli._files import read_systems, read_votes
 from trueup.cli._options import InputFile, PredictionOptions, VoteOptions, option
-from trueup.cli._serving import Served, ServeOptions, find_session, given_files, read_settings
+from trueup.cli._serving import TILES_SUFFIX, Served, ServeOptions, find_session, given_files, read_settings
 from trueup.cli._vetting import SessionOptions, all_settings
 from trueup.exceptions import InvalidParameter
 
@@ -32,9 +33,9 @@ def serve(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="VOTES PREDICTIONS… | SESSION.toml",
+            metavar="VOTES PREDICTIONS… | SESSION.toml | TILES.json",
             show_default=False,
-            help="The votes and the predictions, or a file of settings that names them.",
+            help="The votes and the predictions, a file of settings that names them, or the tiles of 'detect vet'.",
         ),
         InputFile(),
     ] = None,
@@ -62,7 +63,10 @@ def serve(
         raise InvalidParameter(
             "'serve' needs files, got none; name VOTES and PREDICTIONS or SESSION.toml, or try --demo"
         )
-    _serve_files(served)
+    if served.is_about_tiles:
+        _serve_tiles(served)
+    else:
+        _serve_files(served)
 
 
 def _served(
@@ -81,6 +85,8 @@ def _served(
             raise InvalidParameter(
                 f"the settings of a session stand in its file, got options beside {files[0]!r}; write them there"
             )
+    if files[0].lower().endswith(TILES_SUFFIX):
+        return Served(files[0], (), server=server)
     served = read_settings(Path(files[0]))
     said_here = {one.name: getattr(server, one.name) for one in fields(server)}
     changed = {name: value for name, value in said_here.items() if value is not None and value is not False}
@@ -113,6 +119,24 @@ def _serve_files(served: Served) -> None:
         seed=given.get("random_state", 0),
         announce=say,
     )
+
+
+def _serve_tiles(served: Served) -> None:
+    from trueup.detection import TileSearch, TilesToSearch
+    from trueup.serve.cards import Layout
+    from trueup.serve.running import run_server
+
+    settings = served.server_settings()
+    check_readable(served.votes)
+    tiles = TilesToSearch.read(served.votes)
+    make = functools.partial(TileSearch, tiles, storage=served.url, name=served.name)
+    look = replace(
+        served.look(None),
+        layout=Layout("tile", image="image"),
+        images=Path(served.server.images or Path(served.votes).parent),
+    )
+    labels = TileSearch(tiles).labels
+    run_server(make, served.url, served.name, labels, settings=settings, look=look, announce=say)
 
 
 def _predicted(systems: Any, labels: Labels) -> list[str]:

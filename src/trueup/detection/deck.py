@@ -1,14 +1,16 @@
 """Cards for a vetter: random candidates, places where nothing is, and random tiles; and what their answers say.
 
 The cards do not tell which is which. A page with cards holds only how they were drawn, so that answers can be read by
-whoever has the same pool. Places where nobody drew anything are planted among the candidates: how many of these are
-taken for objects says how far the answers can be trusted.
+whoever has the same pool. Places where nobody drew anything are planted among the candidates, and among the tiles there
+are some from which the outline of an object was taken: how many of the former are taken for objects, and how many of
+the latter are noticed, says how far the answers can be trusted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from trueup._base.types import Floats
+from trueup._base.types import Booleans, Floats, Positions
 from trueup._base.validation import check_integer, preview
 from trueup.data.labels import Labels
 from trueup.detection.drawing import image_size
@@ -28,7 +30,7 @@ from trueup.detection.reading_coco import load_json
 from trueup.detection.shapes import Images
 from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, quoted
 
-CardKind = Literal["candidate", "planted", "tile"]
+CardKind = Literal["candidate", "planted", "tile", "hidden"]
 ANSWERS = {
     "yes": REAL,
     "outline": REAL,
@@ -38,9 +40,12 @@ ANSWERS = {
     "skip": None,
 }
 """What each answer about a candidate means: a bad outline is of an object; another class or a duplicate is not one."""
-FORMAT = 1
+FORMAT = 2
+DRAWN = ("n_candidates", "n_tiles", "n_planted", "n_hidden", "split", "seed")
+"""What `make_deck` was asked for; the same again gives the same cards."""
 _TRIES = 300  # to find an empty place
 _TRUSTED = 0.2  # share of planted places taken for objects from which on the answers are doubted
+_OVERLOOKED = 0.05  # the share of hidden objects that is surely overlooked, from which on the answers are doubted
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +54,8 @@ class Card:
 
     Attributes
     ----------
-    kind : {"candidate", "planted", "tile"}
+    kind : {"candidate", "planted", "tile", "hidden"}
+        A hidden one is a tile in which one object has no outline although it has one in the pool.
     item : str
         The name of the candidate or tile; empty for a place where nothing is.
     image : int
@@ -58,7 +64,7 @@ class Card:
     category : str
         The class that is asked for; empty for tiles.
     candidate : int
-        Position in the pool, -1 for what is no candidate.
+        Position in the pool: of what is asked for, or of the object whose outline is hidden; -1 for the others.
     """
 
     kind: CardKind
@@ -67,6 +73,11 @@ class Card:
     box: Floats
     category: str = ""
     candidate: int = -1
+
+    @property
+    def is_tile(self) -> bool:
+        """Whether it asks for objects without an outline."""
+        return self.kind in ("tile", "hidden")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +102,11 @@ class Deck:
     def __len__(self) -> int:
         return len(self.cards)
 
+    @property
+    def numbered(self) -> dict[str, Card]:
+        """The cards by their number, from "1" on, as answers name them."""
+        return {str(k + 1): card for k, card in enumerate(self.cards)}
+
 
 def make_deck(
     pool: Pool,
@@ -98,6 +114,7 @@ def make_deck(
     n_candidates: int = 60,
     n_tiles: int = 20,
     n_planted: int | None = None,
+    n_hidden: int | None = None,
     split: int = 2,
     seed: int = 0,
 ) -> Deck:
@@ -112,6 +129,9 @@ def make_deck(
         Tiles drawn at random, in which the vetter looks for objects without an outline.
     n_planted : int, optional
         Places where nobody drew anything, shown as candidates; by default one for ten candidates.
+    n_hidden : int, optional
+        Further tiles from which the outline of an object that nobody doubts is taken; by default one for five tiles.
+        Fewer where there is no such object in a tile that was not drawn.
     split : int
         Each image has split × split tiles.
     seed : int
@@ -121,14 +141,15 @@ def make_deck(
     >>> from trueup import detection
     >>> drawn = detection.simulate_boxes(n_images=10, random_state=0)
     >>> deck = detection.make_deck(detection.match(drawn.found, drawn.objects), n_candidates=20, n_tiles=5)
-    >>> len(deck), sum(card.kind == "planted" for card in deck.cards)
-    (27, 2)
+    >>> len(deck), sum(card.kind == "planted" for card in deck.cards), sum(card.kind == "hidden" for card in deck.cards)
+    (28, 2, 1)
     """
     if not len(pool):
         raise InvalidParameter("there is no candidate to vet, got an empty pool")
     n_candidates = min(check_integer(n_candidates, name="n_candidates", low=1), len(pool))
     n_tiles = check_integer(n_tiles, name="n_tiles", low=0)
     n_planted = -(-n_candidates // 10) if n_planted is None else check_integer(n_planted, name="n_planted", low=0)
+    n_hidden = -(-n_tiles // 5) if n_hidden is None else check_integer(n_hidden, name="n_hidden", low=0)
     seed = check_integer(seed, name="seed", low=0)
     rng = np.random.default_rng([seed, 27])
     chosen = rng.choice(len(pool), n_candidates, replace=False)
@@ -140,17 +161,13 @@ def make_deck(
     shown = [cards[k] for k in rng.permutation(len(cards))]
     tiles = _tiles_of(pool, split)
     n_tiles = min(n_tiles, len(tiles))
-    if n_tiles:
-        drawn_tiles = tiles.draw(n_tiles, rng).tolist()
-        shown += [Card("tile", tiles.names[k], int(tiles.image[k]), tiles.boxes[k]) for k in drawn_tiles]
-    drawn = {
-        "pool": fingerprint(pool),
-        "n_candidates": n_candidates,
-        "n_tiles": n_tiles,
-        "n_planted": n_planted,
-        "split": split,
-        "seed": seed,
-    }
+    drawn_tiles = tiles.draw(n_tiles, rng) if n_tiles else np.zeros(0, dtype=np.int64)
+    searched = [Card("tile", tiles.names[k], int(tiles.image[k]), tiles.boxes[k]) for k in drawn_tiles.tolist()]
+    searched += _hidden_objects(pool, tiles, drawn_tiles, n_hidden, rng)
+    # In an order of chance, so that the first ones stand for all where a vetter stops early.
+    shown += [searched[k] for k in rng.permutation(len(searched))]
+    said = dict(zip(DRAWN, (n_candidates, n_tiles, n_planted, n_hidden, split, seed), strict=True))
+    drawn = {"pool": fingerprint(pool), **said}
     return Deck(pool, tuple(shown), drawn, len(tiles))
 
 
@@ -177,6 +194,36 @@ def _empty_places(pool: Pool, n: int, rng: np.random.Generator) -> list[Card]:
     return places
 
 
+def _hidden_objects(pool: Pool, tiles: Tiles, drawn: Positions, n: int, rng: np.random.Generator) -> list[Card]:
+    """Tiles that were not drawn, each without the outline of an object that nobody doubts; as many as there are."""
+    n_found = sum(
+        (np.bincount(found.candidate, minlength=len(pool)) > 0 for found in pool.found.values()),
+        start=np.zeros(len(pool), dtype=np.int64),
+    )
+    n_drew = (pool.votes == 1).sum(axis=0)
+    sure = (n_drew > 0) & (n_drew + n_found > 1) & ~(pool.votes == 0).any(axis=0)
+    is_drawn = np.isin(np.arange(len(tiles)), drawn)
+    cards: list[Card] = []
+    used: set[int] = set()
+    for k in rng.permutation(np.flatnonzero(sure)).tolist():
+        if len(cards) == n:
+            break
+        centre = pool.boxes[k, :2] + pool.boxes[k, 2:] / 2
+        others = pool.boxes[(pool.image == pool.image[k]) & (np.arange(len(pool)) != k)]
+        own = np.flatnonzero((tiles.image == pool.image[k]) & contains(tiles.boxes, centre))
+        # What lies below another outline as well would seem to have one.
+        if len(own) and not is_drawn[own[0]] and own[0] not in used and not contains(others, centre).any():
+            used.add(int(own[0]))
+            cards.append(Card("hidden", tiles.names[own[0]], int(pool.image[k]), tiles.boxes[own[0]], candidate=k))
+    return cards
+
+
+def contains(boxes: Floats, point: Floats) -> Booleans:
+    """Which boxes have a point inside them; shape (n_boxes,)."""
+    low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+    return np.asarray(((low <= point) & (point < high)).all(axis=1))
+
+
 def fingerprint(pool: Pool) -> str:
     """A word that tells pools apart."""
     digest = hashlib.sha256(json.dumps([pool.items, list(pool.categories)]).encode())
@@ -199,6 +246,11 @@ class Vetted:
         Places where nothing is that were answered, and those taken for objects.
     answers : mapping from answer to int
         How often each was given about candidates.
+    n_hidden, n_noticed : int
+        Tiles without the outline of an object that were searched, and those in which it was noticed. Where only a
+        number was answered, any number but 0 counts as noticed.
+    n_left_out : int
+        Tiles without an answer that came before searched ones, or of which nobody could tell.
     """
 
     labels: Labels = field(repr=False)
@@ -206,23 +258,30 @@ class Vetted:
     n_planted: int
     n_accepted: int
     answers: Mapping[str, int]
+    n_hidden: int = 0
+    n_noticed: int = 0
+    n_left_out: int = 0
 
     @property
     def false_acceptance(self) -> tuple[float, float]:
         """The 95% interval of the share of empty places that the vetter takes for objects (Jeffreys)."""
-        posterior = scipy.stats.beta(self.n_accepted + 0.5, self.n_planted - self.n_accepted + 0.5)
-        return float(posterior.ppf(0.025)), float(posterior.ppf(0.975))
+        return _jeffreys(self.n_accepted, self.n_planted)
+
+    @property
+    def oversight(self) -> tuple[float, float]:
+        """The 95% interval of the share of objects without an outline that the vetter overlooks (Jeffreys)."""
+        return _jeffreys(self.n_hidden - self.n_noticed, self.n_hidden)
 
     @property
     def warnings(self) -> tuple[Sentence, ...]:
         """Why the answers may be doubted."""
         said = []
         if self.n_planted and self.n_accepted / self.n_planted > _TRUSTED:
-            low, high = self.false_acceptance
+            least, most = self.false_acceptance
             said.append(
                 Sentence(
                     f"the vetter took {self.n_accepted} of {self.n_planted} empty places for objects (between "
-                    f"{100 * low:.0f}% and {100 * high:.0f}% of such places): what they accepted may not be there"
+                    f"{100 * least:.0f}% and {100 * most:.0f}% of such places): what they accepted may not be there"
                 )
             )
         if self.answers.get("skip", 0):
@@ -232,7 +291,28 @@ class Vetted:
                     "only if the skipped ones are like them"
                 )
             )
+        low, high = self.oversight
+        if low > _OVERLOOKED:
+            said.append(
+                Sentence(
+                    f"the vetter did not notice {self.n_hidden - self.n_noticed} of {self.n_hidden} objects whose "
+                    f"outline was hidden (between {100 * low:.0f}% and {100 * high:.0f}% of such objects): either all "
+                    "annotators err together there, or more is missed than the tiles say and recall is too high"
+                )
+            )
+        if self.n_left_out:
+            said.append(
+                Sentence(
+                    f"{self.n_left_out} tiles were left out among those that were searched: the others stand for all "
+                    "tiles only if these are like them"
+                )
+            )
         return tuple(said)
+
+
+def _jeffreys(count: int, n: int) -> tuple[float, float]:
+    posterior = scipy.stats.beta(count + 0.5, n - count + 0.5)
+    return float(posterior.ppf(0.025)), float(posterior.ppf(0.975))
 
 
 def read_answers(path: str | PathLike[str], pool: Pool, *, random_state: int = 0) -> Vetted:
@@ -250,14 +330,29 @@ def read_answers(path: str | PathLike[str], pool: Pool, *, random_state: int = 0
     content = load_json(path)
     if not isinstance(content, Mapping) or content.get("format") != FORMAT or not {"deck", "answers"} <= set(content):
         raise InvalidFile(f"{path} must be answers that a page of cards has saved, got something else; save them again")
-    drawn, answers = dict(content["deck"]), dict(content["answers"])
-    if drawn.get("pool") != fingerprint(pool):
+    deck = same_deck(content["deck"], pool, file=str(path))
+    return take_answers(deck, dict(content["answers"]), file=str(path), random_state=random_state)
+
+
+def same_deck(drawn: Any, pool: Pool, *, file: str) -> Deck:
+    """The deck that was drawn so, of the pool that it was drawn of.
+
+    Parameters
+    ----------
+    drawn : mapping
+        As `Deck.drawn` has it.
+    pool : Pool
+    file : str
+        What errors call the place that it was read from.
+    """
+    if not isinstance(drawn, Mapping) or not {"pool", *DRAWN} <= set(drawn):
+        raise InvalidFile(f"{file} must say how the cards were drawn, got something else; make the cards again")
+    if drawn["pool"] != fingerprint(pool):
         raise InvalidFile(
-            f"{path} has answers about another pool of {drawn.get('n_candidates')} drawn candidates; match with the "
+            f"{file} has answers about another pool of {drawn['n_candidates']} drawn candidates; match with the "
             "same files and settings as for the cards"
         )
-    how = {name: drawn[name] for name in ("n_candidates", "n_tiles", "n_planted", "split", "seed")}
-    return take_answers(make_deck(pool, **how), answers, file=str(path), random_state=random_state)
+    return make_deck(pool, **{name: drawn[name] for name in DRAWN})
 
 
 def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the answers", random_state: int = 0) -> Vetted:
@@ -267,30 +362,34 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
     ----------
     deck : Deck
     answers : mapping from number to answer
-        About candidates one of `ANSWERS`, about tiles a list of points: each an object without an outline. Points
-        beside the tile do not count: they are in another one.
+        About candidates one of `ANSWERS`, about tiles a list of points, each an object without an outline, or their
+        number. Points beside the tile do not count: they are in another one.
     file : str
         What errors call them.
     random_state : int
     """
-    numbers = {str(k + 1): card for k, card in enumerate(deck.cards)}
+    numbers = deck.numbered
     strange = [key for key in answers if key not in numbers]
-    wrong = [key for key, answer in answers.items() if key in numbers and not _is_answer(numbers[key].kind, answer)]
+    wrong = [key for key, answer in answers.items() if key in numbers and not _is_answer(numbers[key], answer)]
     if strange or wrong:
         what = f"{len(strange)} answers about cards that there are not" if strange else f"{len(wrong)} unknown answers"
         shown = quoted(strange[0]) if strange else f"{quoted(answers[wrong[0]])} on card {wrong[0]}"
         raise InvalidFile(
-            f"{file} must have an answer of {preview(list(ANSWERS), most=10)} for a candidate and a list of points for "
-            f"a tile, got {what} (the first is {shown})"
+            f"{file} must have an answer of {preview(list(ANSWERS), most=10)} for a candidate and a list of points or "
+            f"a number for a tile, got {what} (the first is {shown})"
         )
     truths: dict[str, str] = {}
     counts: list[int] = []
     told: Counter[str] = Counter()
-    n_planted = n_accepted = 0
+    n_planted = n_accepted = n_hidden = n_noticed = 0
     for key, answer in answers.items():
         card = numbers[key]
         if card.kind == "tile":
-            counts.append(sum(_is_inside(point, card.box) for point in answer))
+            counts.append(_n_inside(answer, card.box))
+            continue
+        if card.kind == "hidden":
+            n_hidden += 1
+            n_noticed += _n_inside(answer, deck.pool.boxes[card.candidate]) > 0
             continue
         truth = ANSWERS[answer]
         if card.kind == "planted":
@@ -302,18 +401,38 @@ def take_answers(deck: Deck, answers: Mapping[str, Any], *, file: str = "the ans
                 truths[card.item] = truth
     labels = deck.pool.labels.with_gold(truths, drawn="random") if truths else deck.pool.labels
     missed = missed_objects(counts, deck.n_tiles, random_state=random_state) if counts else None
-    return Vetted(labels, missed, int(n_planted), int(n_accepted), dict(told))
+    return Vetted(
+        labels,
+        missed,
+        int(n_planted),
+        int(n_accepted),
+        dict(told),
+        n_hidden,
+        n_noticed,
+        _n_gaps([key in answers for key, card in numbers.items() if card.is_tile]),
+    )
 
 
-def _is_inside(point: list[float], box: Floats) -> bool:
-    x, y, width, height = (float(value) for value in box)
-    return bool(x <= point[0] < x + width and y <= point[1] < y + height)
+def _n_gaps(is_answered: list[bool]) -> int:
+    """Tiles without an answer before the last one with an answer."""
+    return is_answered[: len(is_answered) - is_answered[::-1].index(True)].count(False) if any(is_answered) else 0
 
 
-def _is_answer(kind: CardKind, answer: Any) -> bool:
-    if kind != "tile":
+def _n_inside(answer: list[list[float]] | int, box: Floats) -> int:
+    """How many objects an answer tells in a box; a number is believed."""
+    if isinstance(answer, int):
+        return answer
+    return sum(bool(contains(box[None], np.asarray(point, dtype=float))[0]) for point in answer)
+
+
+def _is_answer(card: Card, answer: Any) -> bool:
+    if not card.is_tile:
         return isinstance(answer, str) and answer in ANSWERS
+    if isinstance(answer, int):
+        return not isinstance(answer, bool) and answer >= 0
     return isinstance(answer, list) and all(
-        isinstance(point, list) and len(point) == 2 and all(isinstance(one, int | float) for one in point)
+        isinstance(point, list)
+        and len(point) == 2
+        and all(isinstance(one, int | float) and math.isfinite(one) for one in point)
         for point in answer
     )

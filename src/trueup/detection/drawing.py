@@ -73,12 +73,14 @@ def thumbnail(pool: Pool, image: int, box: Floats, photos: Photos | None = None)
     return {"view": [0.0, 0.0, *size], "size": list(size), "shapes": [place], "photo": (photos or {}).get(image)}
 
 
-def tile_picture(pool: Pool, image: int, box: Floats, photos: Photos | None = None) -> dict[str, Any]:
-    """A tile with all outlines in it, and some of what is around it."""
+def tile_picture(
+    pool: Pool, image: int, box: Floats, photos: Photos | None = None, leave_out: int = -1
+) -> dict[str, Any]:
+    """A tile with all outlines in it but that of one candidate, and some of what is around it."""
     size = image_size(pool, image)
     margin = 0.08 * max(float(box[2]), float(box[3]))
     view = _clipped(float(box[0]) - margin, float(box[1]) - margin, box[2] + 2 * margin, box[3] + 2 * margin, size)
-    shapes = [{"role": "candidate", **_outline(pool, k)} for k in _inside(pool, image, view)]
+    shapes = [{"role": "candidate", **_outline(pool, k)} for k in _inside(pool, image, view) if k != leave_out]
     frame = {"role": "tile", "box": [float(value) for value in box]}
     return {"view": view, "size": list(size), "shapes": [*shapes, frame], "photo": (photos or {}).get(image)}
 

@@ -102,7 +102,9 @@ def show_card(
     context = pages.place_context(person, deal)
     store = f"{services.access.cookie_name} {person.name}"
     renew = services.cards.lease / _RENEWALS
-    return pages.page("card.html", person, page="card", store=store, renew=renew, **context)
+    return pages.page(
+        "card.html", person, page="card", store=store, renew=renew, card_kind=services.maker.layout.kind, **context
+    )
 
 
 @router.post("/answer")

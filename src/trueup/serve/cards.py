@@ -1,4 +1,4 @@
-"""What an expert sees of an item: text, a conversation, two records side by side, an image or two answers.
+"""What an expert sees of an item: text, a conversation, two records side by side, an image, a tile or two answers.
 
 A card is plain data, made from the columns of the items; the page and the JSON of programs are made from it.
 """
@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 
-CardKind = Literal["text", "conversation", "records", "image", "answers"]
-KINDS: tuple[CardKind, ...] = ("text", "conversation", "records", "image", "answers")
+CardKind = Literal["text", "conversation", "records", "image", "tile", "answers"]
+KINDS: tuple[CardKind, ...] = get_args(CardKind)
 LONGEST_SHOWN = 20_000  # characters of one text that are shown at once
 _SPEAKERS = ("role", "speaker", "from", "author")
 _WORDS = ("content", "text", "value", "message")
@@ -35,7 +35,8 @@ class Layout:
 
     Attributes
     ----------
-    kind : {"text", "conversation", "records", "image", "answers"}
+    kind : {"text", "conversation", "records", "image", "tile", "answers"}
+        A tile is an image in which objects are counted: the classes are whole numbers, and their keys the digits.
     show : tuple of str
         Columns shown as text, in this order; for "conversation" the first holds the messages.
     left, right : tuple of str
@@ -207,7 +208,8 @@ class CardMaker:
         codes = [*order, *(code for code in range(len(self._names)) if code not in order)]
         for place, code in enumerate(codes):
             name = str(place + 1) if code in order else self._names[code]
-            yield Choice(code, name, str(place + 1) if place < 9 else "")
+            key = self._names[code] if self.layout.kind == "tile" else str(place + 1)
+            yield Choice(code, name, key if len(key) == 1 else "")
 
 
 def guess_layout(labels: Labels) -> Layout:
@@ -259,6 +261,7 @@ def check_layout(layout: Layout, labels: Labels) -> Layout:
         "conversation": bool(layout.show),
         "records": bool(layout.left) and len(layout.left) == len(layout.right),
         "image": layout.image is not None,
+        "tile": layout.image is not None and all(name.isdecimal() for name in classes),
         "answers": len(layout.answers) == 2 and not strangers,
         "text": True,
     }
@@ -267,6 +270,7 @@ def check_layout(layout: Layout, labels: Labels) -> Layout:
             "conversation": "the column of its messages in show",
             "records": "as many columns in left as in right",
             "image": "the column of the paths in image",
+            "tile": "the column of the paths in image, and classes that are whole numbers",
             "answers": "two classes with a column each in answers",
         }
         raise InvalidParameter(f"a card of kind {layout.kind!r} needs {wishes[layout.kind]}, got {layout}")

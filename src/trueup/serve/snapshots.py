@@ -14,9 +14,10 @@ import numpy as np
 from trueup.active import ActiveTest
 from trueup.active.estimators import TooFewAnswers
 from trueup.cleaning import CleaningAdvisor
+from trueup.detection.tile_search import METRIC, TileSearch
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.session import Session
-from trueup.sessions.standing import Rate, Standing
+from trueup.sessions.standing import Rate, Standing, standing_of
 
 _MOST_COMPARED = 6  # systems whose pairs are told apart
 _MOST_ROWS = 60  # of the history: more cannot be told apart in the chart
@@ -129,13 +130,15 @@ def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
 
     Parameters
     ----------
-    session : ActiveTest or CleaningAdvisor
+    session : ActiveTest, CleaningAdvisor or TileSearch
     history : tuple of Row
         What was said before; the estimate of now is added to it.
     """
     made = time.time()
     if isinstance(session, ActiveTest):
         return _of_test(session, history, made)
+    if isinstance(session, TileSearch):
+        return _of_search(session, history, made)
     assert isinstance(session, CleaningAdvisor)
     return _of_advisor(session, history, made)
 
@@ -210,6 +213,46 @@ def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float)
         shares=_shares(advisor),
         budget=advisor.budget,
         gain=Range.of(advisor.value, advisor.level),
+    )
+
+
+def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Snapshot:
+    standing = standing_of(
+        search.progress,
+        search.labels.gold_codes,
+        n_items=search.labels.n_items,
+        n_classes=search.labels.n_classes,
+        level=search.level,
+    )
+    snapshot = Snapshot(
+        kind="tile search",
+        made=made,
+        n_events=len(search.log),
+        metric=METRIC,
+        bounds=(0.0, math.inf),
+        higher_is_better=False,
+        level=search.level,
+        n_items=search.labels.n_items,
+        n_answers=standing.answered,
+        n_counted=standing.counted,
+        n_waiting=standing.ahead,
+        n_cannot_tell=standing.cannot_tell,
+        n_outside=standing.none_of_these,
+        n_disputed=standing.disputed,
+        finished=search.finished,
+        warnings=tuple(map(str, search.warnings)),
+        history=history,
+        budget=search.labels.n_items,
+    )
+    estimate = search.estimate
+    if estimate is None:
+        return snapshot
+    now = Range.of(estimate, search.level)
+    return replace(
+        snapshot,
+        ranges={"pool": now},
+        draws={"pool": _draws(estimate)},
+        history=_extended(history, standing.answered, now),
     )
 
 

@@ -11,7 +11,7 @@ from trueup.sessions.log import Event
 # What settles a card. A correction changes an answer that is there; "later" and a comment leave the card open.
 CLOSING = ("tell", "pass", "cannot tell", "none of these")
 
-SessionKind = Literal["active test", "cleaning", "monitor"]
+SessionKind = Literal["active test", "cleaning", "monitor", "tile search"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SessionRecord:
     ----------
     name : str
         Unique in its storage.
-    kind : {"active test", "cleaning", "monitor"}
+    kind : {"active test", "cleaning", "monitor", "tile search"}
     settings, options : dict
         As `Session.to_json` has them: what it was made with, and the options of its strategy.
     fingerprints : dict from role to str
