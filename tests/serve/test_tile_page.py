@@ -43,7 +43,8 @@ def test_answers_move_the_estimate_and_come_back_out_of_the_storage(tile_search)
     assert (vetted.missed.n_searched, vetted.n_hidden, vetted.n_noticed) == (12, 3, 3)
     assert snapshot.first.mean == pytest.approx(vetted.missed.total.mean)
     page = re.sub("[\u2068\u2069]", "", owner.get("/owner").text)
-    assert "missed objects" in page
+    low, high = snapshot.first.low, snapshot.first.high
+    assert f"missed objects between {low:.0f} and {high:.0f}" in page
     assert "You can stop: All 15 tiles are searched." in page
     robot = vetting.program("robot owner", "owner").get("/api/estimate").json()
     assert (robot["kind"], robot["bounds"], robot["higher_is_better"]) == ("tile search", [0.0, None], False)

@@ -19,6 +19,7 @@ from trueup.serve.texts import Texts
 from trueup.storage import Card
 
 RARE = 0.05
+_A_COUNT = 3.0  # the width of an interval from which on it is of a count: no share and no rating spans as much
 _FEWEST_FOR_RARE = 20
 _PAUSE = 600.0  # seconds between two answers of a person after which they were away
 _N_RECENT = 15
@@ -142,19 +143,25 @@ def _system(snapshot: Snapshot | None) -> str:
 
 def _estimate_words(first: Range, age: float) -> dict[str, Any]:
     low, high = _ends(first)
+    places = _places(first)
     return {
-        "mean": number(first.mean, decimals(first.low, first.high)),
-        "interval": interval(first.low, first.high),
+        "mean": number(first.mean, places),
+        "interval": interval(first.low, first.high, places),
         "low": low,
         "high": high,
-        "half": number(first.half, decimals(first.low, first.high)),
+        "half": number(first.half, places),
         "age": duration(age),
     }
 
 
 def _ends(one: Range) -> tuple[str, str]:
-    places = decimals(one.low, one.high)
+    places = _places(one)
     return number(one.low, places), number(one.high, places)
+
+
+def _places(one: Range | Row) -> int:
+    """Decimals of a range: of a count, which spans several whole numbers, none."""
+    return decimals(one.low, one.high, least=0 if one.high - one.low >= _A_COUNT else 3)
 
 
 def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
@@ -326,12 +333,15 @@ def chart(rows: Sequence[Row], bounds: tuple[float, float]) -> dict[str, Any] | 
         "band": _points(band),
         "mean": _points([(x(row.n), y(row.mean)) for row in rows]),
         "dots": [{"x": x(row.n), "y": y(row.mean), "label": f"{row.n}: {_row_words(row)}"} for row in rows],
-        "rows": [{"n": row.n, "mean": number(row.mean), "interval": interval(row.low, row.high)} for row in rows],
+        "rows": [
+            {"n": row.n, "mean": number(row.mean, _places(row)), "interval": interval(row.low, row.high, _places(row))}
+            for row in rows
+        ],
     }
 
 
 def _row_words(row: Row) -> str:
-    return f"{number(row.mean)} ({interval(row.low, row.high)})"
+    return f"{number(row.mean, _places(row))} ({interval(row.low, row.high, _places(row))})"
 
 
 def _points(points: Sequence[tuple[float, float]]) -> str:
