@@ -120,6 +120,14 @@ class SamplingProblem:
         places = np.where(n_alike > 1, np.cumsum(n_alike > 1) - 1, -1)
         return np.asarray(places[same])
 
+    @cached_property
+    def first_alike(self) -> Positions:
+        """The first item of which the same is said as of each item."""
+        places = self.places
+        own = np.arange(len(places))
+        numbers, first = np.unique(places, return_index=True)
+        return np.asarray(np.where(places >= 0, first[np.searchsorted(numbers, places)], own))
+
 
 @dataclass(eq=False)
 class Densities:
@@ -269,7 +277,16 @@ class Chain:
         finally:
             finished.set()
             watcher.join()
+        self._copy_to_alike()
         report(1.0)
+
+    def _copy_to_alike(self) -> None:
+        """Give what was recorded at the first of the items of which all is said alike to the others."""
+        first, indptr = self.problem.first_alike, self.problem.votes.indptr
+        self.chances = self.chances[first]
+        self.densities.outputs = self.densities.outputs[first]
+        shift = np.repeat(indptr[first] - indptr[:-1], np.diff(indptr))
+        self.densities.votes = self.densities.votes[np.arange(len(shift)) + shift]
 
     def _sweep(
         self,

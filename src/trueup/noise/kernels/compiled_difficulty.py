@@ -31,10 +31,10 @@ def _log_right(level, slope, right, wrong, grid):  # type: ignore[no-untyped-def
     """Log-likelihood of right and wrong votes on items of one class by their ease."""
     value = 0.0
     for k in range(len(grid)):
-        if right[k] > 0.0:
-            value += right[k] * _log_sigmoid(level + slope * grid[k])
-        if wrong[k] > 0.0:
-            value += wrong[k] * _log_sigmoid(-level - slope * grid[k])
+        if right[k] + wrong[k] > 0.0:
+            margin = level + slope * grid[k]
+            log_right = _log_sigmoid(margin)
+            value += right[k] * log_right + wrong[k] * (log_right - margin)
     return value
 
 
@@ -54,30 +54,33 @@ def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, 
                     right[t, y, g % n_points] += counts[t, a, g]
                 else:
                     wrong[t, y, g % n_points] += counts[t, a, g]
+    current = np.empty((n_raters, n_classes))  # the log-likelihood of each rater's votes on items of a class
+    moved = np.empty((n_raters, n_classes))
+    for t in range(n_raters):
+        for y in range(n_classes):
+            current[t, y] = _log_right(levels[t, y], math.exp(slopes[t]), right[t, y], wrong[t, y], grid)
     for _ in range(2 if n_raters <= _FEW_RATERS else 1):  # of many raters, each says less of the rest
         for t in range(n_raters):
             slope = math.exp(slopes[t])
-            current = np.empty(n_classes)
             n_votes = 0.0
             for y in range(n_classes):
                 n = right[t, y].sum() + wrong[t, y].sum()
                 n_votes += n
-                current[y] = _log_right(levels[t, y], slope, right[t, y], wrong[t, y], grid)
                 proposal = levels[t, y] + rng.standard_normal() * 2.4 / math.sqrt(level_scale**-2 + n / 6)
                 value = _log_right(proposal, slope, right[t, y], wrong[t, y], grid)
-                change = value - current[y]
+                change = value - current[t, y]
                 change -= ((proposal - means[y]) ** 2 - (levels[t, y] - means[y]) ** 2) / (2 * level_scale**2)
                 if math.log(max(rng.random(), 1e-300)) < change:
                     levels[t, y] = proposal
-                    current[y] = value
+                    current[t, y] = value
             new = slopes[t] + rng.standard_normal() * 2.4 / math.sqrt(slope_scale**-2 + n_votes / 10)
-            value = 0.0
             for y in range(n_classes):
-                value += _log_right(levels[t, y], math.exp(new), right[t, y], wrong[t, y], grid)
-            change = value - current.sum()
+                moved[t, y] = _log_right(levels[t, y], math.exp(new), right[t, y], wrong[t, y], grid)
+            change = moved[t].sum() - current[t].sum()
             change -= ((new - spread[0]) ** 2 - (slopes[t] - spread[0]) ** 2) / (2 * slope_scale**2)
             if math.log(max(rng.random(), 1e-300)) < change:
                 slopes[t] = new
+                current[t] = moved[t]
         for y in range(n_classes):
             precision = mean_scale**-2 + n_raters * level_scale**-2
             centre = (mean0 * mean_scale**-2 + levels[:, y].sum() * level_scale**-2) / precision
@@ -92,12 +95,15 @@ def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, 
                     change -= ((slopes[t] - new) ** 2 - (slopes[t] - spread[0]) ** 2) / (2 * slope_scale**2)
                 else:
                     for y in range(n_classes):
-                        change += _log_right(levels[t, y], math.exp(slopes[t] + step), right[t, y], wrong[t, y], grid)
-                        change -= _log_right(levels[t, y], math.exp(slopes[t]), right[t, y], wrong[t, y], grid)
+                        moved[t, y] = _log_right(
+                            levels[t, y], math.exp(slopes[t] + step), right[t, y], wrong[t, y], grid
+                        )
+                        change += moved[t, y] - current[t, y]
             if math.log(max(rng.random(), 1e-300)) < change:
                 spread[0] = new
                 if joint == 1:
                     slopes += step
+                    current[:] = moved
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -100,18 +100,57 @@ def _weigh_states(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _tally(i, g, times, votes, systems, gold, item_prior, group, totals):  # type: ignore[no-untyped-def]
+    """Count what is said of an item that is in state `g`, so many times."""
+    indptr, indices, data, _ = votes
+    outputs, first, power, _ = systems
+    counts, state_counts, held, output_counts, evidence = totals
+    state_counts[g] += times
+    if gold[i] >= 0:
+        held[g, gold[i]] += times
+    for j in range(indptr[i], indptr[i + 1]):
+        counts[indices[j], g] += times * data[j]
+    for s in range(len(power)):
+        if outputs[s, i] >= 0:
+            output_counts[first[s] + outputs[s, i], group[g]] += times
+    for y in range(evidence.shape[1] if len(item_prior) > 0 else 0):
+        evidence[g, y] += times * math.log(max(item_prior[i, y], FLOOR))
+
+
+@numba.njit(cache=True, nogil=True)
+def _observe(i, p, from_votes, total, votes, systems, labels, table, keep, out):  # type: ignore[no-untyped-def]
+    """Add the chances of the classes of an item and, where `keep` is 2, one over the densities of what is said of it."""
+    indptr, indices, data, _ = votes
+    outputs, _, power, _ = systems
+    posterior, _, inverse, output_inverse = out
+    share = 1.0 / total
+    for g in range(len(p)):
+        posterior[i, labels[g]] += p[g] * share
+    if keep < 2:
+        return
+    for j in range(indptr[i], indptr[i + 1]):
+        value = 0.0
+        for g in range(len(p)):
+            value += p[g] / (table[indices[j], g] if data[j] == 1.0 else table[indices[j], g] ** data[j])
+        inverse[j] += value * share
+    for s in range(len(power)):
+        if outputs[s, i] >= 0:
+            output_inverse[i] += from_votes * share
+            break
+
+
+@numba.njit(cache=True, nogil=True)
 def draw_states(  # type: ignore[no-untyped-def]
     votes, systems, gold, item_prior, labels, group, weights, table, output_table, states, totals, keep, out, rng
 ):
     """Draw the state of each item given all parameters, and count; returns the log-likelihood.
 
-    Items of which all is said alike have the same chances, which are worked out once. `keep` says what is recorded: 0
-    nothing, 1 the chances of the classes, 2 these, the truth and the votes' densities.
+    Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
+    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these,
+    the truth and the votes' densities.
     """
-    indptr, indices, data, place = votes
-    outputs, first, power, _ = systems
+    place, truth = votes[3], out[1]
     counts, state_counts, held, output_counts, evidence = totals
-    posterior, truth, inverse, output_inverse = out
     n_states, n_classes = len(weights), held.shape[1]
     class_weight = np.zeros(n_classes)
     for g in range(n_states):  # with an item prior, weights only share out a class to its states
@@ -124,59 +163,58 @@ def draw_states(  # type: ignore[no-untyped-def]
     n_places = 0
     for i in range(len(place)):
         n_places = max(n_places, place[i] + 1)
-    chances = np.empty((n_places, n_states))
-    sums = np.full((n_places, 3), -1.0)
-    alone = np.empty(n_states)
+    chances = np.empty((n_places + 1, n_states))  # the last row is for an item that has no like
+    sums = np.full((n_places + 1, 3), -1.0)
+    first_item = np.empty(n_places, np.int64)
+    times = np.zeros((n_places, n_states))
     log_likelihood = 0.0
     for i in range(len(gold)):
-        at = place[i]
-        p = chances[at] if at >= 0 else alone
-        if at >= 0 and sums[at, 2] >= 0.0:
-            log_scale, from_votes, total = sums[at]
-        else:
+        at = place[i] if place[i] >= 0 else n_places
+        if at == n_places or sums[at, 2] < 0.0:
             log_scale, from_votes, total = _weigh_states(
-                i, votes, systems, gold, item_prior, labels, group, weights, class_weight, table, output_table, p
+                i,
+                votes,
+                systems,
+                gold,
+                item_prior,
+                labels,
+                group,
+                weights,
+                class_weight,
+                table,
+                output_table,
+                chances[at],
             )
-            log_scale += math.log(total)
-            if at >= 0:
-                sums[at, 0] = log_scale
-                sums[at, 1] = from_votes
-                sums[at, 2] = total
-        log_likelihood += log_scale
-        rest = rng.random() * total
+            sums[at, 0] = log_scale + math.log(total)
+            sums[at, 1] = from_votes
+            sums[at, 2] = total
+            if at < n_places:
+                first_item[at] = i
+        log_likelihood += sums[at, 0]
+        rest = rng.random() * sums[at, 2]
         drawn = -1
         for g in range(n_states):
-            if p[g] > 0.0:
+            if chances[at, g] > 0.0:
                 drawn = g
-                rest -= p[g]
+                rest -= chances[at, g]
                 if rest < 0.0:
                     break
         states[i] = drawn
-        state_counts[drawn] += 1.0
-        if gold[i] >= 0:
-            held[drawn, gold[i]] += 1.0
-        for j in range(indptr[i], indptr[i + 1]):
-            counts[indices[j], drawn] += data[j]
-        has_output = False
-        for s in range(len(power)):
-            if outputs[s, i] >= 0:
-                has_output = True
-                output_counts[first[s] + outputs[s, i], group[drawn]] += 1.0
-        if len(item_prior) > 0:
-            for y in range(n_classes):
-                evidence[drawn, y] += math.log(max(item_prior[i, y], FLOOR))
-        if keep > 0:
-            for g in range(n_states):
-                posterior[i, labels[g]] += p[g] / total
         if keep > 1:
             truth[i] = labels[drawn]
-            for j in range(indptr[i], indptr[i + 1]):
-                value = 0.0
-                for g in range(n_states):
-                    value += p[g] / (table[indices[j], g] if data[j] == 1.0 else table[indices[j], g] ** data[j])
-                inverse[j] += value / total
-            if has_output:
-                output_inverse[i] += from_votes / total
+        if at < n_places:
+            times[at, drawn] += 1.0
+            continue
+        _tally(i, drawn, 1.0, votes, systems, gold, item_prior, group, totals)
+        if keep > 0:
+            _observe(i, chances[at], sums[at, 1], sums[at, 2], votes, systems, labels, table, keep, out)
+    for at in range(n_places):
+        i = first_item[at]
+        for g in range(n_states):
+            if times[at, g] > 0.0:
+                _tally(i, g, times[at, g], votes, systems, gold, item_prior, group, totals)
+        if keep > 0:
+            _observe(i, chances[at], sums[at, 1], sums[at, 2], votes, systems, labels, table, keep, out)
     return log_likelihood
 
 
@@ -219,21 +257,8 @@ def advance(  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def count(votes, systems, gold, item_prior, group, states, totals):  # type: ignore[no-untyped-def]
     """The counts that the states of a start give."""
-    indptr, indices, data, _ = votes
-    outputs, first, power, _ = systems
-    counts, state_counts, held, output_counts, evidence = totals
     for i in range(len(gold)):
-        drawn = states[i]
-        state_counts[drawn] += 1
-        if gold[i] >= 0:
-            held[drawn, gold[i]] += 1
-        for j in range(indptr[i], indptr[i + 1]):
-            counts[indices[j], drawn] += data[j]
-        for s in range(len(power)):
-            if outputs[s, i] >= 0:
-                output_counts[first[s] + outputs[s, i], group[drawn]] += 1.0
-        for y in range(evidence.shape[1] if len(item_prior) > 0 else 0):
-            evidence[drawn, y] += math.log(max(item_prior[i, y], FLOOR))
+        _tally(i, states[i], 1.0, votes, systems, gold, item_prior, group, totals)
 
 
 @numba.njit(cache=True, nogil=True)
