@@ -119,7 +119,7 @@ def _tally(i, g, times, votes, systems, gold, item_prior, group, totals):  # typ
 
 @numba.njit(cache=True, nogil=True)
 def _observe(i, p, from_votes, total, votes, systems, labels, table, keep, out):  # type: ignore[no-untyped-def]
-    """Add the chances of the classes of an item and, where `keep` is 2, one over the densities of what is said of it."""
+    """Add the chances of the classes of an item and, where `keep` is 2, one over the densities of what is said."""
     indptr, indices, data, _ = votes
     outputs, _, power, _ = systems
     posterior, _, inverse, output_inverse = out
