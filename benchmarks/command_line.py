@@ -1,21 +1,17 @@
 """How long the command line takes, as a user feels it: the program is started, and ends.
 
 Run ``python -m benchmarks.command_line [section ...] [--quick] [--json out.json]``; without names all sections are run.
-Sections: help, evaluate (8000 real votes, with and without a report), demo (with nothing compiled yet, and again),
-first-report (from installing the wheel in an empty environment to the report, by the commands of the quickstart; needs
-a package index). Times are of the clock on this machine, the best of a few.
+Sections: help, evaluate (8000 real votes, with and without a report), demo (with nothing compiled yet, and again).
+Times are of the clock on this machine, the best of a few.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,9 +24,7 @@ from trueup import write_labels
 __all__ = ["main"]
 
 _SET = "crowd-snow-rte"
-_MOST_HELP, _MOST_EVALUATE, _MOST_DEMO, _MOST_FIRST_REPORT = 0.6, 15.0, 60.0, 180.0
-_ROOT = Path(__file__).parents[1]
-_CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_MOST_HELP, _MOST_EVALUATE, _MOST_DEMO = 0.6, 15.0, 60.0
 
 
 def _seconds(arguments: Sequence[str], *, folder: Path, times: int, environment: dict[str, str] | None = None) -> float:
@@ -99,49 +93,9 @@ def demo(quick: bool) -> Section:
         return _section(rows)
 
 
-def first_report(quick: bool) -> Section:
-    """The commands at the top of the quickstart, one by one, in an environment that has nothing but pip."""
-    first_block = _CONSOLE.search((_ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8"))
-    if first_block is None:
-        raise ValueError("docs/quickstart.md has no block of commands; the section follows its first one")
-    commands = [line.removeprefix("$ ") for line in first_block[1].splitlines() if line.startswith("$ ")]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        pip = [sys.executable, "-m", "pip", "--quiet"]
-        _timed([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(_ROOT)], folder)
-        wheel = next(folder.glob("trueup-*.whl"))
-        venv.create(folder / "environment", with_pip=True)
-        programs = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
-        took = {}
-        for command in commands:
-            program, *rest = shlex.split(command)
-            if program == "pip":  # what is downloaded is part of the wait
-                rest = [
-                    "--quiet",
-                    *rest[:1],
-                    "--no-cache-dir",
-                    *(str(wheel) if word == "trueup" else word for word in rest[1:]),
-                ]
-            took[command] = _timed([str(programs / program), *rest], folder)
-        if not (folder / "report.html").exists():
-            raise FileNotFoundError(
-                "the commands of docs/quickstart.md made no report.html; the section times them up to it"
-            )
-    took["all of them"] = sum(took.values())
-    table = as_text(["command", "s"], [[command, f"{seconds:.1f}"] for command, seconds in took.items()])
-    return Section(f"{table}\nasked: at most {_MOST_FIRST_REPORT:g} s", took)
-
-
-def _timed(command: Sequence[str], folder: Path) -> float:
-    """The seconds that a command takes, which must succeed."""
-    started = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return time.perf_counter() - started
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the sections that are named, or all."""
-    sections = {"help": show_help, "evaluate": evaluate, "demo": demo, "first-report": first_report}
+    sections = {"help": show_help, "evaluate": evaluate, "demo": demo}
     run_sections("python -m benchmarks.command_line", "How long the command line takes.", sections, arguments)
 
 
