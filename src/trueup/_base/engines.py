@@ -116,6 +116,12 @@ def choose_engine(
     return "numba" if "numba" in offers and is_worth_compiling(work, worth) else "scipy"
 
 
+def check_engine(engine: str | None, *, is_scan: bool, purpose: str) -> None:
+    """Stop an engine that a door does not offer for votes in memory, or for those of a scan."""
+    if engine is not None:
+        choose_engine(engine, offers=(*OF_ONE_PROCESSOR, "dask") if is_scan else OF_ONE_PROCESSOR, purpose=purpose)
+
+
 def is_worth_compiling(work: float, worth: float = WORTH_COMPILING) -> bool:
     """Whether compiled code is there and repays loading numba."""
     return work >= worth and is_installed("numba")

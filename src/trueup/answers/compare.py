@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from trueup._base.engines import using_engine
+from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice
 from trueup.answers.comparison import Comparison
@@ -15,7 +15,6 @@ from trueup.answers.findings import findings_of
 from trueup.answers.paired import undefined_notes
 from trueup.answers.reading import engine_of, notes_on, refusal_of, settle_assumption
 from trueup.answers.scanned_comparison import ScannedComparison, compare_scan
-from trueup.answers.scanned_setup import check_engine
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task, check_asked_of_all, check_rankable, prepare, settle_target, values_on
 from trueup.data.labels import Labels
@@ -125,7 +124,7 @@ def compare(
     (['a', 'b'], True, True)
     """
     settings = Settings.of_call(compare, locals())
-    check_engine(engine, labels, door="compare")
+    check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="compare")
     if isinstance(labels, LabelScan):
         with using_engine(engine):
             return compare_scan(systems, labels, settings)

@@ -7,14 +7,13 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from trueup._base.engines import using_engine
+from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_options
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.scanned import ScannedEvaluation, evaluate_scan
-from trueup.answers.scanned_setup import check_engine
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, Task, check_asked_of_all, prepare, settle_target
 from trueup.data.labels import Labels
@@ -137,7 +136,7 @@ def evaluate(
     (True, 'sample', 'dawid-skene')
     """
     settings = Settings.of_call(evaluate, locals())
-    check_engine(engine, labels, door="evaluate")
+    check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="evaluate")
     if isinstance(labels, LabelScan):
         with using_engine(engine):
             return evaluate_scan(predictions, labels, settings)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trueup._base.engines import OF_ONE_PROCESSOR, EngineName, choose_engine
 from trueup._base.types import Target
 from trueup._base.validation import check_choice, check_level, seed_of
 from trueup.answers.settings import Settings
@@ -21,13 +20,6 @@ from trueup.metrics import Metric, as_metrics
 from trueup.noise import identifiability_problem
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
-
-
-def check_engine(engine: str | None, labels: Labels | LabelScan[Labels], *, door: str) -> None:
-    """Stop an engine that a door does not offer for such votes."""
-    if engine is not None:
-        offers: tuple[EngineName, ...] = (*OF_ONE_PROCESSOR, "dask")
-        choose_engine(engine, offers=offers if isinstance(labels, LabelScan) else OF_ONE_PROCESSOR, purpose=door)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from trueup.cleaning.stopping import (
 )
 from trueup.cleaning.strategies import STRATEGIES, get_cleaning_strategy
 from trueup.cleaning.validation import UnbiasedScorer
+from trueup.cleaning.wrong_labels import LikelyWrong, likely_wrong
 from trueup.training.consolidated import noise_aware_probabilities, noise_removed, noise_tolerant
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "CleaningState",
     "CleaningStrategy",
     "FlipModels",
+    "LikelyWrong",
     "Retrained",
     "UnbiasedScorer",
     "budget_curve",
@@ -38,6 +40,7 @@ __all__ = [
     "flip_candidates",
     "flip_models",
     "get_cleaning_strategy",
+    "likely_wrong",
     "model_uncertainty",
     "noise_aware_probabilities",
     "noise_removed",

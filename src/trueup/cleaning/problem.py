@@ -211,6 +211,40 @@ class CleaningState:
         return np.flatnonzero(~self.clean[self.train] & (own < 1))
 
 
+@dataclass(frozen=True, eq=False)
+class ConsolidatedLabels:
+    """The label of each item that its votes make, and how it errs.
+
+    Attributes
+    ----------
+    codes : integer array of shape (n_items,)
+        -1 for an item without votes.
+    group : integer array of shape (n_items,)
+        Which of `matrices` is the item's.
+    matrices : array of shape (n_groups, n_classes, n_classes)
+        P(label | truth), rows the truth; the last is the identity, for clean items.
+    prior : array of shape (n_classes,)
+    """
+
+    codes: Codes
+    group: Codes
+    matrices: Floats
+    prior: Floats
+
+
+def consolidated_labels(labels: Labels, model: NoiseModel, seed: int) -> ConsolidatedLabels:
+    """The labels under a fitted model."""
+    _, prior = labeler_matrices(labels, model)
+    consolidated = consolidate(labels, model, random_state=seed)
+    group = np.where(labels.gold_codes >= 0, len(consolidated.matrices), consolidated.group)
+    return ConsolidatedLabels(
+        np.asarray(consolidated.codes, dtype=np.int64),
+        np.asarray(group, dtype=np.int64),
+        np.concatenate([consolidated.matrices, np.eye(labels.n_classes)[None]]),
+        prior,
+    )
+
+
 def make_problem(
     estimator: Any,
     X: Any,
@@ -237,18 +271,17 @@ def make_problem(
     """
     if not isinstance(labels, Labels):
         raise InvalidLabels(
-            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix",
+            f"⟨labels⟩ must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix, "
+            "or read a scan with scan.read(); a first list from votes alone is cleaning.likely_wrong",
             parameter="labels",
         )
     rows = _rows(X, labels)
     with silenced_warnings():
         model = settle_noise(resolve(noise), labels, draw=False)
-    _, prior = labeler_matrices(labels, model)
-    consolidated = consolidate(labels, model, random_state=seed)
-    codes = np.asarray(consolidated.codes, dtype=np.int64)
-    matrices = np.concatenate([consolidated.matrices, np.eye(labels.n_classes)[None]])
-    group = np.where(labels.gold_codes >= 0, len(consolidated.matrices), consolidated.group)
-    validates = _validation_part(validation, codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
+    known = consolidated_labels(labels, model, seed)
+    validates = (
+        _validation_part(validation, known.codes, labels, seed) if split else np.ones(labels.n_items, dtype=bool)
+    )
     names = labels.classes.tolist()
     code = labels.n_classes - 1 if positive is None else labels.class_code(positive)
     problem = CleaningProblem(
@@ -256,10 +289,10 @@ def make_problem(
         X=rows,
         labels=labels,
         noise=model,
-        codes=codes,
-        group=np.asarray(group, dtype=np.int64),
-        matrices=matrices,
-        prior=prior,
+        codes=known.codes,
+        group=known.group,
+        matrices=known.matrices,
+        prior=known.prior,
         trains=~validates if split else validates,
         validates=validates,
         costs=_costs(costs, labels),

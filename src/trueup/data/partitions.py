@@ -209,6 +209,29 @@ def item_keys(items: Vocabulary) -> Keys:
     return np.frombuffer(digests, dtype="<u8")
 
 
+def mixed_keys(keys: Keys) -> Keys:
+    """Keys in which every bit depends on all others, so that numbered items spread evenly (splitmix64)."""
+    with np.errstate(over="ignore"):
+        mixed = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def keyed_uniforms(keys: Keys, *seed: int) -> Floats:
+    """A number in [0, 1) for each item, which depends on its key and the seed alone.
+
+    Examples
+    --------
+    >>> one, other = keyed_uniforms(item_keys(np.array([3, 4])), 7), keyed_uniforms(item_keys(np.array([4, 3])), 7)
+    >>> one.tolist() == other[::-1].tolist(), one.tolist() == keyed_uniforms(item_keys(np.array([3, 4])), 8).tolist()
+    (True, False)
+    """
+    words = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mixed_keys(mixed_keys(keys ^ words[0]) + words[1])
+    return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
+
+
 @dataclass(frozen=True, eq=False)
 class PartitionReader(Generic[_V]):
     """Reads files of one scan, all with the same labelers and classes.
@@ -224,6 +247,8 @@ class PartitionReader(Generic[_V]):
     text_items : bool
         Whether items of text files stay text, since not all files have numbers for them.
     gold : mapping from item to class
+    keeps_keys : bool
+        Whether blocks know their items by number.
     """
 
     make: type[_V]
@@ -233,6 +258,7 @@ class PartitionReader(Generic[_V]):
     fixed_classes: bool
     text_items: bool
     gold: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
+    keeps_keys: bool = False
 
     @cached_property
     def _labeler_position(self) -> dict[Hashable, int]:
@@ -302,7 +328,8 @@ class PartitionReader(Generic[_V]):
     def encode(self, path: str) -> tuple[VoteBlock, Facts]:
         """The votes of a file as bare arrays, and what the scan must know of them."""
         labels = self.read(path)
-        return VoteBlock.of(labels), facts_of(labels)
+        block, facts = VoteBlock.of(labels), facts_of(labels)
+        return (replace(block, keys=facts.keys) if self.keeps_keys else block), facts
 
 
 def facts_of(labels: Votes) -> Facts:

@@ -15,7 +15,7 @@ import numpy as np
 from trueup._base.optional import require
 from trueup.data.files import open_table
 from trueup.data.frames import Cells
-from trueup.data.partitions import PartitionReader, item_keys
+from trueup.data.partitions import PartitionReader, item_keys, mixed_keys
 from trueup.exceptions import InvalidFile, InvalidLabels
 
 _SOURCES = "sources.json"  # what the folder was made from; written last
@@ -74,7 +74,7 @@ def _write(files: Sequence[str], reader: PartitionReader[Any], folder: Path) -> 
                 raise InvalidLabels(
                     f"in {path!r}, names must be text or numbers to be regrouped, got {error!s:.80}; write them alike"
                 ) from error
-            goal = _mixed(keys) % np.uint64(n_files)
+            goal = mixed_keys(keys) % np.uint64(n_files)
             for number in np.unique(goal).tolist():
                 part = table.take(np.flatnonzero(goal == number))
                 if number not in writers:
@@ -104,11 +104,3 @@ def _rows_of(path: str, reader: PartitionReader[Any]) -> tuple[dict[str, list[An
         rows[options.run] = columns.run.tolist()
     rows |= {name: cells.values for name, cells in others.items()}
     return rows, item_keys(columns.items)[columns.item]
-
-
-def _mixed(keys: Any) -> Any:
-    """Keys in which every bit depends on all others, so that numbered items spread evenly."""
-    with np.errstate(over="ignore"):
-        mixed = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

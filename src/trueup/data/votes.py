@@ -294,11 +294,16 @@ def shared_votes(labels: Votes) -> sparse.csr_array:
     if not labels.has_repeats:
         return labels.votes
     votes = labels.votes
-    item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
-    labeler = votes.indices // labels.n_answers
-    _, place = np.unique(item * labels.n_labelers + labeler, return_inverse=True)
-    total = np.where(labels.is_crowd[labeler], 1.0, np.bincount(place, votes.data)[place])
-    return sparse.csr_array((votes.data / total, votes.indices, votes.indptr), shape=votes.shape)
+    is_crowd = labels.is_crowd[votes.indices // labels.n_answers]
+    shares = np.where(is_crowd, votes.data, shares_of_witness(votes, labels.n_answers))
+    return sparse.csr_array((shares, votes.indices, votes.indptr), shape=votes.shape)
+
+
+def shares_of_witness(votes: sparse.csr_array, n_answers: int) -> Floats:
+    """What each vote counts for, where several of a labeler on an item share one."""
+    item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
+    _, place = np.unique(item * (votes.shape[1] // n_answers) + votes.indices // n_answers, return_inverse=True)
+    return np.asarray(votes.data / np.bincount(place, votes.data)[place])
 
 
 def recoded(

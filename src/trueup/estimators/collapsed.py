@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from trueup._base.engines import choose_engine, n_cores
+from trueup._base.engines import choose_engine
 from trueup._base.types import Booleans, Codes, Floats
 from trueup.data.labels import Labels
-from trueup.data.partitions import VoteBlock
+from trueup.data.partitions import VoteBlock, keyed_uniforms
 from trueup.data.rated import RatedReader
 from trueup.data.scanning import LabelScan
 from trueup.data.votes import nothing_vetted
@@ -26,6 +26,7 @@ from trueup.estimators.readings import n_some_items
 from trueup.exceptions import InvalidPredictions
 from trueup.noise import DawidSkene, kernels
 from trueup.noise.base import as_table, class_states
+from trueup.noise.passes import scan_over
 
 _ROWS = 200_000  # items whose probabilities are held at once
 _STEP = 0.02  # of log-odds in a cell; its square is what is lost
@@ -210,32 +211,9 @@ def patterns_of(scan: LabelScan[Labels]) -> Patterns:
     return scan_over(scan, joined_patterns, block_patterns)  # type: ignore[no-any-return]
 
 
-def scan_over(scan: LabelScan[Labels], join: Any, work: Any, *told: Any) -> Any:
-    """What `work` makes of every block, joined; here, or where the blocks are."""
-    encoded = scan.encoded
-    if encoded.client is None:
-        return reduce(join, (work(block, *told, n_cores()) for block in encoded.blocks))
-    shared = encoded.client.submit(tuple, told, pure=False)
-    parts = [encoded.client.submit(_work_there, work, block, shared, pure=False) for block in encoded.blocks]
-    while len(parts) > 1:
-        pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
-        parts = [encoded.client.submit(join, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts[0].result()
-
-
-def _work_there(work: Any, block: VoteBlock, told: tuple[Any, ...]) -> Any:
-    return work(block, *told, 1)
-
-
 def block_sample(block: VoteBlock, share: float, seed: int, n_threads: int) -> VoteBlock:
     """Some items of a block, chosen by their keys: the same whatever block they are in."""
-    words = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-    with np.errstate(over="ignore"):
-        mixed = (block.keys ^ words[0]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * (words[1] | np.uint64(1))
-        mixed ^= mixed >> np.uint64(32)
-    chosen = np.flatnonzero(mixed < np.uint64(min(int(share * 2**64), 2**64 - 1)))
-    return block.items(chosen)
+    return block.items(np.flatnonzero(keyed_uniforms(block.keys, seed) < share))
 
 
 def _joined_blocks(one: VoteBlock, other: VoteBlock) -> VoteBlock:

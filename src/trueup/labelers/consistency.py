@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from trueup._base.types import Booleans, Codes, Floats
+from trueup.data.encoding import Vocabulary
 from trueup.data.votes import Votes
 from trueup.posteriors import Estimate, beta_estimate
 
@@ -34,17 +38,36 @@ def self_consistency(labels: Votes) -> dict[Hashable, Estimate]:
     0.5
     """
     item, labeler, _, times = labels.vote_table()
-    pair = item.astype(np.int64) * labels.n_labelers + labeler
-    pairs, place = np.unique(pair, return_inverse=True)
+    return consistency_of(labels.labelers, *agreement_with_self(item, labeler, times, ~labels.is_crowd))
+
+
+def agreement_with_self(
+    item: Codes, labeler: Codes, times: npt.NDArray[Any], counted: Booleans
+) -> tuple[Floats, Floats]:
+    """How far each labeler agrees with themselves, summed over items with several verdicts, and how many these are.
+
+    Parameters
+    ----------
+    item, labeler, times : arrays of shape (n,)
+        Answers, each of one labeler on one item, and how often it was given.
+    counted : boolean array of shape (n_labelers,)
+        Whose verdicts are looked at.
+    """
+    n_labelers = len(counted)
+    pairs, place = np.unique(item.astype(np.int64) * n_labelers + labeler, return_inverse=True)
     n = np.bincount(place, times)
     same = np.bincount(place, times * (times - 1.0))
-    of_labeler = pairs % labels.n_labelers
-    repeated = (n > 1) & ~labels.is_crowd[of_labeler]
+    of_labeler = pairs % n_labelers
+    repeated = (n > 1) & counted[of_labeler]
     agreement = np.divide(same, n * (n - 1), out=np.zeros_like(same), where=repeated)
-    n_items = np.bincount(of_labeler[repeated], minlength=labels.n_labelers)
-    agreed = np.bincount(of_labeler[repeated], agreement[repeated], labels.n_labelers)
+    n_items = np.bincount(of_labeler[repeated], minlength=n_labelers).astype(float)
+    return np.bincount(of_labeler[repeated], agreement[repeated], n_labelers).astype(float), n_items
+
+
+def consistency_of(labelers: Vocabulary, agreed: Floats, n_items: Floats) -> dict[Hashable, Estimate]:
+    """The estimates, of each labeler with items that have several verdicts of theirs."""
     return {
         name: beta_estimate(_JEFFREYS + float(yes), _JEFFREYS + float(all_items - yes), name="consistency")
-        for name, yes, all_items in zip(labels.labelers.tolist(), agreed, n_items, strict=True)
+        for name, yes, all_items in zip(labelers.tolist(), agreed, n_items, strict=True)
         if all_items
     }

@@ -9,17 +9,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from trueup._base.engines import check_engine, using_engine
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.labelers.consistency import self_consistency
-from trueup.labelers.skill_draws import LabelerDraws, draw_truths, labeler_draws
+from trueup.labelers.skill_draws import draw_truths, labeler_draws
+from trueup.labelers.tables import LabelerTable, read_labelers
 from trueup.labelers.vetted import VettedAccuracy, vetted_accuracies
 from trueup.noise.base import NoiseModel
-from trueup.noise.registry import DEFAULT_NOISE
+from trueup.noise.registry import DEFAULT_NOISE, resolve
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
@@ -179,7 +181,7 @@ class LabelerRanking:
 
 
 def rank(
-    labels: Labels,
+    labels: Labels | LabelScan[Labels],
     *,
     noise: str | NoiseModel | None = None,
     by: str | Mapping[Hashable, Hashable] | None = None,
@@ -188,6 +190,7 @@ def rank(
     spam_prior: float = 0.1,
     n_draws: int = 2000,
     random_state: RandomState = 0,
+    engine: str | None = None,
 ) -> LabelerRanking:
     r"""Rank labelers by skill, with intervals for skill, bias and spam.
 
@@ -219,13 +222,15 @@ def rank(
 
     Parameters
     ----------
-    labels : Labels
+    labels : Labels or LabelScan
+        Of votes that are scanned (`Labels.scan`), a sweep of the sampler is one pass over the files.
     noise : {"clusters", "subtypes", "dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
         By default `trueup.noise.DEFAULT_NOISE`. A model that is named gives its own answer alone, gold or not.
         With these, by name or as a model, truths are drawn
         together with the noise by `trueup.noise.sample`. Another model is taken as known once it is fitted, and truths
         are drawn item by item from its posterior. That is right for known noise (`Confusion`). For a learned model it
-        is far too sure: nominal 95% intervals of accuracy held in one case of three with "majority".
+        is far too sure: nominal 95% intervals of accuracy held in one case of three with "majority". Votes that are
+        scanned can be read by "clusters", "dawid-skene" and "one-coin".
     by : str or mapping, optional
         Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
         or a mapping from item to slice. All come from one fit: in a slice a labeler is much as on all items, as far as
@@ -239,6 +244,8 @@ def rank(
     n_draws : int
         Draws of truth and matrices.
     random_state : int, Generator or None
+    engine : {"scipy", "numba", "dask"}, optional
+        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
 
     References
     ----------
@@ -254,26 +261,52 @@ def rank(
     >>> ranking[3].spam.interval(0.95)[1], ranking[0].spam_probability < 1e-6  # the last may be a pure spammer
     (1.0, True)
     """
-    if not isinstance(labels, Labels):
+    if not isinstance(labels, Labels | LabelScan):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")
+    check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="labelers.rank")
     check_choice(sort, ("information", "accuracy"), name="sort")
     check_level(level)
     check_level(spam_prior, name="spam_prior")
     check_integer(n_draws, name="n_draws", low=10)
+    rng = as_generator(random_state)
+    name = DEFAULT_NOISE if noise is None else noise if isinstance(noise, str) else repr(noise)
+    with using_engine(engine):
+        if isinstance(labels, LabelScan):
+            if by is not None:
+                raise InvalidParameter(
+                    "votes that are scanned are ranked on all items, got ⟨by⟩; leave it out, or read all votes into "
+                    "memory with scan.read()",
+                    parameter="by",
+                )
+            told = read_labelers(labels, resolve(noise or DEFAULT_NOISE), n_draws, spam_prior, rng)
+            return _ranked(labels, told, {}, sort, level, name)
+        return _rank_in_memory(labels, noise, by, sort, level, spam_prior, n_draws, rng, name)
+
+
+def _rank_in_memory(
+    labels: Labels,
+    noise: str | NoiseModel | None,
+    by: str | Mapping[Hashable, Hashable] | None,
+    sort: Sort,
+    level: float,
+    spam_prior: float,
+    n_draws: int,
+    rng: np.random.Generator,
+    name: str,
+) -> LabelerRanking:
+    """The ranking on all items, and within slices."""
     slicing = None if by is None else slices_of(labels, by)
     codes = None if slicing is None else slicing.codes
-    rng = as_generator(random_state)
     truths = draw_truths(labels, noise or DEFAULT_NOISE, n_draws=n_draws, rng=rng)
     draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes)
     vetted: dict[int, VettedAccuracy] = {}
     if noise is None:
         vetted = vetted_accuracies(labels, n_draws=len(truths), seed=int(rng.integers(2**31)), slices=codes)
-    name = DEFAULT_NOISE if noise is None else noise if isinstance(noise, str) else repr(noise)
+    members = [labels, *(labels.select(items=labels.items[codes == k]) for k in range(len(draws) - 1))]
+    of_parts = _vetted_by_part(vetted, len(draws))
     whole, *parts = (
-        _ranked(
-            labels if k == 0 else labels.select(items=labels.items[codes == k - 1]), drawn, of_part, sort, level, name
-        )
-        for k, (drawn, of_part) in enumerate(zip(draws, _vetted_by_part(vetted, len(draws)), strict=True))
+        _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name)
+        for part, drawn, of_part in zip(members, draws, of_parts, strict=True)
     )
     if slicing is None:
         return whole
@@ -290,14 +323,15 @@ def _vetted_by_part(vetted: Mapping[int, VettedAccuracy], n_parts: int) -> list[
 
 
 def _ranked(
-    labels: Labels,
-    drawn: LabelerDraws,
+    labels: Labels | LabelScan[Labels],
+    told: LabelerTable,
     vetted: Mapping[int, VettedAccuracy],
     sort: Sort,
     level: float,
     noise: str,
 ) -> LabelerRanking:
     """The ranking by draws, with what vetted items say of accuracies."""
+    drawn = told.draws
     for t, of_labeler in vetted.items():
         if of_labeler.draws is not None:
             drawn.accuracy[:, t] = of_labeler.draws
@@ -305,26 +339,23 @@ def _ranked(
     places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
-    consistent = self_consistency(labels)
-    rows = tuple(
-        _row(labels, drawn, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t)), consistent) for t in order
-    )
+    rows = tuple(_row(labels, told, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t))) for t in order)
     return LabelerRanking(rows, sort, level, noise)
 
 
 def _row(
-    labels: Labels,
-    drawn: LabelerDraws,
+    labels: Labels | LabelScan[Labels],
+    told: LabelerTable,
     t: int,
     places: tuple[int, int],
     vetted: VettedAccuracy | None,
-    consistent: Mapping[Hashable, Estimate],
 ) -> RankedLabeler:
+    drawn = told.draws
     of_class = 1 if labels.n_classes == 2 else int(drawn.bias[:, t].mean(axis=0).argmax())
     most = float(np.log2(labels.n_classes))
     return RankedLabeler(
         labeler=labels.labelers.tolist()[t],
-        votes=int(labels.votes_per_labeler[t]),
+        votes=int(told.votes[t]),
         accuracy=DrawnEstimate(drawn.accuracy[:, t], name="accuracy"),
         information=DrawnEstimate(drawn.information[:, t], bounds=(0.0, most), name="information"),
         bias=DrawnEstimate(drawn.bias[:, t, of_class], bounds=(-1.0, 1.0), name="bias"),
@@ -335,5 +366,5 @@ def _row(
         basis="votes" if vetted is None or vetted.draws is None else "gold",
         vetted=0 if vetted is None else vetted.n_vetted,
         gold_only=None if vetted is None else vetted.gold_only,
-        consistency=consistent.get(labels.labelers.tolist()[t]),
+        consistency=told.consistency.get(labels.labelers.tolist()[t]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,34 +85,83 @@ def labeler_draws(
         -1 for items in none.
     """
     n_slices = 0 if slices is None else int(slices.max(initial=-1)) + 1
-    shape = (len(truths), labels.n_labelers)
+    sizes = (labels.n_labelers, labels.n_classes, labels.n_answers)
+    parts = [np.ones(labels.n_items, dtype=np.bool_), *(np.asarray(slices == k) for k in range(n_slices))]
+
+    def tally(drawn: Codes, part: Booleans) -> Tally:
+        return Tally(_confusion_counts(labels, drawn, part), _class_counts(drawn[:, part], labels.n_classes))
+
+    def count(block: slice) -> list[Tally]:
+        return [tally(truths[block], part) for part in parts]
+
+    rows = max(1, _CELLS // max(labels.votes.nnz, 1))
+    return draws_of_tallies(
+        count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, spam_prior=spam_prior, rng=rng
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What labelers said of items of each class, in some draws of the truth.
+
+    Attributes
+    ----------
+    votes : array of shape (n_draws, n_labelers, n_classes, n_answers)
+    items : array of shape (n_draws, n_classes)
+    """
+
+    votes: Floats
+    items: Floats
+
+
+def draws_of_tallies(
+    count: Callable[[slice], list[Tally]],
+    sizes: tuple[int, int, int],
+    *,
+    n_draws: int,
+    n_parts: int = 1,
+    rows: int,
+    spam_prior: float,
+    rng: np.random.Generator,
+) -> list[LabelerDraws]:
+    """What labelers are like on all items and then in each slice, given what they said of items of each class.
+
+    Parameters
+    ----------
+    count : callable
+        From some of the draws to the tallies of all items and of each slice.
+    sizes : tuple
+        The numbers of labelers, classes and answers.
+    n_parts : int
+        All items, and the slices.
+    rows : int
+        Draws that are counted at once.
+    """
+    n_labelers, n_classes, n_answers = sizes
+    shape = (n_draws, n_labelers)
     parts = [
         LabelerDraws(
-            np.empty(shape), np.empty(shape), np.empty((*shape, labels.n_classes)), np.empty(shape), np.empty(shape[1])
+            np.empty(shape), np.empty(shape), np.empty((*shape, n_classes)), np.empty(shape), np.empty(n_labelers)
         )
-        for _ in range(1 + n_slices)
+        for _ in range(n_parts)
     ]
     log_factor = np.empty(shape)
-    base = np.ones((labels.n_classes, labels.n_answers))
-    base[np.arange(labels.n_classes), np.arange(labels.n_classes)] = _RIGHT
-    everywhere = np.ones(labels.n_items, dtype=bool)
-    size = max(1, _CELLS // max(labels.votes.nnz, 1))
-    for start in range(0, len(truths), size):
-        block = slice(start, min(start + size, len(truths)))
-        counts = _confusion_counts(labels, truths[block], everywhere)
-        theta = _dirichlet(counts + _WORTH / labels.n_answers, rng)
-        parts[0].fill(block, theta, _class_shares(truths[block], labels.n_classes, rng))
-        log_factor[block] = _log_spam_factor(counts, base)
-        if slices is not None and n_slices:
-            inside = [slices == k for k in range(n_slices)]
-            of_slices = [_confusion_counts(labels, truths[block], members) for members in inside]
+    base = np.ones((n_classes, n_answers))
+    base[np.arange(n_classes), np.arange(n_classes)] = _RIGHT
+    for start in range(0, n_draws, rows):
+        block = slice(start, min(start + rows, n_draws))
+        everywhere, *of_slices = count(block)
+        theta = _dirichlet(everywhere.votes + _WORTH / n_answers, rng)
+        parts[0].fill(block, theta, _dirichlet(1.0 + everywhere.items, rng))
+        log_factor[block] = _log_spam_factor(everywhere.votes, base)
+        if of_slices:
             mean = np.maximum(theta, 1e-6)
-            worth = _draw_borrowed(of_slices, mean, rng)[:, :, None, None]
-            for part, of_slice, members in zip(parts[1:], of_slices, inside, strict=True):
-                shares = _class_shares(truths[block][:, members], labels.n_classes, rng)
-                part.fill(block, _dirichlet(of_slice + worth * mean, rng), shares)
+            worth = _draw_borrowed([one.votes for one in of_slices], mean, rng)[:, :, None, None]
+            for part, of_slice in zip(parts[1:], of_slices, strict=True):
+                shares = _dirichlet(1.0 + of_slice.items, rng)
+                part.fill(block, _dirichlet(of_slice.votes + worth * mean, rng), shares)
     # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
-    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(len(truths))
+    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(n_draws)
     probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
     is_spam = rng.random(shape) < probability
     for part in parts:
@@ -125,10 +175,9 @@ def _dirichlet(weights: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(gamma / np.maximum(gamma.sum(axis=-1, keepdims=True), 1e-300))
 
 
-def _class_shares(truths: Codes, n_classes: int, rng: np.random.Generator) -> Floats:
-    """Draws of the shares of the classes in the population that items came from, one for each drawn truth."""
-    in_class = np.stack([(truths == y).sum(axis=1) for y in range(n_classes)], axis=1)
-    return _dirichlet(1.0 + in_class, rng)
+def _class_counts(truths: Codes, n_classes: int) -> Floats:
+    """How many items are of each class in each drawn truth."""
+    return np.stack([(truths == y).sum(axis=1) for y in range(n_classes)], axis=1).astype(float)
 
 
 def _draw_borrowed(counts: list[Floats], mean: Floats, rng: np.random.Generator) -> Floats:

@@ -63,6 +63,42 @@ def passes_over(
     return MemoryPasses(labels, engine)
 
 
+def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
+    """What ``work(block, *told, n_threads)`` makes of every block, joined in pairs; here, or where the blocks are."""
+    encoded = scan.encoded
+    if encoded.client is None:
+        return reduce(join, (work(block, *told, n_cores()) for block in encoded.blocks))
+    shared = encoded.client.submit(tuple, told, pure=False)
+    parts = [encoded.client.submit(_work_there, work, block, shared, pure=False) for block in encoded.blocks]
+    return _joined_there(encoded.client, join, parts)
+
+
+def partitions_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
+    """What ``work(labels, *told)`` makes of the votes of every file, joined in pairs; here, or on a cluster."""
+    encoded = scan.encoded
+    if encoded.client is None:
+        return reduce(join, (work(part, *told) for part in scan.partitions()))
+    shared = encoded.client.submit(tuple, (scan.reader, told), pure=False)
+    parts = [encoded.client.submit(_work_on_file, work, path, shared, pure=False) for path in encoded.files]
+    return _joined_there(encoded.client, join, parts)
+
+
+def _joined_there(client: Any, join: Callable[..., Any], parts: list[Any]) -> Any:
+    while len(parts) > 1:
+        pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
+        parts = [client.submit(join, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0].result()
+
+
+def _work_there(work: Callable[..., Any], block: VoteBlock, told: tuple[Any, ...]) -> Any:
+    return work(block, *told, 1)
+
+
+def _work_on_file(work: Callable[..., Any], path: str, told: tuple[Any, tuple[Any, ...]]) -> Any:
+    reader, others = told
+    return work(reader.read(path), *others)
+
+
 def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
     """Counts under a guess of P(state | votes), shape (n_items, n_states)."""
     return np.asarray(votes.T @ guess), guess.sum(axis=0)
