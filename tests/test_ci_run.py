@@ -67,7 +67,9 @@ def test_what_a_machine_may_lack_is_required_where_the_data_are(checkout):
     (checkout.parent / "shared").mkdir()
     ran = run(checkout)
     assert ran.returncode == 0, ran.stderr
-    second, variables, _ = ran.stdout.splitlines()[3:]
+    first, without, _, second, variables, _ = ran.stdout.splitlines()
+    assert first.startswith("test of whole with [not (slow or browser or postgres)]")
+    assert without == "data [] adapters [] required [] engine []"
     assert second.startswith("tests of whole with [(data or adapters or browser or postgres) and not slow]")
     shared = checkout.parent / "shared"
     assert variables == f"data [{shared}/data] adapters [{shared}/adapters] required [browser,data,postgres] engine []"
