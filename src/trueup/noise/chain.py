@@ -231,7 +231,8 @@ class Chain:
         counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
         table = (*counts, self.problem.places)
         outputs = self.problem.outputs
-        systems = (outputs.codes, outputs.first, outputs.power, outputs.row_prior())
+        # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
+        systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, outputs.row_prior())
 
         def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
             truths = self.truths[kept]
