@@ -361,3 +361,15 @@ def test_vetted_candidates_as_a_table(run_main, files, data):
     )
     assert ran.code == 0, ran.err
     assert "30 candidates are vetted" in ran.out
+
+
+def test_the_column_of_the_image_can_be_named(run_main, tmp_path):
+    rows = [(f"p{k}.png", who, "cell", 5 + k, 5, 15, 20) for k in range(3) for who in ("ann", "bob")]
+    drawn = write_csv(tmp_path / "drawn.csv", ("picture", "labeler", "class", "x", "y", "w", "h"), rows)
+    ran = run_main("detect", "match", "--annotators", drawn)
+    assert_one_sentence(ran)
+    assert "no column 'image' for the image" in ran.err
+    assert "name it with --image" in ran.err
+    ran = run_main("detect", "match", "--annotators", drawn, "--image", "picture")
+    assert ran.code == 0, ran.err
+    assert "3 candidates of 1 class in 3 images" in ran.out

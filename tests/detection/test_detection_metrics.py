@@ -1,10 +1,12 @@
 """Metrics of detections on drawn truths, and the doors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from trueup import detection
-from trueup.detection import coco_scores, drawn_precision, match, missed_objects, simulate_boxes
+from trueup.detection import coco_scores, drawn_precision, evaluate, match, missed_objects, simulate_boxes
 from trueup.detection.drawn_precision import mean_average_precisions
 from trueup.detection.metrics import NAMES, DetectionMetrics
 from trueup.exceptions import TrueupError
@@ -54,6 +56,13 @@ def test_compiled_average_precision_is_the_same(monkeypatch):
     plain = mean_average_precisions(*arguments)
     monkeypatch.setattr(drawn_precision, "WORTH_COMPILING", 0)
     np.testing.assert_array_equal(mean_average_precisions(*arguments), plain)
+    flags = np.random.default_rng(2).random((2, len(arguments[1]))) < 0.5
+    of_area = {"is_inside": flags[0], "can_be_wrong": flags[1]}
+    compiled = mean_average_precisions(*arguments, **of_area)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(mean_average_precisions(*arguments, **of_area), compiled)
+    everything = dict.fromkeys(of_area, np.ones(len(arguments[1]), dtype=bool))
+    np.testing.assert_allclose(mean_average_precisions(*arguments, **everything), plain, rtol=1e-12)
 
 
 def test_precision_recall_and_f1_count_duplicates_and_missed_objects():
@@ -134,3 +143,29 @@ def test_bad_calls_get_one_sentence():
         detection.evaluate(pool, "system 1", metrics=["map"])
     with pytest.raises(TrueupError, match="labels must be those of the pool"):
         detection.compare(pool, labels=pool.labels.select(items=pool.items[:3]))
+
+
+@pytest.mark.parametrize("area", ["small", "medium"])
+def test_small_and_medium_are_told_by_the_area_of_the_object_as_coco_does(area):
+    """An object that fills a third of its box is small where its box is not."""
+    data = simulate_boxes(n_images=30, n_annotators=1, n_systems=1, random_state=3)
+    truth = replace(data.truth, areas=data.truth.areas / 3)
+    pool = match(data.found, truth)
+    of = DetectionMetrics(pool, np.arange(len(pool)))
+    real = (pool.votes[0] == 1)[None]
+    value = of.values(f"ap_{area}", pool.systems[0], real)[0]
+    by_box = DetectionMetrics(replace(pool, areas=np.empty(0)), np.arange(len(pool)))
+    assert by_box.values(f"ap_{area}", pool.systems[0], real)[0] != pytest.approx(value, abs=0.01)
+    assert value == pytest.approx(coco_scores(data.found, truth).ap(area=area), abs=1e-3)
+
+
+def test_answers_by_area_say_that_missed_objects_are_left_out():
+    data = simulate_boxes(n_images=10, random_state=0)
+    pool = match(data.found, data.objects)
+    missed = missed_objects([1, 0, 2], 40)
+    quick = {"noise": "majority", "n_draws": 50}
+    both = evaluate(pool, metrics=["ap", "ap_large"], missed=missed, **quick)
+    assert [sentence for sentence in both.warnings if sentence.startswith("ap_large is of the pool")]
+    assert not [sentence for sentence in both.warnings if sentence.startswith("ap,")]
+    without = evaluate(pool, metrics=["ap_large"], **quick)
+    assert both["ap_large"].mean == pytest.approx(without["ap_large"].mean)

@@ -99,6 +99,9 @@ class ShapeOptions:
             show_default=True,
         ),
     ] = "all"
+    image: Annotated[
+        str, _read("--image", "The column of tables that names the image.", metavar="COLUMN", show_default=True)
+    ] = "image"
     class_names: Annotated[
         list[str], _read("--class", "A class of YOLO's texts; once for each, in order.", metavar="NAME")
     ] = field(default_factory=list)
@@ -187,16 +190,25 @@ def read_pool(detections: Sequence[str], shapes: ShapeOptions, how: MatchOptions
         )
     drawn, found = named_files(shapes.annotators, "--annotators"), named_files(detections, "DETECTIONS")
     seen = None if shapes.seen == "none" else "all"
-    with speaking(categories="--class", unknown="--unknown", objects="--annotators", found="DETECTIONS"):
+    with speaking(
+        categories="--class",
+        unknown="--unknown",
+        objects="--annotators",
+        found="DETECTIONS",
+        image="--image",
+        shape="--shape",
+    ):
         objects: Shapes = read_annotations(
             drawn,
             labeler=shapes.labeler,
             seen=seen,
             categories=shapes.class_names or None,
-            sizes=None if shapes.sizes is None else read_sizes(_readable(shapes.sizes)),
+            sizes=None if shapes.sizes is None else read_sizes(_readable(shapes.sizes), image=shapes.image),
+            image=shapes.image,
+            shape=how.shape,
         )
         if shapes.seen not in ("all", "none"):
-            objects = read_seen(_readable(shapes.seen), objects)
+            objects = read_seen(_readable(shapes.seen), objects, image=shapes.image)
         systems = (
             read_detections(
                 found,
@@ -204,6 +216,8 @@ def read_pool(detections: Sequence[str], shapes: ShapeOptions, how: MatchOptions
                 system=shapes.system,
                 categories=shapes.class_names or None,
                 unknown=shapes.unknown,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+                image=shapes.image,
+                shape=how.shape,
             )
             if found
             else None

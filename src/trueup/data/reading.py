@@ -134,15 +134,37 @@ def read_items(
     file_format : {"csv", "tsv", "jsonl", "parquet"}, optional
         The format, where the suffix does not tell.
     """
+    names, values = read_named_rows(path, item, role="item", columns=columns, labels=labels, file_format=file_format)
+    return {"item": names, **values}
+
+
+def read_named_rows(
+    path: Source,
+    column: str,
+    *,
+    role: str,
+    columns: Sequence[str] | None = None,
+    labels: Labels | None = None,
+    file_format: Format | None = None,
+) -> tuple[list[Any], dict[str, list[Any]]]:
+    """The names in one column, None for a null, and the values of the others; see `read_items`.
+
+    Parameters
+    ----------
+    column : str
+        That of the names.
+    role : str
+        What has these names, and the parameter that says which column it is.
+    """
     with open_table(path, file_format=file_format) as table:
-        chosen = [name for name in table.columns if name != item] if columns is None else list(columns)
+        chosen = [name for name in table.columns if name != column] if columns is None else list(columns)
         for name in chosen:
             check_column(name, table.columns, role="columns")
         cells = {name: Cells() for name in chosen}
-        codes, names = read_names(table, {"item": item}, known=_names_of(labels), sinks=[*cells.items()])["item"]
+        codes, names = read_names(table, {role: column}, known=_names_of(labels), sinks=[*cells.items()])[role]
         values = {name: from_text(cell.values) if table.from_text else cell.values for name, cell in cells.items()}
-    named_items = [*names.tolist(), None]  # the last serves the code of a null
-    return {"item": [named_items[code] for code in codes.tolist()], **values}
+    with_null = [*names.tolist(), None]  # the last serves the code of a null
+    return [with_null[code] for code in codes.tolist()], values
 
 
 def read_gold(

@@ -15,7 +15,15 @@ WORTH_COMPILING = 200_000  # detections times draws and thresholds from which co
 
 
 def mean_average_precisions(
-    is_real: Booleans, category: Codes, candidate: Positions, level: Positions, n_levels: int, n_objects: Floats
+    is_real: Booleans,
+    category: Codes,
+    candidate: Positions,
+    level: Positions,
+    n_levels: int,
+    n_objects: Floats,
+    *,
+    is_inside: Booleans | None = None,
+    can_be_wrong: Booleans | None = None,
 ) -> Floats:
     """The mean over classes and thresholds of the mean precision over 101 points of recall, for each draw.
 
@@ -31,6 +39,9 @@ def mean_average_precisions(
         Thresholds.
     n_objects : array of shape (n_draws, n_classes)
         All objects of each class, also those that are no candidates.
+    is_inside, can_be_wrong : boolean arrays of shape (n_detections,), optional
+        For objects of some areas: whether the candidate is of such an area, and whether the detection is, which counts
+        as wrong only then.
 
     Returns
     -------
@@ -42,16 +53,22 @@ def mean_average_precisions(
     starts = np.searchsorted(category[order], np.arange(n_objects.shape[1] + 1))
     at = np.where(level > 0, candidate, -1)[order].astype(np.int64)
     sums, counts = np.zeros(len(draws)), np.zeros(len(draws))
-    kernel: Any = loops.fill_average_precisions
+    module: Any = loops
     if choose_engine(work=draws.shape[0] * len(at) * n_levels, worth=WORTH_COMPILING) == "numba":
         from trueup.detection import compiled_loops
 
-        kernel = compiled_loops.fill_average_precisions
+        module = compiled_loops
+    kernel: Any = module.fill_average_precisions
+    flags: tuple[Booleans, ...] = ()
+    if is_inside is not None and can_be_wrong is not None:
+        kernel = module.fill_average_precisions_of_area
+        flags = is_inside[order], can_be_wrong[order]
     kernel(
         draws,
         starts.astype(np.int64),
         at,
         level[order].astype(np.int64),
+        *flags,
         n_levels,
         np.asarray(n_objects, dtype=float),
         RECALL_POINTS,

@@ -15,7 +15,7 @@ from trueup.answers.evaluate import evaluate as evaluate_predictions
 from trueup.answers.evaluation import Evaluation
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
-from trueup.detection.metrics import NEEDS_ALL_OBJECTS, DetectionMetrics
+from trueup.detection.metrics import BY_AREA, NEEDS_ALL_OBJECTS, DetectionMetrics
 from trueup.detection.missed import MissedObjects
 from trueup.detection.pool import REAL, Pool
 from trueup.exceptions import InvalidParameter, Sentence
@@ -122,14 +122,19 @@ def compare(
 
 
 def _about_missed(metrics: Iterable[str], missed: MissedObjects | None) -> list[Sentence]:
-    """What to say where objects that nobody drew could move an answer and nobody searched for them."""
-    moved = [name for name in metrics if name in NEEDS_ALL_OBJECTS]
-    if missed is not None or not moved:
+    """What to say where objects that nobody drew could move an answer that does not count them."""
+    moved = [name for name in metrics if name in (NEEDS_ALL_OBJECTS if missed is None else BY_AREA)]
+    if not moved:
         return []
+    reason = (
+        "search tiles that were drawn at random and pass ⟨missed⟩ to count them"
+        if missed is None
+        else "nobody knows how large those are that were missed, so that these come out too high"
+    )
     return [
         Sentence(
             f"{', '.join(moved)} {'is' if len(moved) == 1 else 'are'} of the pool: objects that nobody drew do not "
-            "count; search tiles that were drawn at random and pass ⟨missed⟩ to count them"
+            f"count; {reason}"
         )
     ]
 

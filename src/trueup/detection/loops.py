@@ -82,16 +82,7 @@ def fill_scores(
                                 counts[limit] += 1
                     elif what == 0:
                         n_wrong += 1
-                for m in range(n_right - 2, -1, -1):
-                    at_right[m] = max(at_right[m], at_right[m + 1])
-                value, m = 0.0, 0
-                for point in points:
-                    while m < n_right and (m + 1) / total < point:
-                        m += 1
-                    if m == n_right:
-                        break
-                    value += at_right[m]
-                precision[area, t, c] = value / len(points)
+                precision[area, t, c] = mean_precision(at_right, n_right, total, points)
                 for limit in range(len(limits)):
                     recall[limit, area, t, c] = counts[limit] / total
 
@@ -121,17 +112,63 @@ def fill_average_precisions(
                     if reached[j] > threshold:  # precision rises at detections that are right, and nowhere else
                         precision[n_right] = (n_right + 1) / rank[j]
                         n_right += 1
-                for m in range(n_right - 2, -1, -1):
-                    precision[m] = max(precision[m], precision[m + 1])
-                value, m = 0.0, 0
-                for point in points:
-                    while m < n_right and (m + 1) / total < point:
-                        m += 1
-                    if m == n_right:
-                        break
-                    value += precision[m]
-                sums[draw] += value / len(points)
+                sums[draw] += mean_precision(precision, n_right, total, points)
                 counts[draw] += 1
+
+
+def fill_average_precisions_of_area(
+    is_real: Any,
+    starts: Any,
+    at: Any,
+    level: Any,
+    is_inside: Any,
+    can_be_wrong: Any,
+    n_levels: Any,
+    n_objects: Any,
+    points: Any,
+    sums: Any,
+    counts: Any,
+) -> None:
+    """The same of the objects of some areas: what is right at an object of another area does not count.
+
+    `is_inside` says it of the candidate of each detection, and `can_be_wrong` of the detection itself: where it is
+    right nowhere, one of another area does not count either.
+    """
+    precision = np.empty(len(at))
+    for draw in range(len(is_real)):
+        for c in range(len(starts) - 1):
+            total = n_objects[draw, c]
+            if total <= 0:
+                continue
+            for threshold in range(n_levels):
+                n_right, rank = 0, 0
+                for k in range(starts[c], starts[c + 1]):
+                    if at[k] >= 0 and level[k] > threshold and is_real[draw, at[k]]:
+                        if is_inside[k]:
+                            rank += 1
+                            precision[n_right] = (n_right + 1) / rank
+                            n_right += 1
+                    elif can_be_wrong[k]:
+                        rank += 1
+                sums[draw] += mean_precision(precision, n_right, total, points)
+                counts[draw] += 1
+
+
+def mean_precision(at_right: Any, n_right: Any, total: Any, points: Any) -> Any:
+    """The mean over points of recall of the best precision from there on, as COCO defines it.
+
+    `at_right` is the precision at each of the detections that are right, by falling score, and is changed.
+    """
+    for m in range(n_right - 2, -1, -1):
+        at_right[m] = max(at_right[m], at_right[m + 1])
+    value, m = 0.0, 0
+    for point in points:
+        while m < n_right and (m + 1) / total < point:
+            m += 1
+        if m == n_right:
+            break
+        value += at_right[m]
+    return value / len(points)
 
 
 def fill_sensitivities(

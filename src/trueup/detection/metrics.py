@@ -26,6 +26,7 @@ AVERAGE_PRECISIONS: dict[str, tuple[Floats, str]] = {
     "ap_medium": (THRESHOLDS, "medium"),
     "ap_large": (THRESHOLDS, "large"),
 }
+BY_AREA = tuple(name for name, (_, area) in AVERAGE_PRECISIONS.items() if area != "all")
 F_SCORES = {"f0.5": 0.5, "f1": 1.0, "f2": 2.0}
 NAMES = ("precision", "recall", "pool_recall", *F_SCORES, *AVERAGE_PRECISIONS, "froc", "panoptic_quality")
 NEEDS_ALL_OBJECTS = tuple(name for name in NAMES if name not in ("precision", "pool_recall"))
@@ -154,20 +155,25 @@ class DetectionMetrics:
         """The mean over classes that have objects, and over thresholds of overlap."""
         pool = self.pool
         low, high = AREAS[area]
-        size = pool.boxes[:, 2] * pool.boxes[:, 3]
-        inside = (size >= low) & (size <= high)
+        inside = (pool.areas >= low) & (pool.areas <= high)
         missed = self._missed(real) if area == "all" else np.zeros((len(real), len(pool.categories)))
         by_score = np.argsort(-found.scores, kind="stable")
-        by_score = by_score[inside[found.candidate[by_score]]]
-        can_be_right = found.is_first & self._is_of_class(found)
         by_score = by_score[np.isin(found.category[by_score], codes)]
+        can_be_right = found.is_first & self._is_of_class(found)
         level = (found.overlap[by_score, None] >= thresholds - _ROUNDING).sum(axis=1) * can_be_right[by_score]
         n_classes = len(pool.categories)
         totals = np.stack(
             [real[:, (pool.category == k) & inside].sum(axis=1) + missed[:, k] for k in range(n_classes)], axis=1
         ) * np.isin(np.arange(n_classes), codes)
+        of_area: dict[str, Booleans] = {}
+        if area != "all":
+            own = found.areas[by_score]
+            of_area = {
+                "is_inside": inside[found.candidate[by_score]],
+                "can_be_wrong": (own >= low) & (own <= high),
+            }
         return mean_average_precisions(
-            real, found.category[by_score], found.candidate[by_score], level, len(thresholds), totals
+            real, found.category[by_score], found.candidate[by_score], level, len(thresholds), totals, **of_area
         )
 
     def _panoptic_quality(self, found: Found, real: Booleans, codes: Positions) -> Floats:

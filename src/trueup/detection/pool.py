@@ -45,6 +45,8 @@ class Found:
         With the shape of its candidate.
     boxes : array of shape (n, 4)
     masks : tuple of Mask or None
+    areas : array of shape (n,), optional
+        By default of the boxes.
     """
 
     scores: Floats
@@ -54,6 +56,11 @@ class Found:
     overlap: Floats
     boxes: Floats
     masks: tuple[Mask, ...] | None
+    areas: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.areas) != len(self.boxes):
+            object.__setattr__(self, "areas", self.boxes[:, 2] * self.boxes[:, 3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +95,8 @@ class Pool:
         The overlap from which on a detection is at a candidate.
     matching : Matching or None
         What it was made of.
+    areas : array of shape (n_candidates,), optional
+        In square pixels, of the masks where there are some, as COCO tells small from large; by default of the boxes.
     """
 
     images: Images
@@ -101,6 +110,11 @@ class Pool:
     found: Mapping[str, Found] = field(repr=False)
     iou: float = 0.5
     matching: Matching | None = field(default=None, repr=False)
+    areas: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.areas) != len(self.boxes):
+            object.__setattr__(self, "areas", self.boxes[:, 2] * self.boxes[:, 3])
 
     def __len__(self) -> int:
         return len(self.image)
@@ -251,6 +265,7 @@ def match(
         found=found_by,
         iou=cut,
         matching=matching,
+        areas=candidates.areas,
     )
 
 
@@ -270,13 +285,14 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
     order, starts = group_by(group[group >= 0])
     at = np.flatnonzero(group >= 0)[order]
     chosen = at[starts[:-1]] if n else np.zeros(0, dtype=np.int64)
-    boxes, category = shapes.boxes[chosen], shapes.category[chosen]
+    boxes, category, areas = shapes.boxes[chosen], shapes.category[chosen], shapes.areas[chosen]
     for k in np.flatnonzero(np.diff(starts) > 1).tolist():  # most groups are one shape alone
         members = at[starts[k] : starts[k + 1]]
         corners = np.column_stack([shapes.boxes[members, :2], shapes.boxes[members, :2] + shapes.boxes[members, 2:]])
         middle = np.median(corners, axis=0)
         boxes[k] = [*middle[:2], *(middle[2:] - middle[:2])]
         chosen[k] = members[_most_alike(shapes, members)]
+        areas[k] = np.median(shapes.areas[members])
         category[k] = np.bincount(shapes.category[members]).argmax()
     kept = shapes.select(chosen)
     return Shapes(
@@ -287,7 +303,7 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         category=category,
         source=np.zeros(n, dtype=np.int32),
         boxes=boxes,
-        areas=boxes[:, 2] * boxes[:, 3] if shapes.masks is None else kept.areas,
+        areas=areas,
         is_crowd=np.zeros(n, dtype=bool),
         masks=kept.masks,
         ids=np.arange(n).astype(object),
@@ -405,5 +421,7 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
         of = np.flatnonzero(found.source == k)
         own = found.select(of)
         assert own.scores is not None
-        result[name] = Found(own.scores, own.category, candidate[of], is_first[of], overlap[of], own.boxes, own.masks)
+        result[name] = Found(
+            own.scores, own.category, candidate[of], is_first[of], overlap[of], own.boxes, own.masks, own.areas
+        )
     return result

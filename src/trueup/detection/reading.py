@@ -14,7 +14,8 @@ import numpy as np
 from trueup._base.types import Floats
 from trueup._base.validation import check_choice, preview
 from trueup.data.files import table_suffix
-from trueup.data.reading import read_items
+from trueup.data.reading import read_named_rows
+from trueup.detection.problems import Problems
 from trueup.detection.reading_coco import Unknown, load_json, read_coco, read_results
 from trueup.detection.reading_tables import read_boxes, read_voc, read_yolo
 from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
@@ -57,6 +58,8 @@ def read_annotations(
     seen: str | None = "all",
     categories: Sequence[str] | None = None,
     sizes: Mapping[Any, tuple[float, float]] | None = None,
+    image: str = "image",
+    shape: str | None = None,
 ) -> Shapes:
     """What annotators drew, from files of any known kind.
 
@@ -73,6 +76,10 @@ def read_annotations(
         Names of the classes 0, 1, …; YOLO's texts need them.
     sizes : mapping from images to (width, height), optional
         Of images whose file does not tell; these are also images that were looked at and have no box.
+    image : str
+        The column of a table that names the image.
+    shape : {"box", "mask"}, optional
+        "box" leaves masks aside, so that files with masks and files with boxes alone go together.
     """
     parts = []
     for name, path in files.items():
@@ -81,14 +88,14 @@ def read_annotations(
             parts.append(read_coco({name: path}, labeler=labeler, seen=seen))
         elif kind == "table":
             images = None if sizes is None else images_of_sizes(sizes)
-            parts.append(read_boxes(path, source=labeler, images=images, seen=seen, name=name))
+            parts.append(read_boxes(path, image=image, source=labeler, images=images, seen=seen, name=name))
         elif kind == "yolo":
             parts.append(_unless_seen(read_yolo({name: path}, categories=_named(categories), sizes=sizes), seen))
         else:
             parts.append(_unless_seen(read_voc({name: path}), seen))
         if parts[-1].scores is not None:
             raise InvalidShapes(f"{path}: annotations have no scores, got scores; detections are read as such")
-    return join_shapes(parts)
+    return _joined(parts, shape)
 
 
 def read_detections(
@@ -98,6 +105,8 @@ def read_detections(
     system: str | None = None,
     categories: Sequence[str] | None = None,
     unknown: Unknown = "error",
+    image: str = "image",
+    shape: str | None = None,
 ) -> Shapes:
     """What systems found, from files of any known kind.
 
@@ -114,6 +123,8 @@ def read_detections(
         As for `read_annotations`.
     unknown : {"error", "drop"}
         What to do with detections in other images: refuse the file, or leave them out with a warning.
+    image, shape
+        As for `read_annotations`.
     """
     check_choice(unknown, get_args(Unknown), name="unknown")
     parts = []
@@ -125,7 +136,7 @@ def read_detections(
             parts.append(read_results({name: path}, objects, unknown=unknown))
             continue
         if kind == "table":
-            part = read_boxes(path, source=system, seen=None, name=name)
+            part = read_boxes(path, image=image, source=system, seen=None, name=name)
         elif kind == "yolo":
             sizes = {known: tuple(objects.images.sizes[k]) for known, k in names_of_images(objects.images).items()}
             part = _in_pixels(path, name, _named(categories or objects.categories), sizes, unknown)
@@ -133,8 +144,31 @@ def read_detections(
             raise InvalidFile(f"{path} is Pascal VOC, which has no scores; give detections as COCO, a table or YOLO")
         if part.scores is None:
             raise InvalidShapes(f"{path}: of {len(part):,} detections none has a score; add scores from 0 to 1")
-        parts.append(_in_known_images(part, objects.images, path, unknown))
-    return join_shapes(parts)
+        part = _in_known_images(part, objects.images, path, unknown)
+        problems = Problems(str(path), len(part), "detections")
+        problems.refuse_boxes(part.boxes, part.images.sizes[part.image])
+        problems.raise_if_any()
+        _warn_of_new_classes(part, objects, path)
+        parts.append(part)
+    return _joined(parts, shape)
+
+
+def _joined(parts: Sequence[Shapes], shape: str | None) -> Shapes:
+    return join_shapes([part.boxes_only() for part in parts] if shape == "box" else parts)
+
+
+def _warn_of_new_classes(found: Shapes, objects: Shapes, path: File) -> None:
+    """A class that no annotator has may be a typing error, and counts as a class in every mean over classes."""
+    strange = [name for name in found.categories if name not in objects.categories]
+    is_strange = np.isin(found.category, [found.categories.index(name) for name in strange])
+    if is_strange.any():
+        warnings.warn(
+            DataWarning(
+                f"{path}: {int(is_strange.sum()):,} of {len(found):,} detections are of classes that no annotator has "
+                f"({preview(strange)}); if they are the same classes, name them alike"
+            ),
+            stacklevel=3,
+        )
 
 
 def _in_pixels(
@@ -220,27 +254,31 @@ def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
     return replace(shapes, seen=seen)
 
 
-def read_seen(path: File, shapes: Shapes) -> Shapes:
+def read_seen(path: File, shapes: Shapes, *, image: str = "image") -> Shapes:
     """Who looked at which image, from a table with the columns labeler (or annotator) and image; see `with_seen`."""
-    table = read_items(str(path), item="image")
+    images, table = read_named_rows(str(path), image, role="image")
     people = next((table[name] for name in ("labeler", "annotator") if name in table), None)
     if people is None:
-        raise InvalidFile(f"{path} must have the columns labeler and image, got {', '.join(table)}")
-    return with_seen(shapes, zip(people, table["item"], strict=True))
+        raise InvalidFile(f"{path} must have the columns labeler and {image}, got {', '.join([image, *table])}")
+    return with_seen(shapes, zip(people, images, strict=True))
 
 
-def read_sizes(path: File) -> dict[Any, tuple[float, float]]:
+def read_sizes(path: File, *, image: str = "image") -> dict[Any, tuple[float, float]]:
     """Width and height of images, from a table with the columns image, width and height."""
-    table = read_items(str(path), item="image")
+    images, table = read_named_rows(str(path), image, role="image")
     if not {"width", "height"} <= set(table):
-        raise InvalidFile(f"{path} must have the columns image, width and height, got {', '.join(table)}")
+        raise InvalidFile(f"{path} must have the columns {image}, width and height, got {', '.join([image, *table])}")
+    if len(set(images)) < len(images):
+        raise InvalidFile(
+            f"{path} must have one row for each image, got {len(images) - len(set(images)):,} more; mend the table"
+        )
     try:
         rows = np.array([table["width"], table["height"]], dtype=float).T
     except (TypeError, ValueError):
         rows = np.full((1, 2), np.nan)
     if not (np.isfinite(rows).all() and (rows > 0).all()):
         raise InvalidFile(f"{path}: width and height must be numbers above 0 in every row; mend the table")
-    return {name: (float(w), float(h)) for name, (w, h) in zip(table["item"], rows, strict=True)}
+    return {name: (float(w), float(h)) for name, (w, h) in zip(images, rows, strict=True)}
 
 
 def images_of_sizes(sizes: Mapping[Any, tuple[float, float]]) -> Images:

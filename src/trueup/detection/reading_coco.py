@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,7 +18,7 @@ from trueup._base.validation import check_choice
 from trueup.detection.masks import boxes_of_masks, mask_areas, read_mask
 from trueup.detection.problems import Problems
 from trueup.detection.shapes import Images, Mask, Shapes, join_shapes, sorted_names
-from trueup.exceptions import DataWarning, InvalidFile
+from trueup.exceptions import DataWarning, InvalidFile, quoted
 
 File = str | PathLike[str]
 Files = File | Mapping[str, File]
@@ -79,8 +80,8 @@ def load_json(path: File) -> Any:
         raise InvalidFile(f"{file} cannot be read: {error.strerror or error}; check its name") from None
     try:
         return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    except (ValueError, OSError, EOFError) as error:
-        raise InvalidFile(f"{file} is no JSON: {error}; pass a file in COCO's format") from None
+    except (ValueError, OSError, EOFError, zlib.error, RecursionError) as error:
+        raise InvalidFile(f"{file} is no JSON: {error!s:.100}; pass a file in COCO's format") from None
 
 
 def _read_instances(name: str, path: File, *, labeler: str | None, seen: str | None) -> Shapes:
@@ -91,15 +92,18 @@ def _read_instances(name: str, path: File, *, labeler: str | None, seen: str | N
             f"{path} must hold images, annotations and categories, got {_keys(content) or kind}; results of systems "
             "are read with read_results"
         )
-    rows = content["annotations"]
-    images = _images(content["images"], path)
-    numbers = [category["id"] for category in content["categories"]]
-    if len(set(numbers)) < len(numbers):
-        raise InvalidFile(f"{path} has categories with the same id; give each its own")
-    categories = _names_of_categories(content["categories"])
+    rows = _records(content["annotations"], "annotations", path)
+    images = _images(_with_ids(content["images"], "images", path), path)
+    kinds = _with_ids(content["categories"], "categories", path)
+    numbers = [category["id"] for category in kinds]
+    categories = _names_of_categories(kinds)
     sources = (name,) if labeler is None else tuple(sorted({str(row.get(labeler, "")) for row in rows}))
     problems = Problems(str(path), len(rows), "annotations")
-    problems.refuse_repeated([row.get("id") for row in rows if row.get("id") is not None], "an id that another one has")
+    if labeler is not None:
+        problems.refuse(np.array([row.get(labeler) is None for row in rows], dtype=bool), f"no field {labeler!r}")
+    named = [row.get("id") for row in rows]
+    problems.refuse(np.array([not isinstance(one, Hashable) for one in named], dtype=bool), "an id that is no name")
+    problems.refuse_repeated([one for one in map(_key, named) if one is not None], "an id that another one has")
     shapes = _shapes(rows, images, categories, numbers, problems, scores=False)
     codes = {source: k for k, source in enumerate(sources)}
     source = [0 if labeler is None else codes[str(row.get(labeler, ""))] for row in rows]
@@ -122,10 +126,11 @@ def _read_results(name: str, path: File, objects: Shapes | None, unknown: Unknow
             f"{path} must hold a list of detections, got {_keys(rows) or type(rows).__name__}; annotations are read "
             "with read_coco"
         )
+    rows = _records(rows, "detections", path)
     if objects is None:
-        names = sorted_names(dict.fromkeys(row.get("image_id") for row in rows if isinstance(row, Mapping)))
+        names = sorted_names(dict.fromkeys(key for row in rows if (key := _key(row.get("image_id"))) is not None))
         images = Images(names, np.full((len(names), 2), np.nan))
-        numbers = sorted({row.get("category_id") for row in rows if isinstance(row, Mapping)}, key=str)
+        numbers = sorted({key for row in rows if (key := _key(row.get("category_id"))) is not None}, key=str)
         categories = tuple(str(number) for number in numbers)
     else:
         images, categories, numbers = objects.images, objects.categories, objects.category_ids.tolist()
@@ -143,6 +148,47 @@ def _read_results(name: str, path: File, objects: Shapes | None, unknown: Unknow
     )
 
 
+def _records(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
+    """Rows of a file that are records."""
+    if not isinstance(rows, list):
+        raise InvalidFile(f"{path}: {what} must be a list of records, got {type(rows).__name__}; mend the file")
+    strange = [k for k, row in enumerate(rows) if not isinstance(row, Mapping)]
+    if strange:
+        raise InvalidFile(
+            f"{path}: {what} must be records, got {len(strange):,} of {len(rows):,} that are none (the first is number "
+            f"{strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
+        )
+    return rows
+
+
+def _with_ids(rows: Any, what: str, path: File) -> list[Mapping[str, Any]]:
+    """Images or categories, each with an id of its own."""
+    records = _records(rows, what, path)
+    if not records:
+        raise InvalidFile(f"{path} must have {what}, got none; add them")
+    strange = [k for k, row in enumerate(records) if not _is_name(row.get("id"))]
+    if strange:
+        raise InvalidFile(
+            f"{path}: {what} must have an id, a number or text, got {len(strange):,} of {len(records):,} without (the "
+            f"first is number {strange[0] + 1:,}); mend or remove them: nothing is dropped silently"
+        )
+    n_repeated = len(records) - len({row["id"] for row in records})
+    if n_repeated:
+        raise InvalidFile(
+            f"{path}: {what} must have ids of their own, got {n_repeated:,} with that of another; mend them"
+        )
+    return records
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _key(value: Any) -> Hashable | None:
+    """A value by which others can be looked up; None for what nothing can be called."""
+    return value if isinstance(value, Hashable) else None
+
+
 def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Each once: classes of the same name are told apart by their numbers."""
     names = [str(row.get("name", row["id"])) for row in rows]
@@ -153,7 +199,14 @@ def _names_of_categories(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: File) -> list[Any]:
     of_images, of_categories = set(images.ids.tolist()), set(numbers)
-    known = [row for row in rows if row.get("image_id") in of_images and row.get("category_id") in of_categories]
+    known = [
+        row for row in rows if _key(row.get("image_id")) in of_images and _key(row.get("category_id")) in of_categories
+    ]
+    if rows and not known:
+        raise InvalidFile(
+            f"{path}: all of {len(rows):,} detections are in images or of classes that the annotations do not have; "
+            "check that both are of the same images"
+        )
     if len(known) < len(rows):
         warnings.warn(
             DataWarning(
@@ -166,14 +219,19 @@ def _known_rows(rows: list[Any], images: Images, numbers: Sequence[Any], path: F
 
 
 def _images(rows: Sequence[Mapping[str, Any]], path: File) -> Images:
-    ids = [row["id"] for row in rows]
-    if len(set(ids)) < len(ids):
-        raise InvalidFile(f"{path} has images with the same id; give each its own")
     by_id = {row["id"]: row for row in rows}
-    names = sorted_names(ids)
+    names = sorted_names(by_id)
     ordered = [by_id[name] for name in names.tolist()]
-    sizes = [[float(row.get("width") or np.nan), float(row.get("height") or np.nan)] for row in ordered]
-    return Images(names, np.array(sizes).reshape(-1, 2), tuple(str(row.get("file_name") or "") for row in ordered))
+    sides = [[row.get("width"), row.get("height")] for row in ordered]
+    sizes = np.array([[_number(side) for side in both] for both in sides]).reshape(-1, 2)
+    is_told = np.array([[side is not None for side in both] for both in sides], dtype=bool).reshape(-1, 2)
+    wrong = (is_told & ~(np.isfinite(sizes) & (sizes > 0))).any(axis=1)
+    if wrong.any():
+        raise InvalidFile(
+            f"{path}: width and height of images must be numbers above 0, got {int(wrong.sum()):,} of {len(wrong):,} "
+            f"images with others (the first is {quoted(names.tolist()[int(wrong.argmax())])}); mend or leave them out"
+        )
+    return Images(names, sizes, tuple(str(row.get("file_name") or "") for row in ordered))
 
 
 def _shapes(
@@ -187,11 +245,12 @@ def _shapes(
 ) -> dict[str, Any]:
     """The arrays of `Shapes` from annotations or detections."""
     at_image, at_category = images.position(), {number: k for k, number in enumerate(numbers)}
-    image = [at_image.get(row.get("image_id"), -1) for row in rows]
-    category = [at_category.get(row.get("category_id"), -1) for row in rows]
+    image = [at_image.get(_key(row.get("image_id")), -1) for row in rows]
+    category = [at_category.get(_key(row.get("category_id")), -1) for row in rows]
     problems.refuse(np.array(image) < 0, "an image that is not in the set")
     problems.refuse(np.array(category) < 0, "a class that is not in the set")
-    with_masks = bool(rows) and all(row.get("segmentation") for row in rows)
+    n_masks = sum(bool(row.get("segmentation")) for row in rows)
+    with_masks = 0 < n_masks == len(rows)
     masks: list[Mask] = []
     if with_masks:
         for k, row in enumerate(rows):
@@ -207,19 +266,31 @@ def _shapes(
     boxes = _boxes(rows, problems) if with_boxes else boxes_of_masks(masks)
     areas = boxes[:, 2] * boxes[:, 3] if with_boxes else mask_areas(masks)
     if not scores:
-        areas = np.array([float(row.get("area", area)) for row, area in zip(rows, areas, strict=True)])
+        told = [row.get("area") for row in rows]
+        areas = np.array([area if own is None else _number(own) for own, area in zip(told, areas, strict=True)])
+        problems.refuse(~(areas >= 0), "an area that is no number from 0 on")
+    crowds = [row.get("iscrowd", 0) for row in rows]
+    problems.refuse(np.array([one not in (0, 1, None) for one in crowds], dtype=bool), "a crowd flag but 0 or 1")
     problems.refuse_boxes(boxes, images.sizes[np.array(image, dtype=int)] if len(rows) else np.zeros((0, 2)))
     values = None
     if scores:
         values = np.array([_number(row.get("score")) for row in rows])
         problems.refuse_scores(values)
     problems.raise_if_any()
+    if 0 < n_masks < len(rows):
+        warnings.warn(
+            DataWarning(
+                f"{problems.file}: {n_masks:,} of {len(rows):,} {problems.rows} have masks and the others have none; "
+                "the boxes of all are used"
+            ),
+            stacklevel=5,
+        )
     return {
         "image": np.array(image, dtype=np.int32),
         "category": np.array(category, dtype=np.int32),
         "boxes": boxes,
         "areas": areas,
-        "is_crowd": np.array([bool(row.get("iscrowd", 0)) for row in rows], dtype=bool),
+        "is_crowd": np.array([bool(one) for one in crowds], dtype=bool),
         "scores": values,
         "masks": tuple(masks) if with_masks else None,
         "ids": np.array([row.get("id", k) for k, row in enumerate(rows)], dtype=object),
@@ -227,11 +298,13 @@ def _shapes(
 
 
 def _boxes(rows: Sequence[Any], problems: Problems) -> Floats:
-    boxes = np.full((len(rows), 4), np.nan)
+    boxes = np.full((len(rows), 4), 1.0)  # what is refused is refused once
     for k, row in enumerate(rows):
         box = row.get("bbox")
-        if isinstance(box, Sequence) and len(box) == 4:
+        if isinstance(box, list) and len(box) == 4:
             boxes[k] = [_number(value) for value in box]
+        elif row.get("segmentation"):
+            problems.refuse_one(k, "a mask and no box, where others have no mask")
         else:
             problems.refuse_one(k, "neither a box of four numbers nor a mask")
     return boxes

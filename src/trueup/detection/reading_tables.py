@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Floats
+from trueup.data.encoding import is_null
 from trueup.data.files import Format, Source
-from trueup.data.reading import read_items
+from trueup.data.reading import read_named_rows
+from trueup.detection.problems import Problems
 from trueup.detection.shapes import Images, Shapes, join_shapes, sorted_names
 from trueup.detection.tables import boxes_from_arrays
-from trueup.exceptions import InvalidFile
+from trueup.exceptions import InvalidFile, quoted
 
 _SIZES = (("x", "y", "w", "h"), ("x", "y", "width", "height"))
 _CORNERS = (("x1", "y1", "x2", "y2"), ("xmin", "ymin", "xmax", "ymax"))
@@ -62,24 +64,30 @@ def read_boxes(
     >>> read_boxes(io.StringIO("image,labeler,x,y,w,h" + chr(10) + "a.png,ann,0,0,5,5")).sources
     ('ann',)
     """
-    table = read_items(path, item=image, file_format=file_format)
+    image_of_row, table = read_named_rows(path, image, role="image", file_format=file_format)
     boxes = _box_columns(table, str(path))
     people = _column(table, source, ("labeler", "annotator", "system"))
     classes = _column(table, category, ("category", "class", "label"))
     scores = table.get(score)
-    sources = sorted({str(name) for name in people}) if people is not None else [name]
-    known = images if isinstance(images, Images) else sorted_names(dict.fromkeys([*(images or ()), *table["item"]]))
+    problems = Problems(str(path), len(boxes), "boxes")
+    for what, column in (("image", image_of_row), ("class", classes), ("annotator or system", people)):
+        if column is not None:
+            problems.refuse(np.array([is_null(value) for value in column], dtype=bool), f"no {what}")
+    problems.raise_if_any()
+    sources = sorted({str(name) for name in people or ()}) or [name]
+    known = images if isinstance(images, Images) else sorted_names(dict.fromkeys([*(images or ()), *image_of_row]))
     n_images = known.n if isinstance(known, Images) else len(known)
     looked = np.ones((len(sources), n_images), dtype=bool) if scores is None and seen == "all" else None
     return boxes_from_arrays(
-        image=table["item"],
+        image=image_of_row,
         boxes=boxes,
         category=classes,
         source=people,
-        scores=None if scores is None else [np.nan if value is None else value for value in scores],
+        scores=None if scores is None else _numbers(scores, f"{path}: the column {score}"),
         images=known if isinstance(known, Images) else known.tolist(),
         seen=looked,
         name=name,
+        file=str(path),
     )
 
 
@@ -94,14 +102,32 @@ def _column(table: Mapping[str, list[Any]], name: str | None, usual: Sequence[st
 def _box_columns(table: Mapping[str, list[Any]], who: str) -> Floats:
     for names in (*_SIZES, *_CORNERS):
         if all(name in table for name in names):
-            try:
-                values = np.array([table[name] for name in names], dtype=float).T.reshape(-1, 4)
-            except (TypeError, ValueError):
-                raise InvalidFile(f"{who}: the columns {', '.join(names)} must be numbers; mend the table") from None
+            values = np.array([_numbers(table[name], f"{who}: the column {name}") for name in names]).T.reshape(-1, 4)
             if names in _CORNERS:
                 values[:, 2:] -= values[:, :2]
             return values
     raise InvalidFile(f"{who} has no columns of boxes, got {', '.join(table)}; call them x, y, w, h or x1, y1, x2, y2")
+
+
+def _numbers(values: Sequence[Any], what: str) -> Floats:
+    """A column of numbers, nan where there is none; text is refused with its row."""
+    try:
+        return np.array([np.nan if is_null(value) else value for value in values], dtype=float)
+    except (TypeError, ValueError):
+        strange = [k for k, value in enumerate(values) if not isinstance(value, int | float) and not is_null(value)]
+        wrong = [k for k in strange if not _reads_as_number(values[k])]
+        raise InvalidFile(
+            f"{what} must be numbers, got {len(wrong):,} of {len(values):,} rows without (the first is "
+            f"⟨row {wrong[0]}⟩ with {quoted(values[wrong[0]])}); mend the table"
+        ) from None
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def read_yolo(
@@ -133,7 +159,11 @@ def _yolo_folder(
         raise InvalidFile(f"{folder} has no .txt files; pass a folder with one for each image")
     rows: list[tuple[str, int, list[float]]] = []
     for file in files:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InvalidFile(f"{file} is no text of YOLO: {error!s:.100}; mend or remove it") from None
+        for number, line in enumerate(text.splitlines(), start=1):
             words = line.split()
             if not words:
                 continue
@@ -169,6 +199,7 @@ def _yolo_folder(
         categories=categories,
         seen=None if has_scores else np.ones((1, len(ids)), dtype=bool),
         name=name,
+        file=str(folder),
     )
 
 
@@ -198,10 +229,13 @@ def _voc_folder(name: str, folder: Path) -> Shapes:
                 boxes.append([*corners[:2], corners[2] - corners[0], corners[3] - corners[1]])
                 category.append((thing.findtext("name") or "").strip())
                 image.append(file.stem)
-        except (ElementTree.ParseError, ValueError) as error:
+        except (ElementTree.ParseError, ValueError, OSError, LookupError) as error:
             raise InvalidFile(f"{file.name} is no annotation of Pascal VOC: {error}; mend or remove it") from None
         ids.append(file.stem)
         sizes.append(size)
+    problems = Problems(str(folder), len(boxes), "boxes")
+    problems.refuse(np.array([not name for name in category], dtype=bool), "no class")
+    problems.raise_if_any()
     names = sorted_names(ids)
     by_name = dict(zip(ids, sizes, strict=True))
     return boxes_from_arrays(
@@ -211,4 +245,5 @@ def _voc_folder(name: str, folder: Path) -> Shapes:
         images=Images(names, np.array([by_name[one] for one in names.tolist()])),
         seen=np.ones((1, len(ids)), dtype=bool),
         name=name,
+        file=str(folder),
     )

@@ -24,6 +24,7 @@ def boxes_from_arrays(
     categories: Sequence[Any] | None = None,
     seen: npt.ArrayLike | None = None,
     name: str = "boxes",
+    file: str | None = None,
 ) -> Shapes:
     """Boxes of annotators or systems.
 
@@ -44,7 +45,9 @@ def boxes_from_arrays(
     seen : boolean array of shape (n_sources, n_images), optional
         Who looked at which image, in the order of the sorted sources and images.
     name : str
-        What errors call the boxes.
+        The source where none is told.
+    file : str, optional
+        What errors call the boxes; by default as `name`.
     """
     table = np.asarray(boxes, dtype=float).reshape(-1, 4)
     n = len(table)
@@ -63,7 +66,7 @@ def boxes_from_arrays(
     all_classes = tuple(map(str, categories)) if categories is not None else tuple(sorted(set(classes) or {"object"}))
     people = [str(value) for value in (source if source is not None else [name] * n)]
     sources = tuple(sorted(set(people) or {name}))
-    problems = Problems(name, n, "boxes")
+    problems = Problems(name if file is None else file, n, "boxes")
     image_codes = np.array([at_image.get(value, -1) for value in image_names], dtype=np.int32)
     at_class = {value: k for k, value in enumerate(all_classes)}
     codes = np.array([at_class.get(value, -1) for value in classes], dtype=np.int32)
