@@ -1,4 +1,7 @@
-"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, in two processes at most."""
+"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, in two processes at most.
+
+Runs go through joblib, so ``joblib.parallel_config(backend="dask")`` or "ray" sends them to a cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ import argparse
 import hashlib
 import inspect
 import json
-import multiprocessing
 import os
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from joblib import Parallel, delayed
 
 from benchmarks._coverage_tally import Section, say, tracked
 from trueup.exceptions import TrueupWarning
@@ -152,27 +155,20 @@ def _results(
     """Results as they come."""
     if processes == 1 or len(cases) < MOST_PROCESSES:
         for case in tracked(cases, name):
-            yield case, _quietly(run, case)
+            yield _quietly(run, case)
         return
     # Chains are threads too: each process keeps to its own core.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, MOST_PROCESSES), mp_context=context) as pool:
-        waiting: dict[Future[list[Row]], Case] = {}
-        todo = iter(tracked(cases, name))
-        for case in todo:
-            waiting[pool.submit(_quietly, run, case)] = case
-            if len(waiting) >= 2 * MOST_PROCESSES:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from ((waiting.pop(one), one.result()) for one in done)
-        for one, case in waiting.items():
-            yield case, one.result()
+    pool = Parallel(n_jobs=min(processes, MOST_PROCESSES), batch_size=1, return_as="generator_unordered")
+    results = pool(delayed(_quietly)(run, case) for case in cases)
+    for _, result in zip(tracked(cases, name), results, strict=True):
+        yield result
 
 
-def _quietly(run: Callable[[Case], list[Row]], case: Case) -> list[Row]:
+def _quietly(run: Callable[[Case], list[Row]], case: Case) -> tuple[Case, list[Row]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrueupWarning)  # what they warn of is what is measured here
-        return run(case)
+        return case, run(case)
 
 
 def _read(file: Path) -> dict[Case, list[Row]]:

@@ -100,11 +100,12 @@ def complete(design: Design, n_runs: int, path: Path, *, jobs: int = 1, what: st
 
 
 def _made(design: Design, numbers: Sequence[int], jobs: int) -> Iterator[tuple[int, Run]]:
-    """The runs as they are done, in `jobs` processes of one thread each."""
-    from joblib import Parallel, delayed, parallel_config
+    """The runs as they are done, in `jobs` processes of one thread each, or by the back end that joblib was told of."""
+    from joblib import Parallel, delayed
 
-    with parallel_config("loky", n_jobs=min(jobs, max(len(numbers), 1)), inner_max_num_threads=1):
-        yield from Parallel(return_as="generator_unordered")(delayed(_numbered)(design, number) for number in numbers)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    pool = Parallel(n_jobs=min(jobs, max(len(numbers), 1)), return_as="generator_unordered")
+    yield from pool(delayed(_numbered)(design, number) for number in numbers)
 
 
 def _numbered(design: Design, number: int) -> tuple[int, Run]:

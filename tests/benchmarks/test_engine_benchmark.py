@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.stats import chisquare
 
 import trueup as tu
@@ -21,6 +23,12 @@ from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_r
 
 def rows_for(case: runs.Case) -> list[runs.Row]:
     return [{"value": case.seed * 10}]
+
+
+def on_a_worker(case: runs.Case) -> list[runs.Row]:
+    from distributed import get_worker
+
+    return [{"on_a_worker": get_worker() is not None}]
 
 
 def as_section(rows: Sequence[runs.Row]) -> Section:
@@ -56,6 +64,19 @@ def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_two_processes_give_the_rows_of_one(tmp_path: Path) -> None:
     alone = runs.run_cases("a", FIGURE.run, FIGURE.cases(3), processes=1, folder=None)
     assert runs.run_cases("a", FIGURE.run, FIGURE.cases(3), processes=2, folder=tmp_path) == alone
+
+
+def test_a_cluster_that_joblib_was_told_of_gives_them_too(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
+    place: dict[str, Any] = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **place) as cluster,
+        distributed.Client(cluster) as client,
+        parallel_config(backend="dask", client=client),
+    ):
+        rows = runs.run_cases("a", on_a_worker, FIGURE.cases(3), processes=2, folder=tmp_path)
+    assert [(row["world"], row["seed"]) for row in rows] == [(case.world, case.seed) for case in FIGURE.cases(3)]
+    assert all(row["on_a_worker"] for row in rows)
 
 
 @pytest.mark.parametrize("name", WORLDS)
