@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Self
 
 __all__ = [
+    "ClusterLost",
     "ConvergenceWarning",
     "DataWarning",
     "IdentifiabilityWarning",
@@ -174,6 +175,10 @@ class IdentifiabilityWarning(TrueupWarning):
 
 class UndefinedMetricWarning(TrueupWarning):
     """A metric has no value for some of the possible truths."""
+
+
+class ClusterLost(TrueupError, TimeoutError):
+    """A cluster has had no worker for so long that its answer is not waited for."""
 
 
 class InvalidFile(TrueupError, ValueError):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.exceptions import InvalidParameter, MissingExtra
+from trueup._base import clusters
+from trueup.exceptions import ClusterLost, InvalidParameter, MissingExtra
 from trueup.noise import passes
 
 pl = pytest.importorskip("polars")
@@ -145,6 +146,27 @@ def test_what_a_lost_worker_held_is_computed_again(labels, pattern, monkeypatch)
         one = tu.noise.fit(scanned(pattern, labels), "dawid-skene")
     assert len(steps) > 3
     np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
+
+
+def test_a_cluster_without_workers_is_given_up(labels, pattern, monkeypatch):
+    monkeypatch.setattr(clusters, "_LONGEST_WITHOUT_WORKERS", 0.2)
+    monkeypatch.setattr(clusters, "_LOOK_EVERY", 0.1)
+    with cluster_of(2) as (cluster, _):
+        scan = scanned(pattern, labels)
+        tu.noise.fit(scan, "majority")
+        for worker in list(cluster.workers.values()):
+            cluster.sync(worker.close, reason="lost")
+        with pytest.raises(ClusterLost, match=r"must have workers, got none for 0 seconds at <Client.*; start some"):
+            tu.noise.fit(scan, "dawid-skene")
+
+
+def test_a_task_that_ran_out_of_time_says_so_itself():
+    with cluster_of(1) as (_, client), pytest.raises(TimeoutError, match="of its own"):
+        clusters.wait_for(client, client.submit(_run_out_of_time, pure=False))
+
+
+def _run_out_of_time():
+    raise TimeoutError("of its own")
 
 
 def test_dask_needs_an_open_client(labels):

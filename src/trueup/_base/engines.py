@@ -8,7 +8,6 @@ on a GPU and dask on a cluster, both only where a caller names them or brings a 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +16,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, Literal, TypeVar, get_args
 
+from trueup._base.clusters import current_client
 from trueup._base.optional import install_command, is_installed, require
 from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter, quoted
@@ -142,28 +142,6 @@ def _from_environment() -> EngineName | None:
 def n_cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def open_client() -> Any:
-    """The open client, for a call that named dask; an error that says what to do where there is none."""
-    client = current_client()
-    if client is None:
-        raise InvalidParameter(
-            "⟨engine='dask'⟩ needs a cluster, got no open client; open one with dask.distributed.Client(…)",
-            parameter="engine",
-        )
-    return client
-
-
-def current_client() -> Any | None:
-    """The `dask.distributed.Client` that is open in this process, or None; dask is not loaded for it."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return None
-    try:
-        return distributed.get_client()
-    except ValueError:  # there is none
-        return None
 
 
 @dataclass(frozen=True)

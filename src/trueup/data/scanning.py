@@ -24,7 +24,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.engines import choose_engine, open_client
+from trueup._base.clusters import open_client, wait_for
+from trueup._base.engines import choose_engine
 from trueup._base.types import Codes
 from trueup._base.validation import preview
 from trueup.data.encoding import Encoder, Vocabulary, check_names, numbers_from_text, vocabulary_from
@@ -320,8 +321,8 @@ def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) 
     """Blocks that stay on the workers, and the facts; all are results of tasks, so a lost one is computed again."""
     told = client.submit(_same, reader, pure=False)
     both = [client.submit(_encode_file, told, k, list(files), pure=False) for k in range(len(files))]
-    facts = client.gather([client.submit(itemgetter(1), one, pure=False) for one in both])
-    return [client.submit(itemgetter(0), one, pure=False) for one in both], facts
+    facts = client.submit(list, [client.submit(itemgetter(1), one, pure=False) for one in both], pure=False)
+    return [client.submit(itemgetter(0), one, pure=False) for one in both], wait_for(client, facts)
 
 
 def _name_of(client: Any | None) -> str:

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, n_cores, open_client
+from trueup._base.clusters import open_client, wait_for
+from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.partitions import VoteBlock
@@ -87,7 +88,7 @@ def _joined_there(client: Any, join: Callable[..., Any], parts: list[Any]) -> An
     while len(parts) > 1:
         pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
         parts = [client.submit(join, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts[0].result()
+    return wait_for(client, parts[0])
 
 
 def _work_there(work: Callable[..., Any], block: VoteBlock, told: tuple[Any, ...]) -> Any:
@@ -169,7 +170,7 @@ class ClusterPasses:
         while len(parts) > 1:
             groups = [list(parts[k : k + _BRANCHES]) for k in range(0, len(parts), _BRANCHES)]
             parts = [self._client.submit(add_up, group, pure=False) for group in groups]
-        return parts[0].result()
+        return wait_for(self._client, parts[0])
 
 
 def _same(value: Any) -> Any:
