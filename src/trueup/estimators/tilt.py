@@ -150,7 +150,7 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
     Newton's method on the convex function whose gradient is the gap, for all draws at once. Found on some of the items
     where there are many.
     """
-    n_items, n_classes = posterior.shape
+    n_items = len(posterior)
     n_directions = len(features)
     if not n_directions:
         return np.zeros((len(moves), 0))
@@ -161,18 +161,31 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
     moves = moves * (n_items / len(movable))
     if len(movable) > _MOST_SOLVED:
         movable = np.sort(rng.choice(movable, _MOST_SOLVED, replace=False))
-    posterior, features = posterior[movable], features[:, movable]
-    n_items = len(movable)
+    posterior, features, weights = _different_items(posterior[movable], features[:, movable])
     logs = log_chances(posterior)
-    flat = features.reshape(n_directions, -1)
-    targets = moves + flat @ posterior.ravel() / n_items
+    flat = _weighted(features, weights)
+    targets = moves + flat @ posterior.ravel()
     # No probabilities have means beyond these; a value drawn outside is the nearest that can be.
-    low, high = features.min(axis=2).mean(axis=1), features.max(axis=2).mean(axis=1)
+    low, high = features.min(axis=2) @ weights, features.max(axis=2) @ weights
     targets = np.clip(targets, low, high)
-    rows = max(1, _MOST_NUMBERS // (n_items * n_classes * max(n_directions, 1)))
+    rows = max(1, _MOST_NUMBERS // (features[0].size * n_directions))
     return np.concatenate(
-        [_solve(logs, features, targets[first : first + rows]) for first in range(0, len(moves), rows)]
+        [_solve(logs, features, weights, targets[first : first + rows]) for first in range(0, len(moves), rows)]
     )
+
+
+def _different_items(posterior: Floats, features: Floats) -> tuple[Floats, Floats, Floats]:
+    """The items that differ in what is known of them, and what share of all items is like each: often a handful."""
+    n_items, n_classes = posterior.shape
+    table = np.concatenate([posterior, *features], axis=1)
+    rows, n_alike = np.unique(table, axis=0, return_counts=True)
+    parts = rows.reshape(len(rows), 1 + len(features), n_classes).swapaxes(0, 1)
+    return parts[0], parts[1:], n_alike / n_items
+
+
+def _weighted(features: Floats, weights: Floats) -> Floats:
+    """Features with what each item counts for, flat: a product with chances is a mean."""
+    return np.asarray((features * weights[:, None]).reshape(len(features), -1))
 
 
 def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Floats:
@@ -185,42 +198,42 @@ def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Float
     return np.asarray(np.linalg.solve(factor, moves.T).T)
 
 
-def _solve(logs: Floats, features: Floats, targets: Floats) -> Floats:
+def _solve(logs: Floats, features: Floats, weights: Floats, targets: Floats) -> Floats:
     n_directions, n_items, n_classes = features.shape
-    flat = features.reshape(n_directions, -1)
+    flat, weighted = features.reshape(n_directions, -1), _weighted(features, weights)
     tilts = np.zeros_like(targets)
-    value, chances = _value(logs, features, tilts, targets)
+    value, chances = _value(logs, features, weights, tilts, targets)
     for _ in range(_NEWTON_STEPS):
-        gap = targets - chances @ flat.T / n_items - _RIDGE * tilts
+        gap = targets - chances @ weighted.T - _RIDGE * tilts
         if np.abs(gap).max() < _PRECISION:
             break
         # Second moments of the features less squares of their means, item by item.
-        second = np.stack([chances @ (flat * row).T for row in flat], axis=1) / n_items
+        second = np.stack([chances @ (weighted * row).T for row in flat], axis=1)
         means = (chances[:, None, :] * flat).reshape(len(tilts), n_directions, n_items, n_classes).sum(axis=3)
-        curvature = second - np.einsum("drn,dsn->drs", means, means) / n_items
+        curvature = second - np.einsum("drn,dsn->drs", means * weights, means)
         curvature += (_RIDGE + 1e-9) * np.eye(n_directions)
         step = np.linalg.solve(curvature, gap[:, :, None])[:, :, 0]
         size = np.abs(step).max(axis=1, keepdims=True)
         step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(size, 1e-12))
         for _ in range(_HALVINGS):  # a step that is too long would leave some draws in a corner
-            new, new_chances = _value(logs, features, tilts + step, targets)
+            new, new_chances = _value(logs, features, weights, tilts + step, targets)
             worse = new > value + 1e-12
             if not worse.any():
                 break
             step[worse] /= 2
         else:
-            new, new_chances = _value(logs, features, tilts + step, targets)
+            new, new_chances = _value(logs, features, weights, tilts + step, targets)
         tilts, value, chances = tilts + step, new, new_chances
     return tilts
 
 
-def _value(logs: Floats, features: Floats, tilts: Floats, targets: Floats) -> tuple[Floats, Floats]:
+def _value(logs: Floats, features: Floats, weights: Floats, tilts: Floats, targets: Floats) -> tuple[Floats, Floats]:
     """The convex function that the tilts minimise, and P(class) of each item there, flat."""
     heights = logs + np.tensordot(tilts, features, axes=1)
     top = heights.max(axis=2, keepdims=True)
     np.exp(heights - top, out=heights)
     total = heights.sum(axis=2, keepdims=True)
-    value = (np.log(total) + top)[:, :, 0].mean(axis=1) - (tilts * targets).sum(axis=1)
+    value = (np.log(total) + top)[:, :, 0] @ weights - (tilts * targets).sum(axis=1)
     heights /= total
     return value + 0.5 * _RIDGE * (tilts**2).sum(axis=1), heights.reshape(len(tilts), -1)
 
