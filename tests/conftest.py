@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from chromium_pipe import Chromium
     from postgres_server import Postgres
 
-# Each folder has its own; pytest loads them as plugins, and must not look for examples in them as modules.
-collect_ignore_glob = ["*conftest.py"]
-
 # Before anything imports matplotlib.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -52,6 +49,13 @@ def pytest_configure() -> None:
         raise pytest.UsageError(
             f"TRUEUP_REQUIRE must name some of {', '.join(sorted(REQUIREMENTS))}, got {', '.join(unknown)}"
         )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for tests alone: examples in docstrings are in src, and to look for some here takes every worker seconds."""
+    collectors = yield
+    return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

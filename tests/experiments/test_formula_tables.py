@@ -75,7 +75,7 @@ def all_rows() -> list[Row]:
 
 
 def docstrings() -> dict[str, str]:
-    """Docstrings of all modules and of their public classes, functions and methods, by full name."""
+    """Docstrings of modules that name equations, and of their public classes, functions and methods, by full name."""
     found: dict[str, str] = {}
 
     def collect(node: ast.Module | ast.ClassDef | ast.FunctionDef, name: str) -> None:
@@ -87,7 +87,9 @@ def docstrings() -> dict[str, str]:
     for path in sorted((SOURCE / "trueup").rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        collect(ast.parse(path.read_text(encoding="utf-8")), module)
+        text = path.read_text(encoding="utf-8")
+        if EQUATION.search(text):
+            collect(ast.parse(text), module)
     return found
 
 
