@@ -1,11 +1,14 @@
 """Evaluations that the tests of the report share; each is made once."""
 
+from collections.abc import Iterator
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import trueup as tu
+from trueup.noise import effective_labelers
 from trueup.report import build_report
 
 FAST = {"noise": "dawid-skene", "n_draws": 200, "n_warmup": 100}
@@ -22,6 +25,20 @@ HOSTILE_LABELERS = [
 def case(evaluations, comparison=None, **options):
     data = build_report(evaluations, comparison=comparison, **options)
     return SimpleNamespace(evaluations=evaluations, comparison=comparison, data=data)
+
+
+worth_of_panel = cache(effective_labelers)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def same_panels_are_judged_once() -> Iterator[None]:
+    """The same labels have the same answer, which is most of the time that a report takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "trueup.report.labelers.effective_labelers",
+            lambda labels, model: worth_of_panel(labels) if model is None else effective_labelers(labels, model),
+        )
+        yield
 
 
 @pytest.fixture(scope="session")
