@@ -80,7 +80,7 @@ def test_the_answers_are_those_of_votes_in_memory(frame, scan_of, monkeypatch):
 
 def test_cells_hold_all_that_the_posterior_says(frame, scan_of):
     scan = rated_scan(scan_of(3), ["model"], may_miss=False)
-    cells = collapsed.collapse(scan)
+    cells, _ = collapsed.collapse(scan)
     labels = scan.read()
     posterior = tu.noise.DawidSkene().fit(labels).posterior(labels)
     said = np.array([predictions_of(frame)[item] == "yes" for item in labels.items.tolist()])
@@ -114,6 +114,57 @@ def test_gold_is_certain(frame, scan_of):
     readings = tu.evaluate("model", scan_of(2).with_gold(vetted)).readings
     assert readings.times[readings.known >= 0].sum() == 100
     assert readings.unknown_share == pytest.approx(1 - 100 / N_ITEMS)
+
+
+def random_gold(frame, n):
+    """The first votes on so many items drawn at random, as if these were true."""
+    chosen = np.random.default_rng(7).choice(N_ITEMS, n, replace=False).tolist()
+    first = dict(frame.unique("item", keep="first").select("item", "label").iter_rows())
+    return {item: first[item] for item in chosen}
+
+
+def test_random_gold_answers_as_in_memory(frame, scan_of, monkeypatch):
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 2000)
+    monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 1000)
+    gold = random_gold(frame, 100)
+    labels = tu.Labels.from_frame(frame).with_gold(gold, drawn="random")
+    here = tu.evaluate(predictions_of(frame), labels, check_dependence=False)
+    scanned = tu.evaluate("model", scan_of(3).with_gold(gold, drawn="random"))
+    for name in ("accuracy", "precision", "recall", "f1", "balanced_accuracy"):
+        assert here.basis_of(name) == scanned.basis_of(name) == "gold"
+        assert here[name].mean == pytest.approx(scanned[name].mean, abs=0.15 * here[name].std)
+        assert here[name].std == pytest.approx(scanned[name].std, rel=0.15)
+    np.testing.assert_allclose(here.confusion.mean, scanned.confusion.mean, atol=5)
+    one, other = (ev.assuming("independent")["accuracy"] for ev in (here, scanned))
+    assert one.mean == pytest.approx(other.mean, abs=0.25 * one.std + 0.004)
+    assert "rests on gold" in repr(scanned)
+    assert scanned.warnings == ()
+
+
+def test_answers_from_random_gold_do_not_depend_on_the_files(frame, scan_of):
+    gold = random_gold(frame, 40)
+    chances = dict.fromkeys(gold, 0.04) | {next(iter(gold)): 0.5}
+    one, other = (tu.evaluate("model", scan_of(n).with_gold(gold, drawn=chances)) for n in (2, 5))
+    assert one["accuracy"].interval(0.95) == pytest.approx(other["accuracy"].interval(0.95), abs=1e-12)
+    equal = tu.evaluate("model", scan_of(3).with_gold(gold, drawn="random"))
+    assert equal["accuracy"].mean != one["accuracy"].mean  # chances count
+
+
+def test_metrics_that_see_few_vetted_items_rest_on_votes(frame, scan_of):
+    gold = {item: name for item, name in random_gold(frame, 60).items() if name == "no"}
+    answer = tu.evaluate("model", scan_of(2).with_gold(gold, drawn="random"), metrics=["accuracy", "recall"])
+    assert (answer.basis_of("accuracy"), answer.basis_of("recall")) == ("gold", "votes")
+    assert any(f"recall (0 of {len(gold)}); vet more until each has 20" in sentence for sentence in answer.warnings)
+
+
+def test_gold_that_makes_no_sense_is_named(frame, scan_of):
+    scan = scan_of(2)
+    with pytest.raises(InvalidLabels, match="gold must be of items of the scan, got 1 of 2 that are in none"):
+        tu.evaluate("model", scan.with_gold({1: "no", N_ITEMS: "no"}, drawn="random"))
+    with pytest.raises(InvalidLabels, match="do not add up, got 1 items drawn at random beside 1 with chances"):
+        scan.with_gold({1: "no"}, drawn="random").with_gold({2: "no"}, drawn={2: 0.5})
+    with pytest.raises(InvalidParameter, match="labelers of a scan are ranked by votes, got 1 vetted items"):
+        tu.labelers.rank(scan.with_gold({1: "no"}, drawn="random"))
 
 
 def test_a_population_is_wider_than_its_sample(scan_of):
@@ -171,12 +222,16 @@ def test_a_column_goes_along_when_votes_are_regrouped(frame, tmp_path):
     assert tu.evaluate("model", scan).n_items == N_ITEMS
 
 
-def test_a_cluster_gives_the_same(scan_of):
+def test_a_cluster_gives_the_same(frame, scan_of):
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
-    here = tu.evaluate("model", scan_of(3))
+    gold = random_gold(frame, 30)
+    here = tu.evaluate("model", scan_of(3).with_gold(gold, drawn="random"))
     place = {"processes": False, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **place)
     with cluster, distributed.Client(cluster):
-        there = tu.evaluate("model", scan_of(4), engine="dask")
+        there = tu.evaluate("model", scan_of(4).with_gold(gold, drawn="random"), engine="dask")
+    assert there.basis == "gold"
     assert here["accuracy"].mean == pytest.approx(there["accuracy"].mean, abs=1e-10)
     assert here["accuracy"].interval(0.9) == there["accuracy"].interval(0.9)
+    one, other = (ev.assuming("real")["accuracy"].mean for ev in (here, there))
+    assert one == pytest.approx(other, abs=1e-10)

@@ -99,7 +99,7 @@ def test_systems_that_are_no_raters_leave_the_fit_alone(frame, scan_of):
     alone = rated_scan(scan, ["a", "c"], may_miss=False)
     one, other = (tu.noise.DawidSkene().fit(part) for part in (chosen, alone))
     np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
-    assert collapsed.collapse(chosen).codes.shape[0] == 3
+    assert collapsed.collapse(chosen)[0].codes.shape[0] == 3
 
 
 def test_disagreements_add_up(scan_of):
@@ -122,6 +122,24 @@ def test_items_that_a_system_lacks_are_left_out_of_all(frame, scan_of):
     assert any("each on its own" in sentence for sentence in own.warnings)
     with pytest.raises(InvalidPredictions, match="no item in common"):
         tu.compare({"good": {1: "no"}, "bad": {2: "no"}}, scan)
+
+
+def test_random_gold_answers_as_in_memory(frame, scan_of, monkeypatch):
+    gold = {item: frame["label"][4 * item] for item in range(0, N_ITEMS, 15)}
+    systems = {name: outputs_of(frame, column) for name, column in SYSTEMS.items()}
+    labels = tu.Labels.from_frame(frame).with_gold(gold, drawn="random")
+    here = tu.compare(systems, labels, check_dependence=False, metric="f1", n_draws=1000)
+    scan = scan_of(3).with_gold(gold, drawn="random")
+    scanned = tu.compare(SYSTEMS, scan, metric="f1", n_draws=1000)
+    assert here.basis == scanned.basis == "gold"
+    mine, theirs = (cmp.difference("good", "bad") for cmp in (here, scanned))
+    assert mine.mean == pytest.approx(theirs.mean, abs=0.2 * mine.std)
+    assert mine.std == pytest.approx(theirs.std, rel=0.2)
+    assert "rests on gold" in repr(scanned)
+    assert scanned.assuming("shared").basis == "votes"
+    monkeypatch.setattr("trueup.estimators.collapsed_readings.MOST_RECTIFIED", 2)
+    with pytest.raises(InvalidPredictions, match=r"up to 2 different systems .* got 3; compare fewer"):
+        tu.compare(SYSTEMS, scan, n_draws=50)
 
 
 def test_a_population_is_wider_than_its_sample(scan_of):

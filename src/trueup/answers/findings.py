@@ -12,7 +12,7 @@ from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
 from trueup.estimators.readings import MANY_CLASSES, Assumption
-from trueup.estimators.truth import is_drawn
+from trueup.estimators.truth import ENOUGH_GOLD, is_drawn
 from trueup.exceptions import Sentence
 from trueup.metrics.ratings import numbers_of
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
@@ -193,3 +193,11 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
     sentence = f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."
     return [Sentence(sentence)]
+
+
+def few_vetted(metrics: Sequence[str]) -> Sentence:
+    """What to say of metrics that look at few of the vetted items, each with how many that are."""
+    return Sentence(
+        f"Too few of the vetted items that were drawn are such as these metrics look at, so they rest on votes: "
+        f"{'; '.join(metrics)}; vet more until each has {ENOUGH_GOLD}."
+    )

@@ -11,7 +11,7 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice
 from trueup.answers.confusion import of_confusion
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.findings import findings_of
+from trueup.answers.findings import few_vetted, findings_of
 from trueup.answers.setup import Task, solution_on
 from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
@@ -154,10 +154,7 @@ def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int)
             of_pair = f" of {pair[0]!r} less {pair[1]!r}" if len(pair) > 1 else ""
             words = f", which alone say {low:.3f} to {high:.3f}{of_pair}" if np.isfinite(low) else ""
         told.append(f"{name} ({engine.gold_seen(metric)} of {n_drawn}{words})")
-    return Sentence(
-        f"Too few of the vetted items that were drawn are such as these metrics look at, so they rest on votes: "
-        f"{'; '.join(told)}; vet more until each has {ENOUGH_GOLD}."
-    )
+    return few_vetted(told)
 
 
 def refusal_of(engine: TruthEngine, task: Task) -> Sentence | None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from trueup._base.validation import check_choice
-from trueup.answers.confusion import ConfusionEstimate
+from trueup.answers.confusion import ConfusionEstimate, of_confusion
 from trueup.answers.metric_estimates import MetricEstimates
-from trueup.answers.scanned_setup import ScannedTask, as_system, doubts_on, prepare_scan
+from trueup.answers.scanned_setup import ScannedTask, as_system, doubts_on, notes_on, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan
@@ -21,6 +21,7 @@ from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import silenced_warnings
+from trueup.metrics import Metric
 from trueup.posteriors import Estimate
 
 _DRAWS = 2000
@@ -41,12 +42,15 @@ class ScannedEvaluation(MetricEstimates):
         What the answers assume of errors.
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
+    from_votes : bool
+        Whether gold that was drawn is left aside: the answers of `assuming`.
     """
 
     task: ScannedTask = field(repr=False)
     readings: CollapsedReadings = field(repr=False)
     assumption: Assumption
     warnings: tuple[str, ...]
+    from_votes: bool = False
 
     @property
     def n_items(self) -> int:
@@ -55,25 +59,36 @@ class ScannedEvaluation(MetricEstimates):
 
     @property
     def basis(self) -> Basis:
-        """What the answer rests on: votes."""
-        return "votes"
+        """What the answer rests on: "gold" that was drawn at random, or "votes"; that of the first metric."""
+        return self.basis_of(next(iter(self.task.metrics), "accuracy"))
+
+    def basis_of(self, name: str) -> Basis:
+        """What the answer about one metric rests on."""
+        return "votes" if self.from_votes else self.readings.basis(self.task.metric_named(name))
 
     @cached_property
     def counts(self) -> CountsPosterior:
         """The posterior of the confusion counts."""
-        truths = self.readings.assuming(self.assumption).truths
+        return self._counts_for(of_confusion(self.classes))
+
+    def _counts_for(self, metric: Metric) -> CountsPosterior:
+        if self.from_votes:
+            truths = self.readings.assuming(self.assumption).truths
+        else:
+            truths = self.readings.counts_for(metric, self.assumption)
         counts = counts_of_systems(masses_of(truths, self.target, self.seed), self.readings.patterns)[:, 0]
         if self.target == "sample":
             return DrawnCounts(counts)
         return DrawnRates(counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1e-300))
 
     def __getitem__(self, name: str) -> Estimate:
-        return self.counts.estimate(self.task.metric_named(name)).named(name)
+        metric = self.task.metric_named(name)
+        return self._counts_for(metric).estimate(metric).named(name)
 
     def assuming(self, assumption: Assumption) -> ScannedEvaluation:
-        """The same evaluation under another assumption: {"independent", "shared", "real"}."""
+        """The same evaluation from votes alone under another assumption: {"independent", "shared", "real"}."""
         check_choice(assumption, ASSUMPTIONS, name="assumption")
-        return replace(self, assumption=assumption)
+        return replace(self, assumption=assumption, from_votes=True)
 
     @property
     def confusion(self) -> ConfusionEstimate:
@@ -82,7 +97,7 @@ class ScannedEvaluation(MetricEstimates):
 
     def answer_in_words(self) -> str:
         """What the numbers rest on, in a few words."""
-        return f"from votes, assuming {self.assumption} errors"
+        return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
 
 
 def evaluate_scan(predictions: Any, scan: LabelScan[Labels], settings: Settings) -> ScannedEvaluation:
@@ -93,6 +108,6 @@ def evaluate_scan(predictions: Any, scan: LabelScan[Labels], settings: Settings)
     missing = check_choice(asked["missing"], ("error", "ignore"), name="missing")
     rated = rated_scan(scan, [system], may_miss=missing == "ignore")
     with silenced_warnings():  # what fits would say is among the warnings below
-        readings = read_scan(rated, task.real_map, n_draws=_DRAWS, seed=task.seed)
-    notes = readings.assuming(task.assumption).notes
-    return ScannedEvaluation(task, readings, task.assumption, (*doubts_on(rated), *notes))
+        readings = read_scan(rated, task.real_map, n_draws=_DRAWS, seed=task.seed, positive=task.positive)
+    notes = notes_on(task, readings)
+    return ScannedEvaluation(task, readings, task.assumption, (*doubts_on(rated, task, readings), *notes))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.types import Booleans, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer
 from trueup.answers.paired import Disagreement, PairedEstimates, undefined_notes
-from trueup.answers.scanned_setup import ScannedTask, as_system, doubts_on, prepare_scan
+from trueup.answers.scanned_setup import ScannedTask, as_system, doubts_on, notes_on, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import check_one_metric, check_rankable, items_in_words
 from trueup.data.encoding import Vocabulary, vocabulary_from
@@ -59,6 +59,7 @@ class ScannedComparison(PairedEstimates):
     assumption: Assumption
     warnings: tuple[str, ...]
     refused: bool = False
+    from_votes: bool = False
 
     @property
     def systems(self) -> Vocabulary:
@@ -72,18 +73,29 @@ class ScannedComparison(PairedEstimates):
 
     @property
     def basis(self) -> Basis:
-        """What the answer rests on: votes."""
-        return "votes"
+        """What the answer rests on: "gold" that was drawn at random, or "votes"."""
+        return "votes" if self.from_votes else self.readings.basis(self.measure)
 
     def assuming(self, assumption: Assumption) -> ScannedComparison:
-        """The same comparison under another assumption: {"independent", "shared", "real"}."""
+        """The same comparison from votes alone under another assumption: {"independent", "shared", "real"}."""
         check_choice(assumption, ASSUMPTIONS, name="assumption")
-        values = _values(self.readings, self.measure, self.task, assumption)
-        return replace(self, draws=values, assumption=assumption)
+        values = _values(self.readings.assuming(assumption).truths, self.readings, self.measure, self.task)
+        return replace(self, draws=values, assumption=assumption, from_votes=True)
 
     def answer_in_words(self) -> str:
         """What the numbers rest on, in a few words."""
-        return f"from votes, assuming {self.assumption} errors"
+        return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
+
+    def with_advice(self) -> ScannedComparison:
+        """With what some vettings would settle, where a system is called the best from votes alone."""
+        return super().with_advice() if self.basis == "votes" else self
+
+    @property
+    def _truths(self) -> Codes:
+        """The drawn counts that the values are of."""
+        if self.from_votes:
+            return self.readings.assuming(self.assumption).truths
+        return self.readings.counts_for(self.measure, self.assumption)
 
     def numbers_apart(self, a: Any, b: Any) -> tuple[int, int]:
         """The number of items that two systems both class, and of those that they class differently."""
@@ -100,14 +112,14 @@ class ScannedComparison(PairedEstimates):
     def disagreement(self, a: Any, b: Any) -> Disagreement:
         """Where two systems predict different classes, and who is right there."""
         at = np.flatnonzero(self._where_apart(a, b)[1])
-        truths, codes = self.readings.assuming(self.assumption).truths, self.readings.patterns.codes
+        truths, codes = self._truths, self.readings.patterns.codes
         first, second = (truths[:, at, codes[self._at(one), at]].sum(axis=1).astype(float) for one in (a, b))
         return Disagreement.of_draws(a, b, self.numbers_apart(a, b), (first, second))
 
 
-def _values(readings: CollapsedReadings, metric: Metric, task: ScannedTask, assumption: Assumption) -> Floats:
-    """The metric of every system on every draw, shape (n_draws, n_systems)."""
-    masses = masses_of(readings.assuming(assumption).truths, task.target, task.seed)
+def _values(truths: Codes, readings: CollapsedReadings, metric: Metric, task: ScannedTask) -> Floats:
+    """The metric of every system on every draw of counts, shape (n_draws, n_systems)."""
+    masses = masses_of(truths, task.target, task.seed)
     return metric(counts_of_systems(masses, readings.patterns))
 
 
@@ -138,10 +150,11 @@ def compare_scan(systems: Any, scan: LabelScan[Labels], settings: Settings) -> S
         n_of_raters = int((patterns.codes[raters] >= 0).sum(axis=0) @ patterns.times)
         rated = with_chosen_raters(rated, raters, only_common=only_common, n_of_raters=n_of_raters)
     with silenced_warnings():  # what fits would say is among the warnings below
-        readings = read_scan(rated, task.real_map, n_draws=n_draws, seed=task.seed, patterns=patterns)
-    values = _values(readings, metric, task, task.assumption)
-    notes = [*readings.assuming(task.assumption).notes, *undefined_notes(values, names.tolist(), metric)]
-    warnings = tuple(map(Sentence, (*findings, *doubts_on(rated), *notes)))
+        how = {"n_draws": n_draws, "seed": task.seed, "positive": task.positive}
+        readings = read_scan(rated, task.real_map, **how, patterns=patterns)
+    values = _values(readings.counts_for(metric, task.assumption), readings, metric, task)
+    notes = [*notes_on(task, readings), *undefined_notes(values, names.tolist(), metric)]
+    warnings = tuple(map(Sentence, (*findings, *doubts_on(rated, task, readings), *notes)))
     return ScannedComparison(task, names, readings, metric, values, task.assumption, warnings).with_advice()
 
 

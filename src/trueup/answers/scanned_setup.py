@@ -8,11 +8,13 @@ from typing import Any
 
 from trueup._base.types import Target
 from trueup._base.validation import check_choice, check_level, seed_of
+from trueup.answers.findings import few_vetted
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET
 from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource
 from trueup.data.scanning import LabelScan
+from trueup.estimators.collapsed_readings import CollapsedReadings
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
@@ -122,7 +124,18 @@ def as_system(predictions: Any) -> SystemSource:
     )
 
 
-def doubts_on(scan: LabelScan[Labels]) -> list[Sentence]:
-    """What votes in files give reason to say."""
+def notes_on(task: ScannedTask, readings: CollapsedReadings) -> tuple[str, ...]:
+    """What the draws of the headline have to say, where a metric rests on votes."""
+    from_votes = any(readings.basis(metric) == "votes" for metric in task.metrics.values())
+    return readings.assuming(task.assumption).notes if from_votes else ()
+
+
+def doubts_on(scan: LabelScan[Labels], task: ScannedTask, readings: CollapsedReadings) -> list[Sentence]:
+    """What votes and vetted items in files give reason to say."""
     problem = identifiability_problem(scan, extra_raters=1)
-    return [] if problem is None else [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]
+    doubts = [] if problem is None else [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]
+    n, metrics = readings.n_vetted, task.metrics.items()
+    few = [
+        f"{name} ({readings.gold_seen(one)} of {n})" for name, one in metrics if n and readings.basis(one) == "votes"
+    ]
+    return [*doubts, few_vetted(few)] if few else doubts

@@ -102,6 +102,8 @@ class VoteBlock:
         See `item_keys`; empty where nobody will ask which item is which.
     outputs : integer array of shape (n_items, n_systems)
         The class that each system under test names, -1 for none.
+    vetted : integer array of shape (n_items,)
+        The class of items that were drawn at random and vetted, which fits are not told, -1 for none.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -111,6 +113,7 @@ class VoteBlock:
     n_columns: int
     keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     outputs: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int16))
+    vetted: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, dtype=np.int16))
 
     @classmethod
     def of(cls, labels: Votes) -> VoteBlock:
@@ -151,18 +154,20 @@ class VoteBlock:
             self.n_columns,
             self.keys[low:high],
             self.outputs[low:high],
+            self.vetted[low:high],
         )
 
     def items(self, chosen: npt.NDArray[Any]) -> VoteBlock:
         """Some of the items, in the order in which they are named."""
-        return self.of_matrix(self.matrix[chosen], self.gold_codes[chosen], self.keys[chosen], self.outputs[chosen])
+        beside = {name: getattr(self, name)[chosen] for name in ("keys", "outputs", "vetted")}
+        return self.of_matrix(self.matrix[chosen], self.gold_codes[chosen], **beside)
 
     @classmethod
-    def of_matrix(cls, matrix: sparse.csr_array, gold: Codes, keys: Keys, outputs: npt.NDArray[np.int16]) -> VoteBlock:
+    def of_matrix(cls, matrix: sparse.csr_array, gold: Codes, **beside: npt.NDArray[Any]) -> VoteBlock:
         """From a sparse matrix of votes, and what else is known of the items."""
         indptr, indices = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
         data = _NO_FLOATS if (matrix.data == 1).all() else matrix.data
-        return cls(indptr, indices, data, gold, matrix.shape[1], keys, outputs)
+        return cls(indptr, indices, data, gold, matrix.shape[1], **beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +252,8 @@ class PartitionReader(Generic[_V]):
     text_items : bool
         Whether items of text files stay text, since not all files have numbers for them.
     gold : mapping from item to class
+    drawn : mapping from item to float
+        Items of `gold` that were drawn by chance, with the chance of each; NaN in a simple random sample of all items.
     keeps_keys : bool
         Whether blocks know their items by number.
     """
@@ -258,6 +265,7 @@ class PartitionReader(Generic[_V]):
     fixed_classes: bool
     text_items: bool
     gold: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
+    drawn: Mapping[Hashable, float] = field(default_factory=dict, repr=False)
     keeps_keys: bool = False
 
     @cached_property
@@ -319,11 +327,14 @@ class PartitionReader(Generic[_V]):
         return (self._vetted(labels) if self.gold else labels), beside
 
     def _vetted(self, labels: _V) -> _V:
-        codes = labels.gold_codes.copy()
-        for k, name in enumerate(labels.items.tolist()):
-            if name in self.gold:
-                codes[k] = self._class_position[self.gold[name]]
-        return replace(labels, gold_codes=codes)
+        codes = self.class_codes(labels.items.tolist(), self.gold)
+        return replace(labels, gold_codes=np.where(codes >= 0, codes, labels.gold_codes))
+
+    def class_codes(self, items: Sequence[Hashable], classes: Mapping[Hashable, Hashable]) -> Codes:
+        """The classes of items as codes, -1 for those that are not named."""
+        position = self._class_position
+        named = [position[classes[item]] if item in classes else -1 for item in items]
+        return np.array(named, dtype=np.int32)
 
     def encode(self, path: str) -> tuple[VoteBlock, Facts]:
         """The votes of a file as bare arrays, and what the scan must know of them."""

@@ -6,7 +6,7 @@ Systems are beside the votes of a block, and those that help to read them are mo
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -38,11 +38,14 @@ class RatedReader(PartitionReader[_V]):
         The places of the systems that are labelers, too.
     may_miss : bool
         Whether items may be without a prediction.
+    vetted : mapping from item to class
+        Items that were drawn at random, which fits are not told.
     """
 
     systems: tuple[SystemSource, ...] = ()
     raters: tuple[int, ...] = ()
     may_miss: bool = False
+    vetted: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
 
     @property
     def all_labelers(self) -> Vocabulary:
@@ -88,7 +91,8 @@ class RatedReader(PartitionReader[_V]):
     def encode(self, path: str) -> tuple[VoteBlock, Facts]:
         """The votes of a file as bare arrays that know their items by number."""
         labels, outputs = self.read_rated(path)
-        block = replace(VoteBlock.of(labels), keys=item_keys(labels.items), outputs=outputs)
+        vetted = self.class_codes(labels.items.tolist(), self.vetted).astype(np.int16)
+        block = replace(VoteBlock.of(labels), keys=item_keys(labels.items), outputs=outputs, vetted=vetted)
         n_of_raters = int((outputs[:, list(self.raters)] >= 0).sum())
         rated = with_raters(block, self.raters, n_own=block.n_columns, n_answers=labels.n_answers)
         return rated, replace(facts_of(labels), n_of_raters=n_of_raters)
@@ -110,7 +114,7 @@ def with_raters(
     if only_common:
         outputs = np.where((outputs >= 0).all(axis=1, keepdims=True), outputs, np.int16(-1))
     votes = votes_with_raters(block.matrix[:, :n_own], outputs[:, list(raters)].T, n_answers)
-    return VoteBlock.of_matrix(votes, block.gold, block.keys, outputs)
+    return VoteBlock.of_matrix(votes, block.gold, keys=block.keys, outputs=outputs, vetted=block.vetted)
 
 
 def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss: bool) -> LabelScan[_V]:
@@ -125,8 +129,12 @@ def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss
         Whether items may be without a prediction.
     """
     fields = {name: getattr(scan.reader, name) for name in PartitionReader.__dataclass_fields__}
+    told = {item: name for item, name in scan.gold.items() if item not in scan.reader.drawn}
+    vetted = {item: name for item, name in scan.gold.items() if item in scan.reader.drawn}
     raters = tuple(range(len(systems)))
-    reader = RatedReader(**fields, systems=tuple(systems), raters=raters, may_miss=may_miss)
+    reader = RatedReader(
+        **(fields | {"gold": told}), systems=tuple(systems), raters=raters, may_miss=may_miss, vetted=vetted
+    )
     return LabelScan(scan.files, reader, scan.regroup)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from glob import glob
 from itertools import pairwise
+from math import isnan
 from operator import itemgetter
 from os import PathLike, fspath
 from pathlib import Path
@@ -30,6 +31,7 @@ from trueup._base.types import Codes
 from trueup._base.validation import preview
 from trueup.data.encoding import Encoder, Vocabulary, check_names, numbers_from_text, vocabulary_from
 from trueup.data.files import Format
+from trueup.data.gold import Drawn, chances_told
 from trueup.data.partitions import (
     Facts,
     FirstLook,
@@ -46,7 +48,7 @@ from trueup.exceptions import DataWarning, InvalidLabels, MissingFile, TrueupErr
 
 _V = TypeVar("_V", bound=Votes)
 _MOST_HELD = 1_000_000_000  # bytes of encoded votes in memory; more go to temporary files
-_ARRAYS = ("indptr", "indices", "data", "gold", "keys", "outputs")
+_ARRAYS = ("indptr", "indices", "data", "gold", "keys", "outputs", "vetted")
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
@@ -165,12 +167,14 @@ class LabelScan(VoteNames, Generic[_V]):
             parts = [pair[0].merge(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
         return parts[0]  # type: ignore[no-any-return]
 
-    def with_gold(self, truths: Mapping[Any, Any]) -> LabelScan[_V]:
+    def with_gold(self, truths: Mapping[Any, Any], *, drawn: Drawn | None = None) -> LabelScan[_V]:
         """The same scan with vetted truths, which fits take for known.
 
         Parameters
         ----------
         truths : mapping from item to class
+        drawn : {"chosen", "random"} or mapping from item to probability, optional
+            How the items came to be vetted, as for `Labels.with_gold`.
         """
         unknown = [name for name in truths.values() if name not in set(self.classes.tolist())]
         if unknown:
@@ -179,7 +183,18 @@ class LabelScan(VoteNames, Generic[_V]):
                 "them all with ⟨classes=[…]⟩"
             )
         gold = {**self.gold, **truths}
-        return LabelScan(self.files, replace(self.reader, gold=gold), self.regroup)
+        design = drawn if drawn is not None else getattr(truths, "drawn", "chosen")
+        chances, at_random = chances_told(design, list(truths))
+        told = zip(truths, chances.tolist(), at_random.tolist(), strict=True)
+        by_chance = {item: chance for item, chance, random in told if random or not isnan(chance)}
+        both = {**self.reader.drawn, **by_chance}
+        n_random = sum(map(isnan, both.values()))
+        if 0 < n_random < len(both):
+            raise InvalidLabels(
+                f"a simple random sample and gold of several chances do not add up, got {n_random} items drawn at "
+                f"random beside {len(both) - n_random} with chances; pass ⟨drawn={{item: probability}}⟩ for all"
+            )
+        return LabelScan(self.files, replace(self.reader, gold=gold, drawn=both), self.regroup)
 
     @property
     def grouped_files(self) -> tuple[str, ...]:

@@ -17,13 +17,14 @@ from scipy import sparse
 
 from trueup._base.engines import choose_engine
 from trueup._base.types import Booleans, Codes, Floats
+from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
-from trueup.data.partitions import VoteBlock, keyed_uniforms
+from trueup.data.partitions import Keys, VoteBlock, item_keys, keyed_uniforms
 from trueup.data.rated import RatedReader
 from trueup.data.scanning import LabelScan
 from trueup.data.votes import nothing_vetted
 from trueup.estimators.readings import n_some_items
-from trueup.exceptions import InvalidPredictions
+from trueup.exceptions import InvalidLabels, InvalidPredictions
 from trueup.noise import DawidSkene, kernels
 from trueup.noise.base import as_table, class_states
 from trueup.noise.passes import scan_over
@@ -109,6 +110,11 @@ def joined(one: Cells, other: Cells) -> Cells:
     return cells
 
 
+def no_cells(n_classes: int, n_systems: int) -> Cells:
+    """The cells of no items."""
+    return Cells(np.empty((0, n_systems + n_classes), dtype=np.int16), np.empty(0), np.empty((0, n_classes)))
+
+
 def cells_of(posterior: Floats, codes: Codes, gold: Codes) -> Cells:
     """Items summed up.
 
@@ -129,8 +135,9 @@ def cells_of(posterior: Floats, codes: Codes, gold: Codes) -> Cells:
 
 
 def block_cells(block: VoteBlock, table: Floats, prior: Floats, n_threads: int) -> Cells:
-    """A block summed up under fitted matrices."""
-    gold, parts = block.gold_codes, []
+    """The items of a block summed up under fitted matrices, without those that were drawn and vetted."""
+    block = block.items(np.flatnonzero(block.vetted < 0)) if (block.vetted >= 0).any() else block
+    gold, parts = block.gold_codes, [no_cells(len(prior), block.outputs.shape[1])]
     for low in range(0, block.n_items, _ROWS):
         high = min(low + _ROWS, block.n_items)
         some = block.rows(low, high)
@@ -154,10 +161,75 @@ def block_cells(block: VoteBlock, table: Floats, prior: Floats, n_threads: int) 
     return reduce(joined, parts)
 
 
-def collapse(scan: LabelScan[Labels]) -> Cells:
-    """The items of a scan summed up, by Dawid and Skene's model of labelers and raters, fitted to all votes."""
+@dataclass(frozen=True, eq=False)
+class VettedItems:
+    """Items that were drawn by chance and vetted, one row each, in the order of their keys.
+
+    Attributes
+    ----------
+    keys : integer array of shape (n,)
+    codes : integer array of shape (n_systems, n)
+        What systems say.
+    truths : integer array of shape (n,)
+    posterior : array of shape (n, n_classes)
+        P(class) under models that were not told.
+    chances : array of shape (n,)
+        With which each was drawn.
+    """
+
+    keys: Keys
+    codes: Codes
+    truths: Codes
+    posterior: Floats
+    chances: Floats
+
+    @classmethod
+    def none(cls, n_systems: int, n_classes: int) -> VettedItems:
+        """No items."""
+        no_codes = np.empty((n_systems, 0), dtype=np.int32)
+        return cls(np.empty(0, np.uint64), no_codes, np.empty(0, np.int32), np.empty((0, n_classes)), np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def block_vetted(block: VoteBlock, table: Floats, prior: Floats, n_threads: int) -> tuple[VoteBlock, Floats]:
+    """The vetted items of a block, and P(class) of each."""
+    some = block.items(np.flatnonzero(block.vetted >= 0))
+    how = {"gold": some.gold_codes, "state_class": class_states(len(prior))}
+    return some, kernels.posterior(some.matrix, table, prior, **how)
+
+
+def _joined_vetted(one: tuple[VoteBlock, Floats], other: tuple[VoteBlock, Floats]) -> tuple[VoteBlock, Floats]:
+    return _joined_blocks(one[0], other[0]), np.concatenate([one[1], other[1]])
+
+
+def collapse(scan: LabelScan[Labels]) -> tuple[Cells, VettedItems]:
+    """The items of a scan summed up, by Dawid and Skene's model of labelers and raters, fitted to all votes.
+
+    Those that were drawn by chance and vetted stay apart.
+    """
+    reader = scan.reader
+    assert isinstance(reader, RatedReader)
     model = DawidSkene().fit(scan)
-    return scan_over(scan, joined, block_cells, as_table(model.confusion_), model.prior_)  # type: ignore[no-any-return]
+    told = (as_table(model.confusion_), model.prior_)
+    cells: Cells = scan_over(scan, joined, block_cells, *told)
+    if not reader.vetted:
+        return cells, VettedItems.none(cells.n_systems, scan.n_classes)
+    block, posterior = scan_over(scan, _joined_vetted, block_vetted, *told)
+    if block.n_items < len(reader.vetted):
+        raise InvalidLabels(
+            f"gold must be of items of the scan, got {len(reader.vetted) - block.n_items} of {len(reader.vetted)} that "
+            "are in none of its files; leave them out"
+        )
+    names = list(reader.vetted)
+    keys = item_keys(vocabulary_from(names)).tolist()
+    chance_of = dict(zip(keys, (reader.drawn[name] for name in names), strict=True))
+    chances = np.array([chance_of[key] for key in block.keys.tolist()])
+    chances = np.where(np.isnan(chances), len(names) / scan.n_items, chances)
+    order = np.argsort(block.keys, kind="stable")
+    of_block = (block.keys[order], block.outputs[order].T.astype(np.int32), block.vetted[order].astype(np.int32))
+    return cells, VettedItems(*of_block, posterior[order], chances[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +290,10 @@ def block_sample(block: VoteBlock, share: float, seed: int, n_threads: int) -> V
 
 def _joined_blocks(one: VoteBlock, other: VoteBlock) -> VoteBlock:
     matrix = sparse.csr_array(sparse.vstack([one.matrix, other.matrix], format="csr"))
-    gold, keys, outputs = (
-        np.concatenate([getattr(part, name) for part in (one, other)]) for name in ("gold", "keys", "outputs")
-    )
-    return VoteBlock.of_matrix(matrix, gold, keys, outputs)
+    beside = {
+        name: np.concatenate([getattr(part, name) for part in (one, other)]) for name in ("keys", "outputs", "vetted")
+    }
+    return VoteBlock.of_matrix(matrix, np.concatenate([one.gold_codes, other.gold_codes]), **beside)
 
 
 def sample_items(scan: LabelScan[Labels], seed: int) -> tuple[Labels, Codes]:

@@ -10,30 +10,40 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
+from trueup.data.aligned import AlignedPredictions
+from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.rated import RatedReader
 from trueup.data.scanning import LabelScan
 from trueup.estimators.collapsed import Patterns, collapse, sample_items
-from trueup.estimators.kinds import draw_kinds, witness_weights
+from trueup.estimators.kinds import draw_kinds, first_of_equals, witness_weights
+from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.readings import (
     FEW_SWEEPS,
     LEAST_DRAWS,
     MOST_SHARES,
     MOST_SYSTEMS,
+    Assumption,
     Readings,
     class_distances,
     drawing_covariance,
 )
 from trueup.estimators.real_map import RealMap
+from trueup.estimators.rectified import MOST_SYSTEMS as MOST_RECTIFIED
+from trueup.estimators.rectified import rectified_counts
 from trueup.estimators.tilt import (
-    MOST_TILTS,
     Directions,
     TiltedTruths,
+    choose_tilts,
     log_chances,
+    number_of_tilts,
     solve_tilts,
     standard_moves,
     tilted_chances,
 )
+from trueup.estimators.truth import ENOUGH_GOLD, Basis
+from trueup.exceptions import InvalidPredictions
+from trueup.metrics import Metric
 from trueup.noise.chain import SystemOutputs
 
 _SAMPLE = 5_000  # items that tilts are found on
@@ -71,11 +81,17 @@ class CollapsedReadings(Readings):
         What the systems say of them; rows of which they say the same lie together.
     n_drawn : int
         The number of items that the models were drawn on.
+    chances : array of shape (n_rows,)
+        With which vetted items were drawn; NaN for all other rows.
+    positive : int
+        Code of the positive class.
     """
 
     times: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     codes: Codes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32), repr=False)
     n_drawn: int = 0
+    chances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    positive: int = 1
 
     @property
     def drawn_share(self) -> float:
@@ -110,25 +126,82 @@ class CollapsedReadings(Readings):
     def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> TiltedTruths:
         most = _MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1])
         n_draws = int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws))
-        n_tilts = min(n_draws, MOST_TILTS)
+        told = np.flatnonzero(self.vetted >= 0)
+        observed = (told, self.vetted[told])
+        n_tilts = number_of_tilts(n_draws, directions, observed)
         moves = standard_moves(n_tilts, directions.n, rng) * directions.scales
         some = np.sort(rng.choice(len(self.times), size=_SAMPLE, p=self.times / self.times.sum()))
         moved = moves if shift is None else moves + shift
         tilts = solve_tilts(self.posterior[some], directions.features[:, some], moved, rng)
-        counts = self._counts(directions.features, tilts[np.arange(n_draws) % n_tilts], rng)
-        return TiltedTruths(counts, float(n_tilts))
+        tilts, effective = choose_tilts(self.posterior, directions, tilts, n_draws, rng, observed)
+        return TiltedTruths(self._counts(directions.features, tilts, rng), effective)
 
     def _counts(self, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:
         """How many items of each pattern are of each class, for each tilt."""
         n_rows, n_classes = self.posterior.shape
         logs, times = log_chances(self.posterior), self.times.astype(np.int64)
         counts = np.empty((len(tilts), len(self._first_rows), n_classes), dtype=np.int64)
+        told = np.flatnonzero(self.vetted >= 0)
         rows = max(1, _MOST_NUMBERS // (n_rows * n_classes))
         for first in range(0, len(tilts), rows):
             chances = tilted_chances(logs, features, tilts[first : first + rows])
             drawn = rng.multinomial(times, chances / chances.sum(axis=2, keepdims=True))
+            drawn[:, told] = np.eye(n_classes, dtype=np.int64)[self.vetted[told]]
             counts[first : first + rows] = np.add.reduceat(drawn, self._first_rows, axis=1)
         return counts
+
+    @cached_property
+    def _outputs(self) -> AlignedPredictions:
+        """What systems say of the rows."""
+        nothing = np.zeros(len(self.codes), dtype=np.int64)
+        names = vocabulary_from(list(range(len(self.codes))))
+        n_classes = self.posterior.shape[1]
+        return AlignedPredictions(names, self.codes, None, None, self.positive, nothing, nothing, nothing, n_classes)
+
+    @property
+    def n_vetted(self) -> int:
+        """Number of items that were drawn by chance and vetted."""
+        return int((self.vetted >= 0).sum())
+
+    def gold_seen(self, metric: Metric) -> int:
+        """Vetted items drawn by chance that a metric looks at."""
+        return gold_in_denominator(metric, self._outputs, self.vetted, self.positive)
+
+    def basis(self, metric: Metric) -> Basis:
+        """What the headline of a metric rests on."""
+        return "gold" if self.n_vetted and self.gold_seen(metric) >= ENOUGH_GOLD else "votes"
+
+    @cached_property
+    def _rectified(self) -> dict[tuple[str, int], Codes]:
+        return {}
+
+    def counts_for(self, metric: Metric, assumption: Assumption) -> Codes:
+        """Draws of counts for the headline of a metric: gold first, then the votes under an assumption."""
+        if self.basis(metric) == "votes":
+            return self.assuming(assumption).truths
+        key = (metric.name, id(metric.function))
+        if key not in self._rectified:
+            different = first_of_equals(self.codes)
+            if len(different) > MOST_RECTIFIED:
+                raise InvalidPredictions(
+                    f"vetted items correct up to {MOST_RECTIFIED} different systems on votes that are scanned, got "
+                    f"{len(different)}; compare fewer at a time, or read all votes into memory with scan.read()"
+                )
+            most = _MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1])
+            self._rectified[key] = rectified_counts(
+                self.posterior,
+                self._outputs.of_systems(different),
+                metric,
+                gold=self.vetted,
+                chance=self.chances,
+                known=self.known,
+                positive=self.positive,
+                n_draws=int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws)),
+                rng=np.random.default_rng([self.seed, 17]),
+                times=self.times,
+                first_rows=self._first_rows,
+            )
+        return self._rectified[key]
 
 
 def counts_of_systems(truths: npt.NDArray[Any], patterns: Patterns) -> Floats:
@@ -152,7 +225,13 @@ def masses_of(truths: npt.NDArray[Any], target: Target, seed: int) -> npt.NDArra
 
 
 def read_scan(
-    scan: LabelScan[Labels], real_map: RealMap, *, n_draws: int, seed: int, patterns: Patterns | None = None
+    scan: LabelScan[Labels],
+    real_map: RealMap,
+    *,
+    n_draws: int,
+    seed: int,
+    positive: int,
+    patterns: Patterns | None = None,
 ) -> CollapsedReadings:
     """What the votes of a rated scan say of its systems, under every assumption.
 
@@ -174,21 +253,29 @@ def read_scan(
     outputs = SystemOutputs(said.astype(np.int64), np.full(n_systems, n_classes), weights)
     sweeps: dict[str, Any] = dict(FEW_SWEEPS)
     kinds = draw_kinds(labels, outputs, said[list(reader.raters)], rng=rng, **sweeps)
-    cells = collapse(scan)
+    cells, vetted = collapse(scan)
+    n_cells = len(cells.times)
+    codes = np.concatenate([cells.codes, vetted.codes], axis=1)
+    order = np.lexsort(codes[::-1])  # rows of which systems say the same lie together
+    codes, times = codes[:, order], np.append(cells.times, np.ones(len(vetted)))[order]
+    known = np.append(cells.known, np.full(len(vetted), -1))[order]
+    posterior = np.concatenate([cells.posterior, vetted.posterior])[order]
     judged = slice(MOST_SYSTEMS)
     return CollapsedReadings(
         kinds,
-        np.zeros(len(cells.times), dtype=bool),
+        np.zeros(len(times), dtype=bool),
         class_features(said[judged], np.ones(labels.n_items), n_classes),
-        cells.posterior,
-        class_features(cells.codes[judged], cells.times, n_classes),
+        posterior,
+        class_features(codes[judged], times, n_classes),
         np.zeros((1, 1)) if patterns is None else class_distances(patterns.codes[judged], patterns.times),
-        cells.known,
-        np.full(len(cells.times), -1, dtype=np.int32),
+        known.astype(np.int32),
+        np.append(np.full(n_cells, -1), vetted.truths)[order].astype(np.int32),
         real_map,
         n_draws,
         seed,
-        times=cells.times,
-        codes=cells.codes,
+        times=times,
+        codes=codes,
         n_drawn=labels.n_items,
+        chances=np.append(np.full(n_cells, np.nan), vetted.chances)[order],
+        positive=positive,
     )

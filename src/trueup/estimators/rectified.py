@@ -9,11 +9,13 @@ one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logit
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions
 from trueup.estimators.metric_scope import collapse_outputs, counts_right_only, only_class
@@ -38,7 +40,7 @@ _GROUP_SCALES = np.array([0.1, 0.3, 0.5, 0.8, 1.2])
 _GROUP_LOG_PRIOR = np.log([0.2, 0.2, 0.25, 0.35, 0.4]) - 0.5 * (_GROUP_SCALES / 0.5) ** 2
 _SCORE = (0.0, 1.5)
 _SCORE_HINGE = (0.0, 0.75)
-_MOST_SYSTEMS = 6  # with features of their own; more are summed up by their principal components
+MOST_SYSTEMS = 6  # with features of their own; more are summed up by their principal components
 _TINY = 1e-12
 _BLOCK = 1_000_000  # numbers held at once
 _MOST_CLASSES = 8  # with effects of their own: those predicted most often
@@ -89,8 +91,7 @@ def rectified_truths(
         The vetted items are as they were found.
     """
     check_chances(gold, chance)
-    looked_at = np.asarray(outputs.has_output(metric.looks_at).any(axis=0))
-    correction = _choose_correction(posterior, outputs, metric, looked_at, positive)
+    correction, looked_at = _correction_for(posterior, outputs, metric, positive, None)
     vetted = np.flatnonzero((gold >= 0) & looked_at)
     model, told = correction.model, (vetted, correction.code(gold)[vetted], design_weights(chance[vetted]))
     if weights is not None and np.ptp(weights) > 0:
@@ -106,6 +107,57 @@ def rectified_truths(
     known = np.flatnonzero(gold >= 0)
     truths[:, known] = gold[known]
     return truths
+
+
+def rectified_counts(
+    posterior: Floats,
+    outputs: AlignedPredictions,
+    metric: Metric,
+    *,
+    gold: Codes,
+    chance: Floats,
+    positive: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    times: Floats,
+    known: Codes,
+    first_rows: Positions,
+) -> Positions:
+    """The same for rows that stand for several items each: how many items of each group of rows are of each class.
+
+    Parameters
+    ----------
+    posterior, outputs, metric, gold, chance, positive, n_draws, rng
+        As for `rectified_truths`, of rows in place of items; a vetted row is one item.
+    times : array of shape (n_rows,)
+        The number of items of each row.
+    known : integer array of shape (n_rows,)
+        The class of rows that the model was told, -1 for all others.
+    first_rows : integer array
+        The first row of each group of rows.
+
+    Returns
+    -------
+    integer array of shape (n_draws, n_groups, n_classes)
+    """
+    check_chances(gold, chance)
+    correction, looked_at = _correction_for(posterior, outputs, metric, positive, times)
+    vetted = np.flatnonzero((gold >= 0) & looked_at)
+    told = (vetted, correction.code(gold)[vetted], design_weights(chance[vetted]))
+    learned = recalibrate(correction.model, *told, n_draws=n_draws, rng=rng)
+    n_rows, n_classes = posterior.shape
+    items, sure = times.astype(np.int64), np.where(gold >= 0, gold, known)
+    at = np.flatnonzero(sure >= 0)
+    counts = np.empty((n_draws, len(first_rows), n_classes), dtype=np.int64)
+    rows = max(1, _BLOCK // (n_rows * n_classes))
+    for first in range(0, n_draws, rows):
+        upto = correction.model.cumulative(learned.draws[first : first + rows])
+        chances = np.maximum(np.diff(upto, axis=2, prepend=0.0, append=1.0), 0.0)
+        drawn = rng.multinomial(items, chances / chances.sum(axis=2, keepdims=True))
+        of_rows = correction.spread(drawn, rng)
+        of_rows[:, at] = np.eye(n_classes, dtype=np.int64)[sure[at]] * items[at, None]
+        counts[first : first + rows] = np.add.reduceat(of_rows, first_rows, axis=1)
+    return counts
 
 
 def design_weights(chance: Floats) -> Floats:
@@ -176,11 +228,26 @@ class _NamedAgainstRest:
                 np.copyto(block, named, where=drawn == column, casting="unsafe")
         return classes
 
-    def _shares_of_rest(self) -> Floats:
-        """P(class or one before it | no column's class) but for the last class, shape (n_items, n_classes - 1)."""
+    def spread(self, drawn: Positions, rng: np.random.Generator) -> Positions:
+        """Numbers of items of each class from those that the model draws; both are (n_draws, n_rows, n)."""
+        rest = self._rest()
+        shares = rest / np.maximum(rest.sum(axis=1, keepdims=True), 1e-300)
+        counts = rng.multinomial(drawn[:, :, 0], shares)
+        for column, named in enumerate(self.named.T, start=1):
+            at = np.flatnonzero(named >= 0)
+            counts[:, at, named[at]] += drawn[:, at, column]
+        return np.asarray(counts)
+
+    def _rest(self) -> Floats:
+        """P(class), but 0 for the classes of columns."""
         rest = self.posterior + _TINY  # even shares where the model is sure that it is none of them
         item, column = np.nonzero(self.named >= 0)
         rest[item, self.named[item, column]] = 0.0
+        return rest
+
+    def _shares_of_rest(self) -> Floats:
+        """P(class or one before it | no column's class) but for the last class, shape (n_items, n_classes - 1)."""
+        rest = self._rest()
         upto = np.cumsum(rest, axis=1)
         upto = np.divide(upto, upto[:, -1:], out=np.zeros_like(upto), where=upto[:, -1:] > 0)
         upto[upto >= 1 - _TINY] = np.inf  # the last class with any share, whatever the rounding
@@ -201,37 +268,63 @@ class _EveryClass:
         """Classes from what the model draws: as they are."""
         return draws
 
+    def spread(self, drawn: Positions, rng: np.random.Generator) -> Positions:
+        """Numbers of items of each class from those that the model draws: as they are."""
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """Which items a metric looks at, and how many each row stands for; None for one each."""
+
+    at: Booleans
+    times: Floats | None
+
+    def mean(self, values: Floats, members: Booleans | None = None) -> Floats:
+        """The mean of values over members among the items, by default over those looked at."""
+        chosen = self.at if members is None else members
+        weights = None if self.times is None else self.times[chosen]
+        return np.asarray(np.average(values[chosen], axis=0, weights=weights))
+
+
+def _correction_for(
+    posterior: Floats, outputs: AlignedPredictions, metric: Metric, positive: int, times: Floats | None
+) -> tuple[_NamedAgainstRest | _EveryClass, Booleans]:
+    """The correction, and the items that the metric looks at."""
+    looked = _Looked(np.asarray(outputs.has_output(metric.looks_at).any(axis=0)), times)
+    return _choose_correction(posterior, outputs, metric, looked, positive), looked.at
+
 
 def _choose_correction(
-    posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: Booleans, positive: int
+    posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: _Looked, positive: int
 ) -> _NamedAgainstRest | _EveryClass:
     """The correction with a coefficient for each thing the metric sums over, and few others."""
     n_classes = posterior.shape[1]
     right_only = counts_right_only(metric, n_classes)
     if outputs.n_systems == 1 and right_only:
         return _correct_right(posterior, outputs, looked_at)
-    if n_classes > 2 and outputs.n_systems <= _MOST_SYSTEMS and right_only:
-        return _correct_named(posterior, outputs)
+    if n_classes > 2 and outputs.n_systems <= MOST_SYSTEMS and right_only:
+        return _correct_named(posterior, outputs, looked_at)
     if metric.needs == "scores":
         return _correct_class(posterior, positive, looked_at, _score_features(outputs))
     one = only_class(metric, n_classes, positive)
     if one is None or metric.needs == "probabilities":
         return _correct_classes(posterior, outputs, metric, looked_at)
     if outputs.n_systems == 1:
-        return _correct_class_by_vote(posterior, one, outputs)
+        return _correct_class_by_vote(posterior, one, outputs, looked_at)
     return _correct_class(posterior, one, looked_at, _vote_features(collapse_outputs(outputs, one)))
 
 
-def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: Booleans) -> _NamedAgainstRest:
+def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: _Looked) -> _NamedAgainstRest:
     """Logit P(right) = logit f̄ + α + β (x − x̄), with x the logit of what the model says of the named class."""
     named = outputs.outputs("classes")[0]
     target = np.where(named >= 0, named, posterior.argmax(axis=1))
     p_right = posterior[np.arange(len(target)), target]
-    model = _level_and_slope_model(p_right, [looked_at], [_RIGHT_INTERCEPT, _RIGHT_SLOPE])
+    model = _level_and_slope_model(p_right, [looked_at.at], [_RIGHT_INTERCEPT, _RIGHT_SLOPE], looked_at)
     return _NamedAgainstRest(model, target[:, None], posterior)
 
 
-def _correct_named(posterior: Floats, outputs: AlignedPredictions) -> _NamedAgainstRest:
+def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: _Looked) -> _NamedAgainstRest:
     """Which of the named classes is right, or none of them: a level for each system and class, and a slope."""
     codes = outputs.outputs("classes")
     n_systems, n_items = codes.shape
@@ -242,9 +335,10 @@ def _correct_named(posterior: Floats, outputs: AlignedPredictions) -> _NamedAgai
     p = np.where(has_column, posterior[np.arange(n_items)[:, None], named], 0.0)
     rest = np.log(np.maximum(1 - p.sum(axis=1), _LEAST_PROBABILITY))
     x = np.log(np.maximum(p, _LEAST_PROBABILITY)) - rest[:, None]
-    centre = x[has_column].mean() if has_column.any() else 0.0
+    heavy = None if looked_at.times is None else np.broadcast_to(looked_at.times[:, None], x.shape)[has_column]
+    centre = np.average(x[has_column], weights=heavy) if has_column.any() else 0.0
     is_said = (named == codes[:, :, None]) & has_column
-    common = _most_common(codes, posterior)
+    common = _most_common(codes, posterior, looked_at.times)
     groups: Features = [
         (np.where(has_column, x - centre, 0.0)[None], _SLOPE),
         (is_said.astype(float), _VOTE),
@@ -258,19 +352,22 @@ def _correct_named(posterior: Floats, outputs: AlignedPredictions) -> _NamedAgai
     return _NamedAgainstRest(_log_linear_model(offset, features, groups), named, posterior)
 
 
-def _most_common(codes: Codes | None, posterior: Floats) -> Codes:
+def _most_common(codes: Codes | None, posterior: Floats, times: Floats | None) -> Codes:
     """The classes that systems name most often, or that the model holds likeliest: those with effects of their own."""
-    n_classes = posterior.shape[1]
-    masses = posterior.sum(axis=0) if codes is None else np.bincount(codes[codes >= 0], minlength=n_classes)
+    heavy = np.ones(len(posterior)) if times is None else times
+    if codes is None:
+        masses: npt.NDArray[Any] = heavy @ posterior
+    else:
+        masses = np.bincount(codes[codes >= 0], np.broadcast_to(heavy, codes.shape)[codes >= 0], posterior.shape[1])
     return np.sort(np.argsort(-masses, kind="stable")[:_MOST_CLASSES])
 
 
 def _correct_class(
-    posterior: Floats, one_class: int, looked_at: Booleans, of_systems: tuple[Features, Floats]
+    posterior: Floats, one_class: int, looked_at: _Looked, of_systems: tuple[Features, Floats]
 ) -> _NamedAgainstRest:
     """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say, and with what slope."""
     x = logit(_clipped(posterior[:, one_class]))
-    slope = (x - x[looked_at].mean() if looked_at.any() else x)[None]
+    slope = (x - looked_at.mean(x) if looked_at.at.any() else x)[None]
     features, votes = of_systems
     groups: Features = [(np.ones_like(slope), _INTERCEPT), (slope, _SLOPE), *features, (votes * slope, _VOTE_SLOPE)]
     stacked = np.concatenate([group for group, _ in groups])
@@ -278,11 +375,13 @@ def _correct_class(
     return _NamedAgainstRest(_binary_model(x, stacked, priors), np.full((len(x), 1), one_class), posterior)
 
 
-def _correct_class_by_vote(posterior: Floats, one_class: int, outputs: AlignedPredictions) -> _NamedAgainstRest:
+def _correct_class_by_vote(
+    posterior: Floats, one_class: int, outputs: AlignedPredictions, looked_at: _Looked
+) -> _NamedAgainstRest:
     """Logit P(class) = logit f̄ + α + β (x − x̄), apart for items that the system gives to the class and for others."""
     codes = outputs.outputs("classes")[0]
     groups = [codes == one_class, (codes != one_class) & (codes >= 0)]
-    model = _level_and_slope_model(posterior[:, one_class], groups, [_VOTED_INTERCEPT, _VOTED_SLOPE])
+    model = _level_and_slope_model(posterior[:, one_class], groups, [_VOTED_INTERCEPT, _VOTED_SLOPE], looked_at)
     return _NamedAgainstRest(model, np.full((len(codes), 1), one_class), posterior)
 
 
@@ -306,16 +405,14 @@ def _score_features(outputs: AlignedPredictions) -> tuple[Features, Floats]:
     return features, np.empty((0, main.shape[1]))
 
 
-def _correct_classes(
-    posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: Booleans
-) -> _EveryClass:
+def _correct_classes(posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: _Looked) -> _EveryClass:
     """Log P(class) = log f + slope, level of the class, how far to believe each system, and each class it names."""
     n_items, n_classes = posterior.shape
     offset = np.log(np.maximum(posterior, 2 * _LEAST_PROBABILITY / n_classes))
     slope = offset - offset.mean(axis=1, keepdims=True)
-    slope = slope - slope[looked_at].mean(axis=0) if looked_at.any() else slope
+    slope = slope - looked_at.mean(slope) if looked_at.at.any() else slope
     groups: Features = [(slope[None], _SLOPE)]
-    levels = np.eye(n_classes)[_most_common(outputs.codes, posterior)]
+    levels = np.eye(n_classes)[_most_common(outputs.codes, posterior, looked_at.times)]
     groups.append((np.broadcast_to(levels[:, None, :], (len(levels), n_items, n_classes)), _INTERCEPT))
     kind = metric.looks_at
     main = _system_features(outputs, n_classes, kind)
@@ -328,7 +425,7 @@ def _correct_classes(
             groups.append(((is_named == 1.0)[None].astype(float), _OF_CLASS))
     else:
         assert outputs.probabilities is not None
-        groups.append((np.nan_to_num(outputs.probabilities[:_MOST_SYSTEMS]), _VOTE))
+        groups.append((np.nan_to_num(outputs.probabilities[:MOST_SYSTEMS]), _VOTE))
     features = np.concatenate([group for group, _ in groups])
     return _EveryClass(_log_linear_model(offset, features, groups))
 
@@ -340,19 +437,21 @@ def _log_linear_model(offset: Floats, features: Floats, groups: Features) -> Rec
 
 
 def _system_features(outputs: AlignedPredictions, n_classes: int, kind: Used) -> Floats:
-    few = outputs.n_systems <= _MOST_SYSTEMS
+    few = outputs.n_systems <= MOST_SYSTEMS
     return (main_features if few else principal_features)(outputs, n_classes, kind)
 
 
-def _level_and_slope_model(p: Floats, groups: list[Booleans], priors: list[tuple[float, float]]) -> Recalibration:
+def _level_and_slope_model(
+    p: Floats, groups: list[Booleans], priors: list[tuple[float, float]], looked_at: _Looked
+) -> Recalibration:
     """In each group of items logit P = logit p̄ + α + β (x − x̄), with x = logit p; items of no group are left alone."""
     x = logit(_clipped(p))
     offset, features = x.copy(), np.zeros((2 * len(groups), len(x)))
     for k, members in enumerate(groups):
         if members.any():
-            offset[members] = logit(_clipped(p[members].mean()))
+            offset[members] = logit(_clipped(looked_at.mean(p, members)))
             features[2 * k, members] = 1.0
-            features[2 * k + 1, members] = x[members] - x[members].mean()
+            features[2 * k + 1, members] = x[members] - looked_at.mean(x, members)
     return _binary_model(offset, features, len(groups) * priors)
 
 

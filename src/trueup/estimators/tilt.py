@@ -108,20 +108,40 @@ def tilted_truths(
             together = Directions(groups.features, directions.scales)
             drawn = tilted_truths(groups.posterior, together, n_draws, rng, shift=shift, observed=told)
             return TiltedTruths(groups.draw_classes(drawn.truths, rng), drawn.effective)
-    seen = observed is not None and len(observed[0]) > 0 and directions.n > 0
-    n_tilts = MOST_TILTS * (4 if seen else 1)
-    n_tilts = n_tilts if seen else min(n_draws, n_tilts)
+    n_tilts = number_of_tilts(n_draws, directions, observed)
     moves = standard_moves(n_tilts, directions.n, rng) * directions.scales
     tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
-    chosen, effective = np.arange(n_draws) % n_tilts, float(n_tilts)
-    if observed is not None and seen:
-        positions, classes = observed
-        chances = tilted_chances(log_chances(posterior[positions]), directions.features[:, positions], tilts)
-        logs = np.log(np.maximum(chances[:, np.arange(len(classes)), classes], _LEAST)).sum(axis=1)
-        weights = np.exp(logs - logs.max())
-        chosen = rng.choice(n_tilts, size=n_draws, p=weights / weights.sum())
-        effective = float(weights.sum() ** 2 / (weights**2).sum())
-    return TiltedTruths(draw_tilted(posterior, directions.features, tilts[chosen], rng), effective)
+    tilts, effective = choose_tilts(posterior, directions, tilts, n_draws, rng, observed)
+    return TiltedTruths(draw_tilted(posterior, directions.features, tilts, rng), effective)
+
+
+def number_of_tilts(n_draws: int, directions: Directions, observed: tuple[Positions, Codes] | None) -> int:
+    """How many different tilts are drawn: more where they are chosen by what was observed."""
+    return 4 * MOST_TILTS if _is_seen(directions, observed) else min(n_draws, MOST_TILTS)
+
+
+def choose_tilts(
+    posterior: Floats,
+    directions: Directions,
+    tilts: Floats,
+    n_draws: int,
+    rng: np.random.Generator,
+    observed: tuple[Positions, Codes] | None,
+) -> tuple[Floats, float]:
+    """A tilt for each draw, and how many different ones they are worth."""
+    n_tilts = len(tilts)
+    if observed is None or not _is_seen(directions, observed):
+        return tilts[np.arange(n_draws) % n_tilts], float(n_tilts)
+    positions, classes = observed
+    chances = tilted_chances(log_chances(posterior[positions]), directions.features[:, positions], tilts)
+    logs = np.log(np.maximum(chances[:, np.arange(len(classes)), classes], _LEAST)).sum(axis=1)
+    weights = np.exp(logs - logs.max())
+    chosen = rng.choice(n_tilts, size=n_draws, p=weights / weights.sum())
+    return tilts[chosen], float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _is_seen(directions: Directions, observed: tuple[Positions, Codes] | None) -> bool:
+    return observed is not None and len(observed[0]) > 0 and directions.n > 0
 
 
 def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:

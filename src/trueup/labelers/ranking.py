@@ -278,6 +278,13 @@ def rank(
                     "memory with scan.read()",
                     parameter="by",
                 )
+            if noise is None and labels.reader.drawn:
+                raise InvalidParameter(
+                    f"labelers of a scan are ranked by votes, got {len(labels.reader.drawn)} vetted items drawn at "
+                    "random; name a ⟨noise⟩, whose answer does not rest on them, or read all votes into memory with "
+                    "scan.read()",
+                    parameter="noise",
+                )
             told = read_labelers(labels, resolve(noise or DEFAULT_NOISE), n_draws, spam_prior, rng)
             return _ranked(labels, told, {}, sort, level, name)
         return _rank_in_memory(labels, noise, by, sort, level, spam_prior, n_draws, rng, name)
