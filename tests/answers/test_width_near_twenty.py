@@ -10,7 +10,8 @@ from trueup.answers.vetted import evaluate_again
 @pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
 def test_the_width_does_not_jump_between_19_and_20_vetted_items():
     data = tu.simulate.shared_difficulty(n_items=300, n_labelers=5, random_state=0)
-    before = tu.evaluate(data.predictions, data.labels, check_dependence=False, random_state=0)
+    few = {"n_warmup": 200, "n_draws": 800, "check_dependence": False}
+    before = tu.evaluate(data.predictions, data.labels, random_state=0, **few)
     for seed in range(4):
         order = np.random.default_rng(seed).permutation(300)
         widths = {}

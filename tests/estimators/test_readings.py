@@ -79,15 +79,15 @@ def test_a_copy_of_a_system_changes_nothing(dependent, evaluation):
     altered = a.copy()
     altered[few] = 1 - altered[few]
     sampling = {"n_warmup": 100, "check_dependence": False}
-    for other in (a, altered):
-        cmp = tu.compare({"a": a, "b": other}, dependent.labels, **sampling)
+    same, nearly = (tu.compare({"a": a, "b": other}, dependent.labels, **sampling) for other in (a, altered))
+    for cmp in (same, nearly):
         # Short chains: the shared answer is of several readings, and its width moves by chance.
         for name, tolerance in (("independent", 0.2), ("shared", 0.5), ("real", 0.3)):
             alone = evaluation.assuming(name)["accuracy"]
             beside = cmp.assuming(name)["a"]
             assert width(beside) == pytest.approx(width(alone), rel=tolerance), name
             assert beside.mean == pytest.approx(alone.mean, abs=0.25 * width(alone)), name
-    assert tu.compare({"a": a, "b": a}, dependent.labels, **sampling).difference("a", "b").std == 0
+    assert same.difference("a", "b").std == 0
 
 
 def test_a_map_of_ones_own_is_the_headline(dependent):

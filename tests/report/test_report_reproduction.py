@@ -80,7 +80,7 @@ def test_only_what_differs_from_the_defaults_is_in_the_snippet(named_classes):
 def test_the_snippet_gives_the_numbers_of_all_systems_and_the_comparison(named_classes, call):
     labels, systems = named_classes
     evaluations = {
-        name: tu.evaluate(system, labels, method="mmse", metrics=["recall"], positive="ham")
+        name: tu.evaluate(system, labels, method="mmse", noise="dawid-skene", metrics=["recall"], positive="ham")
         for name, system in systems.items()
     }
     comparison = tu.compare(systems, labels, noise="dawid-skene", n_draws=200, **call)
@@ -122,7 +122,7 @@ def test_objects_have_to_be_handed_over_again(named_classes):
 
 def test_the_seed_is_that_of_the_answer(named_classes, recalls):
     labels, systems = named_classes
-    evaluation = tu.evaluate(systems["new"], labels, method="mmse", random_state=None)
+    evaluation = tu.evaluate(systems["new"], labels, method="mmse", noise="dawid-skene", random_state=None)
     how = build_report(evaluation)["reproduction"]
     assert how["seed"] == evaluation.seed
     assert f"random_state={evaluation.seed}," in how["snippet"]
