@@ -373,3 +373,21 @@ def test_the_column_of_the_image_can_be_named(run_main, tmp_path):
     ran = run_main("detect", "match", "--annotators", drawn, "--image", "picture")
     assert ran.code == 0, ran.err
     assert "3 candidates of 1 class in 3 images" in ran.out
+
+
+def test_vetted_names_that_a_spreadsheet_would_run_come_back(run_main, tmp_path):
+    rows = [(f"-p{k}", who, 5 + k, 5, 15, 20) for k in range(8) for who in ("ann", "bob")]
+    drawn = write_csv(
+        tmp_path / "drawn.csv", ("image", "labeler", "x", "y", "w", "h"), [("-a", "ann", 1, 1, 9, 9), *rows]
+    )
+    found = write_csv(
+        tmp_path / "det.csv", ("image", "x", "y", "w", "h", "score"), [(*row[:1], *row[2:], 0.9) for row in rows[::2]]
+    )
+    files = (found, "--annotators", drawn)
+    assert run_main("detect", "vet", *files, "--for-app", tmp_path / "app", "--planted", "0").code == 0
+    names = [line.split(",")[0] for line in (tmp_path / "app" / "votes.csv").read_text().splitlines()[1:]]
+    assert all(name.startswith("'-") for name in names)
+    gold = write_csv(tmp_path / "gold.csv", ("item", "label"), [(name, "object") for name in dict.fromkeys(names)])
+    ran = run_main("detect", "match", *files, "--gold", gold, "--coco", tmp_path / "all.json")
+    assert ran.code == 0, ran.err
+    assert len(json.loads((tmp_path / "all.json").read_text())["annotations"]) == 9

@@ -169,3 +169,19 @@ def test_answers_by_area_say_that_missed_objects_are_left_out():
     assert not [sentence for sentence in both.warnings if sentence.startswith("ap,")]
     without = evaluate(pool, metrics=["ap_large"], **quick)
     assert both["ap_large"].mean == pytest.approx(without["ap_large"].mean)
+
+
+@pytest.mark.parametrize(("n_searched", "n_tiles", "mean"), [(20, 80, 0.3), (400, 1600, 5.0), (20, 200, 250.0)])
+def test_missed_objects_hold_for_few_and_for_many(n_searched, n_tiles, mean):
+    rng = np.random.default_rng(0)
+    is_held = []
+    for seed in range(40):
+        counts = rng.poisson(mean * rng.gamma(20, 1 / 20, n_tiles))
+        low, high = missed_objects(counts[:n_searched], n_tiles, n_draws=500, random_state=seed).total.interval(0.95)
+        is_held.append(low <= counts.sum() <= high)
+    assert np.mean(is_held) >= 0.85
+
+
+def test_tiles_that_nobody_could_search_are_refused():
+    with pytest.raises(TrueupError, match="at most 50, got 1000"):
+        detection.make_tiles(detection.Images(np.array([1]), np.array([[640.0, 640.0]])), 1000)

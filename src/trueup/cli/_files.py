@@ -157,7 +157,7 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             )
             if not truths:
                 raise InvalidFile(f"{_called(how.gold)} has no truths, got no label in any row; fill them in")
-            labels = labels.with_gold(_as_in_votes(truths, labels))
+            labels = labels.with_gold(as_in_votes(truths, labels))
     if how.items is not None:
         known = _table_format_of(how.items, how.file_format)
         columns = read_items(source_of(how.items), item=how.item, labels=labels, file_format=known)
@@ -181,7 +181,7 @@ def votes_export(path: str, how: VoteOptions) -> Export | None:
     )
 
 
-def _as_in_votes(gold: Gold, labels: Labels) -> Gold:
+def as_in_votes(gold: Gold, labels: Labels) -> Gold:
     """Gold with the names of the votes, where `safe_cell` had made them safe."""
     from trueup.data.gold import Gold
 

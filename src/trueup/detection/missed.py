@@ -21,7 +21,10 @@ from trueup.exceptions import InvalidParameter, InvalidShapes
 from trueup.posteriors import DrawnEstimate, Estimate
 
 _SIZES = np.geomspace(0.1, 100.0, 25)  # of the negative binomial law: small ones for counts that vary much
-_MEANS = np.geomspace(1e-4, 1e2, 400)  # objects of a tile
+_LEAST_MEAN = 1e-4  # objects of a tile
+_N_MEANS = 400
+_FAR_BELOW = 25.0  # the logarithm of a density below that of the mode which nothing is drawn from
+_MOST_SPLIT = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +67,20 @@ def make_tiles(images: Images, split: int = 2) -> Tiles:
     [[0.0, 0.0, 50.0, 30.0], [50.0, 0.0, 50.0, 30.0], [0.0, 30.0, 50.0, 30.0], [50.0, 30.0, 50.0, 30.0]]
     """
     split = check_integer(split, name="split", low=1)
+    if split > _MOST_SPLIT:
+        raise InvalidParameter(
+            f"⟨split⟩ must be at most {_MOST_SPLIT}, got {split}; tiles would be too small to search"
+        )
     if np.isnan(images.sizes).any():
         name = images.ids.tolist()[int(np.isnan(images.sizes).any(axis=1).argmax())]
         raise InvalidShapes(f"image {name!r} has no width and height; tell its size to cut it into tiles")
-    image, boxes, names = [], [], []
+    image, boxes, names, ids = [], [], [], images.ids.tolist()
     for k, (width, height) in enumerate(images.sizes):
         for row in range(split):
             for column in range(split):
                 image.append(k)
                 boxes.append([column * width / split, row * height / split, width / split, height / split])
-                names.append(f"{images.ids.tolist()[k]}/{row + 1}.{column + 1}")
+                names.append(f"{ids[k]}/{row + 1}.{column + 1}")
     return Tiles(images, np.array(image, dtype=np.int64), np.array(boxes).reshape(-1, 4), tuple(names))
 
 
@@ -135,7 +142,20 @@ def missed_objects(
 
 def _draw(counts: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
     """What was seen, and what the other tiles hold, by the posterior on a grid of means and sizes."""
-    sizes, means = np.meshgrid(_SIZES, _MEANS, indexing="ij")
+    grid = np.geomspace(_LEAST_MEAN, max(1e2, 10 * counts.max()), _N_MEANS)
+    # Many tiles tell the mean to less than a step of this grid: a finer one where the posterior is.
+    is_near = np.flatnonzero(_log_posterior(counts, grid).max(axis=0) > -_FAR_BELOW)
+    grid = np.geomspace(grid[max(is_near[0] - 1, 0)], grid[min(is_near[-1] + 1, _N_MEANS - 1)], _N_MEANS)
+    weights = np.exp(_log_posterior(counts, grid)).ravel()
+    chosen = rng.choice(len(weights), size=n_draws, p=weights / weights.sum())
+    size, mean = np.repeat(_SIZES, _N_MEANS)[chosen], np.tile(grid, len(_SIZES))[chosen]
+    rates = rng.gamma(size * n_left, mean / size) if n_left else np.zeros(n_draws)
+    return np.asarray(counts.sum() + rng.poisson(rates), dtype=float)
+
+
+def _log_posterior(counts: Floats, grid: Floats) -> Floats:
+    """Of the sizes and of means of equal steps of the logarithm, 0 at the mode; shape (n_sizes, n_means)."""
+    sizes, means = np.meshgrid(_SIZES, grid, indexing="ij")
     # Jeffreys' prior of a mean is 1/√mean; on a grid of equal steps of its logarithm that is √mean.
     logs = 0.5 * np.log(means)
     values, times = np.unique(counts, return_counts=True)
@@ -146,8 +166,4 @@ def _draw(counts: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -
             + sizes * np.log(sizes / (sizes + means))
             + value * np.log(means / (sizes + means))
         )
-    weights = np.exp(logs - logs.max()).ravel()
-    chosen = rng.choice(len(weights), size=n_draws, p=weights / weights.sum())
-    size, mean = sizes.ravel()[chosen], means.ravel()[chosen]
-    rates = rng.gamma(size * n_left, mean / size) if n_left else np.zeros(n_draws)
-    return np.asarray(counts.sum() + rng.poisson(rates), dtype=float)
+    return np.asarray(logs - logs.max())
