@@ -18,6 +18,7 @@ Answering = Literal["ask", "tell", "pass", "correct", "later", "cannot tell", "n
 Kind = Answering | Literal["batch", "restart", "estimate"]  # the latter of a monitor
 KINDS: tuple[Kind, ...] = tuple(kind for part in get_args(Kind) for kind in get_args(part))
 _FORMAT = 1
+PEOPLE_OF_BATCH = ("judges", "crowds")  # where the text of a batch of a monitor names people
 
 
 class _NoneOfThese:
@@ -214,6 +215,25 @@ def read_name(value: Any) -> Any:
 def plain_name(value: Any) -> Any:
     """A name or number of numpy as JSON takes it."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def people_of_batch(text: str) -> set[Any]:
+    """The judges that the batch of a monitor names, from its JSON text."""
+    record = json.loads(text)
+    return {read_name(name) for key in PEOPLE_OF_BATCH for name in record[key]}
+
+
+def rename_in_batch(text: str, who: str, name: str) -> str:
+    """The JSON text of a batch of a monitor with another name for one of its judges.
+
+    Examples
+    --------
+    >>> rename_in_batch('{"judges":["ann",7],"crowds":["ann"]}', "ann", "somebody")
+    '{"judges":["somebody",7],"crowds":["somebody"]}'
+    """
+    record = json.loads(text)
+    renamed = {key: [name if str(other) == who else other for other in record[key]] for key in PEOPLE_OF_BATCH}
+    return json.dumps({**record, **renamed}, separators=(",", ":"))
 
 
 def plot_history(rows: Sequence[dict[str, float]], ax: Any = None, *, metric: str, level: float) -> Any:

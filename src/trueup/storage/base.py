@@ -285,7 +285,10 @@ class Storage(Protocol):
     # ------------------------------------------------------------------ people, and the end
 
     def forget(self, who: str) -> int:
-        """Put a neutral name in the place of an expert's, in all sessions; the log stays. Returns how many events."""
+        """Put a neutral name in the place of a person's, in all sessions; the log stays. Returns how many events.
+
+        Experts of sessions, and judges in the batches of monitors.
+        """
 
     def now(self) -> float:
         """The clock of the database, in seconds since 1970."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -176,3 +177,17 @@ class LogTests:
             assert storage.forget("bob") == 1
             assert storage.events(NAME)[3].who != storage.events(NAME)[4].who
             assert storage.forget("nobody") == 0
+
+    def test_a_judge_of_a_monitor_is_forgotten(self, open_again: Opening) -> None:
+        """The batches of a monitor name judges inside their text; a name that another judge has is not taken."""
+        texts = ['{"judges":["ann","bob"],"crowds":["ann"]}', '{"judges":["bob","forgotten person 1"],"crowds":[]}']
+        batches = [Event("batch", f"2026-11-0{day}", text=text) for day, text in enumerate(texts, start=1)]
+        with closing(open_again()) as storage:
+            storage.create("watch", "monitor", {}, events=batches)
+            assert storage.forget("ann") == 1
+            first, second = (json.loads(event.text or "") for event in storage.events("watch"))
+            assert first["crowds"] == first["judges"][:1]
+            assert first["judges"][0] not in ("ann", "forgotten person 1")
+            assert (first["judges"][1], second["judges"]) == ("bob", ["bob", "forgotten person 1"])
+            assert storage.forget("bob") == 2
+            assert "bob" not in repr(storage.events("watch"))
