@@ -9,35 +9,37 @@ from trueup.monitor.attribution import Strata, find_attribution, log_evidence
 BEFORE = Strata(5000, 1000, 250, 50, 248, 7)
 
 
-def test_evidence_is_what_was_foretold_over_the_best_unchanged():
-    """By brute force: integrate the mixtures, and search the rates of an unchanged accuracy on a grid."""
+def test_evidence_is_what_was_foretold_over_what_suits_it_least():
+    """By brute force: integrate the mixtures, and search the rates since the change on a grid."""
     after = Strata(740, 260, 74, 26, 73, 2)
-    low, high = 0.83, 0.87
     rates = np.linspace(0.0005, 0.9995, 1000)
     foretold = 0.0
     for hits, n, rate in ((73, 74, BEFORE.rates[0]), (2, 26, BEFORE.rates[1])):
-        law = beta(rate * 10, (1 - rate) * 10)
-        grid = law.ppf(np.linspace(0.00005, 0.99995, 10_000))
+        laws = [beta(rate * strength, (1 - rate) * strength) for strength in (30, 3)]
+        grid = np.concatenate([law.ppf(np.linspace(0.00005, 0.99995, 10_000)) for law in laws])
         foretold += np.log(np.mean(grid**hits * (1 - grid) ** (n - hits)))
     agree, other = np.meshgrid(rates, rates, indexing="ij")
-    accuracy = 0.74 * agree + 0.26 * other
+    spread = BEFORE.variance + (BEFORE.rates[0] - BEFORE.rates[1]) ** 2 * 0.74 * 0.26 / 1000
+    away = (0.74 * agree + 0.26 * other - BEFORE.accuracy) / np.sqrt(spread)
+    from_before = norm.logpdf(away, scale=np.sqrt(5)) - norm.logpdf(away)  # off by two standard errors, as a mixture
     likelihood = 73 * np.log(agree) + np.log(1 - agree) + 2 * np.log(other) + 24 * np.log(1 - other)
-    best = likelihood[(accuracy >= low) & (accuracy <= high)].max()
-    assert log_evidence(BEFORE, after, (low, high)) == pytest.approx(foretold - best, abs=0.05)
+    assert log_evidence(BEFORE, after) == pytest.approx(foretold + (from_before - likelihood).min(), abs=0.05)
 
 
 def test_the_evidence_has_a_mean_of_at_most_one_without_a_change():
-    """Exact over all outcomes: judges fell, so that the strata are others, and the accuracy is what it was."""
-    share, agree, other = 0.74, 0.95, (0.85 - 0.74 * 0.95) / 0.26
+    """Over all outcomes since, and draws of those before: judges fell, and the accuracy is what it was."""
+    agree, other = 0.95, (0.85 - 0.74 * 0.95) / 0.26
     n_agree, n_other = 30, 10
-    total = 0.0
-    for k in range(n_agree + 1):
-        for m in range(n_other + 1):
-            after = Strata(740, 260, n_agree, n_other, k, m)
-            chance = binom.pmf(k, n_agree, agree) * binom.pmf(m, n_other, other)
-            total += chance * np.exp(log_evidence(BEFORE, after, (0.849, 0.851)))
-    assert share == Strata(740, 260).share
-    assert 0.001 < total <= 1
+    outcomes = [(k, m) for k in range(n_agree + 1) for m in range(n_other + 1)]
+    chances = [binom.pmf(k, n_agree, agree) * binom.pmf(m, n_other, other) for k, m in outcomes]
+    likely = [(outcome, chance) for outcome, chance in zip(outcomes, chances, strict=True) if chance > 1e-4]
+    rng = np.random.default_rng(4)
+    means = []
+    for _ in range(20):
+        before = Strata(5000, 1000, 250, 50, rng.binomial(250, 0.99), rng.binomial(50, (0.85 - 0.99 * 5 / 6) * 6))
+        evidence = [log_evidence(before, Strata(740, 260, n_agree, n_other, *outcome)) for outcome, _ in likely]
+        means.append(np.sum([chance * np.exp(one) for (_, chance), one in zip(likely, evidence, strict=True)]))
+    assert 0.001 < np.mean(means) <= 1
 
 
 def strata(rng, n_batches, share, agree, other):
@@ -64,22 +66,27 @@ def test_a_fall_of_the_system_is_told_from_one_of_the_judges(other, least, most)
 
 
 def test_a_name_is_given_exactly_where_the_evidence_is_due():
-    """Evidence of n/(0.8 α) to 1, at the first look that has it; with a fifth more of it asked, later."""
+    """Evidence of n/α to 1, at the first look that has it."""
     rng = np.random.default_rng(8)
     batches = strata(rng, 30, 0.83, 0.995, 0.14) + strata(rng, 60, 0.738, 0.985, 0.08)
     whole = find_attribution(batches, first=30, look=32, wrong=0.05, n_accuracies=2)
     before = sum(batches[:30], Strata())
-    reach = norm.isf(0.2 * 0.05 / 2 / 2)
-    looks = {}
-    for k in range(32, 90):
-        after = sum(batches[30 : k + 1], Strata())
-        spread = (before.rates[0] - before.rates[1]) ** 2 * after.share * (1 - after.share) / (200 * (k - 29))
-        half = reach * np.sqrt(before.variance + spread)
-        looks[k] = log_evidence(before, after, (before.accuracy - half, before.accuracy + half))
-    due = next(k for k, evidence in looks.items() if evidence >= np.log(2 / (0.8 * 0.05)))
+    looks = {k: log_evidence(before, sum(batches[30 : k + 1], Strata())) for k in range(32, 90)}
+    due = next(k for k, evidence in looks.items() if evidence >= np.log(2 / 0.05))
     assert whole.look == due
-    assert whole.chance == pytest.approx(np.exp(-looks[due]) * 2 / 0.8)
+    assert whole.chance == pytest.approx(np.exp(-looks[due]) * 2)
     assert whole.chance <= 0.05
+
+
+def test_few_batches_name_the_system_where_the_baseline_is_long():
+    """One judge, right on 90%; the system falls from 85% to 75%: known from before as from since, half need 20."""
+    rng = np.random.default_rng(9)
+    delays = []
+    for _ in range(20):
+        batches = strata(rng, 40, 0.78, 0.981, 0.386) + strata(rng, 60, 0.7, 0.964, 0.25)
+        name = find_attribution(batches, first=40, look=41, wrong=0.05, n_accuracies=2)
+        delays.append(60 if name is None else name.look - 39)
+    assert np.median(delays) <= 20
 
 
 def test_too_few_vetted_items_before_name_nobody():

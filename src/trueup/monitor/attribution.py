@@ -5,12 +5,14 @@ votes tell most of it: an item is of one of two strata, by whether the one in qu
 shares are known from all items. Accuracy is :math:`q r_+ + (1 - q) r_-`, with :math:`q` the share of agreement and
 :math:`r_\pm` how often the one in question is right in a stratum; vetted items tell the latter.
 
-Against "the accuracy is what it was", that is within what is known of it from before the change, stands a likelihood
-ratio by universal inference: how well the vetted items since then were foretold, one after the other, by beta mixtures
-around the rates from before, against the best that any :math:`r_+, r_-` of an unchanged accuracy can do in hindsight.
-Its mean is at most one at every look at once if the accuracy is unchanged, so that it exceeds :math:`1/\alpha` with a
-chance of at most :math:`\alpha`, however often one looks (Ville). Which batches are "since" was chosen by votes alone,
-which leaves the truths of vetted items, given their votes, as they are.
+Against "the accuracy is what it was", whatever that is, stand two likelihood ratios. The first, by universal inference,
+is how well the vetted items since the change were foretold, one after the other, by beta mixtures around the rates from
+before, against :math:`r_+, r_-` of that accuracy. The second is how well the estimate from before fits any accuracy
+(normal, with a normal mixture), against that one. Both have a mean of at most one if the accuracy is unchanged, the
+first at every look at once, and the vetted items before and since are others. So their product, at the unchanged
+accuracy and the rates that suit it least, exceeds :math:`1/\alpha` with a chance of at most about :math:`\alpha`,
+however often one looks (Ville). Which batches are "since" was chosen by votes alone, which leaves the truths of vetted
+items, given their votes, as they are.
 
 References
 ----------
@@ -24,15 +26,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from scipy.special import betaln, xlog1py, xlogy
 
-from trueup._base.types import Codes
+from trueup._base.types import Codes, Floats
 from trueup.monitor.batch import Batch
 from trueup.monitor.streams import Panel, Stream
 
-_DOUBT = 0.2  # of the permitted wrong attributions, for the accuracy before being outside of its interval
-_STRENGTH = 10.0  # vetted items that the rates from before count for, at most, in foretelling those since
+# Vetted items that the rates from before count for, at most, in foretelling those since: of small changes and of great.
+_STRENGTHS = (30.0, 3.0)
+_REACH = 2.0  # standard errors by which the accuracy from before may be off, in the mixture
+_GRIDS = (65, 33, 33)  # points a side, each grid around the best point of the one before
 LEAST_VETTED = 20  # before a change
 
 
@@ -162,66 +165,63 @@ def find_attribution(
     before = _sum(strata[:first])
     if before.n_vetted < LEAST_VETTED:
         return None
-    reach = float(scipy.stats.norm.isf(_DOUBT * wrong / n_accuracies / 2))
+    needed = math.log(n_accuracies / wrong)
     after = _sum(strata[first:look])
     for k, one in enumerate(strata[look:], start=look):
         after += one or Strata()
-        half = reach * math.sqrt(before.variance + _spread_of_share(after, before))
-        evidence = log_evidence(before, after, (before.accuracy - half, before.accuracy + half))
-        chance = min(math.exp(-evidence) * n_accuracies / (1 - _DOUBT), 1.0)
-        if chance <= wrong:
-            return Attribution(k, before, after, chance)
+        evidence = log_evidence(before, after, needed=needed)
+        if evidence >= needed:
+            return Attribution(k, before, after, math.exp(-evidence) * n_accuracies)
     return None
 
 
-def log_evidence(before: Strata, after: Strata, unchanged: tuple[float, float]) -> float:
-    """Log of the likelihood ratio of the vetted items since a change against an accuracy within an interval.
+def log_evidence(before: Strata, after: Strata, *, needed: float = -math.inf) -> float:
+    """Log of the evidence of the vetted items before and since a change against an unchanged accuracy.
+
+    Parameters
+    ----------
+    before, after : Strata
+    needed : float
+        Where it is certain to be less than this, an upper bound of it is enough.
 
     Examples
     --------
     >>> before = Strata(5000, 1000, 250, 50, 248, 7)
     >>> fallen, same = Strata(740, 260, 74, 26, 73, 2), Strata(740, 260, 74, 26, 72, 13)
-    >>> [round(log_evidence(before, after, (0.83, 0.87)), 1) for after in (fallen, same)]
-    [3.7, -5.1]
+    >>> [round(log_evidence(before, after), 1) for after in (fallen, same)]
+    [3.2, -5.7]
     """
     foretold = 0.0
     cells = ((after.hits_agree, after.vetted_agree), (after.hits_other, after.vetted_other))
     sizes = before.vetted_agree, before.vetted_other
     for (hits, n), rate, n_before in zip(cells, before.rates, sizes, strict=True):
-        weight = min(n_before + 1.0, _STRENGTH)
-        a, b = rate * weight, (1 - rate) * weight
-        foretold += float(betaln(a + hits, b + n - hits) - betaln(a, b))
-    return foretold - _best_unchanged(after, *unchanged)
+        weights = np.minimum(n_before + 1.0, _STRENGTHS)
+        a, b = rate * weights, (1 - rate) * weights
+        foretold += float(np.logaddexp.reduce(betaln(a + hits, b + n - hits) - betaln(a, b))) - math.log(len(weights))
+    low, high = np.zeros(2), np.ones(2)
+    evidence = math.inf
+    for n_points in _GRIDS:
+        rates = np.linspace(low, high, n_points)
+        agree, other = rates[:, None, 0], rates[None, :, 1]
+        values = _against_unchanged(before, after, agree, other)
+        place = np.unravel_index(values.argmin(), values.shape)
+        evidence = foretold + float(values[place])
+        if evidence < needed:
+            break
+        best, step = np.array([rates[place[0], 0], rates[place[1], 1]]), (high - low) / (n_points - 1)
+        low, high = np.maximum(best - 2 * step, 0.0), np.minimum(best + 2 * step, 1.0)
+    return evidence
 
 
-def _best_unchanged(after: Strata, low: float, high: float) -> float:
-    """The greatest log-likelihood of the vetted items under rates whose accuracy is within an interval."""
+def _against_unchanged(before: Strata, after: Strata, agree: Floats, other: Floats) -> Floats:
+    """Log of the evidence from before against the accuracy of some rates, less the log-likelihood of these since."""
     q = after.share
-
-    def likelihood(agree: float, other: float) -> float:
-        total = 0.0
-        for hits, n, rate in (
-            (after.hits_agree, after.vetted_agree, agree),
-            (after.hits_other, after.vetted_other, other),
-        ):
-            total += float(xlogy(hits, rate) + xlog1py(n - hits, -rate))
-        return total
-
-    best = after.hits_agree / max(after.vetted_agree, 1), after.hits_other / max(after.vetted_other, 1)
-    accuracy = q * best[0] + (1 - q) * best[1]
-    if low <= accuracy <= high:
-        return likelihood(*best)
-    bound = min(max(low if accuracy < low else high, 0.0), 1.0)  # the likelihood falls towards farther ones
-    if q in (0.0, 1.0):
-        return likelihood(bound, bound)
-    least, most = max(0.0, (bound - (1 - q)) / q), min(1.0, bound / q)
-    ends = [(least, (bound - q * least) / (1 - q)), (most, (bound - q * most) / (1 - q))]
-    found = scipy.optimize.minimize_scalar(
-        lambda agree: -likelihood(agree, min(max((bound - q * agree) / (1 - q), 0.0), 1.0)),
-        bounds=(least, most),
-        method="bounded",
-    )
-    return max(-float(found.fun), *(likelihood(agree, min(max(other, 0.0), 1.0)) for agree, other in ends))
+    spread = before.variance + _spread_of_share(after, before)
+    square = (q * agree + (1 - q) * other - before.accuracy) ** 2 / spread
+    from_before = 0.5 * (square * _REACH**2 / (1 + _REACH**2) - math.log1p(_REACH**2))
+    since = xlogy(after.hits_agree, agree) + xlog1py(after.vetted_agree - after.hits_agree, -agree)
+    since = since + xlogy(after.hits_other, other) + xlog1py(after.vetted_other - after.hits_other, -other)
+    return np.asarray(from_before - since)
 
 
 def _spread_of_share(after: Strata, before: Strata) -> float:
