@@ -155,6 +155,9 @@ def test_everything_goes_into_json(comparison):
         ({"not_worse_than": "nobody"}, "no system or group 'nobody'"),
         ({"not_worse_than": "good", "candidate": "good"}, "another than"),
         ({"not_worse_than": "good", "margin": -0.1}, "margin"),
+        ({"not_worse_than": "good", "margin": 2}, "0 to 1, got 2, which allows everything"),
+        ({"not_worse_than": "goods"}, "did you mean 'good'"),
+        ({"at_least": 0.8, "at_most": {"accuracy": 0.2}}, "got 0.8 and 0.2 for accuracy, which no number meets"),
         ({"at_least": 0.5, "probability": 0.4}, "probability"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
@@ -203,6 +206,19 @@ def test_ties_are_half_a_win_in_a_gate_however_they_are_shown(preferred):
     gates = [tu.gate(answer, better_than=worst).results[0] for answer in (preferred, apart)]
     assert gates[0].probability == pytest.approx(gates[1].probability)
     assert gates[0].estimate.mean == pytest.approx(gates[1].estimate.mean)
+
+
+def test_a_margin_of_win_rates_is_less_than_half(preferred):
+    with pytest.raises(InvalidParameter, match="allows everything"):
+        tu.gate(preferred, not_worse_than=preferred.ranking[0], margin=0.5)
+
+
+def test_a_rate_of_all_items_has_no_groups(crowd):
+    shares = tu.share(crowd[0], of=1, noise="dawid-skene", **QUICK)
+    with pytest.raises(
+        InvalidParameter, match="there are no groups to judge here, got 'good'; name their column by by"
+    ):
+        tu.gate(shares, better_than="good")
 
 
 def test_a_preference_has_no_bound_of_its_own(preferred):

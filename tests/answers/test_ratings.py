@@ -138,3 +138,13 @@ def test_continuous_ratings_are_put_into_bins():
         labels.binned(low=0.2)
     with pytest.raises(InvalidLabels, match="classes must be numbers to be put into bins"):
         tu.Labels.from_matrix([["a", "b"], ["b", "a"]]).binned()
+
+
+def test_a_rating_off_the_scale_is_told():
+    sim = tu.simulate.ratings(n_items=60, n_classes=5, n_labelers=3, random_state=3)
+    votes = sim.labels.to_frame()
+    votes.loc[0, "label"] = 99
+    quick = {"noise": "ordinal", "check_dependence": False, "n_warmup": 20, "n_draws": 40}
+    said = tu.mean_score(tu.Labels.from_frame(votes), **quick).warnings
+    assert any("Hardly anybody rated 99, which stands apart" in sentence for sentence in said)
+    assert not any("stands apart" in sentence for sentence in tu.mean_score(sim.labels, **quick).warnings)

@@ -51,6 +51,43 @@ def test_the_share_of_each_group_is_near_the_truth(shares, judged):
     assert shares.basis == "votes"
 
 
+def test_few_are_named_although_many_are_looked_at(judged):
+    """Of slices by chance one in twenty is worse with 95%: the rule of Benjamini and Hochberg asks for more."""
+    labels, _ = judged
+    slices = tu.share(labels, of=1, by={k: k * 7 % 40 for k in range(N)}, **QUICK)._groups
+    chances = np.sort(list(slices.prob_worse().values()))[::-1]
+    assert (chances > 0.95).sum() >= 1
+    n_draws = len(slices.compared().draws)
+    values = (n_draws * (1 - chances) + 1) / (n_draws + 1)
+    for level in (0.05, 0.5):
+        meets = np.flatnonzero(values <= level * np.arange(1, 41) / 40)
+        assert len(slices.worse(false_discoveries=level)) == (0 if not len(meets) else meets[-1] + 1)
+    assert len(slices.worse()) < (chances > 0.95).sum()
+
+
+def test_a_group_that_is_alone_is_told(judged):
+    alone = tu.share(judged[0], of=1, by=dict.fromkeys(range(N), "alpha"), **QUICK)
+    assert any("'alpha' alone" in sentence for sentence in alone.warnings)
+    assert alone.to_dict()["lower"] == []
+
+
+def test_everything_a_reader_sees_goes_into_json(shares):
+    told = shares.to_dict()
+    assert told["lower"] == ["gamma"]
+    assert {group["group"]: group["vettings"] for group in told["groups"]} == shares.vettings
+    first = told["differences"][0]
+    assert (first["a"], first["b"]) == ("alpha", "beta")
+    assert first["mean"] == pytest.approx(shares.difference("alpha", "beta").mean)
+
+
+def test_two_judges_cannot_be_told_apart_without_a_classifier(judged):
+    """Who says the same class of every item is no third rater."""
+    labels = judged[0]
+    two = labels.without_labeler(*labels.labelers.tolist()[2:])
+    said = tu.share(two, of=1, **QUICK).warnings
+    assert any("no item has more than 2 votes, and" in sentence.lower() for sentence in said)
+
+
 def test_groups_are_those_of_the_whole(shares):
     sizes = {name: (name == SYSTEM).sum() for name in PASSES}
     together = sum(shares[name].mean * sizes[name] for name in PASSES) / N

@@ -52,6 +52,27 @@ def test_bad_input_gets_a_sentence(run_main, votes_csv, items_csv, more, words):
     assert words in ran.err
 
 
+def test_wrong_names_stop_before_the_work(run_main, votes_csv, items_csv):
+    ran = run_main("share", votes_csv, "--items", items_csv, "--of", "yes", "--by", "system", "--better-than", "alfa")
+    assert_one_sentence(ran)
+    assert "did you mean 'alpha'" in ran.err
+    alone = run_main("share", votes_csv, "--items", items_csv, "--of", "yes", "--better-than", "alpha")
+    assert "there are no groups to judge here, got 'alpha'; name their column by --by" in alone.err
+
+
+def test_the_mean_of_ratings(run_main, tmp_path):
+    sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
+    tu.write_labels(sim.labels, tmp_path / "ratings.csv")
+    how = ("share", tmp_path / "ratings.csv", "--mean", "--noise", "ordinal", *FEW)
+    ran = run_main(*how, "--json", "--fail-below", "mean=0.5")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    door = tu.mean_score(tu.read_labels(tmp_path / "ratings.csv"), noise="ordinal", n_warmup=40, n_draws=60)
+    assert (told["what"], told["overall"]["mean"]) == ("mean score", pytest.approx(door.overall.mean))
+    assert "got one on 'accuracy'; write mean=0.9" in run_main(*how, "--fail-below", "accuracy=0.5").err
+    assert "leave one out" in run_main(*how, "--at-least", "3").err
+
+
 def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")

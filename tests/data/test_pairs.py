@@ -76,7 +76,8 @@ def test_gold_in_any_order():
     ("rows", "words"),
     [
         (["1,j,a,a,a"], "a pair must be of two systems, got 'a' twice in row 1"),
-        (["1,j,a,b,a", "1,j,a,b,c"], "the winner must be 'a', 'b', first, second or tie, got 'c' in row 2"),
+        (["1,j,a,b,a", "1,j,a,b,c"], "the winner must be 'a', 'b', first or A, second or B, or tie, got 'c' in row 2"),
+        (["1,j,a,b,A"], "the winner must be .*, got 'A' in row 1"),  # the system, or the place?
         (["1,,a,b,a"], "every verdict must have a judge, got none in row 1"),
         (["1,j,a,b,"], "pairs must hold at least one verdict"),
     ],
@@ -84,6 +85,13 @@ def test_gold_in_any_order():
 def test_bad_rows_get_a_sentence(rows, words):
     with pytest.raises(InvalidLabels, match=words):
         read(*rows)
+
+
+def test_letters_are_places():
+    pairs = read("1,j,y,x,A", "2,j,y,x, b", "3,j,y,x,tie")
+    assert (
+        pairs.verdict.tolist() == read("1,j,y,x,first", "2,j,y,x,second", "3,j,y,x,tie").verdict.tolist() == [1, 0, 2]
+    )
 
 
 def test_a_lacking_column_gets_a_sentence():

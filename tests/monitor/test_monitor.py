@@ -199,8 +199,20 @@ def test_the_question_is_settled_by_the_first_batch(rng):
     with pytest.raises(TrueupError, match="got 2"):
         watch.add(ones, [1] * 4, when=date(2026, 1, 2))
     watch.add(tu.Labels.from_matrix(np.ones((5, 3), dtype=int), classes=[1, 0]), [1] * 5, when=date(2026, 1, 2))
-    watch.add(labels, said, when=datetime(2026, 1, 3, 8, tzinfo=UTC))
+    watch.add(*draw(rng), when=datetime(2026, 1, 3, 8, tzinfo=UTC))
     assert watch.times == ("2026-01-01", "2026-01-02", "2026-01-03T08:00:00+00:00")
+
+
+def test_the_same_votes_are_no_other_batch(rng):
+    watch = tu.Monitor()
+    labels, said = draw(rng)
+    watch.add(labels, said, when="2026-01-01")
+    with pytest.raises(TrueupError, match="got for 2026-01-02 what was added for 2026-01-01, vote for vote"):
+        watch.add(labels, said, when="2026-01-02")
+    small = tu.Monitor()
+    for day_of_month in range(1, 4):  # single items are alike by chance
+        small.add(tu.Labels.from_matrix([[0, 1, 1]]), [1], when=f"2026-01-0{day_of_month}")
+    assert len(small.times) == 3
 
 
 # ------------------------------------------------------------------ in a storage

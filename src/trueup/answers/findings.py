@@ -18,6 +18,7 @@ from trueup.metrics.ratings import numbers_of
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
 _CHECKED_VOTES = 50_000  # from which the check of independence takes its items
+_FAR, _RARE = 1.5, 0.01  # times the usual step, and of all votes: an end of a scale that may not belong to it
 _MOST_RATINGS = 20  # numbers that are taken for classes without a word
 _MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
@@ -44,13 +45,19 @@ def findings_of(
         The expected confusion counts.
     """
     labels = task.labels
-    findings = [*task.findings, *_many_numbers(labels), *_classes_of_gold_alone(labels), *design_doubts(labels)]
+    findings = [
+        *task.findings,
+        *_many_numbers(labels),
+        *_ratings_apart(task),
+        *_classes_of_gold_alone(labels),
+        *design_doubts(labels),
+    ]
     independence = None
     if model is not None and not model.is_known:
         if not is_drawn(model):
             findings.append(_taken_as_known(model))
         # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
-        findings += _thin_votes(task.labels, extra_raters=1 if is_drawn(model) else 0)
+        findings += _thin_votes(task.labels, extra_raters=1 if is_drawn(model) and _tells_items_apart(task) else 0)
         independence = dependence_of(task.labels) if check_dependence else None
     findings += map(Sentence, notes)
     if independence is not None and independence.dependent and model is not None:
@@ -97,6 +104,34 @@ def _many_numbers(labels: Labels) -> list[Sentence]:
             "quadratic_kappa."
         )
     ]
+
+
+def _ratings_apart(task: Task) -> list[Sentence]:
+    """Whether the lowest or the highest rating is rare and far from the next, as a code for no answer is."""
+    numbers = numbers_of(task.labels.classes.tolist())
+    if numbers is None or len(numbers) < 4 or all(metric.order is None for metric in task.metrics.values()):
+        return []
+    order = np.argsort(numbers)
+    values = np.asarray(numbers, dtype=float)[order]
+    votes = task.labels.answer_counts.sum(axis=0)[order]
+    gaps = np.diff(values)
+    usual = _FAR * np.median(gaps)
+    ends = [(0, gaps[0]), (len(values) - 1, gaps[-1])]
+    strange = [f"{values[k]:g}" for k, gap in ends if gap > usual and votes[k] < _RARE * votes.sum()]
+    if not strange:
+        return []
+    return [
+        Sentence(
+            f"Hardly anybody rated {' or '.join(strange)}, which stands apart from the other ratings and is taken as "
+            "one of them; if it is off the scale or means no answer, read the votes again without it (⟨missing=[…]⟩)."
+        )
+    ]
+
+
+def _tells_items_apart(task: Task) -> bool:
+    """Whether systems say different things of different items; who says one class of all is no rater."""
+    codes = task.outputs.codes
+    return codes is None or len(np.unique(codes[codes >= 0])) > 1
 
 
 def _classes_of_gold_alone(labels: Labels) -> list[Sentence]:

@@ -11,6 +11,7 @@ from trueup._base.validation import check_number, preview
 from trueup._base.wording import chance, interval, level_words
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
+from trueup.answers.gate_checks import candidates_among, check_bound, check_margin, check_together
 from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares
 from trueup.answers.telling import basis_words
@@ -220,7 +221,8 @@ def gate(
             f" {references[0]!r}; compare the two with trueup.compare",
             parameter="better_than",
         )
-    candidates = subject.candidates(candidate, references)
+    candidates = candidates_among(subject.systems, candidate, references)
+    check_together(subject.by_metric(at_least), subject.by_metric(at_most))
     asked = [
         *subject.bounds_on(at_least, "at least", candidates),
         *subject.bounds_on(at_most, "at most", candidates),
@@ -320,24 +322,6 @@ class _Subject:
             return list(self.answer.pairs.systems.tolist())
         return [None] if isinstance(self.answer, Shares) and len(self.answer) == 1 else list(self.answer)
 
-    def candidates(self, named: Hashable | None, references: list[Hashable]) -> list[Any]:
-        """Whom the gates are about."""
-        systems = self.systems
-        for name in [*references, *([] if named is None else [named])]:
-            if name not in systems:
-                known = [system for system in systems if system is not None]
-                raise InvalidParameter(
-                    f"there is no system or group {name!r} to judge here, got {preview(known, most=10)}; name one of "
-                    "these",
-                    parameter="candidate",
-                )
-        if named in references and named is not None:
-            raise InvalidParameter(
-                f"⟨candidate⟩ must be another than the system it is held against, got {named!r} for both; name another",
-                parameter="candidate",
-            )
-        return [system for system in systems if system not in references] if named is None else [named]
-
     def bounds_on(self, bounds: float | Mapping[str, float] | None, side: Side, candidates: list[Any]) -> list[_Asked]:
         """A gate for each metric with a bound and each candidate."""
         if bounds is None:
@@ -350,7 +334,7 @@ class _Subject:
                 parameter=given,
             )
         first = self._metric_name
-        by_metric = bounds if isinstance(bounds, Mapping) else {first: bounds}
+        by_metric = self.by_metric(bounds)
         if not isinstance(self.answer, Evaluation) and set(by_metric) != {first}:
             raise InvalidParameter(
                 f"this answer is about {first!r}, got a bound on {preview(list(by_metric))}; name that one, or pass "
@@ -364,8 +348,15 @@ class _Subject:
                 asked.append((condition, self._estimate(metric, candidate), metric))
         return asked
 
+    def by_metric(self, bounds: float | Mapping[str, float] | None) -> Mapping[str, float]:
+        """Bounds by the name of the metric; a bare number is about the first one."""
+        if bounds is None:
+            return {}
+        return bounds if isinstance(bounds, Mapping) else {self._metric_name: bounds}
+
     def not_worse(self, candidate: Hashable, reference: Hashable, margin: float) -> _Asked:
         """That a candidate is not worse than another by more than a margin."""
+        check_margin(margin, (0.5, 1.0) if isinstance(self.answer, Preferences) else self._comparison.measure.bounds)
         if isinstance(self.answer, Preferences):
             return self._contest(candidate, reference, "at least", 0.5 - margin)
         side: Side = "at least" if self._comparison.higher_is_better else "at most"
@@ -453,24 +444,3 @@ def _all_vetted(answer: Evaluation | Comparison) -> bool:
     outputs = answer.task.outputs
     judged = outputs.has_output(answer.task.metric.looks_at).any(axis=0)
     return bool((answer.labels.gold_codes[judged] >= 0).all())
-
-
-def check_bound(metric: Metric, bound: float, *, name: str) -> None:
-    """Stop a bound that a metric cannot have.
-
-    Examples
-    --------
-    >>> from trueup.metrics import get_metric
-    >>> check_bound(get_metric("accuracy", [0, 1]), 90, name="at_least")
-    Traceback (most recent call last):
-    ...
-    trueup.exceptions.InvalidParameter: at_least must be a value that accuracy can have, 0 to 1, got 90; name such a one
-    """
-    check_number(bound, name=name)
-    low, high = metric.bounds
-    if not low <= bound <= high:
-        raise InvalidParameter(
-            f"⟨{name}⟩ must be a value that {metric.name} can have, {low:g} to {high:g}, got {bound:g}; name such a "
-            "one",
-            parameter=name,
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -184,9 +185,15 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
                     "n_items": sizes[group],
                     **self[group].to_dict(self.level),
                     "prob_best": self.prob_best[group],
+                    "vettings": self.vettings[group],
                 }
                 for group in self
             ],
+            "differences": [
+                {"a": str(a), "b": str(b), **self.difference(a, b).to_dict(self.level)}
+                for a, b in combinations(self.ranking, 2)
+            ],
+            "lower": [str(group) for group in self.lower()] if len(self) > 1 else [],
             "warnings": list(self.warnings),
         }
 

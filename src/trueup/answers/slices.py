@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
@@ -80,6 +81,9 @@ class Slices(BySlice[Part]):
     def worse(self, metric: str | None = None, *, false_discoveries: float = _FALSE_DISCOVERIES) -> list[Any]:
         """The slices that are worse than the rest, so many that few of them are expected to be named wrongly.
 
+        By Benjamini and Hochberg's rule, P(not worse) taken as the p-value: the expectation holds also where all slices
+        are alike, when any name is wrong.
+
         Parameters
         ----------
         metric : str, optional
@@ -89,8 +93,13 @@ class Slices(BySlice[Part]):
         check_number(false_discoveries, name="false_discoveries", low=0.0, high=1.0)
         chances = self.prob_worse(metric)
         ordered = sorted((name for name in chances if not np.isnan(chances[name])), key=lambda name: -chances[name])
-        wrong = np.cumsum([1 - chances[name] for name in ordered]) / np.arange(1, len(ordered) + 1)
-        return ordered[: int(np.searchsorted(wrong, false_discoveries, side="right"))]
+        n_draws = len(self.compared(metric).draws)  # no chance is known better than to one draw
+        values = [(n_draws * (1 - chances[name]) + 1) / (n_draws + 1) for name in ordered]
+        return [
+            name
+            for name, value in zip(ordered, false_discovery_control(values), strict=True)
+            if value <= false_discoveries
+        ]
 
     def _rests(self, metric: str | None) -> Floats:
         """The metric on all items but those of each slice, shape (n_draws, n_slices)."""

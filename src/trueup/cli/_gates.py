@@ -92,11 +92,15 @@ class PairGateOptions:
         return self.not_worse_than is not None or self.better_than is not None
 
     def named_as(self, names: Iterable[Any]) -> dict[str, Any]:
-        """As `trueup.gate` takes them: what was typed is found among the names of systems or groups."""
+        """As `trueup.gate` takes them: what was typed is found among the names of systems or groups, else an error."""
+        from trueup.answers.gate_checks import candidates_among
+
         known = by_name(names)
         typed = {"not_worse_than": self.not_worse_than, "better_than": self.better_than, "candidate": self.candidate}
-        found = {key: known.get(name, name) for key, name in typed.items() if name is not None}
-        return {**found, "margin": self.margin}
+        named = {key: known.get(name, name) for key, name in typed.items() if name is not None}
+        references = [name for key, name in named.items() if key != "candidate"]
+        candidates_among(list(known.values()), named.get("candidate"), references)
+        return {**named, "margin": self.margin}
 
 
 def check_gates(how: VerdictOptions, pairs: PairGateOptions | None = None) -> bool:

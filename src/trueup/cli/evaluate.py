@@ -153,7 +153,7 @@ def evaluate(
 
 def check_bounds(bounds: Mapping[str, Mapping[str, float]], labels: Labels, positive: Hashable | None) -> list[str]:
     """The metrics that have a bound; one that there is not, and a bound that it cannot have, are errors."""
-    from trueup.answers.gates import check_bound
+    from trueup.answers.gate_checks import check_bound
     from trueup.metrics import get_metric
 
     spelled = {"at_least": "--fail-below", "at_most": "--fail-above"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.wording import interval, level_words, number, percent
+from trueup._base.wording import interval, level_words, number, percent, signed, some
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import in_our_words, json_head, print_json, print_table, progress_bar, say, shown, warn_once
@@ -17,7 +17,7 @@ from trueup.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from trueup.answers.preferences import Preferences
 
-_PAIRS = "The verdicts, a row each: item, judge, first, second, winner (a system, first, second or tie)."
+_PAIRS = "The verdicts, a row each: item, judge, first, second, winner (a system, first or A, second or B, or tie)."
 _GOLD = "Verdicts that are taken to be right, as those of people; columns as of the pairs."
 
 
@@ -56,6 +56,7 @@ def preferences(
         raise InvalidParameter(f"--gold-drawn is about a gold file, got {gold_drawn!r} and no --gold; name the file")
     if gold is not None:
         verdicts = verdicts.with_gold(read_pairs(source_of(gold)), drawn=gold_drawn)  # type: ignore[arg-type]
+    named = pair_gates.named_as(verdicts.systems.tolist())
     settings: dict[str, Any] = {"noise": noise, "assume": assume, **sampler.named}
     with progress_bar("reading the verdicts") as hear:
         answer = door(
@@ -67,7 +68,6 @@ def preferences(
             progress=hear,
             **{name: value for name, value in settings.items() if value is not None},
         )
-    named = pair_gates.named_as(verdicts.systems.tolist())
     decided = gates_of(answer, gates, {}, named) if has_gate else None
     write_junit(decided, gates.junit, name="preferences")
     if as_json:
@@ -86,13 +86,14 @@ def _show(answer: Preferences) -> None:
     words = f"{level_words(answer.level)} interval"
     pairs = answer.pairs
     say(
-        f"{pairs.n_contests:,} contests of {len(pairs.systems)} systems, {pairs.n_verdicts:,} verdicts of "
-        f"{len(pairs.judges)} judges. This rests on {basis_words(answer.evaluation)}."
+        f"{some(pairs.n_contests, 'contest')} of {some(len(pairs.systems), 'system')}, "
+        f"{some(pairs.n_verdicts, 'verdict')} of {some(len(pairs.judges), 'judge')}. "
+        f"This rests on {basis_words(answer.evaluation)}."
     )
     rows = [
         (
             shown(name),
-            f"{answer.strength(name).mean:+.2f}",
+            signed(answer.strength(name).mean),
             interval(*answer.strength(name).interval(answer.level)),
             percent(answer.prob_best[name]),
         )
@@ -112,7 +113,7 @@ def _show(answer: Preferences) -> None:
     judges = [
         (
             shown(name),
-            f"{bias.mean:+.2f}",
+            signed(bias.mean),
             interval(*bias.interval(answer.level)),
             percent(consistency[name]) if name in consistency else "",
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.wording import interval, level_words, number, percent
@@ -29,6 +31,7 @@ def share(
     at_least: Annotated[
         float | None, options.option("--at-least", "In place of --of: the least rating that counts.", metavar="NUMBER")
     ] = None,
+    mean: Annotated[bool, options.option("--mean", "In place of --of: the mean of ratings that are numbers.")] = False,
     by: options.By = None,
     cluster: options.Cluster = None,
     weights: options.Weights = None,
@@ -39,21 +42,31 @@ def share(
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
 ) -> None:
-    """How often is the truth of some class? A rate with an interval for each group of items; no predictions needed."""
-    from trueup.answers.share import share as door
+    """How often is the truth of some class? A rate with an interval for each group of items; no predictions needed.
+
+    Of ratings: the share of those from --at-least on, or the --mean.
+    """
+    from trueup.answers.share import mean_score
+    from trueup.answers.share import share as share_of
+    from trueup.data.slices import slices_of
 
     has_gate = check_gates(gates, pair_gates)
     bounds = gates.bounds
-    what = of if of is not None else f"{at_least or 0:g}"
+    if mean and (of is not None or at_least is not None):
+        raise InvalidParameter("--mean is asked for in place of --of or --at-least, got both; leave one out")
+    what = "mean" if mean else of if of is not None else f"{at_least or 0:g}"
     for metric in {name for by_metric in bounds.values() for name in by_metric} - {what}:
-        raise InvalidParameter(f"a bound here is on the share of {what!r}, got one on {metric!r}; write {what}=0.9")
+        about = "the mean" if mean else f"the share of {what!r}"
+        raise InvalidParameter(f"a bound here is on {about}, got one on {metric!r}; write {what}=0.9")
     labels = read_votes(votes, votes_how)
+    pairs = pair_gates.named_as([] if by is None else slices_of(labels, by).names.tolist())
     settings: dict[str, Any] = {"noise": noise, "assume": assume, "target": target, **sampler.named}
+    asked = {} if mean else {"of": None if of is None else class_named(labels, of), "at_least": at_least}
+    door: Callable[..., Shares] = mean_score if mean else share_of
     with progress_bar("reading the votes") as hear:
         shares = door(
             labels,
-            of=None if of is None else class_named(labels, of),
-            at_least=at_least,
+            **asked,
             by=by,
             cluster=cluster,
             weights=weights,
@@ -65,7 +78,7 @@ def share(
     verdicts = None
     if has_gate:
         renamed = {side: {shares.name: by_metric[what]} for side, by_metric in bounds.items()}
-        verdicts = gates_of(shares, gates, renamed, pair_gates.named_as(shares))
+        verdicts = gates_of(shares, gates, renamed, pairs)
     write_junit(verdicts, gates.junit, name="share")
     if as_json:
         files = about_files(votes=votes, gold=votes_how.gold, items=votes_how.items)
@@ -100,8 +113,28 @@ def _show(shares: Shares) -> None:
         )
         for group in shares
     ]
-    head = (shares.slicing.column, "items", "rate", f"{words} interval", "highest", "to vet for ±.05")
+    head = (
+        shares.slicing.column,
+        "items",
+        "mean" if shares.name == "mean score" else "rate",
+        f"{words} interval",
+        "highest",
+        "to vet for ±.05",
+    )
     print_table(head, rows)
+    differences = [(a, b, shares.difference(a, b)) for a, b in pairwise(shares.ranking)]
+    print_table(
+        ("difference", "mean", f"{words} interval", "first is higher"),
+        [
+            (
+                f"{shown(a)} minus {shown(b)}",
+                number(difference.mean),
+                interval(*difference.interval(shares.level)),
+                percent(shares.comparison.prob_better(a, b)),
+            )
+            for a, b, difference in differences
+        ],
+    )
     lower = shares.lower()
     if lower:
         say(f"Lower than the rest: {', '.join(shown(group) for group in lower)}.")

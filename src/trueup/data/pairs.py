@@ -28,6 +28,7 @@ VERDICTS = (FIRST, SECOND, TIE)
 AS_NAMED, REVERSED, UNKNOWN = 0, 1, 2  # how a pair was shown: the canonical first one first, second, or nobody knows
 BOTH = 2  # how a judge is heard who saw both orders
 _MIRRORED = np.array([1, 0, 2])
+_WORDS = {FIRST: 0, "a": 0, SECOND: 1, "b": 1, TIE: 2}  # a verdict about places; a name of a system goes before
 _HEARD = ("", " (reversed)", " (both orders)")
 Contest = tuple[Hashable, Hashable, Hashable]
 
@@ -313,12 +314,13 @@ def _row(
             f"a pair must be of two systems, got {quoted(first)} twice in row {number}; name the other one"
         )
     names = {first: 0, second: 1}
-    words = {FIRST: 0, SECOND: 1, TIE: 2}
-    verdict = names.get(winner, words.get(winner.strip().lower() if isinstance(winner, str) else winner))
+    word = winner.strip().lower() if isinstance(winner, str) else winner
+    is_word = word not in {str(name).lower() for name in names}  # 'A' is no place where a system is called 'a'
+    verdict = names.get(winner, _WORDS.get(word) if is_word else None)
     if verdict is None:
         raise InvalidLabels(
-            f"the winner must be {quoted(first)}, {quoted(second)}, first, second or tie, got {quoted(winner)} in row "
-            f"{number}; correct it, or leave it blank where there is no verdict"
+            f"the winner must be {quoted(first)}, {quoted(second)}, first or A, second or B, or tie, got "
+            f"{quoted(winner)} in row {number}; correct it, or leave it blank where there is no verdict"
         )
     if str(first) <= str(second):
         return item, judge, first, second, AS_NAMED, verdict

@@ -56,11 +56,17 @@ class Slicing:
         return np.asarray(self.codes == names.index(name))
 
     def notes(self) -> list[Sentence]:
-        """What to say of items that are in no slice."""
+        """What to say of items that are in no slice, and of a slice that is alone."""
         without = int((self.codes == NO_SLICE).sum())
-        if not without:
-            return []
-        return [Sentence(f"{without:,} items have no {self.column!r} and are in no slice, though in the whole.")]
+        notes = []
+        if without:
+            notes.append(
+                Sentence(f"{without:,} items have no {self.column!r} and are in no slice, though in the whole.")
+            )
+        if self.n_slices == 1:
+            only = self.names.tolist()[0]
+            notes.append(Sentence(f"Of {self.column!r} there is {only!r} alone, so that there is nothing to compare."))
+        return notes
 
 
 def slices_of(labels: Labels, by: str | Mapping[Hashable, Hashable]) -> Slicing:

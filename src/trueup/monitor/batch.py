@@ -19,6 +19,8 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 from trueup.sessions.log import plain_name, read_name
 from trueup.storage.joining import check_names
 
+_BITS_OF_CHANCE = 40.0
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -87,6 +89,14 @@ class Batch:
         ballots = np.zeros((self.n_items, len(self.classes)))
         np.add.at(ballots, (self.item[counted], self.answer[counted]), self.times[counted])
         return _leading(ballots)
+
+    @property
+    def is_rich(self) -> bool:
+        """Whether it carries so much that another one is not the same by chance."""
+        said = [self.answers_of[name] for name in self.judges]
+        table = np.column_stack([*said, *([] if self.prediction is None else [self.prediction]), self.gold])
+        _, counts = np.unique(table, axis=0, return_counts=True)
+        return -float(counts @ np.log2(counts / self.n_items)) >= _BITS_OF_CHANCE
 
     def labels(self) -> Labels:
         """The votes and vetted truths as `evaluate` takes them; items are numbered from 0."""

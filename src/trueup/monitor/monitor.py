@@ -12,7 +12,7 @@ import numpy as np
 from trueup._base.validation import check_integer, check_level, preview
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter, StorageError, quoted
+from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError, quoted
 from trueup.metrics import get_metric
 from trueup.monitor import course as courses
 from trueup.monitor.alarms import Alarm, find_alarms
@@ -160,7 +160,15 @@ class Monitor:
             batch = make_batch(labels, predictions, time, classes, has_system=has_system)
             if has_system is None:
                 self._check_question(batch)
-            return [Event("batch", time, text=batch.to_json(), key=f"batch {time}")]
+            text = batch.to_json()
+            same = next((event.item for event in self._events if event.kind == "batch" and event.text == text), None)
+            if same is not None and batch.is_rich:
+                raise InvalidLabels(
+                    f"a batch is added once, got for {time} what was added for {same}, vote for vote; pass the votes "
+                    f"of {time}",
+                    parameter="labels",
+                )
+            return [Event("batch", time, text=text, key=f"batch {time}")]
 
         self._write(events)
 
