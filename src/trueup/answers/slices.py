@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
@@ -90,6 +89,8 @@ class Slices(BySlice[Part]):
         false_discoveries : float
             The share of those named that is expected to be no worse than the rest.
         """
+        from scipy.stats import false_discovery_control  # slow to load
+
         check_number(false_discoveries, name="false_discoveries", low=0.0, high=1.0)
         chances = self.prob_worse(metric)
         ordered = sorted((name for name in chances if not np.isnan(chances[name])), key=lambda name: -chances[name])
