@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
@@ -89,8 +90,6 @@ class Slices(BySlice[Part]):
         false_discoveries : float
             The share of those named that is expected to be no worse than the rest.
         """
-        from scipy.stats import false_discovery_control  # slow to load
-
         check_number(false_discoveries, name="false_discoveries", low=0.0, high=1.0)
         chances = self.prob_worse(metric)
         ordered = sorted((name for name in chances if not np.isnan(chances[name])), key=lambda name: -chances[name])
@@ -98,7 +97,7 @@ class Slices(BySlice[Part]):
         values = [(n_draws * (1 - chances[name]) + 1) / (n_draws + 1) for name in ordered]
         return [
             name
-            for name, value in zip(ordered, false_discovery_control(values), strict=True)
+            for name, value in zip(ordered, scipy.stats.false_discovery_control(values), strict=True)
             if value <= false_discoveries
         ]
 
