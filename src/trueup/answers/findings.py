@@ -111,7 +111,7 @@ def _ratings_apart(task: Task) -> list[Sentence]:
     numbers = numbers_of(task.labels.classes.tolist())
     if numbers is None or len(numbers) < 4 or all(metric.order is None for metric in task.metrics.values()):
         return []
-    order = np.argsort(numbers)
+    order = np.argsort(numbers, kind="stable")
     values = np.asarray(numbers, dtype=float)[order]
     votes = task.labels.answer_counts.sum(axis=0)[order]
     gaps = np.diff(values)
