@@ -154,12 +154,8 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         higher_is_better=metric.higher_is_better is not False,
         level=test.level,
         n_items=test.pool.n_items,
-        n_answers=standing.answered,
         n_counted=test.n_counted,
-        n_waiting=standing.ahead,
-        n_cannot_tell=standing.cannot_tell,
-        n_outside=standing.none_of_these,
-        n_disputed=standing.disputed,
+        **_outcomes(standing),
         history=history,
         shares=_shares(test),
         expert_error=_range(standing.errors),
@@ -233,12 +229,8 @@ def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Sna
         higher_is_better=False,
         level=search.level,
         n_items=search.labels.n_items,
-        n_answers=standing.answered,
         n_counted=standing.counted,
-        n_waiting=standing.ahead,
-        n_cannot_tell=standing.cannot_tell,
-        n_outside=standing.none_of_these,
-        n_disputed=standing.disputed,
+        **_outcomes(standing),
         finished=search.finished,
         warnings=tuple(map(str, search.warnings)),
         history=history,
@@ -254,6 +246,16 @@ def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Sna
         draws={"pool": _draws(estimate)},
         history=_extended(history, standing.answered, now),
     )
+
+
+def _outcomes(standing: Standing) -> dict[str, Any]:
+    return {
+        "n_answers": standing.answered,
+        "n_waiting": standing.ahead,
+        "n_cannot_tell": standing.cannot_tell,
+        "n_outside": standing.none_of_these,
+        "n_disputed": standing.disputed,
+    }
 
 
 def _with_all(test: ActiveTest) -> Range:
