@@ -16,6 +16,7 @@ import numpy.typing as npt
 Integers = npt.NDArray[Any]
 
 _RESCALE_EVERY = 16
+_BLOCK = 64  # items that a call is for: handing over all the arrays takes as long as one item
 FLOOR = 1e-10
 
 
@@ -49,147 +50,76 @@ def draw_output_rows(counts, first, row_prior, power, table, rng):  # type: igno
 
 
 @numba.njit(cache=True, nogil=True)
-def _weigh_states(  # type: ignore[no-untyped-def]
-    i, votes, systems, gold, item_prior, labels, group, weights, class_weight, table, output_table, p
-):
-    """P(state and what is said of an item), written into `p` but for a scale.
+def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):  # type: ignore[no-untyped-def]
+    """P(state and what is said of an item), of each state but for a scale, for the items from `start` to `stop`.
 
-    Returns the log of that scale, the sum before the outputs of systems came in, and the sum of `p`.
+    Items that share a place share a row of `rows`, which is filled once; those without one have the rows behind.
     """
-    indptr, indices, data, _ = votes
+    indptr, indices, data, place = votes
     outputs, first, power, _ = systems
+    labels, group, weights, table, output_table = parts
+    first_item, chances, sums, _ = rows
     n_states = len(weights)
-    log_scale = 0.0
-    for g in range(n_states):
-        p[g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
-        if len(item_prior) > 0:
-            p[g] *= max(item_prior[i, labels[g]], FLOOR) / class_weight[labels[g]]
-    factors = 0
-    for j in range(indptr[i], indptr[i + 1]):
-        column = indices[j]
-        whole = int(data[j])
-        part = data[j] - whole
-        if part > 0.0:
-            for g in range(n_states):
-                p[g] *= table[column, g] ** part
-            factors += 1
-        for _ in range(whole):
-            for g in range(n_states):
-                p[g] *= table[column, g]
-            factors += 1
-            if factors >= _RESCALE_EVERY:
-                top = 0.0
-                for g in range(n_states):
-                    top = max(top, p[g])
-                for g in range(n_states):
-                    p[g] /= top
-                log_scale += math.log(top)
-                factors = 0
-    from_votes = 0.0
-    for g in range(n_states):
-        from_votes += p[g]
-    for s in range(len(power)):
-        if outputs[s, i] >= 0:
-            column = first[s] + outputs[s, i]
-            for g in range(n_states):
-                p[g] *= output_table[column, group[g]]
-    total = 0.0
-    for g in range(n_states):
-        total += p[g]
-    return log_scale, from_votes, total
-
-
-@numba.njit(cache=True, nogil=True)
-def _tally(i, g, times, votes, systems, gold, item_prior, group, totals):  # type: ignore[no-untyped-def]
-    """Count what is said of an item that is in state `g`, so many times."""
-    indptr, indices, data, _ = votes
-    outputs, first, power, _ = systems
-    counts, state_counts, held, output_counts, evidence = totals
-    state_counts[g] += times
-    if gold[i] >= 0:
-        held[g, gold[i]] += times
-    for j in range(indptr[i], indptr[i + 1]):
-        counts[indices[j], g] += times * data[j]
-    for s in range(len(power)):
-        if outputs[s, i] >= 0:
-            output_counts[first[s] + outputs[s, i], group[g]] += times
-    for y in range(evidence.shape[1] if len(item_prior) > 0 else 0):
-        evidence[g, y] += times * math.log(max(item_prior[i, y], FLOOR))
-
-
-@numba.njit(cache=True, nogil=True)
-def _observe(i, p, from_votes, total, votes, systems, labels, table, keep, out):  # type: ignore[no-untyped-def]
-    """Add the chances of the classes of an item and, where `keep` is 2, one over the densities of what is said."""
-    indptr, indices, data, _ = votes
-    outputs, _, power, _ = systems
-    posterior, _, inverse, output_inverse = out
-    share = 1.0 / total
-    for g in range(len(p)):
-        posterior[i, labels[g]] += p[g] * share
-    if keep < 2:
-        return
-    for j in range(indptr[i], indptr[i + 1]):
-        value = 0.0
-        for g in range(len(p)):
-            value += p[g] / (table[indices[j], g] if data[j] == 1.0 else table[indices[j], g] ** data[j])
-        inverse[j] += value * share
-    for s in range(len(power)):
-        if outputs[s, i] >= 0:
-            output_inverse[i] += from_votes * share
-            break
-
-
-@numba.njit(cache=True, nogil=True)
-def draw_states(  # type: ignore[no-untyped-def]
-    votes, systems, gold, item_prior, labels, group, weights, table, output_table, states, totals, keep, out, rng
-):
-    """Draw the state of each item given all parameters, and count; returns the log-likelihood.
-
-    Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
-    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these,
-    the truth and the votes' densities.
-    """
-    place, truth = votes[3], out[1]
-    counts, state_counts, held, output_counts, evidence = totals
-    n_states, n_classes = len(weights), held.shape[1]
-    class_weight = np.zeros(n_classes)
+    n_places = len(first_item) - _BLOCK
+    first_item[n_places:] = -1
+    class_weight = np.zeros(labels.max() + 1)
     for g in range(n_states):  # with an item prior, weights only share out a class to its states
         class_weight[labels[g]] += weights[g]
-    counts[:] = 0.0
-    state_counts[:] = 0.0
-    held[:] = 0.0
-    output_counts[:] = 0.0
-    evidence[:] = 0.0
-    n_places = 0
-    for i in range(len(place)):
-        n_places = max(n_places, place[i] + 1)
-    chances = np.empty((n_places + 1, n_states))  # the last row is for an item that has no like
-    sums = np.full((n_places + 1, 3), -1.0)
-    first_item = np.empty(n_places, np.int64)
-    times = np.zeros((n_places, n_states))
+    for i in range(start, stop):
+        at = place[i] if place[i] >= 0 else n_places + i - start
+        if at < n_places and first_item[at] >= 0:
+            continue
+        first_item[at] = i
+        log_scale = 0.0
+        for g in range(n_states):
+            chances[at, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
+            if len(item_prior) > 0:
+                chances[at, g] *= max(item_prior[i, labels[g]], FLOOR) / class_weight[labels[g]]
+        factors = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            column = indices[j]
+            whole = int(data[j])
+            part = data[j] - whole
+            if part > 0.0:
+                for g in range(n_states):
+                    chances[at, g] *= table[column, g] ** part
+                factors += 1
+            for _ in range(whole):
+                for g in range(n_states):
+                    chances[at, g] *= table[column, g]
+                factors += 1
+                if factors >= _RESCALE_EVERY:
+                    top = 0.0
+                    for g in range(n_states):
+                        top = max(top, chances[at, g])
+                    for g in range(n_states):
+                        chances[at, g] /= top
+                    log_scale += math.log(top)
+                    factors = 0
+        from_votes = 0.0
+        for g in range(n_states):
+            from_votes += chances[at, g]
+        for s in range(len(power)):
+            if outputs[s, i] >= 0:
+                column = first[s] + outputs[s, i]
+                for g in range(n_states):
+                    chances[at, g] *= output_table[column, group[g]]
+        total = 0.0
+        for g in range(n_states):
+            total += chances[at, g]
+        sums[at, 0] = log_scale + math.log(total)
+        sums[at, 1] = from_votes
+        sums[at, 2] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_block(start, stop, place, labels, rows, states, truth, rng):  # type: ignore[no-untyped-def]
+    """Draw the states of the items from `start` to `stop`, in their order; returns their log-likelihood."""
+    first_item, chances, sums, times = rows
+    n_places, n_states = len(first_item) - _BLOCK, chances.shape[1]
     log_likelihood = 0.0
-    for i in range(len(gold)):
-        at = place[i] if place[i] >= 0 else n_places
-        if at == n_places or sums[at, 2] < 0.0:
-            log_scale, from_votes, total = _weigh_states(
-                i,
-                votes,
-                systems,
-                gold,
-                item_prior,
-                labels,
-                group,
-                weights,
-                class_weight,
-                table,
-                output_table,
-                chances[at],
-            )
-            sums[at, 0] = log_scale + math.log(total)
-            sums[at, 1] = from_votes
-            sums[at, 2] = total
-            if at < n_places:
-                first_item[at] = i
+    for i in range(start, stop):
+        at = place[i] if place[i] >= 0 else n_places + i - start
         log_likelihood += sums[at, 0]
         rest = rng.random() * sums[at, 2]
         drawn = -1
@@ -200,21 +130,115 @@ def draw_states(  # type: ignore[no-untyped-def]
                 if rest < 0.0:
                     break
         states[i] = drawn
-        if keep > 1:
+        times[at, drawn] += 1.0
+        if len(truth) > 0:
             truth[i] = labels[drawn]
-        if at < n_places:
-            times[at, drawn] += 1.0
-            continue
-        _tally(i, drawn, 1.0, votes, systems, gold, item_prior, group, totals)
-        if keep > 0:
-            _observe(i, chances[at], sums[at, 1], sums[at, 2], votes, systems, labels, table, keep, out)
-    for at in range(n_places):
+    return log_likelihood
+
+
+@numba.njit(cache=True, nogil=True)
+def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, group, totals):  # type: ignore[no-untyped-def]
+    """Count what is said of the items of some rows as often as each state was drawn there, and forget the times."""
+    indptr, indices, data, _ = votes
+    outputs, first, power, _ = systems
+    counts, state_counts, held, output_counts, evidence = totals
+    first_item, _, _, times = rows
+    for at in range(first_row, last_row):
         i = first_item[at]
+        if i < 0:
+            continue
+        for g in range(len(state_counts)):
+            n = times[at, g]
+            if n == 0.0:
+                continue
+            times[at, g] = 0.0
+            state_counts[g] += n
+            if gold[i] >= 0:
+                held[g, gold[i]] += n
+            for j in range(indptr[i], indptr[i + 1]):
+                counts[indices[j], g] += n * data[j]
+            for s in range(len(power)):
+                if outputs[s, i] >= 0:
+                    output_counts[first[s] + outputs[s, i], group[g]] += n
+            if len(item_prior) > 0:
+                for y in range(evidence.shape[1]):
+                    evidence[g, y] += n * math.log(max(item_prior[i, y], FLOOR))
+
+
+@numba.njit(cache=True, nogil=True)
+def _observe(first_row, last_row, rows, votes, systems, labels, reciprocal, keep, out):  # type: ignore[no-untyped-def]
+    """Add the chances of the classes of some rows and, where `keep` is 2, one over the densities of what is said.
+
+    `reciprocal` is one over the table of P(answer | state).
+    """
+    indptr, indices, data, _ = votes
+    outputs, _, power, _ = systems
+    posterior, _, inverse, output_inverse = out
+    first_item, chances, sums, _ = rows
+    n_states = chances.shape[1]
+    for at in range(first_row, last_row):
+        i = first_item[at]
+        if i < 0:
+            continue
+        share = 1.0 / sums[at, 2]
         for g in range(n_states):
-            if times[at, g] > 0.0:
-                _tally(i, g, times[at, g], votes, systems, gold, item_prior, group, totals)
+            posterior[i, labels[g]] += chances[at, g] * share
+        if keep < 2:
+            continue
+        for j in range(indptr[i], indptr[i + 1]):
+            value = 0.0
+            for g in range(n_states):
+                factor = reciprocal[indices[j], g] if data[j] == 1.0 else reciprocal[indices[j], g] ** data[j]
+                value += chances[at, g] * factor
+            inverse[j] += value * share
+        for s in range(len(power)):
+            if outputs[s, i] >= 0:
+                output_inverse[i] += sums[at, 1] * share
+                break
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_states(  # type: ignore[no-untyped-def]
+    votes, systems, gold, item_prior, parts, states, totals, keep, out, rng
+):
+    """Draw the state of each item given all parameters, and count; returns the log-likelihood.
+
+    Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
+    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these,
+    the truth and the votes' densities.
+    """
+    place = votes[3]
+    labels, group, weights, table, _ = parts
+    totals[0][:] = 0.0
+    totals[1][:] = 0.0
+    totals[2][:] = 0.0
+    totals[3][:] = 0.0
+    totals[4][:] = 0.0
+    n_places = 0
+    for i in range(len(place)):
+        n_places = max(n_places, place[i] + 1)
+    n_rows = n_places + _BLOCK
+    n_states = len(weights)
+    # The first item of a row, the chances of its states, their sums, and how often each was drawn.
+    rows = (
+        np.full(n_rows, -1),
+        np.empty((n_rows, n_states)),
+        np.empty((n_rows, 3)),
+        np.zeros((n_rows, n_states)),
+    )
+    truth = out[1] if keep > 1 else out[1][:0]
+    reciprocal = 1.0 / table if keep > 1 else table
+    log_likelihood = 0.0
+    for start in range(0, len(gold), _BLOCK):
+        stop = min(start + _BLOCK, len(gold))
+        _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows)
+        log_likelihood += _draw_block(start, stop, place, labels, rows, states, truth, rng)
+        _tally(n_places, n_rows, rows, votes, systems, gold, item_prior, group, totals)
         if keep > 0:
-            _observe(i, chances[at], sums[at, 1], sums[at, 2], votes, systems, labels, table, keep, out)
+            _observe(n_places, n_rows, rows, votes, systems, labels, reciprocal, keep, out)
+    _tally(0, n_places, rows, votes, systems, gold, item_prior, group, totals)
+    if keep > 0:
+        _observe(0, n_places, rows, votes, systems, labels, reciprocal, keep, out)
     return log_likelihood
 
 
@@ -226,30 +250,14 @@ def advance(  # type: ignore[no-untyped-def]
 
     `done` gets the number of sweeps and, after it, the log-likelihood.
     """
-    labels, group, weights, table, output_table = parts
     posterior, truths, inverse, output_inverse = out
     _, first, power, row_prior = systems
-    draw_output_rows(totals[3], first, row_prior, power, output_table, rng)
+    draw_output_rows(totals[3], first, row_prior, power, parts[4], rng)
     keep = 0
     if k >= 0:
         keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
     recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
-    done[1] = draw_states(
-        votes,
-        systems,
-        gold,
-        item_prior,
-        labels,
-        group,
-        weights,
-        table,
-        output_table,
-        states,
-        totals,
-        keep,
-        recorded,
-        rng,
-    )
+    done[1] = draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, recorded, rng)
     done[0] += 1
     return next_kept + (keep > 1)
 
@@ -257,8 +265,12 @@ def advance(  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def count(votes, systems, gold, item_prior, group, states, totals):  # type: ignore[no-untyped-def]
     """The counts that the states of a start give."""
+    n_states = len(totals[1])
+    rows = (np.zeros(1, np.int64), np.empty((0, n_states)), np.empty((0, 3)), np.zeros((1, n_states)))
     for i in range(len(gold)):
-        _tally(i, states[i], 1.0, votes, systems, gold, item_prior, group, totals)
+        rows[0][0] = i
+        rows[3][0, states[i]] = 1.0
+        _tally(0, 1, rows, votes, systems, gold, item_prior, group, totals)
 
 
 @numba.njit(cache=True, nogil=True)
