@@ -178,6 +178,15 @@ def test_a_population_is_wider_than_its_sample(scan_of):
     assert population.to_frame(backend="polars")["metric"].to_list() == list(population.metrics)
 
 
+def test_predictions_of_unknown_items_are_refused_unless_ignored(frame, scan_of):
+    more, scan = predictions_of(frame) | {N_ITEMS: "no"}, scan_of(2)
+    with pytest.raises(
+        InvalidPredictions, match="must be of items of the scan, got 1 of 1,001 for items that are in none"
+    ):
+        tu.evaluate(more, scan)
+    assert tu.evaluate(more, scan, unknown="ignore").n_items == N_ITEMS
+
+
 def test_items_may_lack_a_prediction_if_that_is_said(frame, scan_of):
     some = {item: name for item, name in predictions_of(frame).items() if item >= 10}
     scan = scan_of(2)

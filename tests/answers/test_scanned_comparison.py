@@ -172,6 +172,12 @@ def test_what_a_scan_cannot_answer_says_so(scan_of, systems, keywords, error, se
         tu.compare(systems, scan_of(2), **keywords)
 
 
+def test_predictions_of_unknown_items_are_refused_if_that_is_said(frame, scan_of):
+    systems = {"good": "a", "bad": outputs_of(frame, "c") | {N_ITEMS: "no", N_ITEMS + 1: None}}
+    with pytest.raises(InvalidPredictions, match="must be of items of the scan, got 1 of 901"):
+        tu.compare(systems, scan_of(2), unknown="error")
+
+
 def test_systems_that_say_too_many_things_together_are_refused(scan_of, monkeypatch):
     monkeypatch.setattr(collapsed, "_MOST_PATTERNS", 3)
     with pytest.raises(InvalidPredictions, match="3 different things together, got more from 3 systems; compare fewer"):

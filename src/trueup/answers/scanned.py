@@ -11,7 +11,7 @@ import numpy as np
 from trueup._base.validation import check_choice
 from trueup.answers.confusion import ConfusionEstimate, of_confusion
 from trueup.answers.metric_estimates import MetricEstimates
-from trueup.answers.scanned_setup import ScannedTask, as_system, doubts_on, notes_on, prepare_scan
+from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, doubts_on, notes_on, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan
@@ -25,7 +25,18 @@ from trueup.metrics import Metric
 from trueup.posteriors import Estimate
 
 _DRAWS = 2000
-_OFFERS = ("assume", "metrics", "target", "level", "positive", "missing", "random_state", "engine", "check_dependence")
+_OFFERS = (
+    "assume",
+    "metrics",
+    "target",
+    "level",
+    "positive",
+    "missing",
+    "unknown",
+    "random_state",
+    "engine",
+    "check_dependence",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,5 +120,6 @@ def evaluate_scan(predictions: Any, scan: LabelScan[Labels], settings: Settings)
     rated = rated_scan(scan, [system], may_miss=missing == "ignore")
     with silenced_warnings():  # what fits would say is among the warnings below
         readings = read_scan(rated, task.real_map, n_draws=_DRAWS, seed=task.seed, positive=task.positive)
+    check_unknown([system], [int(readings.times[readings.codes[0] >= 0].sum())], asked["unknown"])
     notes = notes_on(task, readings)
     return ScannedEvaluation(task, readings, task.assumption, (*doubts_on(rated, task, readings), *notes))

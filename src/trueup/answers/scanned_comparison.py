@@ -11,7 +11,7 @@ import numpy as np
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer
 from trueup.answers.paired import Disagreement, PairedEstimates, undefined_notes
-from trueup.answers.scanned_setup import ScannedTask, as_system, doubts_on, notes_on, prepare_scan
+from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, doubts_on, notes_on, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import check_one_metric, check_rankable, items_in_words
 from trueup.data.encoding import Vocabulary, vocabulary_from
@@ -26,8 +26,19 @@ from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidPredictions, Sentence, silenced_warnings
 from trueup.metrics import Metric
 
-_OFFERS = ("metric", "assume", "target", "level", "positive", "items", "n_draws", "random_state", "engine")
-_OFFERS_TOO = ("unknown", "check_dependence")  # which change nothing here
+_OFFERS = (
+    "metric",
+    "assume",
+    "target",
+    "level",
+    "positive",
+    "items",
+    "n_draws",
+    "random_state",
+    "engine",
+    "unknown",
+    "check_dependence",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,13 +143,14 @@ def compare_scan(systems: Any, scan: LabelScan[Labels], settings: Settings) -> S
             f"from item to class, got {_in_words(systems)}; pass e.g. {{'a': 'column_a', 'b': 'column_b'}}"
         )
     sources = [as_system(one) for one in systems.values()]
-    task = prepare_scan(scan, settings, metrics=asked["metric"], offers=(*_OFFERS, *_OFFERS_TOO))
+    task = prepare_scan(scan, settings, metrics=asked["metric"], offers=_OFFERS)
     metric = check_one_metric(task.metrics, settings.door)
     check_rankable(metric)
     n_draws = check_integer(asked["n_draws"], name="n_draws", low=10)
     rule = check_choice(asked["items"] or "common", ("common", "own"), name="items")
     names, rated = vocabulary_from(list(systems)), rated_scan(scan, sources, may_miss=True)
     patterns = patterns_of(rated)
+    check_unknown(sources, ((patterns.codes >= 0) @ patterns.times).astype(int).tolist(), asked["unknown"])
     findings, only_common = [], rule == "common" and not patterns.is_common.all()
     if not patterns.is_common.all():
         is_any = (patterns.codes >= 0).any(axis=0)

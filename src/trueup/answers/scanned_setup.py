@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from trueup._base.validation import check_choice, check_level, seed_of
 from trueup.answers.findings import few_vetted
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET
+from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource
 from trueup.data.scanning import LabelScan
@@ -122,6 +123,26 @@ def as_system(predictions: Any) -> SystemSource:
         "predictions for a scan must be the name of a column of its files or a mapping from item to class, got "
         f"{type(predictions).__name__}; pass one of these"
     )
+
+
+def check_unknown(systems: Sequence[SystemSource], n_predicted: Sequence[int], policy: str) -> None:
+    """Stop predictions by item of which some are of no item of the scan, unless these are ignored.
+
+    Parameters
+    ----------
+    systems : sequence of str or mapping
+    n_predicted : sequence of int
+        Items of the scan with a prediction of each system.
+    policy : {"error", "ignore"}
+    """
+    check_choice(policy, ("error", "ignore"), name="unknown")
+    for system, n_known in zip(systems, n_predicted, strict=True):
+        n_all = n_known if isinstance(system, str) else sum(not is_null(name) for name in system.values())
+        if n_all > n_known and policy == "error":
+            raise InvalidPredictions(
+                f"predictions must be of items of the scan, got {n_all - n_known:,} of {n_all:,} for items that are in "
+                "none of its files; leave them out, or pass ⟨unknown='ignore'⟩"
+            )
 
 
 def notes_on(task: ScannedTask, readings: CollapsedReadings) -> tuple[str, ...]:
