@@ -81,6 +81,7 @@ def test_evaluate(run_main, files):
     for words in ("sys1: All of this rests on votes", "precision", "ap50", "where shapes are one thing from"):
         assert words in ran.out
     assert "ap50 is of the pool" in ran.err
+    assert "pass --answers or --searched to count them" in ran.err
     chances = [row["probability"] for row in json.loads((files / "all.json").read_text())["annotations"]]
     assert min(chances) >= 0.5
     assert len(set(chances)) > 4  # those of draws, not shares of three votes

@@ -142,7 +142,7 @@ def evaluate(
     moved: dict[str, dict[float, Evaluation]] = {}
     for name in [only_system] if only_system is not None else pool.systems:
         asked: dict[str, Any] = {"metrics": metric, "threshold": threshold, "missed": question.missed, **settings}
-        with progress_bar(f"evaluating {name}") as hear, speaking(missed="--answers", metric="--metric"):
+        with progress_bar(f"evaluating {name}") as hear, speaking(missed="--answers or --searched", metric="--metric"):
             one = judge(pool, name, labels=question.labels, by_class=by_class, progress=hear, **asked)
             answers[name] = _in_words(one)
             if cuts:
@@ -202,7 +202,7 @@ def compare(
         )
     settings = _settings(sampler, noise=noise, assume=assume, level=level, random_state=seed)
     asked: dict[str, Any] = {"threshold": threshold, "labels": question.labels, "missed": question.missed, **settings}
-    with progress_bar(f"comparing {len(pool.found)} systems") as hear, speaking(missed="--answers"):
+    with progress_bar(f"comparing {len(pool.found)} systems") as hear, speaking(missed="--answers or --searched"):
         comparison = judge_all(pool, metric=metric, progress=hear, **asked)
         comparison = replace(comparison, warnings=tuple(map(in_our_words, comparison.warnings)))
     head = json_head(seed=seed, files=question.files)
