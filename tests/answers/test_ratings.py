@@ -148,3 +148,18 @@ def test_a_rating_off_the_scale_is_told():
     said = tu.mean_score(tu.Labels.from_frame(votes), **quick).warnings
     assert any("Hardly anybody rated 99, which stands apart" in sentence for sentence in said)
     assert not any("stands apart" in sentence for sentence in tu.mean_score(sim.labels, **quick).warnings)
+
+
+def test_how_many_ratings_to_vet_follows_from_their_spread():
+    """A tenth of the range from 1 to 5, twice the standard error of a mean, of which a model leaves three quarters."""
+    sim = tu.simulate.ratings(n_items=300, n_classes=5, n_labelers=5, random_state=3)
+    quick = {"noise": "ordinal", "check_dependence": False, "n_warmup": 40, "n_draws": 60}
+    scores = tu.mean_score(sim.labels, **quick)
+    assert scores.vetting_width == pytest.approx(0.4)
+    alone = (2 * 1.96 * 0.75 / 0.4) ** 2 * np.var(sim.truth)
+    assert scores.vettings["all"] == pytest.approx(alone / (1 + alone / 300), rel=0.2)
+    share = tu.share(sim.labels, at_least=3, **quick)
+    high = np.mean(np.asarray(sim.truth) >= 3)
+    alone = (2 * 1.96 * 0.75 / 0.1) ** 2 * high * (1 - high)
+    assert share.vetting_width == pytest.approx(0.1)
+    assert share.vettings["all"] == pytest.approx(alone / (1 + alone / 300), rel=0.2)

@@ -123,7 +123,8 @@ def _ratings_apart(task: Task) -> list[Sentence]:
     return [
         Sentence(
             f"Hardly anybody rated {' or '.join(strange)}, which stands apart from the other ratings and is taken as "
-            "one of them; if it is off the scale or means no answer, read the votes again without it (⟨missing=[…]⟩)."
+            "one of them; if it is off the scale or means no answer, read the votes again with it as no "
+            f"vote (⟨missing=[{strange[0]}]⟩)."
         )
     ]
 

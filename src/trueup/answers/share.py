@@ -26,6 +26,7 @@ from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
+from trueup.estimators.vetting import items_for_width
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.metrics.ratings import numbers_of, order_of
@@ -34,6 +35,8 @@ from trueup.posteriors import DrawnEstimate, Estimate
 
 _ALL = "all"
 _DRAWS = 2000
+_WIDTH = 0.1  # of the interval that the advice on vetting is about, as a part of what the number can be
+_LEAST_VARIANCE = 0.02 * 0.98  # of a share; a model is never so sure
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +141,17 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
         compared = self.comparison
         return np.asarray(compared.draws[:, [compared.systems.tolist().index(name) for name in names]])
 
+    @property
+    def _scores(self) -> Floats:
+        """What an item counts whose truth is a class, shape (n_classes,)."""
+        one = np.eye(self.evaluation.labels.n_classes)
+        return np.asarray(self.evaluation.metric(self.name)(one[:, :, None] * one[:, None, :]))
+
     def _plain_means(self) -> dict[Any, float]:
         """What counting gives: the mean of the votes on the items of each group."""
-        labels, metric = self.evaluation.labels, self.evaluation.metric(self.name)
+        labels = self.evaluation.labels
         votes = labels.answer_counts[:, : labels.n_classes].astype(float)
-        each = votes @ metric(np.eye(labels.n_classes)[:, :, None] * np.eye(labels.n_classes)[:, None, :])
+        each = votes @ self._scores
         total = votes.sum(axis=1)
         return {
             name: float(each[inside].sum() / total[inside].sum())
@@ -159,8 +168,24 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each group must be vetted, drawn at random, for an interval .1 wide."""
-        return self._groups.vettings
+        """About how many items of each group must be vetted, drawn at random, for an interval `vetting_width` wide."""
+        posterior, (low, high) = self._groups.posterior, self.evaluation.metric(self.name).bounds
+        if posterior is None:
+            return dict.fromkeys(self.slicing.names.tolist(), 0)
+        scores = (self._scores - low) / (high - low)
+        sizes = dict(zip(self.slicing.names.tolist(), self.slicing.sizes.tolist(), strict=True))
+        vettings = {}
+        for group, n_items in sizes.items():
+            chances = posterior[self.slicing.members(group)].mean(axis=0)[: len(scores)]
+            variance = float(chances @ scores**2 - (chances @ scores) ** 2)
+            vettings[group] = items_for_width(max(variance, _LEAST_VARIANCE), n_items, self.level, width=_WIDTH)
+        return vettings
+
+    @property
+    def vetting_width(self) -> float:
+        """The width of an interval that `vettings` is about: a tenth of what the number can be."""
+        low, high = self.evaluation.metric(self.name).bounds
+        return _WIDTH * (high - low)
 
     # ------------------------------------------------------------------ out
 

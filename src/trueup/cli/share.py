@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from trueup._base.wording import interval, level_words, number, percent
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
-from trueup.cli._console import in_our_words, json_head, print_json, print_table, progress_bar, say, shown, warn_once
+from trueup.cli._console import (
+    in_our_words,
+    json_head,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    shown,
+    speaking,
+    warn_once,
+)
 from trueup.cli._files import about_files, class_named, read_votes
 from trueup.cli._gates import GateOptions, PairGateOptions, about_gates, check_gates, end_by, gates_of, write_junit
 from trueup.exceptions import InvalidParameter
@@ -85,7 +95,8 @@ def share(
         print_json({**json_head(seed=seed, files=files), **shares.to_dict(), **about_gates(verdicts)})
     else:
         _show(shares)
-    warn_once([tuple(map(in_our_words, shares.warnings))])
+    with speaking(missing="--no-vote"):
+        warn_once([tuple(map(in_our_words, shares.warnings))])
     end_by(verdicts, [])
 
 

@@ -48,5 +48,23 @@ def items_to_vet(posterior: Floats | None, codes: Codes, level: float, *, width:
     if posterior is None or not len(seen):
         return 0
     accuracy = float(np.clip(posterior[seen, codes[seen]].mean(), 0.02, 0.98))
-    alone = (2 * float(ndtri((1 + level) / 2)) * _LEFT / width) ** 2 * accuracy * (1 - accuracy)
-    return int(np.ceil(alone / (1 + alone / len(seen))))  # of a finite pool
+    return items_for_width(accuracy * (1 - accuracy), len(seen), level, width=width)
+
+
+def items_for_width(variance: float, n_items: int, level: float, *, width: float) -> int:
+    """About how many items must be vetted for an interval of a mean; all of them at most.
+
+    Parameters
+    ----------
+    variance : float
+        Of what the mean is of, between items.
+    n_items : int
+    level, width : float
+
+    Examples
+    --------
+    >>> items_for_width(0.25, 10_000, 0.95, width=0.1), items_for_width(0.25, 100, 0.95, width=0.1)
+    (212, 69)
+    """
+    alone = (2 * float(ndtri((1 + level) / 2)) * _LEFT / width) ** 2 * variance
+    return int(np.ceil(alone / (1 + alone / n_items)))  # of a finite pool
