@@ -89,4 +89,4 @@ def summarise_rate(rows: Sequence[Row]) -> Section:
     )
 
 
-RATE_FIGURE = Figure(("1 judge", "3 judges"), run_rate, summarise_rate, n_runs=1000, n_quick=2, first_seed=18_000)
+RATE_FIGURE = Figure(("1 judge", "3 judges"), run_rate, summarise_rate, n_runs=400, n_quick=2, first_seed=18_000)
