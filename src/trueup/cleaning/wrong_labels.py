@@ -89,7 +89,7 @@ def likely_wrong(
     >>> labels = tu.Labels.from_matrix([[0, 0, 0], [0, 0, 1], [1, -1, -1]])
     >>> worst = tu.cleaning.likely_wrong(labels, noise=tu.noise.Confusion([[0.8, 0.2], [0.3, 0.7]]), most=2)
     >>> list(worst), worst.chances.round(3).tolist()
-    ([2, 0], [0.222, 0.174])
+    ([2, 0], [0.222, 0.194])
     """
     if not isinstance(labels, Labels | LabelScan):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")
