@@ -413,3 +413,16 @@ def test_a_system_that_is_not_there():
         cmp.difference("alpa", "beta")
     with pytest.raises(KeyError):
         dict(cmp)["gamma"]
+
+
+@pytest.mark.parametrize(("n_systems", "is_said"), [(6, False), (7, True)])
+def test_more_systems_than_gold_corrects_are_told(n_systems, is_said):
+    data = tu.simulate.baseline(n_items=120, random_state=0)
+    rng = np.random.default_rng(1)
+    systems = {k: np.where(rng.random(120) < 0.8, data.truth, 1 - data.truth) for k in range(n_systems)}
+    gold = {int(item): int(data.truth[item]) for item in rng.choice(120, 40, replace=False)}
+    answer = tu.compare(
+        systems, data.labels.with_gold(gold, drawn="random"), n_draws=50, n_warmup=20, check_dependence=False
+    )
+    assert answer.basis == "gold"
+    assert any("compare fewer at a time" in sentence for sentence in answer.warnings) == is_said

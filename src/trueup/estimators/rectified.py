@@ -109,6 +109,17 @@ def rectified_truths(
     return truths
 
 
+def doubts_on_many(n_systems: int) -> tuple[str, ...]:
+    """What to say where systems are too many for features of their own."""
+    if n_systems <= MOST_SYSTEMS:
+        return ()
+    return (
+        f"Vetted items correct up to {MOST_SYSTEMS} different systems each by itself; of {n_systems} together the "
+        "values lean on votes, and their intervals hold the truth less often than they say; compare fewer at a time, "
+        "or evaluate each of them.",
+    )
+
+
 def rectified_counts(
     posterior: Floats,
     outputs: AlignedPredictions,

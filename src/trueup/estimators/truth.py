@@ -29,7 +29,7 @@ from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption, Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.rectified import rectified_truths
+from trueup.estimators.rectified import doubts_on_many, rectified_truths
 from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, solution_of
 from trueup.metrics import Metric
@@ -477,9 +477,10 @@ class TruthEngine:
         key = (metric.name, metric.needs, id(metric.function))  # functions may share a name
         if key not in self._rectified:
             outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
+            different = first_of_equals(outputs.outputs(metric.looks_at))
             truths = rectified_truths(
                 self.centre(metric.looks_at),
-                outputs.of_systems(first_of_equals(outputs.outputs(metric.looks_at))),
+                outputs.of_systems(different),
                 metric,
                 gold=self.drawn_gold,
                 chance=self.labels.gold_chance,
@@ -492,5 +493,6 @@ class TruthEngine:
             chosen = self.model_labels.gold_codes >= 0
             truths[:, chosen] = self.model_labels.gold_codes[chosen]
             posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
-            self._rectified[key] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
+            numbers = {"vetted": float((self.drawn_gold >= 0).sum())}
+            self._rectified[key] = TruthDraws(truths, posterior, numbers, notes=doubts_on_many(len(different)))
         return self._rectified[key]
