@@ -14,20 +14,8 @@ from trueup.detection import (
     missed_objects,
     read_searched,
     save_for_app,
-    simulate_boxes,
 )
 from trueup.exceptions import TrueupError
-
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000d49444154789c6360f8cfc0000000030001006a9e5f2f0000000049454e44ae426082"
-)
-
-
-@pytest.fixture(scope="module")
-def pool():
-    data = simulate_boxes(n_images=10, n_annotators=3, random_state=0)
-    return match(data.found, data.objects)
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +114,8 @@ def test_another_deck_is_another_session(pool, tiles, tmp_path):
         TileSearch(TilesToSearch.read(files.tiles), storage=url, name="q3")
 
 
-def test_pictures_hold_outlines_and_the_photograph(pool, deck, tmp_path):
-    for name in pool.images.ids.tolist():
-        (tmp_path / f"{name}.png").write_bytes(PIXEL)
-    files = save_for_app(deck, tmp_path / "app", images=tmp_path)
+def test_pictures_hold_outlines_and_the_photograph(pool, deck, photos):
+    files = save_for_app(deck, photos / "app", images=photos)
     tiles = TilesToSearch.read(files.tiles)
     for number, name in tiles.pictures.items():
         picture = (files.tiles.parent / name).read_text()
@@ -139,7 +125,7 @@ def test_pictures_hold_outlines_and_the_photograph(pool, deck, tmp_path):
         assert picture.count("<path") >= 1  # the frame
         assert "hidden" not in picture
         assert card.is_tile
-    assert save_for_app(make_deck(pool, n_tiles=0), tmp_path / "none").tiles is None
+    assert save_for_app(make_deck(pool, n_tiles=0), photos / "none").tiles is None
 
 
 @pytest.mark.parametrize(

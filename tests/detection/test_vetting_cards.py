@@ -8,22 +8,11 @@ import numpy as np
 import pytest
 
 from trueup import detection
-from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, simulate_boxes, take_answers
+from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
 from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
 from trueup.detection.pages import render_cards, tile_figure
 from trueup.exceptions import TrueupError
 from trueup.report.crops import crop_figure
-
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000d49444154789c6360f8cfc0000000030001006a9e5f2f0000000049454e44ae426082"
-)
-
-
-@pytest.fixture(scope="module")
-def pool():
-    data = simulate_boxes(n_images=10, n_annotators=3, random_state=0)
-    return match(data.found, data.objects)
 
 
 def test_cards_are_random_candidates_empty_places_and_tiles(pool):
@@ -165,18 +154,16 @@ def test_the_page_hides_who_drew_what(pool):
     assert "<title>&lt;b&gt;</title>" in render_cards(deck, title="<b>")
 
 
-def test_photographs_lie_below_the_outline(pool, tmp_path):
-    for name in pool.images.ids.tolist():
-        (tmp_path / f"{name}.png").write_bytes(PIXEL)
+def test_photographs_lie_below_the_outline(pool, photos):
     deck = make_deck(pool, n_candidates=5, n_tiles=1)
-    page = render_cards(deck, images=tmp_path)
+    page = render_cards(deck, images=photos)
     assert page.count("data:image/png;base64") == len({card.image for card in deck.cards})
     assert '<use href="#photo-' in page
-    (tmp_path / f"{pool.images.ids.tolist()[deck.cards[0].image]}.png").unlink()
+    (photos / f"{pool.images.ids.tolist()[deck.cards[0].image]}.png").unlink()
     with pytest.raises(TrueupError, match="got none for 1 of"):
-        render_cards(deck, images=tmp_path)
+        render_cards(deck, images=photos)
     with pytest.raises(TrueupError, match="must be a folder"):
-        find_photos(tmp_path / "none", pool.images, [0])
+        find_photos(photos / "none", pool.images, [0])
 
 
 def test_crops_have_a_margin_and_stay_in_the_image(pool):
@@ -216,11 +203,11 @@ def test_pictures_hold_no_code():
     assert "<script" not in crop_figure(crop, label='"><script>')
 
 
-def test_files_for_the_vetting_app(pool, tmp_path):
+def test_files_for_the_vetting_app(pool, photos):
     from trueup.serve.cards import CardMaker
 
     deck = make_deck(pool, n_candidates=20, n_planted=3, n_tiles=0)
-    files = save_for_app(deck, tmp_path / "app")
+    files = save_for_app(deck, photos / "app")
     import trueup as tu
 
     labels = tu.read_labels(files.votes)
@@ -231,8 +218,6 @@ def test_files_for_the_vetting_app(pool, tmp_path):
     assert all((files.images / name).read_text().startswith("<svg xmlns=") for name in items["image"])
     face = CardMaker(labels.with_items(items, unknown="ignore")).face(0, person="ann")
     assert (face.kind, face.has_image) == ("image", True)
-    for name in pool.images.ids.tolist():
-        (tmp_path / f"{name}.png").write_bytes(PIXEL)
-    with_photos = tu.read_items(save_for_app(deck, tmp_path / "app", images=tmp_path).items)
+    with_photos = tu.read_items(save_for_app(deck, photos / "app", images=photos).items)
     assert len(json.loads(with_photos["outline"][0])) == 4
     assert set(with_photos["image"]) <= {f"{name}.png" for name in pool.images.ids.tolist()}
