@@ -68,7 +68,8 @@ def test_nothing_to_doubt_without_votes_or_others(crowd):
 
 
 def test_much_chosen_gold_asks_how_it_was_drawn(crowd):
-    assert draw_not_told(told(crowd, range(19), "chosen")) == []
+    (alone,) = draw_not_told(told(crowd, [0], "chosen"))
+    assert alone.startswith("A vetted item is taken as chosen, so that it stands for itself only; if it was drawn")
     (sentence,) = draw_not_told(told(crowd, range(20), "chosen"))
     assert sentence == (
         "20 of 20 vetted items are taken as chosen, so that they stand for themselves only; if they were drawn at "

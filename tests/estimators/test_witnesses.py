@@ -42,3 +42,17 @@ def test_large_data_need_no_classes_of_systems(monkeypatch):
     few = {"n_warmup": 20, "check_dependence": False, "n_draws": 100}
     assert len(compare(labels.as_systems(), labels, **few)) == 3
     assert len(compare({"a": scores, "b": -scores}, labels, metric="auc", **few)) == 2
+
+
+def test_a_system_and_its_opposite_are_one_witness():
+    """Of two classes: whoever knows one knows the other, whatever the share of each class."""
+    rng = np.random.default_rng(3)
+    one, other = (rng.random((2, 500)) < [[0.2], [0.5]]).astype(np.int64)
+    np.testing.assert_allclose(witness_weights(np.stack([one, 1 - one])), 0.5)
+    np.testing.assert_allclose(witness_weights(np.stack([one, other])), 1.0, atol=0.12)
+    np.testing.assert_allclose(witness_weights(np.stack([one, 1 - one, other])), [0.5, 0.5, 1.0], atol=0.12)
+
+
+def test_of_three_classes_nothing_is_an_opposite():
+    codes = np.random.default_rng(4).integers(3, size=600)
+    np.testing.assert_allclose(witness_weights(np.stack([codes, (codes + 1) % 3])), 1.0)

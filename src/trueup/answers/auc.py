@@ -104,7 +104,7 @@ def auc(
         comparison = measure(task, n_draws=n_draws, check_dependence=False, progress=progress, sampling=sampling)
         for sentence in comparison.warnings:
             warnings.warn(sentence, TrueupWarning, stacklevel=2)
-        return DrawnEstimate(comparison.draws[:, 0], bounds=(0.0, 1.0), name="auc")
+        return comparison[comparison.best].named("auc")
     if labels.n_classes != 2:
         raise InvalidLabels(
             f'the view {view!r} is for two classes, got {labels.n_classes}; use ⟨view="bayes"⟩, which averages over '

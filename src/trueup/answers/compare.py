@@ -10,10 +10,11 @@ import numpy as np
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice
+from trueup.answers.chosen_gold import check_chosen_gold
 from trueup.answers.comparison import Comparison
 from trueup.answers.findings import findings_of
 from trueup.answers.paired import undefined_notes
-from trueup.answers.reading import engine_of, notes_on, refusal_of, settle_assumption
+from trueup.answers.reading import engine_of, notes_on, settle_assumption
 from trueup.answers.scanned_comparison import ScannedComparison, compare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task, check_asked_of_all, check_rankable, prepare, settle_target, values_on
@@ -188,10 +189,9 @@ def measure(
             if engine is None:
                 engine = engine_of(task, assume, n_draws=n_draws, progress=progress, sampling=sampling)
             truth = engine.headline(metric, assumption)
-            notes = notes_on(engine, task, assumption)
-            refusal = refusal_of(engine, task)
-            refused = refusal is not None and engine.basis(metric) == "votes"
-            notes = [refusal, *notes] if refusal is not None else notes
+            chosen = check_chosen_gold(engine, task)
+            refused = chosen.refused
+            notes = [*chosen.sentences, *notes_on(engine, task, assumption)]
         else:
             model = settle_noise(task.noise, task.labels, draw=True)
             truth = truths_given_outputs(

@@ -87,7 +87,7 @@ class Comparison(LabelsAnswer, PairedEstimates):
             )
         truth = self.engine.assuming(self.measure, assumption)
         values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
-        return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True, refused=False)
+        return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True)
 
     @cached_property
     def by(self) -> BySlice[Comparison]:

@@ -14,7 +14,6 @@ from trueup.data.labels import Labels
 from trueup.exceptions import Sentence, quoted
 
 _SURELY = 0.001  # the chance of a false alarm
-_WORTH_TELLING = 20  # chosen truths from which a draw would be worth more than their evidence
 _REMEDY = (
     'if someone chose them, say so with ⟨drawn="chosen"⟩, or the numbers are those of such items only, and not of all'
 )
@@ -80,14 +79,16 @@ def _agreement(labels: Labels) -> tuple[Floats, Booleans]:
 
 
 def draw_not_told(labels: Labels) -> list[Sentence]:
-    """What to say where there is much gold that is taken for chosen."""
-    known = labels.gold_codes >= 0
+    """What to say where gold is taken for chosen, as it is where nobody said how it was drawn."""
+    known = (labels.gold_codes >= 0) | (labels.held_codes >= 0)
     n_chosen = int((known & np.isnan(labels.gold_chance)).sum())
-    if n_chosen < _WORTH_TELLING or known.all():
+    if not n_chosen or known.all():
         return []
+    some = f"{n_chosen:,} of {int(known.sum()):,} vetted items are" if n_chosen > 1 else "A vetted item is"
+    one_or_more = ("they stand for themselves", "they were") if n_chosen > 1 else ("it stands for itself", "it was")
     return [
         Sentence(
-            f"{n_chosen:,} of {int(known.sum()):,} vetted items are taken as chosen, so that they stand for themselves "
-            'only; if they were drawn at random, say so: ⟨labels.with_gold⟩ with ⟨drawn="random"⟩.'
+            f"{some} taken as chosen, so that {one_or_more[0]} only; if {one_or_more[1]} drawn at random, say so: "
+            '⟨labels.with_gold⟩ with ⟨drawn="random"⟩.'
         )
     ]

@@ -14,14 +14,14 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice
 from trueup.answers.answer import LabelsAnswer
 from trueup.answers.comparison import Comparison
-from trueup.answers.confusion import ConfusionEstimate, both_of
+from trueup.answers.confusion import ConfusionEstimate, both_of, of_confusion
 from trueup.answers.metric_estimates import MetricEstimates
 from trueup.answers.setup import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, JointPoint, Problem, Solution
-from trueup.estimators.counts import point_estimate
+from trueup.estimators.counts import CountsPosterior, PointCounts, point_estimate
 from trueup.estimators.curves import (
     Curve,
     CurveKind,
@@ -125,7 +125,7 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         truth = self.engine.assuming(self.metric("accuracy"), assumption)
         rng = np.random.default_rng(self.seed)
         solution = solution_on(truth, self.task, rng)
-        return replace(self, solution=solution, assumption=assumption, refused=False, from_votes=True)
+        return replace(self, solution=solution, assumption=assumption, from_votes=True)
 
     @property
     def vettings(self) -> dict[int, float]:
@@ -176,8 +176,7 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         return self.task.metric_named(name)
 
     def _estimate(self, metric: Metric) -> Estimate:
-        rests_on_gold = self.engine is not None and not self.from_votes and self.engine.basis(metric) == "gold"
-        if self.refused and not rests_on_gold:
+        if self._has_no_interval(metric):
             return point_estimate(metric, self._estimate_from_draws(metric).mean)
         if metric.needs == "counts" and self.engine is None:
             return self.solution.counts.estimate(metric)
@@ -243,7 +242,17 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         From 20 drawn and vetted items on it rests on draws that these correct in every cell (with over 30 classes, in
         right and wrong alone), else on the votes under the assumption of the headline.
         """
-        return ConfusionEstimate(self.classes, self.solution.counts, self.level)
+        counts = self._believed(self.solution.counts, of_confusion(self.classes))
+        return ConfusionEstimate(self.classes, counts, self.level)
+
+    def _believed(self, counts: CountsPosterior, *metrics: Metric) -> CountsPosterior:
+        """The counts, without their spread where vetted items contradict the models that a metric rests on."""
+        return PointCounts(counts.mean_counts) if any(self._has_no_interval(one) for one in metrics) else counts
+
+    def _has_no_interval(self, metric: Metric) -> bool:
+        """Whether a metric rests on models that vetted items contradict."""
+        from_gold = self.engine is not None and not self.from_votes and self.engine.basis(metric) == "gold"
+        return self.refused and not from_gold
 
     def joint(self, a: str, b: str) -> JointEstimate | JointPoint:
         """The joint distribution of two metrics of the counts, with highest-density regions.
@@ -260,7 +269,7 @@ class Evaluation(LabelsAnswer, MetricEstimates):
             return self.solution.counts.joint(*pair)
         truth = self.draws_for(pair[0]) if a == b else self._drawn_for_both(a, b)
         solution = solution_on(truth, self.task, np.random.default_rng(self.seed))
-        return solution.counts.joint(*pair)
+        return self._believed(solution.counts, *pair).joint(*pair)
 
     def _drawn_for_both(self, a: str, b: str) -> TruthDraws:
         """Draws that two metrics can be measured on together."""
@@ -286,7 +295,11 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         how: dict[str, Any] = {"n_thresholds": n_thresholds, "positive": self.positive, "level": self.level}
         if self.engine is not None:
             truths = self.draws_for(self.metric("auc")).truths
-            return curve_of_truths(truths, scores, kind=kind, **how)
+            curve = curve_of_truths(truths, scores, kind=kind, **how)
+            if not self._has_no_interval(self.metric("auc")):
+                return curve
+            nothing, no_draws = np.full_like(curve.x_interval, np.nan), np.full_like(curve.draws, np.nan)
+            return replace(curve, x_interval=nothing, y_interval=nothing, draws=no_draws)
         if self.method == "bayes" and self.model is not None and is_drawn(self.model):
             return curve_of_truths(self._truths("scores").truths, scores, kind=kind, **how)
         return performance_curve(self.problem, scores, kind=kind, **how)

@@ -242,7 +242,7 @@ def gate(
             probability=probability,
             require_gold=require_gold,
             level=subject.level,
-            refused=subject.refused,
+            refused=subject.refused and subject.basis(metric) == "votes",
         )
         for condition, estimate, metric in asked
     )

@@ -7,23 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.types import Codes, Floats
 from trueup._base.validation import check_choice
+from trueup.answers.chosen_gold import check_chosen_gold
 from trueup.answers.confusion import of_confusion
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import few_vetted, findings_of
 from trueup.answers.setup import Task, solution_on
-from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
+from trueup.estimators.truth import TruthEngine
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
-from trueup.noise import Clusters, DawidSkene, NoiseModel, Ordinal
+from trueup.noise import Clusters, NoiseModel, Ordinal
 
 SAMPLING = ("n_chains", "n_warmup", "n_draws")
-_CONTRADICTION = 3.0  # standard errors by which chosen gold refutes the models
-_LEAST_CHOSEN = 5
 _FEW_CLUSTERS = 0.7  # of those expected, below which vetted items were not drawn one by one
 _LEAST_RATINGS = 3  # classes; of two, the order says nothing
 
@@ -100,10 +97,9 @@ def evaluation_by(
             notes=(*solution.notes, *notes),
             counts=solution.counts.mean_counts,
         )
-        refusal = refusal_of(engine, task)
-    if refusal is not None:
-        findings = (refusal, *findings)
-    return Evaluation(task, solution, model, findings, independence, engine, assumption, refused=refusal is not None)
+        chosen = check_chosen_gold(engine, task)
+    findings = (*chosen.sentences, *findings)
+    return Evaluation(task, solution, model, findings, independence, engine, assumption, refused=chosen.refused)
 
 
 def notes_on(engine: TruthEngine, task: Task, assumption: Assumption | None) -> list[Sentence]:
@@ -155,40 +151,3 @@ def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int)
             words = f", which alone say {low:.3f} to {high:.3f}{of_pair}" if np.isfinite(low) else ""
         told.append(f"{name} ({engine.gold_seen(metric)} of {n_drawn}{words})")
     return few_vetted(told)
-
-
-def refusal_of(engine: TruthEngine, task: Task) -> Sentence | None:
-    """Whether gold that someone chose contradicts what models expect of the systems on it; then they are not believed.
-
-    The models are not told the gold here. What they expect may be off by what real crowds are off by, and no more.
-    """
-    chosen = np.flatnonzero(engine.model_labels.gold_codes >= 0)
-    codes = task.outputs.codes
-    if len(chosen) < _LEAST_CHOSEN or codes is None or (engine.drawn_gold >= 0).sum() >= ENOUGH_GOLD:
-        return None
-    for name, row in zip(task.outputs.systems.tolist(), codes, strict=True):
-        z = contradiction(engine, row, chosen)
-        if abs(z) > _CONTRADICTION:
-            what = "more often" if z > 0 else "less often"
-            return Sentence(
-                f"The vetted items contradict the models: {name!r} is right on them {what} than expected "
-                f"(z = {z:.1f}), so an interval from votes is not to be had; vet items drawn at random "
-                "(⟨trueup.labelers.draw_sample⟩) and pass them with "
-                '⟨drawn="random"⟩.'
-            )
-    return None
-
-
-def contradiction(engine: TruthEngine, codes: Codes, chosen: Any) -> float:
-    """Right answers on chosen gold less what is expected, in standard errors."""
-    seen = chosen[codes[chosen] >= 0]
-    if len(seen) < _LEAST_CHOSEN:
-        return 0.0
-    once = one_vote_each(engine.labels.without_gold(), np.random.default_rng(engine.seed))
-    blind = with_rater(once, codes)
-    posterior: Floats = DawidSkene().fit(blind).posterior(blind)
-    expected = np.clip(posterior[seen, codes[seen]], 0.02, 0.98)
-    right = engine.model_labels.gold_codes[seen] == codes[seen]
-    systematic = float(engine.real_map.deviations(np.zeros(1))[0]) * 2 * len(seen)
-    variance = float((expected * (1 - expected)).sum()) + systematic**2
-    return float((right - expected).sum() / np.sqrt(variance))

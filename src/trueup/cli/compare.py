@@ -289,11 +289,14 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
     ranking, level = comparison.ranking, comparison.level
     first, second = ranking[0], ranking[1]
     sure = "and is told apart from" if comparison.told_apart(first, second) else "but cannot be told apart from"
-    say(
-        f"{shown(first)} is the best of {len(ranking)} by {comparison.metric} with probability "
-        f"{chance(comparison.prob_best[first])}, {sure} "
-        f"{shown(second)} ({level_words(level)} interval)."
-    )
+    if comparison.refused:
+        say(f"{shown(first)} comes first of {len(ranking)} by {comparison.metric}, but vetted items contradict that.")
+    else:
+        say(
+            f"{shown(first)} is the best of {len(ranking)} by {comparison.metric} with probability "
+            f"{chance(comparison.prob_best[first])}, {sure} "
+            f"{shown(second)} ({level_words(level)} interval)."
+        )
     ranks = []
     for rank, system in enumerate(ranking, start=1):
         estimate = comparison[system]
@@ -322,7 +325,7 @@ def show_assumptions(comparison: Comparison) -> None:
     """How the first two differ in each answer from votes alone, and what each assumes."""
     from trueup.estimators.readings import ASSUMPTIONS
 
-    if comparison.engine is None:
+    if comparison.engine is None or comparison.refused:
         return
     first, second = comparison.ranking[:2]
     rows = []

@@ -266,13 +266,14 @@ def show_assumptions(evaluation: Evaluation) -> None:
 
     if evaluation.engine is None:
         return
-    answers = [evaluation.assuming(assumption) for assumption in ASSUMPTIONS]
-    rows = [
-        (metric, *(interval(*answer[metric].interval(evaluation.level)) for answer in answers))
-        for metric in evaluation.metrics
-    ]
-    print_table((f"from votes alone, {level_words(evaluation.level)} interval", *ASSUMPTIONS), rows)
-    say_what_is_assumed()
+    if not evaluation.refused:
+        answers = [evaluation.assuming(assumption) for assumption in ASSUMPTIONS]
+        rows = [
+            (metric, *(interval(*answer[metric].interval(evaluation.level)) for answer in answers))
+            for metric in evaluation.metrics
+        ]
+        print_table((f"from votes alone, {level_words(evaluation.level)} interval", *ASSUMPTIONS), rows)
+        say_what_is_assumed()
     vettings = vetting_words(evaluation)
     if vettings is not None:
         say(f"{vettings}: trueup plan draw.")

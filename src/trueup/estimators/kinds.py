@@ -246,8 +246,8 @@ def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | Non
 def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
     """What each system counts for: one over the systems that say the same, those that half do counted half.
 
-    By Cohen's kappa of each pair, on the items that both have an answer to. Each column stands for so many items as
-    `times` says, by default for one.
+    By Cohen's kappa of each pair, on the items that both have an answer to. Of two classes, a system and its opposite
+    say the same too. Each column stands for so many items as `times` says, by default for one.
     """
     n_systems = len(table)
     if n_systems < 2:
@@ -266,6 +266,10 @@ def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
     agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
     kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)
     kappa = np.where(agreement >= 1.0, 1.0, np.clip(kappa, 0.0, 1.0))
+    if table.max(initial=0) <= 1:
+        # With the answers of one system turned around, agreement and that by chance are one less what they are.
+        turned = np.divide(chance - agreement, chance, out=np.zeros_like(same), where=(chance > 0) & (both > 0))
+        kappa = np.maximum(kappa, np.clip(turned, 0.0, 1.0))
     np.fill_diagonal(kappa, 1.0)
     return np.asarray(1 / kappa.sum(axis=1))
 

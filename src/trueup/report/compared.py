@@ -56,8 +56,11 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _assuming(comparison: Comparison) -> list[dict[str, Any]]:
-    """How the first two differ in each answer from votes alone; none where a noise model was named."""
-    if comparison.engine is None or len(comparison) < 2:
+    """How the first two differ in each answer from votes alone.
+
+    None where a noise model was named, and where vetted items contradict the models.
+    """
+    if comparison.engine is None or len(comparison) < 2 or comparison.refused:
         return []
     first, second = comparison.ranking[:2]
     return [

@@ -66,6 +66,7 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
         "noise": text(evaluation.noise),
         "target": evaluation.target,
         "level": evaluation.level,
+        "refused": evaluation.refused,
         "basis": evaluation.basis,
         "basis_words": text(basis_words(evaluation)),
         "metrics": metrics,
@@ -79,8 +80,11 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
 
 
 def _assuming(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """The answers from votes alone, the one that assumes most first; none where a model or a method was named."""
-    if evaluation.engine is None:
+    """The answers from votes alone, the one that assumes most first.
+
+    None where a model or a method was named, and where vetted items contradict the models.
+    """
+    if evaluation.engine is None or evaluation.refused:
         return []
     answers = {assumption: evaluation.assuming(assumption) for assumption in ASSUMPTIONS}
     return [
@@ -169,6 +173,8 @@ def _curves(evaluation: Evaluation) -> list[dict[str, Any]]:
     curves = []
     for kind in ("roc", "pr"):
         curve = evaluation.curve(kind, n_thresholds=_THRESHOLDS)
+        if np.isnan(curve.y_interval).all():  # of models that are not believed there is no band to show
+            continue
         order = np.argsort(curve.x, kind="stable")
         curves.append(
             {

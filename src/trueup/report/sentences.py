@@ -46,7 +46,7 @@ def judged_words(n_judged: int, n_items: int) -> str | None:
     return f"Judged on {n_judged:,} of {n_items:,} items, those with a prediction."
 
 
-def answer(metric: Mapping[str, Any], basis: str) -> dict[str, str]:
+def answer(metric: Mapping[str, Any], basis: str, *, refused: bool = False) -> dict[str, str]:
     """The first metric of a system in words: ``claim``, ``value`` and ``rest`` make one sentence.
 
     Parameters
@@ -54,6 +54,8 @@ def answer(metric: Mapping[str, Any], basis: str) -> dict[str, str]:
     metric : mapping
     basis : str
         What the number rests on; see `trueup.answers.telling.basis_words`.
+    refused : bool
+        Whether it has no interval since vetted items contradict the models.
     """
     label = metric["label"]
     label = label[:1].upper() + label[1:]
@@ -61,11 +63,10 @@ def answer(metric: Mapping[str, Any], basis: str) -> dict[str, str]:
     if metric["mean"] is None:
         return {"claim": f"{label} is", "value": "undefined", "rest": "on these items."}
     if low is None or high is None:
-        return {
-            "claim": f"{label} is",
-            "value": number(metric["mean"]),
-            "rest": f"by this method, which cannot say how sure that is. It rests on {basis}.",
-        }
+        why = f"by this method, which cannot say how sure that is. It rests on {basis}."
+        if refused:
+            why = "by models that vetted items contradict, so there is no interval."
+        return {"claim": f"{label} is", "value": number(metric["mean"]), "rest": why}
     rest = f"({level}), which rests on {basis}."
     places = decimals(low, high, least=2)
     if number(low, places) == number(high, places):

@@ -97,7 +97,12 @@ def build_report(
         leading = data["metrics"][0]
         judged = judged_words(evaluation.n_items, labels.n_items)
         systems.append(
-            {**data, "answer": answer(leading, data["basis_words"]), "remark": dirty_remark(leading), "judged": judged}
+            {
+                **data,
+                "answer": answer(leading, data["basis_words"], refused=data["refused"]),
+                "remark": dirty_remark(leading),
+                "judged": judged,
+            }
         )
     compared = None if comparison is None else comparison_data(comparison)
     positive = None if comparison is None else positive_of(comparison)
