@@ -5,6 +5,7 @@ import pytest
 
 import trueup as tu
 from trueup.estimators.kinds import different_systems, witness_weights
+from trueup.estimators.readings import blind_correlations
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.exceptions import InvalidParameter
 
@@ -42,6 +43,52 @@ def test_the_real_answer_is_as_wide_as_its_map_says(evaluation):
     assert evaluation.assuming("real")["accuracy"].std == pytest.approx(expected, rel=0.12)
     assert expected > 1.5 * evaluation.assuming("independent")["accuracy"].std
     assert evaluation.solution.diagnostics["effective_tilts"] >= 200
+
+
+def class_features(codes, n_classes):
+    """Of systems, then the shares of the classes."""
+    shares = np.broadcast_to(np.eye(n_classes)[:, None, :], (n_classes, codes.shape[1], n_classes))
+    return np.concatenate([(codes[:, :, None] == np.arange(n_classes)).astype(float), shares])
+
+
+def test_blind_spots_are_shared_as_far_as_systems_agree():
+    rng = np.random.default_rng(0)
+    one = rng.integers(2, size=1000)
+    other = np.where(rng.random(1000) < 0.2, 1 - one, one)
+    alike = blind_correlations(class_features(np.stack([one, one, 1 - one, other, np.ones_like(one)]), 2))
+    np.testing.assert_allclose(np.diag(alike), 1.0)
+    np.testing.assert_allclose(alike[0, :3], [1.0, 1.0, -1.0], atol=1e-9)  # itself, a copy and the opposite
+    assert alike[0, 3] == pytest.approx(1 - 2 * (one != other).mean())
+    np.testing.assert_allclose(alike[4, 5:], [-1.0, 1.0], atol=1e-9)  # who names one class, and the share of it
+
+
+def test_no_blind_spot_moves_what_cannot_move():
+    """The shares of three classes add up to one, however much each of them is off."""
+    codes = np.random.default_rng(0).integers(3, size=(2, 500))
+    alike = blind_correlations(class_features(codes, 3))
+    total = np.array([0.0, 0.0, 1.0, 1.0, 1.0])
+    assert total @ alike @ total == pytest.approx(0.0, abs=1e-9)
+    assert np.linalg.eigvalsh(alike).min() > -1e-9
+
+
+def test_the_share_of_a_class_is_as_uncertain_as_the_accuracy_of_who_names_it(dependent):
+    """They are one number: asked for twice, they must not hold each other back."""
+    share = tu.share(dependent.labels, of=1, **FAST)
+    engine = share.evaluation.engine
+    readings = engine.readings("classes")
+    expected = shipped_map().deviations(readings.kinds.spread(readings.part))[0]
+    assert share.evaluation["accuracy"].std == pytest.approx(expected, rel=0.12)
+
+
+@pytest.mark.parametrize("n_systems", [2, 20])
+def test_systems_beside_it_make_no_system_more_certain(dependent, n_systems):
+    rng = np.random.default_rng(0)
+    truth = dependent.truth
+    systems = {k: np.where(rng.random(len(truth)) < 0.8, truth, 1 - truth) for k in range(1, n_systems)}
+    cmp = tu.compare({0: dependent.predictions, **systems}, dependent.labels, n_warmup=100, check_dependence=False)
+    readings = cmp.engine.readings("classes")
+    asked = shipped_map().deviations(readings.kinds.spread(readings.part)[:n_systems])
+    assert np.mean([cmp[k].std for k in range(n_systems)] / asked) > 0.85
 
 
 def test_vetted_items_that_few_tilts_expect_are_told(dependent):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats, Target
+from trueup._base.types import Codes, Floats, Positions, Target
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
@@ -21,12 +21,12 @@ from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.readings import (
     FEW_SWEEPS,
     LEAST_DRAWS,
-    MOST_SHARES,
     MOST_SYSTEMS,
     Assumption,
     Readings,
-    class_distances,
+    blind_correlations,
     drawing_covariance,
+    n_moved_shares,
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.rectified import MOST_SYSTEMS as MOST_RECTIFIED
@@ -46,7 +46,7 @@ from trueup.exceptions import InvalidPredictions
 from trueup.metrics import Metric
 from trueup.noise.chain import SystemOutputs
 
-_SAMPLE = 5_000  # items that tilts are found on
+_SAMPLE = 250  # items that show how far tilts get
 _MOST_NUMBERS = 4_000_000  # held at once
 _MOST_COUNTS = 50_000_000  # kept of all draws together, but for the least number of draws
 
@@ -62,7 +62,7 @@ def class_features(codes: Codes, times: Floats, n_classes: int) -> Floats:
     """
     given = (codes >= 0) @ times / times.sum()
     accuracies = (codes[:, :, None] == np.arange(n_classes)) / np.maximum(given, 1e-12)[:, None, None]
-    shares = np.eye(n_classes if n_classes <= MOST_SHARES else 0, n_classes)
+    shares = np.eye(n_moved_shares(n_classes), n_classes)
     spread = np.broadcast_to(shares[:, None, :], (len(shares), codes.shape[1], n_classes))
     return np.concatenate([accuracies, spread])
 
@@ -117,6 +117,12 @@ class CollapsedReadings(Readings):
     def _chance_covariance(self) -> Floats:
         return drawing_covariance(self.posterior, self.features, self.times)
 
+    def _blind_correlations(self) -> Floats:
+        return blind_correlations(self.features, self.times)
+
+    def _some_rows(self, rng: np.random.Generator) -> Positions:
+        return np.sort(rng.choice(len(self.times), size=_SAMPLE, p=self.times / self.times.sum()))
+
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         flat = self.features.reshape(len(self.features), -1)
         heavy = flat * np.repeat(self.times, self.features.shape[2])
@@ -130,9 +136,8 @@ class CollapsedReadings(Readings):
         observed = (told, self.vetted[told])
         n_tilts = number_of_tilts(n_draws, directions, observed)
         moves = standard_moves(n_tilts, directions.n, rng) * directions.scales
-        some = np.sort(rng.choice(len(self.times), size=_SAMPLE, p=self.times / self.times.sum()))
         moved = moves if shift is None else moves + shift
-        tilts = solve_tilts(self.posterior[some], directions.features[:, some], moved, rng)
+        tilts = solve_tilts(self.posterior, directions.features, moved, rng, self.times)
         tilts, effective = choose_tilts(self.posterior, directions, tilts, n_draws, rng, observed)
         return TiltedTruths(self._counts(directions.features, tilts, rng), effective)
 
@@ -267,7 +272,6 @@ def read_scan(
         class_features(said[judged], np.ones(labels.n_items), n_classes),
         posterior,
         class_features(codes[judged], times, n_classes),
-        np.zeros((1, 1)) if patterns is None else class_distances(patterns.codes[judged], patterns.times),
         known.astype(np.int32),
         np.append(np.full(n_cells, -1), vetted.truths)[order].astype(np.int32),
         real_map,

@@ -45,6 +45,7 @@ _FEW_BINS = 5
 _FEW_ITEMS = 200
 _LEVELS = 3  # of how sure a system is of the class it names
 _SAME = 0.98  # agreement from which on systems are the same one
+_DRAWS_COUNTED = 500  # of the truth, for a covariance
 _MOST_SOFT = 3  # different systems up to which ambiguous items are modelled
 
 
@@ -103,10 +104,15 @@ class Kinds:
             [np.einsum("fnc,nc->f", features, one.posterior) / max(n_items, 1) for one in self.draws.values()]
         )
 
+    def covariance(self, features: Floats) -> Floats:
+        """Of the means of features, within the kinds and between them; shape (n_features, n_features)."""
+        within = [covariance_of_means(one.truths, features) for one in self.draws.values() if len(one.truths)]
+        gaps = self.means(features) - self.means(features).mean(axis=0)
+        return np.asarray(np.mean(within, axis=0) + gaps.T @ gaps / len(gaps))
+
     def spread(self, features: Floats) -> Floats:
         """The standard deviation of the means of features, within the kinds and between them; shape (n_features,)."""
-        within = [_variance(one.truths, features) for one in self.draws.values() if len(one.truths)]
-        return np.asarray(np.sqrt(np.mean(within, axis=0) + self.means(features).var(axis=0)))
+        return np.asarray(np.sqrt(np.diag(self.covariance(features))))
 
     def mixed(self, shares: Mapping[str, float], n_draws: int, rng: np.random.Generator) -> Codes:
         """Truths of several kinds in the given shares, in random order."""
@@ -323,13 +329,13 @@ def _kept(drawn: PosteriorDraws, n_classes: int) -> KindDraws:
     return KindDraws(truths, drawn.posterior, drawn.scores, drawn.rhat, drawn.ess)
 
 
-def _variance(truths: Codes, features: Floats) -> Floats:
-    """The variance over drawn truths of the mean of each feature."""
+def covariance_of_means(truths: Codes, features: Floats) -> Floats:
+    """Of the means of features over drawn truths, shape (n_features, n_features)."""
     n_items = truths.shape[1]
     at = np.arange(n_items)
-    some = truths[:: max(1, len(truths) // 500)]
+    some = truths[:: max(1, len(truths) // _DRAWS_COUNTED)]
     values = np.array([features[:, at, truth].sum(axis=1) / n_items for truth in some])
-    return np.asarray(values.var(axis=0))
+    return np.atleast_2d(np.cov(values.T, bias=True))
 
 
 def _evenly(n: int, wanted: int, rng: np.random.Generator) -> Positions:

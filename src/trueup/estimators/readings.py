@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
@@ -27,14 +26,20 @@ from trueup.estimators.kinds import (
     KindDraws,
     Kinds,
     as_outputs,
+    covariance_of_means,
     different_systems,
     draw_kinds,
     mixing_of,
-    share_of,
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import Used
-from trueup.estimators.tilt import Directions, TiltedTruths, independent_directions, tilted_truths
+from trueup.estimators.tilt import (
+    Directions,
+    TiltedTruths,
+    deviations_under_tilts,
+    independent_directions,
+    tilted_truths,
+)
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.noise import GLAD, DawidSkene, NoiseModel
 from trueup.noise.chain import ROW_MASS
@@ -49,12 +54,16 @@ _LEAST_ITEMS = 500
 MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
-MOST_SHARES = 8  # classes up to which their shares are moved
+_MOST_SHARES = 8  # classes up to which their shares are moved
 _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
 LEAST_DRAWS = 200
 _FEWEST_TILTS = 50  # that an interval can rest on
+_SOME_ROWS = 250  # items that show how far tilts get
+_SCALINGS = 3
+_MOST_SCALED = 1.5
+_NOTHING = 1e-9  # of a variance, beside the usual one
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +82,12 @@ class Readings:
         P(class) of every item under independent errors, from all votes.
     features : array of shape (n_features, n_items, n_classes)
         Those whose means are the metrics of the systems, then the shares of the classes.
-    distances : array of shape (n_systems, n_systems)
-        The share of items on which systems differ.
     known : integer array of shape (n_items,)
         The class of vetted items that the models were told, -1 for none.
     vetted : integer array of shape (n_items,)
         The class of those drawn at random, which the models were not told: they say how far real crowds go here.
-    slice_shares : array of shape (n_slices,)
-        The share of the items in each slice that is asked about; `features` end with how slices differ from the whole.
+    n_contrasts : int
+        So many of the last features say how slices differ from the whole.
     """
 
     kinds: Kinds
@@ -88,18 +95,17 @@ class Readings:
     part: Floats = field(repr=False)
     posterior: Floats = field(repr=False)
     features: Floats = field(repr=False)
-    distances: Floats = field(repr=False)
     known: Codes = field(repr=False)
     vetted: Codes = field(repr=False)
     real_map: RealMap
     n_draws: int
     seed: int
-    slice_shares: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    n_contrasts: int = 0
 
     @property
     def n_systems(self) -> int:
         """Systems with a direction of their own."""
-        return len(self.distances)
+        return len(self.features) - self.n_contrasts - n_moved_shares(self.features.shape[2])
 
     @cached_property
     def _cache(self) -> dict[Assumption, TruthDraws]:
@@ -145,7 +151,8 @@ class Readings:
         weights = np.array([shares.get(name, 0.0) for name in names])
         centre = weights @ means / weights.sum()
         within = [
-            _covariance(self.kinds.draws[name].truths, part) * share / weights.sum() for name, share in shares.items()
+            covariance_of_means(self.kinds.draws[name].truths, part) * share / weights.sum()
+            for name, share in shares.items()
         ]
         between = sum(
             share / weights.sum() * np.outer(gap, gap)
@@ -161,42 +168,62 @@ class Readings:
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
-        spread = self.kinds.spread(self.part)
-        n = self.n_systems
-        noise = np.diag(self._chance_covariance())
-        unknown = self.unknown_share  # what is known is not wrong with the rest
-        deviations = self.real_map.deviations(spread[:n], unknown)
-        deviations = np.sqrt(np.maximum(deviations**2 - noise[:n], 1e-6))
-        covariance = np.zeros((len(spread), len(spread)))
-        covariance[:n, :n] = self.real_map.covariance(deviations, self.distances)
-        last = len(spread) - n * len(self.slice_shares)
-        n_shares = last - n
-        if n_shares:
-            centring = np.eye(n_shares) - 1 / n_shares  # shares add up to one
-            shares = self.real_map.share_deviations(spread[n:last], unknown)
-            covariance[n:last, n:last] = centring @ np.diag(shares**2) @ centring
-        if last < len(spread):
-            contrasts = self.real_map.deviations(spread[last:], unknown)
-            contrasts = np.sqrt(np.maximum(contrasts**2 - noise[last:], 1e-6))
-            covariance[last:, last:] = self.real_map.slice_covariance(contrasts, self.distances, self.slice_shares)
-        directions = independent_directions(self.features, covariance)
+        # The truth of each item is drawn afterwards, and its chance must not count twice.
+        models = self.kinds.covariance(self.part) - drawing_covariance(self.kinds.centre, self.part)
+        covariance = self.real_map.covariance(models, self._blind_correlations(), self.unknown_share)
+        last = len(covariance) - self.n_contrasts
+        part = np.where(np.arange(len(covariance)) < last, 1.0, np.sqrt(self.real_map.slice_share))
+        covariance *= np.outer(part, part)
+        directions = self._directions(covariance, rng)
         shift = None
         if not self.some.all():
             means = self.kinds.means(self.part)
             gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
             shift = self._along(directions, gap)
         tilted = self._tilted(directions, shift, rng)
-        # Chains that disagree widen the spread within a kind, so this answer has their range; it has no sentence of its
-        # own for that, but does not claim that they agree.
         rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
         diagnostics["effective_tilts"] = tilted.effective
-        notes = (_few_tilts(tilted.effective),) if tilted.effective < _FEWEST_TILTS else ()
-        return TruthDraws(tilted.truths, self.centre, diagnostics, _have_mixed(rhat, effective), notes)
+        converged = _have_mixed(rhat, effective)
+        notes: tuple[str, ...] = () if converged else (_spread_of_chains(rhat, effective),)
+        notes += (_few_tilts(tilted.effective),) if tilted.effective < _FEWEST_TILTS else ()
+        return TruthDraws(tilted.truths, self.centre, diagnostics, converged, notes)
+
+    def _directions(self, covariance: Floats, rng: np.random.Generator) -> Directions:
+        """Directions along which each system moves as far, all in all, as it would by itself.
+
+        The more systems, the fewer truths are as far off about one of them and not about the others, and draws that
+        ask for such are drawn in: so more is asked for.
+        """
+        directions = independent_directions(self.features, covariance)
+        n_systems, n_shares = self.n_systems, n_moved_shares(self.features.shape[2])
+        if n_systems < 2:
+            return directions
+        some = self._some_rows(rng)
+        posterior, features = self.centre[some], self.features[:, some]
+        alone = []
+        for k in range(n_systems):
+            own = [k, *range(n_systems, n_systems + n_shares)]
+            of_system = independent_directions(features[own], covariance[np.ix_(own, own)])
+            alone.append(deviations_under_tilts(posterior, features[[k]], of_system, rng))
+        for _ in range(_SCALINGS):
+            of_all = Directions(directions.features[:, some], directions.scales)
+            together = deviations_under_tilts(posterior, features[:n_systems], of_all, rng)
+            missing = np.sqrt(np.sum(np.square(alone)) / max(float(np.sum(together**2)), 1e-300))
+            directions = replace(directions, scales=directions.scales * np.clip(missing, 1.0, _MOST_SCALED))
+        return directions
+
+    def _some_rows(self, rng: np.random.Generator) -> Positions:
+        """Items that stand for all."""
+        n_items = len(self.centre)
+        return np.sort(rng.choice(n_items, min(n_items, _SOME_ROWS), replace=False))
 
     def _chance_covariance(self) -> Floats:
         """Of the means of the features, from drawing each item's class on its own."""
         return drawing_covariance(self.centre, self.features)
+
+    def _blind_correlations(self) -> Floats:
+        return blind_correlations(self.features)
 
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         """A shift of the means of the features as one of the means of the directions."""
@@ -281,14 +308,14 @@ def read_truth(
         sampling = {**FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
         posterior = _from_all_votes(one_vote_each(labels, rng), representatives, kinds.independent)
-    distances = distances_between(outputs, used)
-    sliced = groups if groups is not None and _can_move(groups, len(distances)) else None
+    n_moved = min(outputs.n_systems, MOST_SYSTEMS)
+    sliced = groups if groups is not None and _can_move(groups, n_moved) else None
     features = direction_features(outputs, labels.n_classes, used, posterior, sliced)
     part = features
     if not some.all():
         at_some = None if sliced is None else sliced[some]
         part = direction_features(outputs.at_items(some), labels.n_classes, used, posterior[some], at_some)
-    slice_shares = np.empty(0) if sliced is None else np.bincount(sliced[sliced >= 0]) / len(sliced)
+    n_contrasts = 0 if sliced is None else n_moved * int(sliced.max() + 1)
     told = np.full(labels.n_items, -1, dtype=np.int32) if vetted is None else vetted
     return Readings(
         kinds,
@@ -296,13 +323,12 @@ def read_truth(
         part,
         posterior,
         features,
-        distances,
         labels.gold_codes,
         told,
         real_map,
         n_truths,
         seed,
-        slice_shares,
+        n_contrasts,
     )
 
 
@@ -335,8 +361,8 @@ def direction_features(
         rows.append(feature / max(float(given.mean()), 1e-12))
     features = np.array(rows).reshape(len(rows), len(posterior), n_classes)
     parts = [features]
-    if n_classes <= MOST_SHARES:
-        parts.append(np.broadcast_to(np.eye(n_classes)[:, None, :], (n_classes, len(posterior), n_classes)))
+    shares = np.eye(n_moved_shares(n_classes), n_classes)
+    parts.append(np.broadcast_to(shares[:, None, :], (len(shares), len(posterior), n_classes)))
     if groups is not None:
         is_member = groups[None, :] == np.arange(groups.max() + 1)[:, None]
         contrasts = is_member / np.maximum(is_member.mean(axis=1, keepdims=True), 1e-12) - 1.0
@@ -344,45 +370,14 @@ def direction_features(
     return np.concatenate(parts)
 
 
+def n_moved_shares(n_classes: int) -> int:
+    """How many shares of classes are moved: of many classes, none."""
+    return n_classes if n_classes <= _MOST_SHARES else 0
+
+
 def _can_move(groups: Codes, n_systems: int) -> bool:
     """Whether each slice can have a direction of its own: many would be a matrix too large to solve for each draw."""
     return int(groups.max(initial=-1) + 1) * n_systems <= _MOST_SLICES
-
-
-def distances_between(outputs: AlignedPredictions, used: Used) -> Floats:
-    """How much systems differ: the share of items they class differently, or one less the correlation of scores."""
-    table = outputs.outputs(used)[:MOST_SYSTEMS]
-    if used == "classes":
-        return class_distances(table)
-    return _pair_table(table, _distance_of_scores)
-
-
-def class_distances(table: Codes, times: Floats | None = None) -> Floats:
-    """The share of items that systems class differently, among those that both class.
-
-    Each column stands for so many items as `times` says, by default for one.
-    """
-
-    def distance(one: Codes, other: Codes) -> float:
-        return share_of(one != other, (one >= 0) & (other >= 0), times, nothing=1.0)
-
-    return _pair_table(table, distance)
-
-
-def _distance_of_scores(one: Floats, other: Floats) -> float:
-    x, y = np.asarray(one, dtype=float).ravel(), np.asarray(other, dtype=float).ravel()
-    both = ~np.isnan(x) & ~np.isnan(y)
-    varied = both.sum() > 1 and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0
-    return (1 - float(np.corrcoef(x[both], y[both])[0, 1])) / 2 if varied else float(not both.any())
-
-
-def _pair_table(rows: npt.NDArray[Any], distance: Callable[[Any, Any], float]) -> Floats:
-    """A number for each pair of rows, the same both ways, and 0 on the diagonal."""
-    distances = np.zeros((len(rows), len(rows)))
-    for a in range(len(rows)):
-        for b in range(a):
-            distances[a, b] = distances[b, a] = distance(rows[a], rows[b])
-    return distances
 
 
 def n_some_items(n_items: int, n_witnessed: int) -> int:
@@ -416,13 +411,6 @@ def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) 
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
 
 
-def _covariance(truths: Codes, features: Floats) -> Floats:
-    """Of the means of features over drawn truths."""
-    at = np.arange(truths.shape[1])
-    values = np.array([features[:, at, truth].mean(axis=1) for truth in truths[:: max(1, len(truths) // 500)]])
-    return np.atleast_2d(np.cov(values.T, bias=True))
-
-
 def drawing_covariance(posterior: Floats, features: Floats, times: Floats | None = None) -> Floats:
     """Of the means of features, from drawing each item's class on its own; shape (n_features, n_features).
 
@@ -437,6 +425,21 @@ def drawing_covariance(posterior: Floats, features: Floats, times: Floats | None
     return np.asarray(((flat * masses) @ flat.T - (means * times) @ means.T) / n_items**2)
 
 
+def blind_correlations(features: Floats, times: Floats | None = None) -> Floats:
+    """How much the means of features have in common if nothing is known: of a truth of which each class is as likely.
+
+    Of two systems it falls with the share of items that they class differently; systems that are opposites, or a
+    system that names one class and the share of that class, are one and the same.
+    """
+    _, n_items, n_classes = features.shape
+    covariance = drawing_covariance(np.full((n_items, n_classes), 1 / n_classes), features, times)
+    scales = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / np.mean(scales) ** 2)
+    possible = vectors[:, values > _NOTHING]
+    onto = possible @ possible.T  # shares add up to one, slices to the whole: no truth moves them otherwise
+    return np.asarray(onto @ (covariance / np.outer(scales, scales)) @ onto)
+
+
 def _have_mixed(rhat: float, effective: float) -> bool:
     return bool(rhat <= _WORST_RHAT and effective >= _FEWEST_DRAWS)
 
@@ -445,6 +448,13 @@ def _not_mixed(rhat: float, effective: float) -> str:
     return (
         f"The chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} effective draws): raise n_draws, or take "
         "it that the votes admit several readings of the truth and vet some items."
+    )
+
+
+def _spread_of_chains(rhat: float, effective: float) -> str:
+    return (
+        f"The votes admit several readings of the truth, and chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} "
+        "effective draws): the interval spans what all of them say, and is rough; vet some items drawn at random."
     )
 
 

@@ -1,9 +1,9 @@
 """How far real crowds are from what models make of their votes: learned from sets with truth, shipped as numbers.
 
 On each set, labelers were graded as systems from the votes of the others. `experiments/real_crowds` fits the widening
-without each family of sets and ships the largest; floor, share widening, correlation and reach were set by hand while
-looking at the same sets, and nothing fits them. The map claims no guarantee: a crowd that is wrong together in a way no
-set was is outside of it.
+without each family of sets, to see what it holds there, and ships that of all sets; the floor and what slices have of
+their own were set by hand while looking at the same sets, and nothing fits them. The map claims no guarantee: a crowd
+that is wrong together in a way no set was is outside of it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,8 @@ class RealMap:
         Of 95% intervals; 1.96 where the models' own spread and the floor are all there is.
     floor : float
         A standard deviation that no agreement of models takes away.
-    share_widening : float
-        The same for the shares of the classes, in standard deviations.
-    correlation : float
-        Of the errors made about two systems that have nothing in common.
-    reach : float
-        The share of items on which systems must differ for their errors to be that little alike.
+    slice_share : float
+        The part of that variance by which a slice differs from all items.
     n_sets, n_families : int
         What it was learned from.
     classes, votes_per_item : (float, float)
@@ -48,9 +44,7 @@ class RealMap:
 
     widening: float
     floor: float
-    share_widening: float = 0.75
-    correlation: float = 0.4
-    reach: float = 0.15
+    slice_share: float = 0.6
     n_sets: int = 0
     n_families: int = 0
     classes: tuple[float, float] = (2, 10)
@@ -71,39 +65,18 @@ class RealMap:
         """
         return np.asarray(self.widening / LEVEL_SCALE * np.sqrt(spread**2 + (self.floor * unknown) ** 2))
 
-    def share_deviations(self, spread: Floats, unknown: float = 1.0) -> Floats:
-        """Standard deviations of the shares of the classes."""
-        return np.asarray(self.share_widening * np.sqrt(spread**2 + (self.floor * unknown) ** 2))
-
-    def covariance(self, deviations: Floats, distances: Floats) -> Floats:
-        """Of the systems' metrics: what is wrong about one is in part wrong about all, and wholly about a copy.
+    def covariance(self, models: Floats, blind: Floats, unknown: float = 1.0) -> Floats:
+        """Of all that is measured at once: the models' own, and a floor for what no vote shows, both widened.
 
         Parameters
         ----------
-        deviations : array of shape (n_systems,)
-        distances : array of shape (n_systems, n_systems)
-            The share of items on which systems differ.
+        models : array of shape (n, n)
+            What the models disagree by.
+        blind : array of shape (n, n)
+            How much two measures have in common; see `blind_correlations`.
+        unknown : float
         """
-        alike = self.correlation + (1 - self.correlation) * np.exp(-distances / self.reach)
-        return np.asarray(np.outer(deviations, deviations) * alike)
-
-    def slice_covariance(self, deviations: Floats, distances: Floats, shares: Floats) -> Floats:
-        """Of what systems are in slices, less what they are in all: what is wrong about a slice alone.
-
-        Parameters
-        ----------
-        deviations : array of shape (n_systems · n_slices,)
-            All slices of the first system, then of the next.
-        distances : array of shape (n_systems, n_systems)
-        shares : array of shape (n_slices,)
-            Of the items.
-        """
-        n_systems, n_slices = len(distances), len(shares)
-        alike = np.kron(self.covariance(np.ones(n_systems), distances), np.eye(n_slices))
-        own = (1 - self.correlation) * np.outer(deviations, deviations) * alike
-        # The slices together are the whole, which has its own direction.
-        centring = np.kron(np.eye(n_systems), np.eye(n_slices) - np.outer(np.ones(n_slices), shares / shares.sum()))
-        return np.asarray(centring @ own @ centring.T)
+        return np.asarray((self.widening / LEVEL_SCALE) ** 2 * (models + (self.floor * unknown) ** 2 * blind))
 
     def doubts(self, labels: Labels) -> list[Sentence]:
         """What lies outside of the sets that the map was learned from."""

@@ -23,7 +23,9 @@ _HALVINGS = 5
 _PRECISION = 5e-4  # of the means
 _MOST_NUMBERS = 4_000_000  # held at once
 MOST_TILTS = 500  # different ones; more draws share them
-_MOST_SOLVED = 250  # items on which tilts are found; they then hold for all
+_MOST_SOLVED = 250  # different items on which tilts are found; they then hold for all
+_MOST_TOLD_APART = 20_000  # items of which the different ones are looked for
+_TRIED = 100  # tilts that show how far one gets
 _LEAST = 1e-6  # probability below which a class is taken for excluded only by what is known
 _EXCLUDED = -1e4  # log probability of a class where another is certain
 _FEW_CLASSES = 60  # above, classes that are moved alike are moved as one
@@ -164,24 +166,28 @@ def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.rand
     return truths
 
 
-def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.random.Generator) -> Floats:
+def solve_tilts(
+    posterior: Floats, features: Floats, moves: Floats, rng: np.random.Generator, times: Floats | None = None
+) -> Floats:
     """The tilts under which the means of the features are moved as asked, or as near to that as they can be.
 
     Newton's method on the convex function whose gradient is the gap, for all draws at once. Found on some of the items
-    where there are many.
+    where many differ. Each row stands for so many items as `times` says, by default for one.
     """
-    n_items = len(posterior)
     n_directions = len(features)
     if not n_directions:
         return np.zeros((len(moves), 0))
+    weights = np.ones(len(posterior)) if times is None else times
     # An item on which no feature tells classes apart is not moved, and one that is known cannot be.
     movable = np.flatnonzero((np.ptp(features, axis=2).max(axis=0) > 0) & (posterior.max(axis=1) < 1.0))
     if not len(movable):
         return np.zeros((len(moves), n_directions))
-    moves = moves * (n_items / len(movable))
-    if len(movable) > _MOST_SOLVED:
-        movable = np.sort(rng.choice(movable, _MOST_SOLVED, replace=False))
-    posterior, features, weights = _different_items(posterior[movable], features[:, movable])
+    moves = moves * (weights.sum() / weights[movable].sum())
+    if len(movable) > _MOST_TOLD_APART:
+        shares = None if times is None else weights[movable] / weights[movable].sum()
+        movable = rng.choice(movable, _MOST_TOLD_APART, replace=times is not None, p=shares)
+        weights = np.ones(len(posterior))
+    posterior, features, weights = _different_items(posterior[movable], features[:, movable], weights[movable])
     logs = log_chances(posterior)
     flat = _weighted(features, weights)
     targets = moves + flat @ posterior.ravel()
@@ -194,13 +200,34 @@ def solve_tilts(posterior: Floats, features: Floats, moves: Floats, rng: np.rand
     )
 
 
-def _different_items(posterior: Floats, features: Floats) -> tuple[Floats, Floats, Floats]:
-    """The items that differ in what is known of them, and what share of all items is like each: often a handful."""
-    n_items, n_classes = posterior.shape
+def _different_items(posterior: Floats, features: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Items that differ in what is known of them, and what share of all items is like each: often a handful.
+
+    Of very many some are taken, evenly along their order, so that each part of them has its share.
+    """
+    n_classes = posterior.shape[1]
     table = np.concatenate([posterior, *features], axis=1)
-    rows, n_alike = np.unique(table, axis=0, return_counts=True)
+    rows, first_like = np.unique(table, axis=0, return_inverse=True)
+    masses = np.bincount(first_like.ravel(), weights=weights)
+    if len(rows) > _MOST_SOLVED:
+        upto = np.cumsum(masses) / masses.sum()
+        points = (np.arange(_MOST_SOLVED) + 0.5) / _MOST_SOLVED
+        chosen, masses = np.unique(np.searchsorted(upto, points).clip(max=len(rows) - 1), return_counts=True)
+        rows = rows[chosen]
     parts = rows.reshape(len(rows), 1 + len(features), n_classes).swapaxes(0, 1)
-    return parts[0], parts[1:], n_alike / n_items
+    return parts[0], parts[1:], masses / masses.sum()
+
+
+def deviations_under_tilts(
+    posterior: Floats, features: Floats, directions: Directions, rng: np.random.Generator
+) -> Floats:
+    """Standard deviations of the means of features under tilts along directions; shape (n_features,)."""
+    moves = standard_moves(_TRIED, directions.n, rng) * directions.scales
+    tilts = solve_tilts(posterior, directions.features, moves, rng)
+    chances = tilted_chances(log_chances(posterior), directions.features, tilts)
+    return np.asarray((chances.reshape(len(tilts), -1) @ features.reshape(len(features), -1).T).std(axis=0)) / len(
+        posterior
+    )
 
 
 def _weighted(features: Floats, weights: Floats) -> Floats:
