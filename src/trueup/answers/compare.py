@@ -210,7 +210,7 @@ def measure(
             task,
             Clusters() if model is None else model,
             check_dependence=check_dependence,
-            notes=(*truth.notes, *notes, *undefined_notes(values, task.outputs.systems.tolist(), metric)),
+            notes=(*notes, *truth.notes, *undefined_notes(values, task.outputs.systems.tolist(), metric)),
         )
     assumed = None if engine is None else assumption
     comparison = Comparison(task, model, metric, values, truth, findings, engine, assumed, refused=refused)
