@@ -8,6 +8,7 @@ from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, J
 from trueup.estimators.curves import Curve, Sensitivity, error_sensitivity, performance_curve
 from trueup.estimators.exact_binary import bayes, exact_counts
 from trueup.estimators.exact_multiclass import bayes_multiclass
+from trueup.estimators.learned_noise import bayes_learned
 from trueup.estimators.methods import METHODS, Method
 from trueup.estimators.normal import LatticeCounts, NormalCounts
 from trueup.estimators.problem import Problem, Solution, class_posterior
@@ -43,7 +44,7 @@ from trueup.estimators.published.urkullu2019 import (
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import bayes_learned, draw_truths
+from trueup.estimators.truth import draw_truths
 from trueup.estimators.truth_draws import TruthDraws
 
 __all__ = [

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from trueup._base.registry import Registry
 from trueup._base.types import Target
+from trueup.estimators.learned_noise import solve_bayes
 from trueup.estimators.problem import Solution
 from trueup.estimators.published.practice import labeler_mean, labeler_median, majority
 from trueup.estimators.published.su2024 import estimated_labels, ideal, mmse, no_predictions, prior_average
 from trueup.estimators.published.tars2018 import dirty, noise_removal, unbiased
-from trueup.estimators.truth import solve_bayes
 from trueup.exceptions import InvalidParameter
 
 

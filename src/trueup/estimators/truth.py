@@ -19,21 +19,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from trueup._base.types import Booleans, Codes, Floats, Target
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_options
+from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.estimators.exact_binary import bayes
 from trueup.estimators.kinds import as_outputs, first_of_equals
 from trueup.estimators.metric_scope import gold_in_denominator
-from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption, Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.rectified import doubts_on_many, rectified_truths
 from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, solution_of
+from trueup.estimators.truth_draws import TruthDraws, known_classes_alone
 from trueup.metrics import Metric
-from trueup.noise import DEFAULT_NOISE, NoiseModel, SoftTruth, Stack, resolve
+from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.chain import ROW_MASS, SystemOutputs
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
@@ -93,7 +91,7 @@ def draw_truths(
         **sampling,
     )
     return TruthDraws(
-        _small(draws.truths, labels.n_classes),
+        small_codes(draws.truths, labels.n_classes),
         draws.posterior,
         {"r_hat": draws.rhat, "effective_draws": draws.ess},
         draws.converged,
@@ -166,7 +164,8 @@ def _draw_into(truths: Codes, posterior: Floats, rng: np.random.Generator) -> No
             row += uniform >= upto[:, y]
 
 
-def _small(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
+def small_codes(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
+    """Drawn classes in one byte each, where these are enough."""
     return truths.astype(np.int8) if n_classes <= 127 else truths
 
 
@@ -234,88 +233,6 @@ def truths_given_outputs(
         others = outputs if in_votes is None else outputs.of_systems(~in_votes)
         what["item_prior"] = system_prior(others, labels.n_classes, used=used)
     return draw_truths(labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling)
-
-
-def solve_bayes(
-    labels: Labels,
-    predictions: npt.ArrayLike,
-    *,
-    noise: NoiseModel,
-    target: Target = "sample",
-    random_state: RandomState = None,
-    progress: Callable[[float], None] | None = None,
-    **options: Any,
-) -> Solution:
-    """The posterior of the confusion counts of one system: by draws where the noise is drawn too, else exact.
-
-    Parameters
-    ----------
-    labels : Labels
-    predictions : integer array of shape (n_items,)
-        Codes of the predicted classes, -1 for none.
-    noise : NoiseModel
-        As `settle_noise` gives it.
-    target : {"sample", "population"}
-    **options
-        Those of `trueup.noise.sample`, or of `trueup.estimators.bayes` where the noise is known or taken as known.
-    """
-    drawn = is_drawn(noise)
-    kind = "learned noise" if drawn else "noise that is given or fitted"
-    taken = ("random_state", "target", "progress", "raters", "item_prior", "warn")
-    check_options(options, sample if drawn else bayes, name=f"method='bayes' with {kind}", taken=taken)
-    if drawn:
-        return bayes_learned(
-            labels,
-            predictions,
-            model=noise,
-            target=target,
-            random_state=random_state,
-            progress=progress,
-            **options,
-        )
-    problem = Problem(predictions, noise.log_likelihood(labels), noise.prior_, labels.gold_codes)
-    return bayes(problem, target=target, random_state=random_state, **options)
-
-
-def bayes_learned(
-    labels: Labels,
-    predictions: npt.ArrayLike,
-    *,
-    model: str | NoiseModel = DEFAULT_NOISE,
-    target: Target = "sample",
-    random_state: RandomState = None,
-    progress: Callable[[float], None] | None = None,
-    **sampling: Any,
-) -> Solution:
-    """The posterior of the confusion counts when the noise is learned from the same votes.
-
-    The classifier is a rater whose matrix is unknown like everyone's. Each draw holds a truth for every item, the
-    class shares and all matrices, so the interval carries the uncertainty of the noise too. With "clusters" the
-    classifier shares those of the labelers: its errors may depend on theirs.
-
-    Parameters
-    ----------
-    labels : Labels
-    predictions : integer array of shape (n_items,)
-        Codes of the predicted classes, -1 for none.
-    model, **sampling
-        See `trueup.noise.sample`.
-    target : {"sample", "population"}
-        The confusion counts on these items, or the rates P(class) · P(prediction | class) behind them.
-    """
-    check_choice(target, ("sample", "population"), name="target")
-    rng = as_generator(random_state)
-    codes = np.asarray(predictions, dtype=np.int64)
-    outputs = SystemOutputs(codes[None], np.array([labels.n_classes]), np.ones(1))
-    draws = sample(labels, model, outputs=outputs, random_state=rng, progress=progress, warn=False, **sampling)
-    truth = TruthDraws(
-        _small(draws.truths, labels.n_classes),
-        draws.posterior,
-        {"r_hat": draws.rhat, "effective_draws": draws.ess, "least_prior": float(draws.prior.mean(0).min())},
-        draws.converged,
-        () if draws.converged else (not_mixed(draws),),
-    )
-    return solution_of(truth, codes, labels.n_classes, target=target, rng=rng)
 
 
 Basis = Literal["gold", "votes"]
