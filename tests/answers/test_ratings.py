@@ -150,16 +150,21 @@ def test_a_rating_off_the_scale_is_told():
     assert not any("stands apart" in sentence for sentence in tu.mean_score(sim.labels, **quick).warnings)
 
 
-def test_how_many_ratings_to_vet_follows_from_their_spread():
-    """A tenth of the range from 1 to 5, twice the standard error of a mean, of which a model leaves three quarters."""
+def test_how_many_ratings_to_vet_follows_from_what_models_leave_open_of_each():
+    """A tenth of the range from 1 to 5, and twice the standard error of a mean of what is left of each item."""
     sim = tu.simulate.ratings(n_items=300, n_classes=5, n_labelers=5, random_state=3)
     quick = {"noise": "ordinal", "check_dependence": False, "n_warmup": 40, "n_draws": 60}
     scores = tu.mean_score(sim.labels, **quick)
     assert scores.vetting_width == pytest.approx(0.4)
-    alone = (2 * 1.96 * 0.75 / 0.4) ** 2 * np.var(sim.truth)
-    assert scores.vettings["all"] == pytest.approx(alone / (1 + alone / 300), rel=0.2)
+    chances, ratings = scores.evaluation.solution.truth, sim.labels.classes
+    assert chances.shape == (300, 5)
+    left = np.mean(chances @ ratings**2 - (chances @ ratings) ** 2)
+    assert left < 0.5 * np.var(sim.truth), "votes tell ratings apart"
+    least = 0.05 * 0.95 / 2  # of an item on a scale from 0 to 1
+    alone = (2 * 1.96 / 0.4) ** 2 * max(left, least * 4**2)
+    assert scores.vettings["all"] == pytest.approx(alone / (1 + alone / 300), abs=1)
     share = tu.share(sim.labels, at_least=3, **quick)
-    high = np.mean(np.asarray(sim.truth) >= 3)
-    alone = (2 * 1.96 * 0.75 / 0.1) ** 2 * high * (1 - high)
+    high = share.evaluation.solution.truth[:, sim.labels.classes >= 3].sum(axis=1)
+    alone = (2 * 1.96 / 0.1) ** 2 * max(np.mean(high * (1 - high)), least)
     assert share.vetting_width == pytest.approx(0.1)
-    assert share.vettings["all"] == pytest.approx(alone / (1 + alone / 300), rel=0.2)
+    assert share.vettings["all"] == pytest.approx(alone / (1 + alone / 300), abs=1)

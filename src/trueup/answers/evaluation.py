@@ -129,8 +129,15 @@ class Evaluation(LabelsAnswer, MetricEstimates):
 
     @property
     def vettings(self) -> dict[int, float]:
-        """How wide the interval of the accuracy would be after so many vetted items drawn at random, about."""
-        return widths_after_vetting(self.solution.truth, self.predictions, self.level)
+        """How wide the interval of the accuracy would be after so many vetted items drawn at random, about.
+
+        Of numbers beyond those that are vetted already, such as would make it narrower than it is now.
+        """
+        known = self.labels.gold_codes >= 0
+        drawn = np.zeros(self.labels.n_items, dtype=bool) if self.engine is None else self.engine.drawn_gold >= 0
+        widths = widths_after_vetting(self.solution.truth, self.predictions, self.level, known=known | drawn)
+        low, high = self["accuracy"].interval(self.level)
+        return {n: width for n, width in widths.items() if n > drawn.sum() and not width >= high - low}
 
     @cached_property
     def by(self) -> Slices[Evaluation]:

@@ -26,7 +26,7 @@ from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
-from trueup.estimators.vetting import items_for_width
+from trueup.estimators.vetting import item_variance, items_for_width
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.metrics.ratings import numbers_of, order_of
@@ -36,7 +36,6 @@ from trueup.posteriors import DrawnEstimate, Estimate
 _ALL = "all"
 _DRAWS = 2000
 _WIDTH = 0.1  # of the interval that the advice on vetting is about, as a part of what the number can be
-_LEAST_VARIANCE = 0.02 * 0.98  # of a share; a model is never so sure
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,11 +173,11 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
             return dict.fromkeys(self.slicing.names.tolist(), 0)
         scores = (self._scores - low) / (high - low)
         sizes = dict(zip(self.slicing.names.tolist(), self.slicing.sizes.tolist(), strict=True))
-        vettings = {}
+        vettings, known = {}, self.evaluation.labels.gold_codes >= 0
         for group, n_items in sizes.items():
-            chances = posterior[self.slicing.members(group)].mean(axis=0)[: len(scores)]
-            variance = float(chances @ scores**2 - (chances @ scores) ** 2)
-            vettings[group] = items_for_width(max(variance, _LEAST_VARIANCE), n_items, self.level, width=_WIDTH)
+            chances = posterior[self.slicing.members(group) & ~known][:, : len(scores)]
+            variances = chances @ scores**2 - (chances @ scores) ** 2
+            vettings[group] = items_for_width(item_variance(variances), n_items, self.level, width=_WIDTH)
         return vettings
 
     @property

@@ -110,10 +110,14 @@ class Slices(BySlice[Part]):
     @property
     def vettings(self) -> dict[Any, int]:
         """About how many items of each slice must be vetted, drawn at random, for an interval .1 wide."""
-        codes = self.task.codes
+        codes, known = self.task.codes, self.task.labels.gold_codes >= 0
         return {
             name: items_to_vet(
-                self.posterior, np.where(self.slicing.members(name), codes, -1), self.task.level, width=_WIDTH
+                self.posterior,
+                np.where(self.slicing.members(name), codes, -1),
+                self.task.level,
+                width=_WIDTH,
+                known=known,
             )
             for name in self
         }

@@ -73,8 +73,7 @@ def vetting_words(evaluation: Evaluation) -> str | None:
     """
     if evaluation.engine is None:
         return None
-    already = n_drawn(evaluation)
-    widths = {n: width for n, width in evaluation.vettings.items() if n > already}
+    widths, already = evaluation.vettings, n_drawn(evaluation)
     if not widths:
         return None
     first = min(widths)

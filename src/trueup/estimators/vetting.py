@@ -1,17 +1,24 @@
-"""What vetting would bring: about how wide an interval is after so many items drawn at random."""
+"""What vetting would bring: about how wide an interval is after so many items drawn at random.
+
+Vetted items correct what models say of each item, so what is left is the spread about P(right) of single items, and not
+that of right and wrong answers about their share. It is what models leave open if they are about as right as they say;
+a crowd that is wrong together leaves more, which only the vetted items will show.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtri
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 
 _NUMBERS = (20, 50, 100, 200, 500)
-_LEFT = 0.75  # of the width without a model that one usually leaves: a rule of thumb from some twenty crowds
+_LEAST = 0.05 * 0.95 / 2  # the variance of an item that no agreement of models takes away
 
 
-def widths_after_vetting(posterior: Floats | None, codes: Codes, level: float) -> dict[int, float]:
+def widths_after_vetting(
+    posterior: Floats | None, codes: Codes, level: float, *, known: Booleans | None = None
+) -> dict[int, float]:
     """The width of the interval of the accuracy after vetting, by the number of items.
 
     Parameters
@@ -21,34 +28,44 @@ def widths_after_vetting(posterior: Floats | None, codes: Codes, level: float) -
     codes : integer array of shape (n_items,)
         The predicted classes, -1 for none.
     level : float
+    known : boolean array of shape (n_items,), optional
+        Items that are vetted already: they say nothing of what others leave open.
     """
-    seen = np.flatnonzero(codes >= 0)
-    if posterior is None or not len(seen):
+    n_items = int((codes >= 0).sum())
+    if posterior is None or not n_items:
         return {}
-    accuracy = float(np.clip(posterior[seen, codes[seen]].mean(), 0.02, 0.98))
-    n_items = len(seen)
+    variance = variance_left(posterior, codes, known)
     z = float(ndtri((1 + level) / 2))
-    return {
-        n: float(2 * z * _LEFT * np.sqrt(accuracy * (1 - accuracy) / n * (1 - n / n_items)))
-        for n in _NUMBERS
-        if n < n_items
-    }
+    return {n: float(2 * z * np.sqrt(variance / n * (1 - n / n_items))) for n in _NUMBERS if n < n_items}
 
 
-def items_to_vet(posterior: Floats | None, codes: Codes, level: float, *, width: float) -> int:
+def variance_left(posterior: Floats, codes: Codes, known: Booleans | None = None) -> float:
+    """The variance of an item's right or wrong about its own P(right), averaged over the items that nobody vetted."""
+    seen = np.flatnonzero((codes >= 0) & (True if known is None else ~known))
+    right = posterior[seen, codes[seen]]
+    return item_variance(right * (1 - right))
+
+
+def item_variance(variances: Floats) -> float:
+    """The mean of the variances of items on a scale from 0 to 1, and never less than models are wrong by."""
+    return max(float(variances.mean()) if len(variances) else 0.0, _LEAST)
+
+
+def items_to_vet(
+    posterior: Floats | None, codes: Codes, level: float, *, width: float, known: Booleans | None = None
+) -> int:
     """About how many items must be vetted for an interval of the accuracy of a width; all of them at most.
 
     Parameters
     ----------
-    posterior, codes, level
+    posterior, codes, level, known
         As in `widths_after_vetting`.
     width : float
     """
-    seen = np.flatnonzero(codes >= 0)
-    if posterior is None or not len(seen):
+    n_items = int((codes >= 0).sum())
+    if posterior is None or not n_items:
         return 0
-    accuracy = float(np.clip(posterior[seen, codes[seen]].mean(), 0.02, 0.98))
-    return items_for_width(accuracy * (1 - accuracy), len(seen), level, width=width)
+    return items_for_width(variance_left(posterior, codes, known), n_items, level, width=width)
 
 
 def items_for_width(variance: float, n_items: int, level: float, *, width: float) -> int:
@@ -57,14 +74,14 @@ def items_for_width(variance: float, n_items: int, level: float, *, width: float
     Parameters
     ----------
     variance : float
-        Of what the mean is of, between items.
+        That models leave of each item.
     n_items : int
     level, width : float
 
     Examples
     --------
     >>> items_for_width(0.25, 10_000, 0.95, width=0.1), items_for_width(0.25, 100, 0.95, width=0.1)
-    (212, 69)
+    (370, 80)
     """
-    alone = (2 * float(ndtri((1 + level) / 2)) * _LEFT / width) ** 2 * variance
+    alone = (2 * float(ndtri((1 + level) / 2)) / width) ** 2 * variance
     return int(np.ceil(alone / (1 + alone / n_items)))  # of a finite pool
