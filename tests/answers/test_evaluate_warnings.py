@@ -212,3 +212,54 @@ def test_functions_need_truths_to_be_drawn(data):
     )
     with pytest.raises(InvalidParameter, match="target='sample'"):
         ev["mine"]
+
+
+# ---------------------------------------------------------------------- what is said only where it helps
+
+
+def test_numbers_that_are_codes_are_not_taken_for_ratings():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(40, size=300)
+    votes = np.where(rng.random((300, 4)) < 0.7, truth[:, None], rng.integers(40, size=(300, 4)))
+    codes = Labels.from_matrix(votes, classes=range(40))
+    how = {"noise": "majority", "check_dependence": False}
+    assert not has(tu.evaluate(truth, codes, metrics=["accuracy"], **how), "look like ratings")
+    near = np.clip(truth[:, None] + rng.integers(-2, 3, size=(300, 4)), 0, 39)
+    ratings = Labels.from_matrix(near, classes=range(40))
+    assert has(tu.evaluate(truth, ratings, metrics=["accuracy"], **how), "look like ratings")
+    assert has(tu.evaluate(truth, codes, metrics=["mae"], **how), "look like ratings"), "an order was asked for"
+
+
+def test_rare_classes_are_told_where_a_metric_looks_at_classes():
+    rng = np.random.default_rng(0)
+    votes = (rng.random((2000, 3)) < 0.001).astype(int)
+    model = noise.Confusion([[0.999, 0.001], [0.001, 0.999]], prior=[0.999, 0.001])
+    ev = tu.evaluate(votes[:, 0], Labels.from_matrix(votes), noise=model, metrics=["accuracy"])
+    assert not has(ev, "hardly occurs")
+
+
+def test_votes_that_never_differ_are_told(data):
+    unanimous = Labels.from_matrix(np.repeat(data.truth[:, None], 3, axis=1))
+    assert has(tu.evaluate(data.predictions, unanimous, noise="majority", check_dependence=False), "All votes agree on")
+    assert not has(tu.evaluate(data.predictions, data.labels, noise="majority", check_dependence=False), "All votes")
+
+
+def test_many_classes_are_told():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(70, size=280)
+    names = np.array([f"c{k}" for k in range(70)])
+    votes = np.where(rng.random((280, 3)) < 0.8, truth[:, None], rng.integers(70, size=(280, 3)))
+    ev = tu.evaluate(
+        names[truth], Labels.from_matrix(names[votes]), metrics=["accuracy"], check_dependence=False, **FAST
+    )
+    assert has(ev, "With 70 classes, more than 60", "is that assuming independent ones")
+
+
+def test_where_nothing_is_found_the_power_of_the_check_is_printed(data):
+    ev = tu.evaluate(data.predictions, data.labels, noise="dawid-skene", **FAST)
+    assert not ev.independence.dependent
+    line = repr(ev).splitlines()[-1].strip()
+    assert line.startswith("No sign that labelers err together (errors correlated at 0.1 would have been noticed in ")
+    assert line.endswith(f"{ev.independence.power:.0%} of cases).")
+    assert not has(ev, "No sign"), "silence is no warning"
+    assert "No sign" not in repr(tu.evaluate(data.predictions, data.labels, check_dependence=False, **FAST))

@@ -206,6 +206,12 @@ class TestDrawn:
         with pytest.raises(ValueError, match="read-only"):
             e.values[0] = 1
 
+    def test_the_mean_of_draws_that_are_nearly_all_equal_is_in_their_interval(self):
+        assert DrawnEstimate([0.8] * 97 + [0.79, 0.79, 0.5]).interval(0.95) == (0.79, 0.8)
+        assert DrawnEstimate([0.8] * 97 + [0.81, 0.81, 0.9]).interval(0.95) == (0.8, 0.81)
+        assert DrawnEstimate([0.8] * 100).interval(0.95) == (0.8, 0.8)
+        assert DrawnEstimate([0.8] * 96 + [0.7, 0.7, 0.9, 0.9]).interval(0.95) == (0.8, 0.8), "the mean itself"
+
     def test_effective_size(self):
         assert DrawnEstimate([0.1, 0.2]).n_effective == 2
         assert DrawnEstimate([0.1, 0.2, 0.3], weights=[1, 1, 0]).n_effective == pytest.approx(2)
@@ -230,6 +236,8 @@ class TestDiscrete:
                 for i in range(len(pmf))
                 for j in range(i, len(pmf))
                 if e.pmf[i : j + 1].sum() >= level - 1e-12
+                # Where one value has almost all of the mass, an interval has the mean in it as well.
+                and (e.pmf.max() <= 0.9 or level <= 1 - 0.9 or e.support[i] - 1e-12 <= e.mean <= e.support[j] + 1e-12)
             )
             assert high - low == pytest.approx(shortest, abs=1e-9)
 

@@ -14,6 +14,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice
 from trueup.answers.answer import LabelsAnswer
 from trueup.answers.by_slice import BySlice
+from trueup.answers.gold_alone import estimate_alone
 from trueup.answers.paired import Disagreement, PairedEstimates
 from trueup.answers.setup import Task, values_on
 from trueup.data.encoding import Vocabulary
@@ -23,6 +24,7 @@ from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
+from trueup.posteriors import Estimate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +90,15 @@ class Comparison(LabelsAnswer, PairedEstimates):
         truth = self.engine.assuming(self.measure, assumption)
         values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
         return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True)
+
+    @cached_property
+    def gold_alone(self) -> dict[Any, Estimate]:
+        """What vetted items that were drawn at random say by themselves of each system."""
+        if self.engine is None:
+            return {}
+        places = {name: k for k, name in enumerate(self.systems.tolist())}
+        each = {s: estimate_alone(self.engine, self.task, self.measure, system=places[s]) for s in self.ranking}
+        return {name: estimate.named(str(name)) for name, estimate in each.items() if estimate is not None}
 
     @cached_property
     def by(self) -> BySlice[Comparison]:

@@ -15,6 +15,7 @@ from trueup._base.validation import check_choice
 from trueup.answers.answer import LabelsAnswer
 from trueup.answers.comparison import Comparison
 from trueup.answers.confusion import ConfusionEstimate, both_of, of_confusion
+from trueup.answers.gold_alone import estimate_alone
 from trueup.answers.metric_estimates import MetricEstimates
 from trueup.answers.setup import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
@@ -138,6 +139,14 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         widths = widths_after_vetting(self.solution.truth, self.predictions, self.level, known=known | drawn)
         low, high = self["accuracy"].interval(self.level)
         return {n: width for n, width in widths.items() if n > drawn.sum() and not width >= high - low}
+
+    @cached_property
+    def gold_alone(self) -> dict[str, Estimate]:
+        """What vetted items that were drawn at random say by themselves of each metric that looks at some of them."""
+        if self.engine is None:
+            return {}
+        alone = {name: estimate_alone(self.engine, self.task, metric) for name, metric in self.task.metrics.items()}
+        return {name: estimate.named(name) for name, estimate in alone.items() if estimate is not None}
 
     @cached_property
     def by(self) -> Slices[Evaluation]:
@@ -333,6 +342,11 @@ class Evaluation(LabelsAnswer, MetricEstimates):
             return f"from votes, noise {self.noise}"
         return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
 
+    def _beside(self, name: str) -> str:
+        alone = None if self.basis_of(name) == "gold" else self.gold_alone.get(name)
+        low, high = (np.nan, np.nan) if alone is None else alone.interval(self.level)
+        return f"; vetted items alone {low:.4f} to {high:.4f}" if np.isfinite(low) else ""
+
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, JSON-able."""
         return {
@@ -344,6 +358,8 @@ class Evaluation(LabelsAnswer, MetricEstimates):
             "assumption": self.assumption,
             "assuming": self._all_assumptions(),
             "vettings": self.vettings,
+            "refused": self.refused,
+            "gold_alone": {name: estimate.to_dict(self.level) for name, estimate in self.gold_alone.items()},
             "level": self.level,
             "seed": self.seed,
             "n_items": self.n_items,

@@ -11,15 +11,18 @@ from trueup._base.validation import preview
 from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
+from trueup.estimators.metric_scope import counts_right_only
 from trueup.estimators.readings import MANY_CLASSES, Assumption
-from trueup.estimators.truth import ENOUGH_GOLD, is_drawn
+from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
 from trueup.metrics.ratings import numbers_of
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
 _CHECKED_VOTES = 50_000  # from which the check of independence takes its items
 _FAR, _RARE = 1.5, 0.01  # times the usual step, and of all votes: an end of a scale that may not belong to it
+_CLOSE = 0.6  # times the usual distance of two ratings: such as are about the same item
 _MOST_RATINGS = 20  # numbers that are taken for classes without a word
+_LEAST_SHARED = 20  # items with votes of several labelers from which it is odd that all agree
 _MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
 
@@ -47,9 +50,10 @@ def findings_of(
     labels = task.labels
     findings = [
         *task.findings,
-        *_many_numbers(labels),
+        *_many_numbers(task),
         *_ratings_apart(task),
         *_classes_of_gold_alone(labels),
+        *_unanimous(labels),
         *design_doubts(labels),
     ]
     independence = None
@@ -63,7 +67,7 @@ def findings_of(
     if independence is not None and independence.dependent and model is not None:
         findings.append(Sentence(f"{independence.sentence.marked} {independence.advice(model).marked}"))
     findings += _copies(task)
-    if counts is not None:
+    if counts is not None and _tells_classes_apart(task):
         findings += _rare_classes(task.labels, counts)
     findings += draw_not_told(task.labels)
     return tuple(findings), independence
@@ -93,9 +97,14 @@ def all_kinds_in_words(assumption: Assumption) -> str:
     return f"all kinds of models, assuming {assumption} errors"
 
 
-def _many_numbers(labels: Labels) -> list[Sentence]:
-    names = labels.classes.tolist()
-    if labels.n_classes <= _MOST_RATINGS or numbers_of(names) is None:
+def _many_numbers(task: Task) -> list[Sentence]:
+    """Whether classes are ratings, of which few are equal: numbers that are close where votes on an item differ."""
+    labels = task.labels
+    numbers = numbers_of(labels.classes.tolist())
+    if labels.n_classes <= _MOST_RATINGS or numbers is None:
+        return []
+    is_ordered = any(metric.order is not None for metric in task.metrics.values())
+    if not is_ordered and not _are_close(labels, np.asarray(numbers, dtype=float)):
         return []
     return [
         Sentence(
@@ -104,6 +113,21 @@ def _many_numbers(labels: Labels) -> list[Sentence]:
             "quadratic_kappa."
         )
     ]
+
+
+def _are_close(labels: Labels, numbers: Floats) -> bool:
+    """Whether numbers that differ on an item do so by less than numbers on different items, as codes do not."""
+    item, _, answer, _ = labels.vote_table()
+    decided = answer < labels.n_classes
+    item, rank = item[decided], np.unique(numbers, return_inverse=True)[1][answer[decided]].astype(float)
+    order = np.argsort(item, kind="stable")
+    item, rank = item[order], rank[order]
+    apart = np.abs(np.diff(rank))[np.diff(item) == 0]
+    apart = apart[apart > 0]
+    if not len(apart):
+        return False
+    elsewhere = np.abs(rank - np.roll(rank, len(rank) // 2))
+    return bool(apart.mean() < _CLOSE * elsewhere.mean())
 
 
 def _ratings_apart(task: Task) -> list[Sentence]:
@@ -133,6 +157,20 @@ def _tells_items_apart(task: Task) -> bool:
     """Whether systems say different things of different items; who says one class of all is no rater."""
     codes = task.outputs.codes
     return codes is None or len(np.unique(codes[codes >= 0])) > 1
+
+
+def _unanimous(labels: Labels) -> list[Sentence]:
+    """What to say where labelers never differ on an item, which independent people seldom manage."""
+    several = labels.witnesses_per_item > 1
+    if several.sum() < _LEAST_SHARED or ((labels.answer_counts > 0).sum(axis=1)[several] > 1).any():
+        return []
+    return [
+        Sentence(
+            f"All votes agree on each of the {int(several.sum()):,} items that several labelers judged: they say "
+            "nothing of how often labelers err, and copies of one another would look the same; vet some items drawn at "
+            "random."
+        )
+    ]
 
 
 def _classes_of_gold_alone(labels: Labels) -> list[Sentence]:
@@ -220,6 +258,12 @@ def _copied_labelers(labels: Labels, codes: Codes, name: str) -> list[Sentence]:
     ]
 
 
+def _tells_classes_apart(task: Task) -> bool:
+    """Whether any metric looks at single classes, and not at right and wrong alone."""
+    n_classes = task.labels.n_classes
+    return any(metric.needs != "counts" or not counts_right_only(metric, n_classes) for metric in task.metrics.values())
+
+
 def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
     expected = counts.sum(axis=1)
     share = expected / max(float(expected.sum()), 1e-12)
@@ -229,11 +273,3 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
     sentence = f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."
     return [Sentence(sentence)]
-
-
-def few_vetted(metrics: Sequence[str]) -> Sentence:
-    """What to say of metrics that look at few of the vetted items, each with how many that are."""
-    return Sentence(
-        f"Too few of the vetted items that were drawn are such as these metrics look at, so they rest on votes: "
-        f"{'; '.join(metrics)}; vet more until each has {ENOUGH_GOLD}."
-    )

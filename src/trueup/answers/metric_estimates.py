@@ -12,6 +12,7 @@ from trueup._base.optional import require
 from trueup.answers.answer import Answer
 from trueup.data.frames import make_frame
 from trueup.exceptions import InvalidParameter
+from trueup.noise import IndependenceCheck
 from trueup.posteriors import Estimate
 
 
@@ -22,9 +23,12 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
     ----------
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
+    independence : IndependenceCheck or None
+        Whether labelers err together, where that was looked at.
     """
 
     warnings: tuple[str, ...]
+    independence: IndependenceCheck | None
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -62,9 +66,15 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
         for name in self.metrics:
             low, high = self[name].interval(self.level)
             shown = f"{100 * self.level:.12g}% interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
-            lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}")
+            lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}{self._beside(name)}")
         lines += [f"  ! {sentence}" for sentence in self.warnings]
+        if self.independence is not None and not self.independence.dependent:
+            lines.append(f"  {self.independence.in_short}")
         return "\n".join(lines)
+
+    def _beside(self, name: str) -> str:
+        """What stands behind a metric in a line of its own."""
+        return ""
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a metric: metric, mean, median, std, low, high, undefined."""

@@ -11,10 +11,10 @@ from trueup._base.validation import check_choice
 from trueup.answers.chosen_gold import check_chosen_gold
 from trueup.answers.confusion import of_confusion
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.findings import few_vetted, findings_of
+from trueup.answers.findings import findings_of
+from trueup.answers.gold_alone import few_vetted
 from trueup.answers.setup import Task, solution_on
-from trueup.estimators.gold_only import GoldSample, gold_only_estimate
-from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
+from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import TruthEngine
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
@@ -104,12 +104,25 @@ def evaluation_by(
 
 def notes_on(engine: TruthEngine, task: Task, assumption: Assumption | None) -> list[Sentence]:
     """What to say of the gold that was drawn at random, and of data unlike those behind the widening."""
-    n_drawn = int((engine.drawn_gold >= 0).sum())
-    few = [name for name, metric in task.metrics.items() if n_drawn and engine.basis(metric) == "votes"]
-    notes = [_few_vetted(engine, task, few, n_drawn)] if few else []
-    if assumption == "real" and (not n_drawn or notes):
-        notes += engine.real_map.doubts(task.labels)
+    notes = few_vetted(engine, task)
+    if any(engine.basis(metric) == "votes" for metric in task.metrics.values()):
+        notes += engine.real_map.doubts(task.labels) if assumption == "real" else []
+        notes += _many_classes(task) if engine.alone is None else []
     return [*notes, *_whole_clusters(engine, task)]
+
+
+def _many_classes(task: Task) -> list[Sentence]:
+    """What to say of classes that are too many to learn what labelers take for what."""
+    n_classes = task.labels.n_classes
+    if n_classes <= MANY_CLASSES:
+        return []
+    return [
+        Sentence(
+            f"With {n_classes:,} classes, more than {MANY_CLASSES}, one accuracy of each labeler is learned and taken "
+            "as known: the answer assuming shared errors is that assuming independent ones, and both are too narrow; "
+            "vet some items drawn at random."
+        )
+    ]
 
 
 def _whole_clusters(engine: TruthEngine, task: Task) -> list[Sentence]:
@@ -130,24 +143,3 @@ def _whole_clusters(engine: TruthEngine, task: Task) -> list[Sentence]:
             "of more clusters (⟨trueup.labelers.draw_sample⟩)."
         )
     ]
-
-
-def _few_vetted(engine: TruthEngine, task: Task, names: list[str], n_drawn: int) -> Sentence:
-    """Metrics that rest on votes since they look at few of the vetted items, and what these say by themselves."""
-    told = []
-    for name in names:
-        metric = task.metrics[name]
-        words = ""
-        if engine.gold_seen(metric):
-            sample = GoldSample(
-                engine.drawn_gold, task.labels.gold_chance, task.labels.classes, task.positive, task.target
-            )
-            rng = np.random.default_rng(task.seed)
-            outputs = task.outputs_for(metric)
-            pair = outputs.systems[:2].tolist()
-            alone = gold_only_estimate(outputs, metric, sample, minus=1 if len(pair) > 1 else None, rng=rng)
-            low, high = alone.interval(task.level)
-            of_pair = f" of {pair[0]!r} less {pair[1]!r}" if len(pair) > 1 else ""
-            words = f", which alone say {low:.3f} to {high:.3f}{of_pair}" if np.isfinite(low) else ""
-        told.append(f"{name} ({engine.gold_seen(metric)} of {n_drawn}{words})")
-    return few_vetted(told)

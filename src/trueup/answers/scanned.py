@@ -22,6 +22,7 @@ from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import silenced_warnings
 from trueup.metrics import Metric
+from trueup.noise import IndependenceCheck
 from trueup.posteriors import Estimate
 
 _DRAWS = 2000
@@ -55,6 +56,7 @@ class ScannedEvaluation(MetricEstimates):
         Sentences a user should read before trusting the numbers.
     from_votes : bool
         Whether gold that was drawn is left aside: the answers of `assuming`.
+    independence : IndependenceCheck or None
     """
 
     task: ScannedTask = field(repr=False)
@@ -62,6 +64,7 @@ class ScannedEvaluation(MetricEstimates):
     assumption: Assumption
     warnings: tuple[str, ...]
     from_votes: bool = False
+    independence: IndependenceCheck | None = None
 
     @property
     def n_items(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueup._base.types import Target
 from trueup._base.validation import check_choice, check_level, seed_of
-from trueup.answers.findings import few_vetted
+from trueup.answers.gold_alone import few_vetted_sentence
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET
 from trueup.data.encoding import is_null
@@ -156,7 +156,5 @@ def doubts_on(scan: LabelScan[Labels], task: ScannedTask, readings: CollapsedRea
     problem = identifiability_problem(scan, extra_raters=1)
     doubts = [] if problem is None else [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]
     n, metrics = readings.n_vetted, task.metrics.items()
-    few = [
-        f"{name} ({readings.gold_seen(one)} of {n})" for name, one in metrics if n and readings.basis(one) == "votes"
-    ]
-    return [*doubts, few_vetted(few)] if few else doubts
+    seen = {name: readings.gold_seen(one) for name, one in metrics if n and readings.basis(one) == "votes"}
+    return [*doubts, few_vetted_sentence(seen, n)] if seen else doubts

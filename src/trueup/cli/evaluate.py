@@ -213,10 +213,13 @@ def show_evaluation(
     for metric in evaluation.metrics:
         estimate = evaluation[metric]
         bounds = interval(*estimate.interval(evaluation.level))
-        rows.append((metric, number(estimate.mean), bounds, number(majority[metric])))
+        rows.append((metric, number(estimate.mean), bounds, number(majority[metric]), *_alone(evaluation, metric)))
     say(basis_sentence(evaluation))
-    print_table(("metric", "estimate", f"{level} interval", "majority as truth"), rows)
+    beside = ("vetted items alone",) if _shows_alone(evaluation) else ()
+    print_table(("metric", "estimate", f"{level} interval", "majority as truth", *beside), rows)
     show_assumptions(evaluation)
+    if evaluation.independence is not None and not evaluation.independence.dependent:
+        say(evaluation.independence.in_short)
     for metric in evaluation.metrics:
         share = evaluation[metric].undefined
         if math.isnan(evaluation[metric].mean):
@@ -232,6 +235,19 @@ def show_evaluation(
         f"{evaluation.n_items:,} predictions, {labels.n_votes:,} votes of {labels.n_labelers:,} labelers; method "
         f"{evaluation.method}, noise {evaluation.noise}, target {evaluation.target}{positive}."
     )
+
+
+def _shows_alone(evaluation: Evaluation) -> bool:
+    """Whether what vetted items say by themselves stands beside answers from votes."""
+    return any(evaluation.basis_of(metric) == "votes" for metric in evaluation.gold_alone)
+
+
+def _alone(evaluation: Evaluation, metric: str) -> tuple[str, ...]:
+    """A cell with what vetted items say by themselves, if there is such a column."""
+    if not _shows_alone(evaluation):
+        return ()
+    alone = evaluation.gold_alone.get(metric)
+    return ("" if alone is None else interval(*alone.interval(evaluation.level)),)
 
 
 def show_slices(evaluation: Evaluation) -> None:

@@ -64,6 +64,16 @@ class IndependenceCheck:
         """Whether independence is hard to believe: p is below 0.05."""
         return self.p_value < _LIMIT
 
+    @property
+    def in_short(self) -> Sentence:
+        """The finding in a line; where nothing was found, how often something would have been."""
+        if self.dependent:
+            return self.sentence
+        return Sentence(
+            f"No sign that labelers err together (errors correlated at {_CORRELATION:g} would have been noticed in "
+            f"{self.power:.0%} of cases)."
+        )
+
     def advice(self, model: NoiseModel) -> Sentence:
         """What dependence means for an answer that rests on a noise model, and what to do; empty without any."""
         if not self.dependent:

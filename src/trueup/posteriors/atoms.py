@@ -14,6 +14,7 @@ from trueup.exceptions import InvalidParameter
 from trueup.posteriors.estimate import Estimate, bounded_kde
 
 _SLACK = 1e-12  # sums of probabilities are right to about this much
+_ALMOST_ALL = 0.9  # of the mass, that one value has
 _OUTSIDE = 1e-9  # rounding may carry a value this far over a bound
 
 
@@ -112,7 +113,16 @@ class AtomicEstimate(Estimate):
         return self._x[np.minimum(found, len(self._x) - 1)]
 
     def _hdi(self, level: float) -> tuple[float, float]:
-        return shortest_window(self._x, self._p, level) if len(self._x) else (math.nan, math.nan)
+        if not len(self._x):
+            return math.nan, math.nan
+        low, high = shortest_window(self._x, self._p, level)
+        is_mean = abs(self.mean - low) <= _SLACK * max(1.0, abs(low))
+        if low < high or is_mean or self._p.max() <= _ALMOST_ALL or level <= 1 - _ALMOST_ALL:
+            return low, high
+        # One value has almost all of the mass. It alone would be an interval that leaves out the mean, and says that
+        # nothing else is possible: it goes on to the value beyond the mean.
+        at = int(np.searchsorted(self._x, self.mean))
+        return min(low, float(self._x[max(at - 1, 0)])), max(high, float(self._x[min(at, len(self._x) - 1)]))
 
 
 _SMOOTHING_DRAWS = 1e4  # sets how little the mode of unevenly spaced values is smoothed

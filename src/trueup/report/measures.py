@@ -54,6 +54,7 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
                 "bounds": [finite(b) for b in estimate.bounds],
                 "dirty": dirty[wanted],
                 "basis": evaluation.basis_of(wanted),
+                "alone": _alone(evaluation, wanted),
                 "density": _density(estimate) if with_pictures else None,
             }
         )
@@ -77,6 +78,13 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
         "curves": _curves(evaluation) if with_pictures else [],
         "diagnostics": {key: finite(value) for key, value in evaluation.solution.diagnostics.items()},
     }
+
+
+def _alone(evaluation: Evaluation, name: str) -> dict[str, Any] | None:
+    """What vetted items say by themselves of a metric that rests on votes."""
+    if evaluation.basis_of(name) == "gold" or name not in evaluation.gold_alone:
+        return None
+    return evaluation.gold_alone[name].to_dict(evaluation.level)
 
 
 def _assuming(evaluation: Evaluation) -> list[dict[str, Any]]:
