@@ -129,7 +129,7 @@ def test_random_gold_answers_as_in_memory(frame, scan_of, monkeypatch):
     gold = random_gold(frame, 100)
     labels = tu.Labels.from_frame(frame).with_gold(gold, drawn="random")
     here = tu.evaluate(predictions_of(frame), labels, check_dependence=False)
-    scanned = tu.evaluate("model", scan_of(3).with_gold(gold, drawn="random"))
+    scanned = tu.evaluate("model", scan_of(3).with_gold(gold, drawn="random"), check_dependence=False)
     for name in ("accuracy", "precision", "recall", "f1", "balanced_accuracy"):
         assert here.basis_of(name) == scanned.basis_of(name) == "gold"
         assert here[name].mean == pytest.approx(scanned[name].mean, abs=0.15 * here[name].std)
@@ -244,3 +244,85 @@ def test_a_cluster_gives_the_same(frame, scan_of):
     assert here["accuracy"].interval(0.9) == there["accuracy"].interval(0.9)
     one, other = (ev.assuming("real")["accuracy"].mean for ev in (here, there))
     assert one == pytest.approx(other, abs=1e-10)
+
+
+# ---------------------------------------------------------------------- what is said
+
+
+def frame_of(votes, system):
+    """A table of votes and of what a system says, a row a vote."""
+    names = np.array(["no", "yes"])
+    n_items, n_labelers = votes.shape
+    columns = {"item": np.repeat(np.arange(n_items), n_labelers), "labeler": np.tile(np.arange(n_labelers), n_items)}
+    return pl.DataFrame({**columns, "label": names[votes.ravel()], "model": names[np.repeat(system, n_labelers)]})
+
+
+@pytest.fixture(scope="module")
+def wrong_together():
+    """A crowd that a quarter of the items misleads, and a system that errs with it."""
+    rng = np.random.default_rng(2)
+    truth, misleading = rng.integers(2, size=600), rng.random(600) < 0.25
+    right = rng.random((600, 5)) < np.where(misleading, 0.05, 0.95)[:, None]
+    system = np.where(rng.random(600) < np.where(misleading, 0.1, 0.98), truth, 1 - truth)
+    return frame_of(np.where(right, truth[:, None], 1 - truth[:, None]), system), truth
+
+
+def test_chosen_gold_is_held_against_the_models_of_a_scan(wrong_together, scan_of):
+    table, truth = wrong_together
+    chosen = {i: ["no", "yes"][truth[i]] for i in range(0, 600, 4)}
+    answer = tu.evaluate("model", scan_of(2, table).with_gold(chosen), metrics=["accuracy"])
+    assert answer.refused
+    assert "of the 150 chosen items, and it is on 1" in answer.warnings[0]
+    assert np.isnan(answer["accuracy"].interval(0.95)).all()
+    assert np.isnan(answer.assuming("shared")["accuracy"].interval(0.95)).all()
+    assert np.isnan(answer.confusion.intervals()).all()
+    assert any("150 of 150 vetted items are taken as chosen" in sentence for sentence in answer.warnings)
+    same = table.with_columns(other=pl.col("model"))
+    assert tu.compare({"a": "model", "b": "other"}, scan_of(3, same).with_gold(chosen)).refused
+
+
+def test_what_is_said_of_votes_in_memory_is_said_of_a_scan(frame, scan_of, wrong_together):
+    independent = tu.evaluate("model", scan_of(2), metrics=["accuracy"])
+    assert not independent.independence.dependent
+    assert "No sign that labelers err together" in repr(independent)
+    assert tu.evaluate("model", scan_of(3), metrics=["accuracy"], check_dependence=False).independence is None
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=500)
+    copied = np.where(rng.random(500) < 0.7, truth, 1 - truth)
+    votes = np.where(rng.random((500, 5)) < 0.75, truth[:, None], 1 - truth[:, None])
+    votes[:, :3] = np.where(rng.random((500, 3)) < 0.8, copied[:, None], votes[:, :3])
+    answer = tu.evaluate("model", scan_of(4, frame_of(votes, votes[:, 4])), metrics=["accuracy"])
+    assert answer.independence.dependent
+    assert any("Labelers err together" in sentence for sentence in answer.warnings)
+    assert any("looks like a copy of labeler 4" in sentence for sentence in answer.warnings)
+
+
+def test_gold_of_a_scan_that_does_not_look_drawn_is_doubted(frame, scan_of):
+    most = frame.group_by("item").agg((pl.col("label") == "yes").mean().alias("share"))
+    of_one_class = most.filter(pl.col("share") > 0.7)["item"].sort().to_list()[:60]
+    answer = tu.evaluate("model", scan_of(2).with_gold(dict.fromkeys(of_one_class, "yes"), drawn="random"))
+    assert any("said to be drawn at random, but" in sentence for sentence in answer.warnings)
+
+
+def test_the_width_that_vetting_would_bring_is_that_of_memory(frame, scan_of):
+    labels = tu.Labels.from_frame(frame)
+    few = {"n_chains": 2, "n_warmup": 30, "n_draws": 60}
+    here = tu.evaluate(predictions_of(frame), labels, metrics=["accuracy"], check_dependence=False, **few)
+    there = tu.evaluate("model", scan_of(2), metrics=["accuracy"], check_dependence=False)
+    assert set(there.vettings) & set(here.vettings) >= {50, 100}
+    assert there.vettings[100] == pytest.approx(here.vettings[100], rel=0.35), "of models averaged, and of one"
+    low, high = there["accuracy"].interval(0.95)
+    assert all(width < high - low for width in there.vettings.values())
+
+
+def test_few_vetted_items_stand_beside_the_votes_of_a_scan(frame, scan_of):
+    gold = random_gold(frame, 15)
+    few = {"n_chains": 2, "n_warmup": 30, "n_draws": 60}
+    scan = scan_of(2).with_gold(gold, drawn="random")
+    there = tu.evaluate("model", scan, metrics=["accuracy"], check_dependence=False)
+    labels = tu.Labels.from_frame(frame).with_gold(gold, drawn="random")
+    here = tu.evaluate(predictions_of(frame), labels, metrics=["accuracy"], check_dependence=False, **few)
+    assert there.gold_alone["accuracy"].interval(0.95) == pytest.approx(
+        here.gold_alone["accuracy"].interval(0.95), abs=0.03
+    )
+    assert "vetted items alone" in repr(there)

@@ -80,20 +80,26 @@ def check_chosen_gold(engine: TruthEngine, task: Task) -> ChosenGold:
     Gold that is kept aside to check a fit counts too.
     """
     from_votes = [metric for metric in task.metrics.values() if engine.basis(metric) == "votes"]
+    if not from_votes:
+        return ChosenGold()
+    return hold_against_models(engine, "classes" if task.outputs.codes is not None else from_votes[0].looks_at)
+
+
+def hold_against_models(engine: TruthEngine, used: Used) -> ChosenGold:
+    """Hold the vetted items that someone chose against models, by the classes or the scores of systems."""
     truths = chosen_truths(engine)
     known = (truths >= 0) | (engine.drawn_gold >= 0)
-    if not from_votes or (truths >= 0).sum() < _LEAST_CHOSEN or known.all():
+    if (truths >= 0).sum() < _LEAST_CHOSEN or known.all():
         return ChosenGold()
-    used: Used = "classes" if task.outputs.codes is not None else from_votes[0].looks_at
     blind = _blind(engine)
-    outputs = task.outputs.prepared_for(used, positive=task.positive)
+    outputs = engine.outputs.prepared_for(used, positive=engine.positive)
     spread = np.zeros(outputs.n_systems)
     if blind.alone is None:
         readings = blind.readings(used)
         own = readings.kinds.spread(readings.part[: readings.n_systems])
         spread[: len(own)], spread[len(own) :] = own, own.max(initial=0.0)
     surprises = surprises_of(blind.centre(used), outputs, used, truths, spread, engine.real_map)
-    return verdict_on(surprises, used, n_systems=task.outputs.n_systems)
+    return verdict_on(surprises, used, n_systems=outputs.n_systems)
 
 
 def chosen_truths(engine: TruthEngine) -> Codes:

@@ -91,7 +91,7 @@ class Comparison(LabelsAnswer, PairedEstimates):
         values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
         return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True)
 
-    @cached_property
+    @property
     def gold_alone(self) -> dict[Any, Estimate]:
         """What vetted items that were drawn at random say by themselves of each system."""
         if self.engine is None:

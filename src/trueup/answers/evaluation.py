@@ -140,7 +140,7 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         low, high = self["accuracy"].interval(self.level)
         return {n: width for n, width in widths.items() if n > drawn.sum() and not width >= high - low}
 
-    @cached_property
+    @property
     def gold_alone(self) -> dict[str, Estimate]:
         """What vetted items that were drawn at random say by themselves of each metric that looks at some of them."""
         if self.engine is None:
@@ -341,11 +341,6 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         if self.basis != "gold" and self.engine.alone is not None:
             return f"from votes, noise {self.noise}"
         return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
-
-    def _beside(self, name: str) -> str:
-        alone = None if self.basis_of(name) == "gold" else self.gold_alone.get(name)
-        low, high = (np.nan, np.nan) if alone is None else alone.interval(self.level)
-        return f"; vetted items alone {low:.4f} to {high:.4f}" if np.isfinite(low) else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, JSON-able."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def findings_of(
         *_many_numbers(task),
         *_ratings_apart(task),
         *_classes_of_gold_alone(labels),
-        *_unanimous(labels),
+        *unanimous_votes(labels),
         *design_doubts(labels),
     ]
     independence = None
@@ -66,7 +66,10 @@ def findings_of(
     findings += map(Sentence, notes)
     if independence is not None and independence.dependent and model is not None:
         findings.append(Sentence(f"{independence.sentence.marked} {independence.advice(model).marked}"))
-    findings += _copies(task)
+    if task.outputs.codes is not None:
+        others = ~task.in_votes
+        names = np.array(names_at_first(task.outputs.systems.tolist()))[others].tolist()
+        findings += copies_of_labelers(labels, task.outputs.codes[others], names)
     if counts is not None and _tells_classes_apart(task):
         findings += _rare_classes(task.labels, counts)
     findings += draw_not_told(task.labels)
@@ -159,7 +162,7 @@ def _tells_items_apart(task: Task) -> bool:
     return codes is None or len(np.unique(codes[codes >= 0])) > 1
 
 
-def _unanimous(labels: Labels) -> list[Sentence]:
+def unanimous_votes(labels: Labels) -> list[Sentence]:
     """What to say where labelers never differ on an item, which independent people seldom manage."""
     several = labels.witnesses_per_item > 1
     if several.sum() < _LEAST_SHARED or ((labels.answer_counts > 0).sum(axis=1)[several] > 1).any():
@@ -222,17 +225,24 @@ def dependence_of(labels: Labels) -> IndependenceCheck | None:
     return check_independence(labels, DawidSkene().fit(labels))
 
 
-def _copies(task: Task) -> list[Sentence]:
-    """Systems that a labeler's votes equal almost always, on enough items to be no accident."""
-    codes = task.outputs.codes
-    if codes is None or len(codes) > _MOST_SYSTEMS:
+def names_at_first(systems: Sequence[Hashable]) -> list[str]:
+    """Systems as a sentence begins with them."""
+    return ["The classifier"] if len(systems) == 1 else [f"System {name!r}" for name in systems]
+
+
+def copies_of_labelers(labels: Labels, codes: Codes, names: Sequence[str]) -> list[Sentence]:
+    """Systems that a labeler's votes equal almost always, on enough items to be no accident.
+
+    Parameters
+    ----------
+    codes : integer array of shape (n_systems, n_items)
+    names : sequence of str
+        Of the systems, as a sentence begins with them.
+    """
+    if len(codes) > _MOST_SYSTEMS:
         return []
-    names = ["The classifier"] if len(codes) == 1 else [f"System {name!r}" for name in task.outputs.systems.tolist()]
     return [
-        sentence
-        for one, name, in_votes in zip(codes, names, task.in_votes, strict=True)
-        if not in_votes
-        for sentence in _copied_labelers(task.labels, one, name)
+        sentence for one, name in zip(codes, names, strict=True) for sentence in _copied_labelers(labels, one, name)
     ]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from trueup._base.optional import require
 from trueup.answers.answer import Answer
 from trueup.data.frames import make_frame
+from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter
 from trueup.noise import IndependenceCheck
 from trueup.posteriors import Estimate
@@ -39,6 +40,15 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
     @abstractmethod
     def n_items(self) -> int:
         """Items with a prediction."""
+
+    @property
+    @abstractmethod
+    def gold_alone(self) -> Mapping[str, Estimate]:
+        """What vetted items that were drawn at random say by themselves of each metric that looks at some of them."""
+
+    @abstractmethod
+    def basis_of(self, name: str) -> Basis:
+        """What the answer about one metric rests on."""
 
     @abstractmethod
     def answer_in_words(self) -> str:
@@ -74,7 +84,9 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
 
     def _beside(self, name: str) -> str:
         """What stands behind a metric in a line of its own."""
-        return ""
+        alone = None if self.basis_of(name) == "gold" else self.gold_alone.get(name)
+        low, high = (np.nan, np.nan) if alone is None else alone.interval(self.level)
+        return f"; vetted items alone {low:.4f} to {high:.4f}" if np.isfinite(low) else ""
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """One row a metric: metric, mean, median, std, low, high, undefined."""

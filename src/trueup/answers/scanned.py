@@ -11,15 +11,17 @@ import numpy as np
 from trueup._base.validation import check_choice
 from trueup.answers.confusion import ConfusionEstimate, of_confusion
 from trueup.answers.metric_estimates import MetricEstimates
-from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, doubts_on, notes_on, prepare_scan
+from trueup.answers.scanned_checks import check_scan
+from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan
 from trueup.data.scanning import LabelScan
 from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, masses_of, read_scan
-from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
+from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, PointCounts, point_estimate
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
+from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import silenced_warnings
 from trueup.metrics import Metric
 from trueup.noise import IndependenceCheck
@@ -57,6 +59,8 @@ class ScannedEvaluation(MetricEstimates):
     from_votes : bool
         Whether gold that was drawn is left aside: the answers of `assuming`.
     independence : IndependenceCheck or None
+    refused : bool
+        Whether vetted items contradict the models, so that these give no interval.
     """
 
     task: ScannedTask = field(repr=False)
@@ -65,6 +69,7 @@ class ScannedEvaluation(MetricEstimates):
     warnings: tuple[str, ...]
     from_votes: bool = False
     independence: IndependenceCheck | None = None
+    refused: bool = False
 
     @property
     def n_items(self) -> int:
@@ -83,7 +88,9 @@ class ScannedEvaluation(MetricEstimates):
     @cached_property
     def counts(self) -> CountsPosterior:
         """The posterior of the confusion counts."""
-        return self._counts_for(of_confusion(self.classes))
+        metric = of_confusion(self.classes)
+        counts = self._counts_for(metric)
+        return PointCounts(counts.mean_counts) if self._has_no_interval(metric) else counts
 
     def _counts_for(self, metric: Metric) -> CountsPosterior:
         if self.from_votes:
@@ -97,7 +104,32 @@ class ScannedEvaluation(MetricEstimates):
 
     def __getitem__(self, name: str) -> Estimate:
         metric = self.task.metric_named(name)
-        return self._counts_for(metric).estimate(metric).named(name)
+        estimate = self._counts_for(metric).estimate(metric)
+        return (point_estimate(metric, estimate.mean) if self._has_no_interval(metric) else estimate).named(name)
+
+    def _has_no_interval(self, metric: Metric) -> bool:
+        """Whether a metric rests on models that vetted items contradict."""
+        return self.refused and (self.from_votes or self.readings.basis(metric) == "votes")
+
+    @property
+    def gold_alone(self) -> dict[str, Estimate]:
+        """What vetted items that were drawn at random say by themselves of each metric that looks at some of them."""
+        each = {name: self.readings.alone(metric, self.classes) for name, metric in self.task.metrics.items()}
+        return {name: estimate.named(name) for name, estimate in each.items() if estimate is not None}
+
+    @property
+    def vettings(self) -> dict[int, float]:
+        """How wide the interval of the accuracy would be after so many vetted items drawn at random, about.
+
+        Of numbers beyond those that are vetted already, such as would make it narrower than it is now.
+        """
+        readings = self.readings
+        is_known = (readings.known >= 0) | (readings.vetted >= 0)
+        widths = widths_after_vetting(
+            readings.centre, readings.codes[0], self.level, known=is_known, times=readings.times
+        )
+        low, high = self["accuracy"].interval(self.level)
+        return {n: width for n, width in widths.items() if n > readings.n_vetted and not width >= high - low}
 
     def assuming(self, assumption: Assumption) -> ScannedEvaluation:
         """The same evaluation from votes alone under another assumption: {"independent", "shared", "real"}."""
@@ -123,6 +155,7 @@ def evaluate_scan(predictions: Any, scan: LabelScan[Labels], settings: Settings)
     rated = rated_scan(scan, [system], may_miss=missing == "ignore")
     with silenced_warnings():  # what fits would say is among the warnings below
         readings = read_scan(rated, task.real_map, n_draws=_DRAWS, seed=task.seed, positive=task.positive)
-    check_unknown([system], [int(readings.times[readings.codes[0] >= 0].sum())], asked["unknown"])
-    notes = notes_on(task, readings)
-    return ScannedEvaluation(task, readings, task.assumption, (*doubts_on(rated, task, readings), *notes))
+        check_unknown([system], [int(readings.times[readings.codes[0] >= 0].sum())], asked["unknown"])
+        checks = check_scan(rated, task, readings, ["classifier"], check_dependence=asked["check_dependence"])
+    warnings, independence, refused = checks.sentences, checks.independence, checks.refused
+    return ScannedEvaluation(task, readings, task.assumption, warnings, independence=independence, refused=refused)

@@ -11,7 +11,8 @@ import numpy as np
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer
 from trueup.answers.paired import Disagreement, PairedEstimates, undefined_notes
-from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, doubts_on, notes_on, prepare_scan
+from trueup.answers.scanned_checks import check_scan
+from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import check_one_metric, check_rankable, items_in_words
 from trueup.data.encoding import Vocabulary, vocabulary_from
@@ -23,7 +24,7 @@ from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_sy
 from trueup.estimators.kinds import different_places
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
-from trueup.exceptions import InvalidPredictions, Sentence, silenced_warnings
+from trueup.exceptions import InvalidPredictions, silenced_warnings
 from trueup.metrics import Metric
 
 _OFFERS = (
@@ -164,10 +165,11 @@ def compare_scan(systems: Any, scan: LabelScan[Labels], settings: Settings) -> S
     with silenced_warnings():  # what fits would say is among the warnings below
         how = {"n_draws": n_draws, "seed": task.seed, "positive": task.positive}
         readings = read_scan(rated, task.real_map, **how, patterns=patterns)
+        checks = check_scan(rated, task, readings, names.tolist(), check_dependence=asked["check_dependence"])
     values = _values(readings.counts_for(metric, task.assumption), readings, metric, task)
-    notes = [*notes_on(task, readings), *undefined_notes(values, names.tolist(), metric)]
-    warnings = tuple(map(Sentence, (*findings, *doubts_on(rated, task, readings), *notes)))
-    return ScannedComparison(task, names, readings, metric, values, task.assumption, warnings).with_advice()
+    warnings = (*findings, *checks.sentences, *undefined_notes(values, names.tolist(), metric))
+    answer = ScannedComparison(task, names, readings, metric, values, task.assumption, warnings, refused=checks.refused)
+    return answer.with_advice()
 
 
 def _in_words(systems: Any) -> str:

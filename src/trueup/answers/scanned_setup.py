@@ -8,19 +8,16 @@ from typing import Any
 
 from trueup._base.types import Target
 from trueup._base.validation import check_choice, check_level, seed_of
-from trueup.answers.gold_alone import few_vetted_sentence
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET
 from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource
 from trueup.data.scanning import LabelScan
-from trueup.estimators.collapsed_readings import CollapsedReadings
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
+from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, as_metrics
-from trueup.noise import identifiability_problem
 
 _TARGETS: tuple[Target, ...] = ("sample", "population")
 
@@ -143,18 +140,3 @@ def check_unknown(systems: Sequence[SystemSource], n_predicted: Sequence[int], p
                 f"predictions must be of items of the scan, got {n_all - n_known:,} of {n_all:,} for items that are in "
                 "none of its files; leave them out, or pass ⟨unknown='ignore'⟩"
             )
-
-
-def notes_on(task: ScannedTask, readings: CollapsedReadings) -> tuple[str, ...]:
-    """What the draws of the headline have to say, where a metric rests on votes."""
-    from_votes = any(readings.basis(metric) == "votes" for metric in task.metrics.values())
-    return readings.assuming(task.assumption).notes if from_votes else ()
-
-
-def doubts_on(scan: LabelScan[Labels], task: ScannedTask, readings: CollapsedReadings) -> list[Sentence]:
-    """What votes and vetted items in files give reason to say."""
-    problem = identifiability_problem(scan, extra_raters=1)
-    doubts = [] if problem is None else [Sentence(problem.marked[0].upper() + problem.marked[1:] + ".")]
-    n, metrics = readings.n_vetted, task.metrics.items()
-    seen = {name: readings.gold_seen(one) for name, one in metrics if n and readings.basis(one) == "votes"}
-    return [*doubts, few_vetted_sentence(seen, n)] if seen else doubts

@@ -222,14 +222,20 @@ def collapse(scan: LabelScan[Labels]) -> tuple[Cells, VettedItems]:
             f"gold must be of items of the scan, got {len(reader.vetted) - block.n_items} of {len(reader.vetted)} that "
             "are in none of its files; leave them out"
         )
-    names = list(reader.vetted)
-    keys = item_keys(vocabulary_from(names)).tolist()
-    chance_of = dict(zip(keys, (reader.drawn[name] for name in names), strict=True))
-    chances = np.array([chance_of[key] for key in block.keys.tolist()])
-    chances = np.where(np.isnan(chances), len(names) / scan.n_items, chances)
     order = np.argsort(block.keys, kind="stable")
     of_block = (block.keys[order], block.outputs[order].T.astype(np.int32), block.vetted[order].astype(np.int32))
-    return cells, VettedItems(*of_block, posterior[order], chances[order])
+    return cells, VettedItems(*of_block, posterior[order], _chances_of(scan, block.keys[order]))
+
+
+def _chances_of(scan: LabelScan[Labels], keys: Keys) -> Floats:
+    """With which chance vetted items were drawn."""
+    reader = scan.reader
+    assert isinstance(reader, RatedReader)
+    names = list(reader.vetted)
+    their_keys = item_keys(vocabulary_from(names)).tolist()
+    chance_of = dict(zip(their_keys, (reader.drawn[name] for name in names), strict=True))
+    chances = np.array([chance_of[key] for key in keys.tolist()])
+    return np.where(np.isnan(chances), len(names) / scan.n_items, chances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,21 +304,47 @@ def _joined_blocks(one: VoteBlock, other: VoteBlock) -> VoteBlock:
 
 def sample_items(scan: LabelScan[Labels], seed: int) -> tuple[Labels, Codes]:
     """Labels of some items of a scan, in an order that does not depend on files, and what systems say of them."""
+    block = scan_over(scan, _joined_blocks, block_sample, _sampled_share(scan), seed)
+    block = block.items(np.argsort(block.keys, kind="stable"))
+    return _labels_of(scan, block, gold_codes=block.gold.astype(np.int32)), block.outputs.T.astype(np.int32)
+
+
+def block_checked(block: VoteBlock, share: float, seed: int, n_threads: int) -> VoteBlock:
+    """The items of `block_sample`, and all that are vetted."""
+    is_chosen = (keyed_uniforms(block.keys, seed) < share) | (block.gold_codes >= 0) | (block.vetted >= 0)
+    return block.items(np.flatnonzero(is_chosen))
+
+
+def checked_items(scan: LabelScan[Labels], seed: int) -> tuple[Labels, Codes]:
+    """Labels of some items of a scan and of all that are vetted, with their gold, and what systems say of them."""
+    block = scan_over(scan, _joined_blocks, block_checked, _sampled_share(scan), seed)
+    block = block.items(np.argsort(block.keys, kind="stable"))
+    vetted = np.asarray(block.vetted, dtype=np.int32)
+    chances = np.full(block.n_items, np.nan)
+    chances[vetted >= 0] = _chances_of(scan, block.keys[vetted >= 0])
+    gold = np.where(vetted >= 0, vetted, block.gold_codes).astype(np.int32)
+    return _labels_of(scan, block, gold_codes=gold, gold_chance=chances), block.outputs.T.astype(np.int32)
+
+
+def _sampled_share(scan: LabelScan[Labels]) -> float:
+    """The share of the items that models are drawn on."""
+    return n_some_items(scan.n_items, max(scan.n_witnessed, 1)) / scan.n_items
+
+
+def _labels_of(scan: LabelScan[Labels], block: VoteBlock, **gold: npt.NDArray[Any]) -> Labels:
+    """The votes of a block, without those of systems."""
     reader = scan.reader
     assert isinstance(reader, RatedReader)
-    share = n_some_items(scan.n_items, max(scan.n_witnessed, 1)) / scan.n_items
-    block = scan_over(scan, _joined_blocks, block_sample, share, seed)
-    block = block.items(np.argsort(block.keys, kind="stable"))
-    items = np.arange(block.n_items)
-    return reader.make(
-        items=items,
+    labels: Labels = reader.make(
+        items=np.arange(block.n_items),
         labelers=reader.labelers,
         classes=scan.classes,
         answers=scan.answers,
         votes=sparse.csr_array(block.matrix[:, : len(reader.labelers) * scan.n_answers]),  # systems are no witnesses
-        **{**nothing_vetted(len(items)), "gold_codes": block.gold.astype(np.int32)},
+        **{**nothing_vetted(block.n_items), **gold},
         n_missing=0,
         abstentions=np.zeros(len(reader.labelers), dtype=np.int64),
         abstain_policy=reader.options.abstain_policy,
         fixed_classes=True,
-    ), block.outputs.T.astype(np.int32)
+    )
+    return labels

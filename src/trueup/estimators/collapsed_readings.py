@@ -16,6 +16,7 @@ from trueup.data.labels import Labels
 from trueup.data.rated import RatedReader
 from trueup.data.scanning import LabelScan
 from trueup.estimators.collapsed import Patterns, collapse, sample_items
+from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.kinds import draw_kinds, first_of_equals, witness_weights
 from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.readings import (
@@ -45,6 +46,7 @@ from trueup.estimators.truth import ENOUGH_GOLD, Basis
 from trueup.exceptions import InvalidPredictions
 from trueup.metrics import Metric
 from trueup.noise.chain import SystemOutputs
+from trueup.posteriors import Estimate
 
 _SAMPLE = 250  # items that show how far tilts get
 _MOST_NUMBERS = 4_000_000  # held at once
@@ -175,6 +177,16 @@ class CollapsedReadings(Readings):
     def basis(self, metric: Metric) -> Basis:
         """What the headline of a metric rests on."""
         return "gold" if self.n_vetted and self.gold_seen(metric) >= ENOUGH_GOLD else "votes"
+
+    def alone(self, metric: Metric, classes: npt.NDArray[Any]) -> Estimate | None:
+        """What vetted items drawn by chance say by themselves of the first system; None where it looks at none."""
+        if not self.n_vetted or not self.gold_seen(metric):
+            return None
+        told = np.flatnonzero(self.vetted >= 0)
+        # Next to all items of the files they are so few that it does not matter that there is an end to these.
+        sample = GoldSample(self.vetted[told], self.chances[told], classes, self.positive, "population")
+        rng = np.random.default_rng(self.seed)
+        return gold_only_estimate(self._outputs.at_items(told), metric, sample, rng=rng)
 
     @cached_property
     def _rectified(self) -> dict[tuple[str, int], Codes]:

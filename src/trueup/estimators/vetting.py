@@ -17,7 +17,12 @@ _LEAST = 0.05 * 0.95 / 2  # the variance of an item that no agreement of models 
 
 
 def widths_after_vetting(
-    posterior: Floats | None, codes: Codes, level: float, *, known: Booleans | None = None
+    posterior: Floats | None,
+    codes: Codes,
+    level: float,
+    *,
+    known: Booleans | None = None,
+    times: Floats | None = None,
 ) -> dict[int, float]:
     """The width of the interval of the accuracy after vetting, by the number of items.
 
@@ -30,25 +35,27 @@ def widths_after_vetting(
     level : float
     known : boolean array of shape (n_items,), optional
         Items that are vetted already: they say nothing of what others leave open.
+    times : array of shape (n_items,), optional
+        How many items each row stands for, by default one.
     """
-    n_items = int((codes >= 0).sum())
+    n_items = float((codes >= 0).sum() if times is None else times[codes >= 0].sum())
     if posterior is None or not n_items:
         return {}
-    variance = variance_left(posterior, codes, known)
+    variance = variance_left(posterior, codes, known, times)
     z = float(ndtri((1 + level) / 2))
     return {n: float(2 * z * np.sqrt(variance / n * (1 - n / n_items))) for n in _NUMBERS if n < n_items}
 
 
-def variance_left(posterior: Floats, codes: Codes, known: Booleans | None = None) -> float:
+def variance_left(posterior: Floats, codes: Codes, known: Booleans | None = None, times: Floats | None = None) -> float:
     """The variance of an item's right or wrong about its own P(right), averaged over the items that nobody vetted."""
     seen = np.flatnonzero((codes >= 0) & (True if known is None else ~known))
     right = posterior[seen, codes[seen]]
-    return item_variance(right * (1 - right))
+    return item_variance(right * (1 - right), None if times is None else times[seen])
 
 
-def item_variance(variances: Floats) -> float:
+def item_variance(variances: Floats, times: Floats | None = None) -> float:
     """The mean of the variances of items on a scale from 0 to 1, and never less than models are wrong by."""
-    return max(float(variances.mean()) if len(variances) else 0.0, _LEAST)
+    return max(float(np.average(variances, weights=times)) if len(variances) else 0.0, _LEAST)
 
 
 def items_to_vet(
