@@ -189,7 +189,7 @@ def test_gold_that_was_drawn_comes_first_and_says_how_far_votes_go(dependent):
     nearly, enough = answer(19), answer(21)
     assert (nearly.basis, enough.basis) == ("votes", "gold")
     assert 0.6 < width(enough["accuracy"]) / width(nearly["accuracy"]) < 1.6
-    assert any("rest on votes" in sentence for sentence in nearly.warnings)
+    assert any("19 vetted items were drawn at random; from 20 on" in sentence for sentence in nearly.warnings)
     sixty = answer(60)
     assert sixty.basis_of("accuracy") == "gold"
     assert width(sixty["accuracy"]) < 0.85 * width(enough["accuracy"])

@@ -104,15 +104,10 @@ class Kinds:
             [np.einsum("fnc,nc->f", features, one.posterior) / max(n_items, 1) for one in self.draws.values()]
         )
 
-    def covariance(self, features: Floats) -> Floats:
-        """Of the means of features, within the kinds and between them; shape (n_features, n_features)."""
-        within = [covariance_of_means(one.truths, features) for one in self.draws.values() if len(one.truths)]
-        gaps = self.means(features) - self.means(features).mean(axis=0)
-        return np.asarray(np.mean(within, axis=0) + gaps.T @ gaps / len(gaps))
-
     def spread(self, features: Floats) -> Floats:
         """The standard deviation of the means of features, within the kinds and between them; shape (n_features,)."""
-        return np.asarray(np.sqrt(np.diag(self.covariance(features))))
+        within = [np.diag(covariance_of_means(one.truths, features)) for one in self.draws.values() if len(one.truths)]
+        return np.asarray(np.sqrt(np.mean(within, axis=0) + self.means(features).var(axis=0)))
 
     def mixed(self, shares: Mapping[str, float], n_draws: int, rng: np.random.Generator) -> Codes:
         """Truths of several kinds in the given shares, in random order."""

@@ -169,8 +169,9 @@ class Readings:
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
         # The truth of each item is drawn afterwards, and its chance must not count twice.
-        models = self.kinds.covariance(self.part) - drawing_covariance(self.kinds.centre, self.part)
-        covariance = self.real_map.covariance(models, self._blind_correlations(), self.unknown_share)
+        models = self.kinds.spread(self.part) ** 2 - np.diag(drawing_covariance(self.kinds.centre, self.part))
+        spread = np.sqrt(np.maximum(models, 0.0))
+        covariance = self.real_map.covariance(spread, self._blind_correlations(), self.unknown_share)
         last = len(covariance) - self.n_contrasts
         part = np.where(np.arange(len(covariance)) < last, 1.0, np.sqrt(self.real_map.slice_share))
         covariance *= np.outer(part, part)

@@ -65,18 +65,19 @@ class RealMap:
         """
         return np.asarray(self.widening / LEVEL_SCALE * np.sqrt(spread**2 + (self.floor * unknown) ** 2))
 
-    def covariance(self, models: Floats, blind: Floats, unknown: float = 1.0) -> Floats:
-        """Of all that is measured at once: the models' own, and a floor for what no vote shows, both widened.
+    def covariance(self, spread: Floats, blind: Floats, unknown: float = 1.0) -> Floats:
+        """Of all that is measured at once: what is wrong about one is wrong about another as far as they are alike.
 
         Parameters
         ----------
-        models : array of shape (n, n)
-            What the models disagree by.
+        spread : array of shape (n,)
+            What the models disagree by about each.
         blind : array of shape (n, n)
             How much two measures have in common; see `blind_correlations`.
         unknown : float
         """
-        return np.asarray((self.widening / LEVEL_SCALE) ** 2 * (models + (self.floor * unknown) ** 2 * blind))
+        deviations = self.deviations(spread, unknown)
+        return np.asarray(np.outer(deviations, deviations) * blind)
 
     def doubts(self, labels: Labels) -> list[Sentence]:
         """What lies outside of the sets that the map was learned from."""
