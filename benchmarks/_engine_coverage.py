@@ -137,5 +137,10 @@ DEPENDENT_FIGURE = Figure(
     first_seed=161_000,
 )
 GOLD_FIGURE = Figure(
-    worlds=DEPENDENT, run=run_gold, summarise=summarise_gold, n_runs=400, n_quick=2, first_seed=162_000
+    worlds=(*DEPENDENT, "misled crowd"),
+    run=run_gold,
+    summarise=summarise_gold,
+    n_runs=400,
+    n_quick=2,
+    first_seed=162_000,
 )

@@ -1,4 +1,4 @@
-"""Worlds with a known truth for the figures of the engine: independent errors, and four ways to err together."""
+"""Worlds with a known truth for the figures of the engine: independent errors, and five ways to err together."""
 
 from __future__ import annotations
 
@@ -114,12 +114,26 @@ def blind_spot(n_items: int, seed: int) -> World:
     )
 
 
+def misled(n_items: int, seed: int) -> World:
+    """A quarter of the items misleads everyone: labelers are right on it with 30%, elsewhere with 90%."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n_items) < PRIOR[1]).astype(np.int64)
+    is_misleading = rng.random(n_items) < 0.25
+    accuracy = np.where(is_misleading, 0.3, 0.9)
+    votes = np.where(rng.random((N_LABELERS, n_items)) < accuracy, truth, 1 - truth)
+    errs_alone = seed % 2 == 0  # the classifier errs with the crowd, or on items of its own
+    right = 0.8 if errs_alone else np.where(is_misleading, 0.25, 0.93)
+    predictions = np.where(rng.random(n_items) < right, truth, 1 - truth)
+    return World(tu.Labels.from_matrix(votes.T), truth, predictions)
+
+
 WORLDS: dict[str, Callable[[int, int], World]] = {
     "independent": independent,
     "families": families,
     "difficulty": difficulty,
     "kinds": kinds,
     "blind spot": blind_spot,
+    "misled crowd": misled,
 }
 DEPENDENT = ("families", "difficulty", "kinds")
 

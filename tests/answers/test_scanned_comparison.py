@@ -125,7 +125,7 @@ def test_items_that_a_system_lacks_are_left_out_of_all(frame, scan_of):
         tu.compare({"good": {1: "no"}, "bad": {2: "no"}}, scan)
 
 
-def test_random_gold_answers_as_in_memory(frame, scan_of, monkeypatch):
+def test_random_gold_answers_as_in_memory(frame, scan_of):
     gold = {item: frame["label"][4 * item] for item in range(0, N_ITEMS, 15)}
     systems = {name: outputs_of(frame, column) for name, column in SYSTEMS.items()}
     labels = tu.Labels.from_frame(frame).with_gold(gold, drawn="random")
@@ -138,9 +138,35 @@ def test_random_gold_answers_as_in_memory(frame, scan_of, monkeypatch):
     assert mine.std == pytest.approx(theirs.std, rel=0.2)
     assert "rests on gold" in repr(scanned)
     assert scanned.assuming("shared").basis == "votes"
-    monkeypatch.setattr("trueup.estimators.collapsed_readings.MOST_RECTIFIED", 2)
-    with pytest.raises(InvalidPredictions, match=r"up to 2 different systems .* got 3; compare fewer"):
-        tu.compare(SYSTEMS, scan, n_draws=50)
+
+
+def test_random_gold_corrects_eight_systems_as_in_memory(frame, scan_of):
+    rng = np.random.default_rng(1)
+    gold = {item: frame["label"][4 * item] for item in range(0, N_ITEMS, 15)}
+    good = outputs_of(frame, "a")
+    other = {"no": "yes", "yes": "no"}
+    systems = {
+        f"s{k}": {item: other[name] if rng.random() < 0.05 * k else name for item, name in good.items()}
+        for k in range(8)
+    }
+    labels = tu.Labels.from_frame(frame).with_gold(gold, drawn="random")
+    here = tu.compare(systems, labels, check_dependence=False, n_draws=500)
+    scanned = tu.compare(systems, scan_of(2).with_gold(gold, drawn="random"), n_draws=500)
+    assert here.basis == scanned.basis == "gold"
+    for name in systems:
+        assert scanned[name].mean == pytest.approx(here[name].mean, abs=0.5 * here[name].std)
+        assert scanned[name].std == pytest.approx(here[name].std, rel=0.35)
+
+
+def test_few_random_gold_items_have_their_share_of_the_draws(frame, scan_of):
+    """One more vetted item makes a scan no wider either where the answer goes over to gold."""
+    order = np.random.default_rng(0).permutation(N_ITEMS)
+    widths = []
+    for n in (19, 20):
+        gold = {int(item): frame["label"][4 * int(item)] for item in order[:n]}
+        low, high = tu.evaluate("a", scan_of(n).with_gold(gold, drawn="random"))["accuracy"].interval()
+        widths.append(high - low)
+    assert 0.75 < widths[1] / widths[0] < 1.25
 
 
 def test_a_population_is_wider_than_its_sample(scan_of):

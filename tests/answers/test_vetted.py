@@ -59,3 +59,16 @@ def test_a_named_model_is_refused(world, vetted):
     named = tu.evaluate(world.predictions, world.labels, noise="dawid-skene", check_dependence=False)
     with pytest.raises(InvalidParameter, match="call the door again"):
         evaluate_again(named, vetted)
+
+
+@pytest.mark.parametrize("n_drawn", [19, 20])
+def test_gold_that_a_named_model_does_not_rest_on_is_told(world, n_drawn):
+    truths = {item: world.truth[k] for k, item in enumerate(world.labels.items[:n_drawn].tolist())}
+    labels = world.labels.with_gold(truths, drawn="random")
+    few = {"noise": "dawid-skene", "n_warmup": 20, "n_draws": 50, "check_dependence": False}
+    one = tu.evaluate(world.predictions, labels, **few)
+    two = tu.compare({"a": world.predictions, "b": 1 - world.predictions}, labels, **few)
+    for answer in (one, two):
+        told = [sentence for sentence in answer.warnings if "correct nothing here" in sentence]
+        assert len(told) == (n_drawn == 20)
+        assert all("leave out noise" in sentence for sentence in told)

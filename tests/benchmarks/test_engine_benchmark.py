@@ -90,7 +90,7 @@ def test_worlds_have_five_labelers_and_a_classifier(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "independent"])
 def test_the_classifier_errs_with_the_crowd_where_it_should(name: str) -> None:
     def joint(world_name: str) -> float:
-        world = make(world_name, 4000, 2)
+        world = make(world_name, 4000, 3)
         crowd_errs = world.labels.answer_counts.argmax(axis=1) != world.truth
         errs = world.predictions != world.truth
         return float(np.mean(errs & crowd_errs) / (errs.mean() * crowd_errs.mean()))

@@ -31,7 +31,10 @@ def test_the_correction_matches_the_vetted_sums():
     np.testing.assert_allclose(expected, weights @ x[np.arange(60), truth], atol=1e-3)
 
 
-def test_draws_of_the_correction_agree_with_a_grid():
+@pytest.mark.parametrize("least", [200, np.inf])
+def test_draws_of_the_correction_agree_with_a_grid(monkeypatch, least):
+    """Those chosen from candidates, and those moved by slices, which many coefficients need."""
+    monkeypatch.setattr("trueup.estimators.recalibration._LEAST_EFFECTIVE", least)
     rng = np.random.default_rng(1)
     x = np.zeros((25, 2, 1))
     x[:, 1, 0] = 1.0
@@ -82,3 +85,32 @@ def test_the_evidence_between_spreads_of_groups_agrees_with_integration():
     likelihood = 1 / (1 + np.exp(-grid)) ** n_true / (1 + np.exp(grid)) ** (6 - n_true)
     exact = [np.log((likelihood * norm.pdf(grid, scale=scale)).sum()) for scale in scales]
     assert evidence[1] - evidence[0] == pytest.approx(exact[1] - exact[0], abs=0.1)
+
+
+def test_the_evidence_is_the_same_by_candidates_and_by_moved_draws(monkeypatch):
+    model, groups, truth = grouped([0.3, -0.3, 0.2], n_each=60)
+    with_groups = model.with_groups(groups, 0.5)
+    evidence = []
+    for least in (0, np.inf):
+        monkeypatch.setattr("trueup.estimators.recalibration._LEAST_EFFECTIVE", least)
+        rng = np.random.default_rng(1)
+        learned = recalibrate(with_groups, np.arange(180), truth, np.ones(180), n_draws=10, rng=rng)
+        evidence.append(learned.log_evidence)
+    assert evidence[0] == pytest.approx(evidence[1], abs=0.1)
+
+
+def test_many_coefficients_are_drawn_well():
+    """Of sixty coefficients and twenty items hardly one of the candidates is likely."""
+    rng = np.random.default_rng(2)
+    x = np.zeros((20, 2, 60))
+    x[:, 1] = rng.normal(size=(20, 60))
+    truth = (rng.random(20) < 0.5).astype(int)
+    model = Recalibration(np.zeros((20, 2)), x, np.full(60, 0.2), np.full(60, 0.5))
+    learned = recalibrate(model, np.arange(20), truth, np.ones(20), n_draws=1500, rng=rng)
+    assert learned.effective == 1500
+    assert len(np.unique(learned.draws[:, 0])) == 1500
+    # Whatever the posterior, the gradient of its logarithm is zero on average.
+    chances = 1 / (1 + np.exp(-learned.draws @ x[:, 1].T))
+    gradient = (truth - chances) @ x[:, 1] - (learned.draws - 0.2) / 0.25
+    error = gradient.std(axis=0) / np.sqrt(1500)
+    assert np.abs(gradient.mean(axis=0) / error).max() < 5

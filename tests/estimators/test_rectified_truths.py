@@ -202,6 +202,35 @@ def test_intervals_hold(name, n_systems):
     assert np.mean(widths) < (0.24 if n_systems == 1 else 0.32)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_each_of_many_systems_is_put_right(n_classes):
+    """A model that follows a crowd wrong on a quarter of the items, and twelve systems of which a third does, too."""
+    n_runs, errors, held, widths = 40 // n_classes, [], [], []
+    metric = metric_of("accuracy", n_classes)
+    for seed in range(n_runs):
+        rng = np.random.default_rng([seed, n_classes])
+        truth = rng.integers(n_classes, size=500)
+        is_misleading = rng.random(500) < 0.25
+        seeming = np.where(is_misleading, (truth + 1) % n_classes, truth)
+        follows = np.arange(12)[:, None] % 3 == 0
+        codes = np.where(follows, seeming, truth)
+        is_off = rng.random((12, 500)) < np.where(follows, 0.05, 0.2)
+        codes = np.where(is_off, (codes + rng.integers(1, n_classes, size=(12, 500))) % n_classes, codes)
+        posterior = 0.9 * np.eye(n_classes)[seeming] + 0.1 / n_classes
+        gold, chance = draw_gold(truth, 100, rng)
+        outputs = outputs_of(codes, n_classes=n_classes)
+        values = values_of(rectify(posterior, outputs, metric, gold, chance, n_draws=200), outputs, metric)
+        true = values_of(truth[None], outputs, metric)[0]
+        errors.append(values.mean(axis=0) - true)
+        low, high = np.quantile(values, [0.025, 0.975], axis=0)
+        held.append((low <= true) & (true <= high))
+        widths.append(high - low)
+    assert np.abs(np.mean(errors, axis=0)).max() < 0.03
+    assert abs(np.mean(errors)) < 0.01  # with six components in place of twelve systems it was 0.02
+    assert np.mean(held) > 0.88
+    assert np.mean(widths) < 0.12
+
+
 def test_scores_are_recalibrated():
     rng = np.random.default_rng(8)
     truth = (rng.random(2000) < 0.3).astype(int)
@@ -278,6 +307,18 @@ def test_gold_in_the_denominator_of_scores():
     truth = np.array([0, 0, 0, 1, 1, -1])
     outputs = outputs_of(scores=np.arange(6.0))
     assert gold_in_denominator(get_metric("auc", [0, 1]), outputs, truth, 1) == 4
+
+
+def test_gold_in_the_denominator_of_an_average_is_by_its_rarest_class():
+    """Three times the rarest class of three, by what the average divides by; a class that nobody names is none."""
+    truth = np.repeat([0, 1, 2, 2, 0], [20, 10, 1, 1, 2])
+    codes = np.repeat([0, 1, 2, 0, 2], [20, 10, 1, 1, 2])
+    expected = {"macro_recall": 6, "macro_precision": 9, "macro_f1": 12, "accuracy": 34, "mcc": 34, "recall:1": 10}
+    outputs = outputs_of(codes, n_classes=3)
+    assert {name: gold_in_denominator(metric_of(name, 3), outputs, truth, 1) for name in expected} == expected
+    without = np.where(truth == 2, -1, truth)
+    assert gold_in_denominator(metric_of("macro_recall", 3), outputs, without, 1) == 0
+    assert gold_in_denominator(metric_of("macro_recall", 4), outputs_of(codes, n_classes=4), truth, 1) == 8
 
 
 def test_classes_that_nobody_names_keep_their_proportions():

@@ -18,6 +18,7 @@ from trueup.answers.reading import engine_of, notes_on, settle_assumption
 from trueup.answers.scanned_comparison import ScannedComparison, compare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task, check_asked_of_all, check_rankable, prepare, settle_target, values_on
+from trueup.answers.unused_gold import unused_gold
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
@@ -205,6 +206,7 @@ def measure(
                 progress=progress,
                 **sampling,
             )
+            notes = unused_gold(task.labels)
         values = values_on(truth, task, metric, rng)
         findings, _ = findings_of(
             task,

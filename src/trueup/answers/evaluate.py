@@ -16,6 +16,7 @@ from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
 from trueup.answers.scanned import ScannedEvaluation, evaluate_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, Task, check_asked_of_all, prepare, settle_target
+from trueup.answers.unused_gold import unused_gold
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.estimators import METHODS, Method, Problem, Solution
@@ -176,7 +177,11 @@ def evaluate(
         model = None if task.noise is None else settle_noise(task.noise, labels, draw=chosen.draws_noise)
         solution = _solve(task, chosen, METHODS.resolve(method), model, options, progress)
         findings, independence = findings_of(
-            task, model, check_dependence=check_dependence, notes=solution.notes, counts=solution.counts.mean_counts
+            task,
+            model,
+            check_dependence=check_dependence,
+            notes=(*unused_gold(labels), *solution.notes),
+            counts=solution.counts.mean_counts,
         )
     return Evaluation(task, solution, model, findings, independence)
 

@@ -30,7 +30,6 @@ from trueup.estimators.readings import (
     n_moved_shares,
 )
 from trueup.estimators.real_map import RealMap
-from trueup.estimators.rectified import MOST_SYSTEMS as MOST_RECTIFIED
 from trueup.estimators.rectified import rectified_counts
 from trueup.estimators.tilt import (
     Directions,
@@ -42,8 +41,8 @@ from trueup.estimators.tilt import (
     standard_moves,
     tilted_chances,
 )
-from trueup.estimators.truth import ENOUGH_GOLD, Basis
-from trueup.exceptions import InvalidPredictions
+from trueup.estimators.truth import Basis, gold_share
+from trueup.estimators.truth_draws import mixed_draws
 from trueup.metrics import Metric
 from trueup.noise.chain import SystemOutputs
 from trueup.posteriors import Estimate
@@ -172,11 +171,13 @@ class CollapsedReadings(Readings):
 
     def gold_seen(self, metric: Metric) -> int:
         """Vetted items drawn by chance that a metric looks at."""
+        if not self.n_vetted:
+            return 0
         return gold_in_denominator(metric, self._outputs, self.vetted, self.positive)
 
     def basis(self, metric: Metric) -> Basis:
         """What the headline of a metric rests on."""
-        return "gold" if self.n_vetted and self.gold_seen(metric) >= ENOUGH_GOLD else "votes"
+        return "gold" if gold_share(self.gold_seen(metric)) == 1 else "votes"
 
     def alone(self, metric: Metric, classes: npt.NDArray[Any]) -> Estimate | None:
         """What vetted items drawn by chance say by themselves of the first system; None where it looks at none."""
@@ -193,21 +194,25 @@ class CollapsedReadings(Readings):
         return {}
 
     def counts_for(self, metric: Metric, assumption: Assumption) -> Codes:
-        """Draws of counts for the headline of a metric: gold first, then the votes under an assumption."""
-        if self.basis(metric) == "votes":
-            return self.assuming(assumption).truths
+        """Draws of counts for the headline of a metric: gold first, then the votes under an assumption.
+
+        As in memory, vetted items have their share of the draws below what is enough.
+        """
+        share = gold_share(self.gold_seen(metric))
+        if share == 1:
+            return self._counts_from_gold(metric)
+        votes = self.assuming(assumption).truths
+        if share == 0:
+            return votes
+        return mixed_draws(votes, self._counts_from_gold(metric), share, np.random.default_rng([self.seed, 18]))
+
+    def _counts_from_gold(self, metric: Metric) -> Codes:
         key = (metric.name, id(metric.function))
         if key not in self._rectified:
-            different = first_of_equals(self.codes)
-            if len(different) > MOST_RECTIFIED:
-                raise InvalidPredictions(
-                    f"vetted items correct up to {MOST_RECTIFIED} different systems on votes that are scanned, got "
-                    f"{len(different)}; compare fewer at a time, or read all votes into memory with scan.read()"
-                )
             most = _MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1])
             self._rectified[key] = rectified_counts(
                 self.posterior,
-                self._outputs.of_systems(different),
+                self._outputs.of_systems(first_of_equals(self.codes)),
                 metric,
                 gold=self.vetted,
                 chance=self.chances,

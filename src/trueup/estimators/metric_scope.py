@@ -18,6 +18,8 @@ from trueup.metrics.counts import confusion_counts
 
 _MOST_CLASSES = 200  # of which each is tried as the only one
 _CLOSE = 1e-9
+_RARE = 1e-3  # the share of a class that an average over classes does not let vanish
+_LEAST_PART = 0.05  # of what is due to one class of an average, by which its cells move the metric if they count
 _BLOCK = 5_000_000  # numbers held at once
 
 
@@ -75,7 +77,8 @@ def gold_in_denominator(metric: Metric, outputs: AlignedPredictions, gold: Codes
     int
         Of a metric of counts, the items in cells (truth, prediction) whose count moves it: for recall the positives,
         for precision those predicted positive, for F1 all but true negatives. A metric of scores compares positives
-        with negatives: twice the rarer of them.
+        with negatives: twice the rarer of them. Of an average over classes in the same way: so many times the rarest
+        class as there are classes.
 
     Examples
     --------
@@ -108,7 +111,36 @@ def _count_looked_at(
     # A second table, since a slope may be zero at one by accident.
     for table in (counts + 1.0, counts + 1.0 + 0.5 * np.sin(1.0 + np.arange(counts.size)).reshape(counts.shape)):
         moves |= _moves_metric(metric, table, occupied)
-    return int(counts[tuple(occupied[moves].T)].sum())
+    looked_at = int(counts[tuple(occupied[moves].T)].sum())
+    occurring = np.union1d(truth, outputs.outputs("classes")[system])
+    return min(looked_at, n_classes * _least_of_classes(metric, counts, occurring[occurring >= 0], looked_at))
+
+
+def _least_of_classes(metric: Metric, counts: Floats, classes: Codes, otherwise: int) -> int:
+    """Of an average over classes, how many items the class has that has fewest; the other number for other metrics.
+
+    In an average a class counts as much as the others, however rare it is. Whether it is its items that count then, as
+    for recall, or those predicted to be of it, as for precision, or both, is found by making one class rare.
+    """
+    n_classes = len(counts)
+    if not 2 < n_classes <= _MOST_CLASSES:
+        return otherwise
+    table = 20.0 + 10.0 * np.sin(1.0 + 1.7 * np.arange(n_classes**2)).reshape(n_classes, n_classes)
+    least = otherwise
+    for one in classes:
+        others = np.arange(n_classes) != one
+        rare = table.copy()
+        rare[one] *= _RARE
+        rare[others, one] *= _RARE
+        more_missed, more_claimed = rare.copy(), rare.copy()
+        more_missed[one, others] *= 10
+        more_claimed[others, one] *= 10
+        value, missed, claimed = metric(np.stack([rare, more_missed, more_claimed]))
+        by_row, by_column = (abs(float(moved - value)) > _LEAST_PART / n_classes for moved in (missed, claimed))
+        if by_row or by_column:
+            items = counts[one, one] + by_row * counts[one, others].sum() + by_column * counts[others, one].sum()
+            least = min(least, int(items))
+    return least
 
 
 def _moves_metric(metric: Metric, table: Floats, cells: Codes) -> Booleans:

@@ -7,11 +7,12 @@ no bias, however wrong the model is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import expit, log_softmax, logsumexp, softmax
+from scipy.special import expit, gammaln, log_softmax, logsumexp, softmax
 
 from trueup._base.types import Codes, Floats, Positions
 
@@ -19,6 +20,9 @@ _NEWTON_STEPS = 40
 _CANDIDATES = 2000
 _CANDIDATES_BLOCK = 5_000_000  # numbers held at once for them
 _FREEDOM = 8.0  # of the Student law that they come from
+_LEAST_EFFECTIVE = 200  # of the candidates; with many coefficients hardly one is likely, and draws are moved instead
+_SMALLEST_ARC = 1e-8
+_MOVES = 8  # each forgets about half of where a draw came from
 _BLOCK = 1_000_000  # numbers held at once
 
 
@@ -156,23 +160,78 @@ def recalibrate(
     if not n_draws or rng is None:
         return RecalibrationDraws(w, w[None], np.inf)
     factor = np.linalg.cholesky(information)
-    standard = rng.standard_normal((len(w), _CANDIDATES)) * np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _CANDIDATES))
-    candidates = w + solve_triangular(factor, standard, lower=True, trans="T").T
-    log_proposal = -0.5 * (_FREEDOM + len(w)) * np.log1p((standard**2).sum(axis=0) / _FREEDOM)
-    rows = max(1, _CANDIDATES_BLOCK // max(offset.size, 1))
     # Against the class that was named: for two classes one number for each answer, and no sum over classes.
     others = (truth[:, None] + np.arange(1, offset.shape[1])) % offset.shape[1]
     beyond = np.take_along_axis(offset, others, axis=1) - offset[at, truth][:, None]
     apart = (np.take_along_axis(x, others[:, :, None], axis=1) - x[at, truth][:, None]).reshape(-1, len(w))
-    log_likelihood = [
-        -_log_one_plus((part @ apart.T).reshape(len(part), *beyond.shape) + beyond) @ weights
-        for part in (candidates[k : k + rows] for k in range(0, _CANDIDATES, rows))
-    ]
-    log_weight = np.concatenate(log_likelihood) - 0.5 * (candidates - model.mean) ** 2 @ precision - log_proposal
+    rows = max(1, _CANDIDATES_BLOCK // max(offset.size, 1))
+
+    def coefficients(standard: Floats) -> Floats:
+        """Those that lie so many standard deviations from the mode."""
+        return np.asarray(w + solve_triangular(factor, standard.T, lower=True, trans="T").T)
+
+    def log_posterior(some: Floats) -> Floats:
+        log_likelihood = [
+            -_log_one_plus((part @ apart.T).reshape(len(part), *beyond.shape) + beyond) @ weights
+            for part in (some[k : k + rows] for k in range(0, len(some), rows))
+        ]
+        return np.asarray(np.concatenate(log_likelihood) - 0.5 * (some - model.mean) ** 2 @ precision)
+
+    n_features = len(w)
+    normal = rng.standard_normal((n_features, _CANDIDATES)).T
+    standard = normal * np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _CANDIDATES))[:, None]
+    candidates = coefficients(standard)
+    log_proposal = -0.5 * (_FREEDOM + n_features) * np.log1p((standard**2).sum(axis=1) / _FREEDOM)
+    log_weight = log_posterior(candidates) - log_proposal
     chance = np.exp(log_weight - logsumexp(log_weight))
-    chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
-    log_evidence = float(logsumexp(log_weight) - np.log(model.scale).sum() - np.log(np.diag(factor)).sum())
-    return RecalibrationDraws(w, candidates[chosen], float(1 / (chance**2).sum()), log_evidence)
+    effective = float(1 / (chance**2).sum())
+    log_volume = -np.log(model.scale).sum() - np.log(np.diag(factor)).sum()
+    if effective >= _LEAST_EFFECTIVE:
+        chosen = rng.choice(_CANDIDATES, size=n_draws, p=chance)
+        log_evidence = logsumexp(log_weight) + log_volume - _log_mass_of_proposal(n_features)
+        return RecalibrationDraws(w, candidates[chosen], effective, float(log_evidence))
+    moved = _moved_draws(lambda some: log_posterior(coefficients(some)), n_features, n_draws, rng)
+    return RecalibrationDraws(w, coefficients(moved), float(n_draws), float(value + log_volume))
+
+
+def _log_mass_of_proposal(n_features: int) -> float:
+    """What the logarithm of the evidence from candidates has beyond that of a normal law about the mode."""
+    beyond = gammaln((_FREEDOM + n_features) / 2) - gammaln(_FREEDOM / 2) - 0.5 * n_features * np.log(_FREEDOM / 2)
+    return float(np.log(_CANDIDATES) + beyond)
+
+
+def _moved_draws(
+    log_posterior: Callable[[Floats], Floats], n_features: int, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """Draws of standardised coefficients by elliptical slices (Murray, Adams and MacKay 2010), all side by side.
+
+    Each starts from the normal law about the mode, which is nearly right, and is moved a few times: whatever is not
+    normal about the posterior is met exactly.
+    """
+
+    def log_ratio(some: Floats) -> Floats:
+        """Of the posterior to that normal law."""
+        return np.asarray(log_posterior(some) + 0.5 * (some**2).sum(axis=1))
+
+    draws = rng.standard_normal((n_draws, n_features))
+    heights = log_ratio(draws)
+    for _ in range(_MOVES):
+        other = rng.standard_normal(draws.shape)
+        least = heights + np.log(rng.random(n_draws))
+        angle = rng.uniform(0, 2 * np.pi, n_draws)
+        low, high = angle - 2 * np.pi, angle.copy()
+        start, left = draws.copy(), np.arange(n_draws)
+        while len(left):
+            proposed = start[left] * np.cos(angle[left])[:, None] + other[left] * np.sin(angle[left])[:, None]
+            new = log_ratio(proposed)
+            # An angle of nearly zero is where the draw is already: it stays there.
+            is_taken = (new > least[left]) | (high[left] - low[left] < _SMALLEST_ARC)
+            draws[left[is_taken]], heights[left[is_taken]] = proposed[is_taken], new[is_taken]
+            left = left[~is_taken]
+            is_low = angle[left] < 0
+            low[left[is_low]], high[left[~is_low]] = angle[left[is_low]], angle[left[~is_low]]
+            angle[left] = rng.uniform(low[left], high[left])
+    return draws
 
 
 def recalibrate_with_groups(

@@ -20,19 +20,20 @@ from trueup._base.validation import preview
 from trueup.data.aligned import AlignedPredictions
 from trueup.estimators.metric_scope import collapse_outputs, counts_right_only, only_class
 from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate, recalibrate_with_groups
-from trueup.estimators.system_features import Used, bends, main_features, principal_features
+from trueup.estimators.system_features import bends, main_features
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 
 _LEAST_PROBABILITY = 0.02  # a model is never believed more than this
-_RIGHT_INTERCEPT = (0.0, 1.2)  # prior mean and standard deviation, from the open crowds: wide enough for unseen ones
-_RIGHT_SLOPE = (0.8, 0.4)
+_RIGHT_INTERCEPT = (0.0, 1.4)  # prior mean and standard deviation, from the open crowds: wide enough for unseen ones
+_RIGHT_SLOPE = (0.7, 0.5)
 _VOTED_INTERCEPT = (0.0, 1.5)
 _VOTED_SLOPE = (0.8, 0.6)
-_SLOPE = (0.0, 1.0)
+_SLOPE = (-0.3, 1.0)  # beyond one: what models say is often too sure, and of some crowds worth nothing
 _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
-_VOTE_SLOPE = (0.0, 0.5)
+_ALL_VOTES = (0.0, 1.0)  # of what all systems have in common: many that err apart tell more than models believe
+_PAIR = (0.0, 0.5)
 _OF_CLASS = (0.0, 1.0)
 _WEIGHT = 0.5  # standard deviation of the effect of a weight that is larger by one standard deviation
 # The standard deviation of the effects of slices, in log-odds: half-normal with the scale 0.5, on a grid of its cells.
@@ -40,7 +41,8 @@ _GROUP_SCALES = np.array([0.1, 0.3, 0.5, 0.8, 1.2])
 _GROUP_LOG_PRIOR = np.log([0.2, 0.2, 0.25, 0.35, 0.4]) - 0.5 * (_GROUP_SCALES / 0.5) ** 2
 _SCORE = (0.0, 1.5)
 _SCORE_HINGE = (0.0, 0.75)
-MOST_SYSTEMS = 6  # with features of their own; more are summed up by their principal components
+_ALL_SCORES = (0.0, 0.5)
+_MOST_NAMING = 6  # systems up to which the classes they name are corrected alone, and above all classes are
 _TINY = 1e-12
 _BLOCK = 1_000_000  # numbers held at once
 _MOST_CLASSES = 8  # with effects of their own: those predicted most often
@@ -107,17 +109,6 @@ def rectified_truths(
     known = np.flatnonzero(gold >= 0)
     truths[:, known] = gold[known]
     return truths
-
-
-def doubts_on_many(n_systems: int) -> tuple[str, ...]:
-    """What to say where systems are too many for features of their own."""
-    if n_systems <= MOST_SYSTEMS:
-        return ()
-    return (
-        f"Vetted items correct up to {MOST_SYSTEMS} different systems each by itself; of {n_systems} together the "
-        "values lean on votes, and their intervals hold the truth less often than they say; compare fewer at a time, "
-        "or evaluate each of them.",
-    )
 
 
 def rectified_counts(
@@ -314,7 +305,7 @@ def _choose_correction(
     right_only = counts_right_only(metric, n_classes)
     if outputs.n_systems == 1 and right_only:
         return _correct_right(posterior, outputs, looked_at)
-    if n_classes > 2 and outputs.n_systems <= MOST_SYSTEMS and right_only:
+    if n_classes > 2 and outputs.n_systems <= _MOST_NAMING and right_only:
         return _correct_named(posterior, outputs, looked_at)
     if metric.needs == "scores":
         return _correct_class(posterior, positive, looked_at, _score_features(outputs))
@@ -353,6 +344,7 @@ def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: _L
     groups: Features = [
         (np.where(has_column, x - centre, 0.0)[None], _SLOPE),
         (is_said.astype(float), _VOTE),
+        (is_said.sum(axis=0, keepdims=True).astype(float), _ALL_VOTES),
         ((named == common[:, None, None]).astype(float), _OF_CLASS),
     ]
     if n_systems == 2:
@@ -373,14 +365,11 @@ def _most_common(codes: Codes | None, posterior: Floats, times: Floats | None) -
     return np.sort(np.argsort(-masses, kind="stable")[:_MOST_CLASSES])
 
 
-def _correct_class(
-    posterior: Floats, one_class: int, looked_at: _Looked, of_systems: tuple[Features, Floats]
-) -> _NamedAgainstRest:
-    """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say, and with what slope."""
+def _correct_class(posterior: Floats, one_class: int, looked_at: _Looked, of_systems: Features) -> _NamedAgainstRest:
+    """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say."""
     x = logit(_clipped(posterior[:, one_class]))
     slope = (x - looked_at.mean(x) if looked_at.at.any() else x)[None]
-    features, votes = of_systems
-    groups: Features = [(np.ones_like(slope), _INTERCEPT), (slope, _SLOPE), *features, (votes * slope, _VOTE_SLOPE)]
+    groups: Features = [(np.ones_like(slope), _INTERCEPT), (slope, _SLOPE), *of_systems]
     stacked = np.concatenate([group for group, _ in groups])
     priors = [prior for group, prior in groups for _ in group]
     return _NamedAgainstRest(_binary_model(x, stacked, priors), np.full((len(x), 1), one_class), posterior)
@@ -396,24 +385,25 @@ def _correct_class_by_vote(
     return _NamedAgainstRest(model, np.full((len(codes), 1), one_class), posterior)
 
 
-def _vote_features(collapsed: AlignedPredictions) -> tuple[Features, Floats]:
-    """What each system votes, ± ½, and of two whether they agree; the votes again for their slopes."""
-    both = _system_features(collapsed, 2, "classes")
+def _vote_features(collapsed: AlignedPredictions) -> Features:
+    """What each system votes, ± ½, what all vote together, and of two whether they agree."""
+    both = main_features(collapsed, 2, "classes")
     votes = (both[:, :, 1] - both[:, :, 0]) / 2
-    features: Features = [(votes, _VOTE)]
+    features: Features = [(votes, _VOTE), (votes.sum(axis=0, keepdims=True), _ALL_VOTES)]
     if len(votes) == 2:
         # With it every pattern of the two votes has a level of its own.
-        features.append((4 * votes[:1] * votes[1:], _VOTE_SLOPE))
-    return features, votes
+        features.append((4 * votes[:1] * votes[1:], _PAIR))
+    return features
 
 
-def _score_features(outputs: AlignedPredictions) -> tuple[Features, Floats]:
-    """The place of each item in the ranking of each system, as a normal score, and hinges along it."""
-    main = _system_features(outputs, outputs.n_classes, "scores")
+def _score_features(outputs: AlignedPredictions) -> Features:
+    """The place of each item in the ranking of each system, as a normal score, their sum, and hinges along it."""
+    main = main_features(outputs, outputs.n_classes, "scores")
     assert outputs.positive is not None
-    bent = bends(main, outputs.positive) if len(main) <= 2 else main[:0]
-    features: Features = [(main[:, :, outputs.positive], _SCORE), (bent[:, :, outputs.positive], _SCORE_HINGE)]
-    return features, np.empty((0, main.shape[1]))
+    scores = main[:, :, outputs.positive]
+    if len(main) > 2:
+        return [(scores, _SCORE), (scores.sum(axis=0, keepdims=True), _ALL_SCORES)]
+    return [(scores, _SCORE), (bends(main, outputs.positive)[:, :, outputs.positive], _SCORE_HINGE)]
 
 
 def _correct_classes(posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: _Looked) -> _EveryClass:
@@ -426,17 +416,17 @@ def _correct_classes(posterior: Floats, outputs: AlignedPredictions, metric: Met
     levels = np.eye(n_classes)[_most_common(outputs.codes, posterior, looked_at.times)]
     groups.append((np.broadcast_to(levels[:, None, :], (len(levels), n_items, n_classes)), _INTERCEPT))
     kind = metric.looks_at
-    main = _system_features(outputs, n_classes, kind)
-    groups.append((main, _VOTE))
+    main = main_features(outputs, n_classes, kind)
+    groups += [(main, _VOTE), (main.sum(axis=0, keepdims=True), _ALL_VOTES)]
     if kind == "classes":
         # Of each class whether some system names it: how often it is right may differ between classes.
-        is_named = (main_features(outputs, n_classes, "classes") > 0).mean(axis=0)
+        is_named = (main > 0).mean(axis=0)
         groups.append((levels[:, None, :] * is_named, _OF_CLASS))
         if outputs.n_systems == 2:
             groups.append(((is_named == 1.0)[None].astype(float), _OF_CLASS))
     else:
         assert outputs.probabilities is not None
-        groups.append((np.nan_to_num(outputs.probabilities[:MOST_SYSTEMS]), _VOTE))
+        groups.append((np.nan_to_num(outputs.probabilities), _VOTE))
     features = np.concatenate([group for group, _ in groups])
     return _EveryClass(_log_linear_model(offset, features, groups))
 
@@ -445,11 +435,6 @@ def _log_linear_model(offset: Floats, features: Floats, groups: Features) -> Rec
     """A model of features of shape (n_features, n_items, n_classes), with the priors of their groups."""
     means, scales = np.array([prior for group, prior in groups for _ in group]).T
     return Recalibration(offset, np.ascontiguousarray(np.moveaxis(features, 0, 2)), means, scales)
-
-
-def _system_features(outputs: AlignedPredictions, n_classes: int, kind: Used) -> Floats:
-    few = outputs.n_systems <= MOST_SYSTEMS
-    return (main_features if few else principal_features)(outputs, n_classes, kind)
 
 
 def _level_and_slope_model(

@@ -27,9 +27,9 @@ from trueup.estimators.kinds import as_outputs, first_of_equals
 from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption, Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.rectified import doubts_on_many, rectified_truths
+from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.truth_draws import TruthDraws, known_classes_alone
+from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, mixed_draws
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.chain import ROW_MASS, SystemOutputs
@@ -239,6 +239,11 @@ Basis = Literal["gold", "votes"]
 ENOUGH_GOLD = 20  # vetted items drawn at random, in the metric's own denominator, from which an answer rests on them
 
 
+def gold_share(n_seen: int) -> float:
+    """The share of an answer that vetted items have which a metric looks at: all of it from `ENOUGH_GOLD` on."""
+    return min(1.0, n_seen / ENOUGH_GOLD)
+
+
 @dataclass(frozen=True, eq=False)
 class TruthEngine:
     """The truth of all items, however a metric needs it; drawn when first asked for and kept.
@@ -360,7 +365,7 @@ class TruthEngine:
 
     def basis(self, metric: Metric) -> Basis:
         """What the headline of a metric rests on."""
-        return "gold" if self.gold_seen(metric) >= ENOUGH_GOLD else "votes"
+        return "gold" if gold_share(self.gold_seen(metric)) == 1 else "votes"
 
     def gold_seen(self, metric: Metric) -> int:
         """Vetted items drawn at random that a metric looks at."""
@@ -370,8 +375,21 @@ class TruthEngine:
         return gold_in_denominator(metric, outputs, self.drawn_gold, self.positive)
 
     def headline(self, metric: Metric, assumption: Assumption | None) -> TruthDraws:
-        """Draws for the headline of a metric: gold first, then the votes under an assumption."""
-        return self.rectified(metric) if self.basis(metric) == "gold" else self.assuming(metric, assumption)
+        """Draws for the headline of a metric: gold first, then the votes under an assumption.
+
+        Below what is enough, vetted items have their share of the draws, so that one more never changes much.
+        """
+        share = gold_share(self.gold_seen(metric))
+        if share == 1:
+            return self.rectified(metric)
+        votes = self.assuming(metric, assumption)
+        return votes if share == 0 else self._mixed(metric, votes, share)
+
+    def _mixed(self, metric: Metric, votes: TruthDraws, share: float) -> TruthDraws:
+        corrected = self.rectified(metric)
+        truths = mixed_draws(votes.truths, corrected.truths, share, np.random.default_rng([self.seed, 18]))
+        posterior = share * corrected.posterior + (1 - share) * votes.posterior
+        return replace(votes, truths=truths, posterior=posterior)
 
     def assuming(self, metric: Metric, assumption: Assumption | None) -> TruthDraws:
         """Draws from votes alone under an assumption, or under the model that was named.
@@ -411,5 +429,5 @@ class TruthEngine:
             truths[:, chosen] = self.model_labels.gold_codes[chosen]
             posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
             numbers = {"vetted": float((self.drawn_gold >= 0).sum())}
-            self._rectified[key] = TruthDraws(truths, posterior, numbers, notes=doubts_on_many(len(different)))
+            self._rectified[key] = TruthDraws(truths, posterior, numbers)
         return self._rectified[key]

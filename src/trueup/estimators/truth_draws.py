@@ -49,6 +49,13 @@ class TruthDraws:
         return len(self.truths)
 
 
+def mixed_draws(first: Codes, second: Codes, share: float, rng: np.random.Generator) -> Codes:
+    """Draws of which a share are those of the second, at random places; draws are along the first axis."""
+    n = min(len(first), len(second))
+    is_second = rng.permutation(n) < round(share * n)
+    return np.where(is_second.reshape(n, *(1,) * (first.ndim - 1)), second[:n], first[:n])
+
+
 def solution_of(
     truth: TruthDraws,
     codes: npt.ArrayLike,
