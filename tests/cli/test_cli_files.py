@@ -276,3 +276,12 @@ def test_digits_that_are_text_in_the_file_stay_text(tmp_path):
     rows = [{"item": i, "labeler": "a", "label": "1"} for i in range(3)]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert read_votes(str(path), VoteOptions(class_names=["0", "1"])).classes.tolist() == ["0", "1"]
+
+
+def test_gold_of_no_item_is_told_in_words_of_the_command_line(run_main, votes_csv, predictions_csv, tmp_path):
+    gold = tmp_path / "gold.csv"
+    gold.write_text("item,label\nsomething else,yes\n", encoding="utf-8")
+    ran = run_main("evaluate", votes_csv, predictions_csv, "--gold", gold)
+    assert_one_sentence(ran)
+    assert "see the items in the file of votes" in ran.err
+    assert "labels.items" not in ran.err

@@ -93,3 +93,17 @@ def test_every_item_vetted_leaves_the_share_of_right_votes(crowd):
     for t, true in enumerate(own_accuracies(crowd.labels, crowd.truth)):
         assert judged[t].draws.mean() == pytest.approx(true, abs=0.005)
         assert judged[t].draws.std() == pytest.approx(np.sqrt(true * (1 - true) / N_ITEMS), rel=0.08)
+
+
+def test_it_is_said_what_the_order_rests_on(crowd):
+    labels = crowd.labels
+    vetted = labels.with_gold({int(i): int(crowd.truth[i]) for i in range(0, labels.n_items, 4)}, drawn="random")
+    by_information = tu.labelers.rank(vetted, n_draws=100, random_state=0)
+    assert any(row.basis == "gold" for row in by_information)
+    assert any('sort="accuracy"' in sentence for sentence in by_information.warnings)
+    assert "the order rests on votes and the noise model" in repr(by_information)
+    assert "  ! The accuracies of" in repr(by_information)
+    by_accuracy = tu.labelers.rank(vetted, sort="accuracy", n_draws=100, random_state=0)
+    assert not any("sort=" in sentence for sentence in by_accuracy.warnings)
+    assert "the order rests on vetted items drawn at random" in repr(by_accuracy)
+    assert tu.labelers.rank(labels, noise="dawid-skene", n_draws=100, random_state=0).warnings == ()

@@ -46,6 +46,8 @@ _OF_OTHER_COMMANDS = {"noise": "--noise", "method": "--method"}
 _IN_PLACE_OF = {
     "labels.with_gold": "--gold",
     "labels.with_items": "--items",
+    "labels.items": "the items in the file of votes",
+    "labels.labelers": "the labelers in the file of votes",
     "labels.without_labeler": "remove their rows from the votes",
     "Predictions.from_scores": "a column of them, see --score",
     "Predictions.from_probabilities": "a column for each class, see --class-probability",

@@ -11,6 +11,7 @@ from trueup.cli._app import as_command
 from trueup.cli._console import (
     complain,
     fail_on,
+    in_our_words,
     json_head,
     print_json,
     print_table,
@@ -93,7 +94,8 @@ def labelers(
         )
         if hear is not None:
             hear(0.7)  # about; the sampler takes most of the time
-        warnings, independence = about_votes(labels)
+        about, independence = about_votes(labels)
+        warnings = [in_our_words(sentence) for sentence in (*about, *ranking.warnings)]
         effective = None
         if (labels.votes_per_item > 1).any():
             with silenced():  # what it would warn of is among the warnings

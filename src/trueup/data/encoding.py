@@ -297,5 +297,5 @@ def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Ha
         hint = kind_hint(unknown[0], known, what=f"{what}s") or did_you_mean(unknown[0], known[:1000].tolist())
         raise InvalidLabels(
             f"{len(unknown)} of {len(listed)} {what}s are not in the labels, got {preview(unknown)}"
-            f"{hint or f'; see labels.{what}s'}"
+            f"{hint or f'; see ⟨labels.{what}s⟩'}"
         ) from None

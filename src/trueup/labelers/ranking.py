@@ -16,7 +16,7 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
 from trueup.estimators.truth import Basis
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
 from trueup.labelers.vetted import VettedAccuracy, vetted_accuracies
@@ -90,6 +90,8 @@ class LabelerRanking:
         How the truth was inferred.
     by : mapping from slice to LabelerRanking
         The same within each slice; empty where none was asked for.
+    warnings : tuple of str
+        Sentences a user should read before trusting order and numbers.
     """
 
     rows: tuple[RankedLabeler, ...] = field(repr=False)
@@ -97,6 +99,7 @@ class LabelerRanking:
     level: float
     noise: str
     by: Mapping[Any, LabelerRanking] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def labelers(self) -> tuple[Hashable, ...]:
@@ -158,7 +161,8 @@ class LabelerRanking:
     def __repr__(self) -> str:
         how = f"noise {self.noise}, target population, {self.level:.0%} intervals"
         why = "a labeler's skill is about items to come"
-        lines = [f"LabelerRanking of {len(self)} labelers by {self.sort} ({how}; {why})"]
+        order = f"the order rests on {self._basis_of_order()}"
+        lines = [f"LabelerRanking of {len(self)} labelers by {self.sort} ({how}; {why}; {order})"]
         for row in self.rows[:10]:
             low, high = row.accuracy.interval(self.level)
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
@@ -168,7 +172,17 @@ class LabelerRanking:
             )
         if len(self) > 10:
             lines.append(f"  … and {len(self) - 10} more; see to_frame()")
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
+
+    def _basis_of_order(self) -> str:
+        """What the order rests on, in words."""
+        n_vetted = sum(row.basis == "gold" for row in self.rows)
+        if self.sort == "information" or not n_vetted:
+            return "votes and the noise model"
+        if n_vetted == len(self):
+            return "vetted items drawn at random"
+        return f"vetted items drawn at random for {n_vetted} labelers, on votes and the noise model for the others"
 
     def _vetted_words(self, row: RankedLabeler) -> str:
         """What vetted items that were drawn say of the accuracy of a labeler."""
@@ -215,7 +229,8 @@ def rank(
     Gold first: the accuracy of a labeler with 20 vetted items or more among their votes that were drawn at random
     (``labels.with_gold(…, drawn="random")``) rests on these, as that of a system in `trueup.evaluate` does: it is
     right whatever the noise model. Below that both stand side by side (`RankedLabeler.gold_only`). The other
-    quantities, which need every class, rest on votes and the noise model.
+    quantities, which need every class, rest on votes and the noise model, which is told vetted truths and no more. So
+    does the order by information, the default: to rank by what vetted items say, pass ``sort="accuracy"``.
 
     Several votes of a labeler on an item are one witness who wavers, whatever their number; how often two of them agree
     is told as `RankedLabeler.consistency`.
@@ -304,7 +319,7 @@ def _rank_in_memory(
     """The ranking on all items, and within slices."""
     slicing = None if by is None else slices_of(labels, by)
     codes = None if slicing is None else slicing.codes
-    truths = draw_truths(labels, noise or DEFAULT_NOISE, n_draws=n_draws, rng=rng)
+    truths, notes = draw_truths(labels, noise or DEFAULT_NOISE, n_draws=n_draws, rng=rng)
     draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes)
     vetted: dict[int, VettedAccuracy] = {}
     if noise is None:
@@ -315,9 +330,24 @@ def _rank_in_memory(
         _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name)
         for part, drawn, of_part in zip(members, draws, of_parts, strict=True)
     )
+    whole = replace(whole, warnings=(*notes, *_order_notes(whole)))
     if slicing is None:
         return whole
     return replace(whole, by=dict(zip(slicing.names.tolist(), parts, strict=True)))
+
+
+def _order_notes(ranking: LabelerRanking) -> list[Sentence]:
+    """What to say where accuracies rest on vetted items and the order does not."""
+    n_vetted = sum(row.basis == "gold" for row in ranking)
+    if not n_vetted or ranking.sort == "accuracy":
+        return []
+    whose = "The accuracy of one labeler rests" if n_vetted == 1 else f"The accuracies of {n_vetted:,} labelers rest"
+    return [
+        Sentence(
+            f"{whose} on vetted items drawn at random, but the order, by information, on votes and the noise model; "
+            'pass ⟨sort="accuracy"⟩ to rank by what vetted items say.'
+        )
+    ]
 
 
 def _vetted_by_part(vetted: Mapping[int, VettedAccuracy], n_parts: int) -> list[dict[int, VettedAccuracy]]:

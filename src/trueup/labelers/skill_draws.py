@@ -13,6 +13,8 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes
 from trueup.estimators.exact_multiclass import draw_categories
+from trueup.estimators.truth import not_mixed
+from trueup.exceptions import Sentence
 from trueup.labelers.channel import entropy
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel
@@ -43,8 +45,10 @@ class LabelerDraws:
         self.spam[block] = spam_share(theta)
 
 
-def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator) -> Codes:
-    """Draws of the truth of all items given all votes, shape (at most n_draws, n_items)."""
+def draw_truths(
+    labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator
+) -> tuple[Codes, tuple[Sentence, ...]]:
+    """Draws of the truth of all items given all votes, shape (at most n_draws, n_items); and what to say of them."""
     model = resolve(noise)
     if model.can_be_drawn:
         if kernels.engine_for_chains() == "scipy":  # a second run would take minutes
@@ -54,16 +58,16 @@ def draw_truths(labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: n
             if not drawn.converged:
                 drawn = sample(labels, model, one_witness=True, n_warmup=2000, n_draws=4000, random_state=rng)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
-        return drawn.truths[kept]
+        return drawn.truths[kept], () if drawn.converged else (Sentence(not_mixed(drawn)),)
     fitted = model if model.is_fitted else fit(labels, model)
-    return draw_categories(fitted.posterior(labels), n_draws, rng)
+    return draw_categories(fitted.posterior(labels), n_draws, rng), ()
 
 
 def draw_labelers(
     labels: Labels, noise: str | NoiseModel, *, n_draws: int, spam_prior: float, rng: np.random.Generator
 ) -> LabelerDraws:
     """Draw truths, then matrices given truths, and read accuracy, information, bias and spam from them."""
-    truths = draw_truths(labels, noise, n_draws=n_draws, rng=rng)
+    truths, _ = draw_truths(labels, noise, n_draws=n_draws, rng=rng)
     return labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng)[0]
 
 
