@@ -31,16 +31,7 @@ from trueup.estimators.readings import (
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.rectified import rectified_counts
-from trueup.estimators.tilt import (
-    Directions,
-    TiltedTruths,
-    choose_tilts,
-    log_chances,
-    number_of_tilts,
-    solve_tilts,
-    standard_moves,
-    tilted_chances,
-)
+from trueup.estimators.tilt import Directions, draw_tilts, log_chances, tilted_chances
 from trueup.estimators.truth import Basis, gold_share
 from trueup.estimators.truth_draws import mixed_draws
 from trueup.metrics import Metric
@@ -82,6 +73,8 @@ class CollapsedReadings(Readings):
         What the systems say of them; rows of which they say the same lie together.
     n_drawn : int
         The number of items that the models were drawn on.
+    vetted : integer array of shape (n_rows,)
+        The class of vetted items that were drawn by chance and that the models were not told, -1 for all other rows.
     chances : array of shape (n_rows,)
         With which vetted items were drawn; NaN for all other rows.
     positive : int
@@ -91,6 +84,7 @@ class CollapsedReadings(Readings):
     times: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     codes: Codes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32), repr=False)
     n_drawn: int = 0
+    vetted: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
     chances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     positive: int = 1
 
@@ -130,17 +124,11 @@ class CollapsedReadings(Readings):
         own = directions.features.reshape(directions.n, -1)
         return np.asarray(np.linalg.lstsq(heavy @ flat.T, heavy @ own.T, rcond=None)[0].T @ shift)
 
-    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> TiltedTruths:
+    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
         most = _MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1])
         n_draws = int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws))
-        told = np.flatnonzero(self.vetted >= 0)
-        observed = (told, self.vetted[told])
-        n_tilts = number_of_tilts(n_draws, directions, observed)
-        moves = standard_moves(n_tilts, directions.n, rng) * directions.scales
-        moved = moves if shift is None else moves + shift
-        tilts = solve_tilts(self.posterior, directions.features, moved, rng, self.times)
-        tilts, effective = choose_tilts(self.posterior, directions, tilts, n_draws, rng, observed)
-        return TiltedTruths(self._counts(directions.features, tilts, rng), effective)
+        tilts = draw_tilts(self.posterior, directions, n_draws, rng, shift=shift, times=self.times)
+        return self._counts(directions.features, tilts, rng)
 
     def _counts(self, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:
         """How many items of each pattern are of each class, for each tilt."""
@@ -290,13 +278,13 @@ def read_scan(
         posterior,
         class_features(codes[judged], times, n_classes),
         known.astype(np.int32),
-        np.append(np.full(n_cells, -1), vetted.truths)[order].astype(np.int32),
         real_map,
         n_draws,
         seed,
         times=times,
         codes=codes,
         n_drawn=labels.n_items,
+        vetted=np.append(np.full(n_cells, -1), vetted.truths)[order].astype(np.int32),
         chances=np.append(np.full(n_cells, np.nan), vetted.chances)[order],
         positive=positive,
     )

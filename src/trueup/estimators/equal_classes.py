@@ -36,11 +36,6 @@ class EqualClasses:
     upto: Floats
     starts: Positions
 
-    def groups_of(self, items: Positions, classes: Codes) -> Codes:
-        """The groups of some items' classes."""
-        places = np.argmax(self.order[items] == np.asarray(classes)[:, None], axis=1)
-        return np.asarray((self.starts[items, 1:] <= places[:, None]).sum(axis=1), dtype=np.int32)
-
     def draw_classes(self, groups: Codes, rng: np.random.Generator) -> Codes:
         """A class of each drawn group, shape (n_draws, n_items)."""
         classes = np.empty(groups.shape, dtype=np.int16 if self.order.shape[1] <= 1 << 15 else np.int32)

@@ -35,7 +35,6 @@ from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import Used
 from trueup.estimators.tilt import (
     Directions,
-    TiltedTruths,
     deviations_under_tilts,
     independent_directions,
     tilted_truths,
@@ -59,7 +58,6 @@ _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
 LEAST_DRAWS = 200
-_FEWEST_TILTS = 50  # that an interval can rest on
 _SOME_ROWS = 250  # items that show how far tilts get
 _SCALINGS = 3
 _MOST_SCALED = 1.5
@@ -84,8 +82,6 @@ class Readings:
         Those whose means are the metrics of the systems, then the shares of the classes.
     known : integer array of shape (n_items,)
         The class of vetted items that the models were told, -1 for none.
-    vetted : integer array of shape (n_items,)
-        The class of those drawn at random, which the models were not told: they say how far real crowds go here.
     n_contrasts : int
         So many of the last features say how slices differ from the whole.
     """
@@ -96,7 +92,6 @@ class Readings:
     posterior: Floats = field(repr=False)
     features: Floats = field(repr=False)
     known: Codes = field(repr=False)
-    vetted: Codes = field(repr=False)
     real_map: RealMap
     n_draws: int
     seed: int
@@ -164,7 +159,7 @@ class Readings:
         covariance = covariance - self._chance_covariance()
         directions = independent_directions(self.features, np.asarray(covariance))
         shift = centre - means[names.index(INDEPENDENT)]
-        truths = self._tilted(directions, self._along(directions, shift), rng).truths
+        truths = self._tilted(directions, self._along(directions, shift), rng)
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
@@ -181,14 +176,12 @@ class Readings:
             means = self.kinds.means(self.part)
             gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
             shift = self._along(directions, gap)
-        tilted = self._tilted(directions, shift, rng)
+        truths = self._tilted(directions, shift, rng)
         rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        diagnostics["effective_tilts"] = tilted.effective
         converged = _have_mixed(rhat, effective)
-        notes: tuple[str, ...] = () if converged else (_spread_of_chains(rhat, effective),)
-        notes += (_few_tilts(tilted.effective),) if tilted.effective < _FEWEST_TILTS else ()
-        return TruthDraws(tilted.truths, self.centre, diagnostics, converged, notes)
+        notes = () if converged else (_spread_of_chains(rhat, effective),)
+        return TruthDraws(truths, self.centre, diagnostics, converged, notes)
 
     def _directions(self, covariance: Floats, rng: np.random.Generator) -> Directions:
         """Directions along which each system moves as far, all in all, as it would by itself.
@@ -232,15 +225,12 @@ class Readings:
         loadings = np.linalg.lstsq(flat @ flat.T, flat @ directions.features.reshape(directions.n, -1).T, rcond=None)[0]
         return np.asarray(loadings.T @ shift)
 
-    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> TiltedTruths:
-        n_draws = int(
-            np.clip(_MOST_LABELS // max(len(self.posterior), 1), min(LEAST_DRAWS, self.n_draws), self.n_draws)
-        )
-        told = np.flatnonzero(self.vetted >= 0)
-        tilted = tilted_truths(self.centre, directions, n_draws, rng, shift=shift, observed=(told, self.vetted[told]))
-        for codes in (self.known, self.vetted):
-            tilted.truths[:, codes >= 0] = codes[codes >= 0]
-        return tilted
+    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
+        most = _MOST_LABELS // max(len(self.posterior), 1)
+        n_draws = int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws))
+        truths = tilted_truths(self.centre, directions, n_draws, rng, shift=shift)
+        truths[:, self.known >= 0] = self.known[self.known >= 0]
+        return truths
 
 
 def read_truth(
@@ -250,7 +240,6 @@ def read_truth(
     used: Used,
     real_map: RealMap,
     in_votes: Booleans | None = None,
-    vetted: Codes | None = None,
     n_truths: int = 2000,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
@@ -272,8 +261,6 @@ def read_truth(
     real_map : RealMap
     in_votes : boolean array of shape (n_systems,), optional
         Systems that are labelers whose very votes are in the labels: these are in the evidence already.
-    vetted : integer array of shape (n_items,), optional
-        The class of items that were drawn at random and vetted, -1 for none.
     n_truths : int
         Draws of each answer.
     groups : integer array of shape (n_items,), optional
@@ -317,7 +304,6 @@ def read_truth(
         at_some = None if sliced is None else sliced[some]
         part = direction_features(outputs.at_items(some), labels.n_classes, used, posterior[some], at_some)
     n_contrasts = 0 if sliced is None else n_moved * int(sliced.max() + 1)
-    told = np.full(labels.n_items, -1, dtype=np.int32) if vetted is None else vetted
     return Readings(
         kinds,
         some,
@@ -325,7 +311,6 @@ def read_truth(
         posterior,
         features,
         labels.gold_codes,
-        told,
         real_map,
         n_truths,
         seed,
@@ -407,7 +392,7 @@ def _from_all_votes(labels: Labels, representatives: Codes, model: NoiseModel | 
 def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:
     """One kind, whose parameters are taken as known."""
     nothing = Directions(np.empty((0, *posterior.shape)), np.empty(0))
-    truths = tilted_truths(posterior, nothing, n_draws, rng).truths
+    truths = tilted_truths(posterior, nothing, n_draws, rng)
     draws: Mapping[str, KindDraws] = {INDEPENDENT: KindDraws(truths, posterior, np.zeros(len(posterior)))}
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
 
@@ -456,11 +441,4 @@ def _spread_of_chains(rhat: float, effective: float) -> str:
     return (
         f"The votes admit several readings of the truth, and chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} "
         "effective draws): the interval spans what all of them say, and is rough; vet some items drawn at random."
-    )
-
-
-def _few_tilts(effective: float) -> str:
-    return (
-        "The vetted items that were drawn are likely under few of the ways in which models may be off, worth "
-        f"{effective:.0f} draws: take the interval as rough, and vet more items drawn at random."
     )

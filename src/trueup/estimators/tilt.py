@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.types import Codes, Floats
 from trueup.estimators.equal_classes import group_equal_classes
 
 _NEWTON_STEPS = 15
@@ -22,7 +22,7 @@ _LONGEST_STEP = 4.0
 _HALVINGS = 5
 _PRECISION = 5e-4  # of the means
 _MOST_NUMBERS = 4_000_000  # held at once
-MOST_TILTS = 500  # different ones; more draws share them
+_MOST_TILTS = 500  # different ones; more draws share them
 _MOST_SOLVED = 250  # different items on which tilts are found; they then hold for all
 _MOST_TOLD_APART = 20_000  # items of which the different ones are looked for
 _TRIED = 100  # tilts that show how far one gets
@@ -65,31 +65,10 @@ def independent_directions(features: Floats, covariance: Floats) -> Directions:
     return Directions(np.tensordot(vectors[:, kept].T, features, axes=1), np.sqrt(values[kept]))
 
 
-@dataclass(frozen=True, eq=False)
-class TiltedTruths:
-    """Drawn truths.
-
-    Attributes
-    ----------
-    truths : integer array of shape (n_draws, n_items)
-    effective : float
-        How many tilts they are worth: fewer where what was observed is likely under few of them.
-    """
-
-    truths: Codes
-    effective: float
-
-
 def tilted_truths(
-    posterior: Floats,
-    directions: Directions,
-    n_draws: int,
-    rng: np.random.Generator,
-    *,
-    shift: Floats | None = None,
-    observed: tuple[Positions, Codes] | None = None,
-) -> TiltedTruths:
-    """Draws of the truth of all items.
+    posterior: Floats, directions: Directions, n_draws: int, rng: np.random.Generator, *, shift: Floats | None = None
+) -> Codes:
+    """Draws of the truth of all items, shape (n_draws, n_items).
 
     Parameters
     ----------
@@ -99,51 +78,30 @@ def tilted_truths(
     n_draws : int
     shift : array of shape (n_directions,), optional
         How far the means lie from those of `posterior` in the middle.
-    observed : (positions, classes), optional
-        Items whose class was seen: tilts under which it was likelier are drawn more often.
     """
     if posterior.shape[1] > _FEW_CLASSES:
         floored = np.exp(log_chances(posterior))
         groups = group_equal_classes(floored / floored.sum(axis=1, keepdims=True), directions.features, rng)
         if groups.posterior.shape[1] <= _FEW_CLASSES:
-            told = None if observed is None else (observed[0], groups.groups_of(*observed))
             together = Directions(groups.features, directions.scales)
-            drawn = tilted_truths(groups.posterior, together, n_draws, rng, shift=shift, observed=told)
-            return TiltedTruths(groups.draw_classes(drawn.truths, rng), drawn.effective)
-    n_tilts = number_of_tilts(n_draws, directions, observed)
-    moves = standard_moves(n_tilts, directions.n, rng) * directions.scales
-    tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng)
-    tilts, effective = choose_tilts(posterior, directions, tilts, n_draws, rng, observed)
-    return TiltedTruths(draw_tilted(posterior, directions.features, tilts, rng), effective)
+            return groups.draw_classes(tilted_truths(groups.posterior, together, n_draws, rng, shift=shift), rng)
+    tilts = draw_tilts(posterior, directions, n_draws, rng, shift=shift)
+    return draw_tilted(posterior, directions.features, tilts, rng)
 
 
-def number_of_tilts(n_draws: int, directions: Directions, observed: tuple[Positions, Codes] | None) -> int:
-    """How many different tilts are drawn: more where they are chosen by what was observed."""
-    return 4 * MOST_TILTS if _is_seen(directions, observed) else min(n_draws, MOST_TILTS)
-
-
-def choose_tilts(
+def draw_tilts(
     posterior: Floats,
     directions: Directions,
-    tilts: Floats,
     n_draws: int,
     rng: np.random.Generator,
-    observed: tuple[Positions, Codes] | None,
-) -> tuple[Floats, float]:
-    """A tilt for each draw, and how many different ones they are worth."""
-    n_tilts = len(tilts)
-    if observed is None or not _is_seen(directions, observed):
-        return tilts[np.arange(n_draws) % n_tilts], float(n_tilts)
-    positions, classes = observed
-    chances = tilted_chances(log_chances(posterior[positions]), directions.features[:, positions], tilts)
-    logs = np.log(np.maximum(chances[:, np.arange(len(classes)), classes], _LEAST)).sum(axis=1)
-    weights = np.exp(logs - logs.max())
-    chosen = rng.choice(n_tilts, size=n_draws, p=weights / weights.sum())
-    return tilts[chosen], float(weights.sum() ** 2 / (weights**2).sum())
-
-
-def _is_seen(directions: Directions, observed: tuple[Positions, Codes] | None) -> bool:
-    return observed is not None and len(observed[0]) > 0 and directions.n > 0
+    *,
+    shift: Floats | None = None,
+    times: Floats | None = None,
+) -> Floats:
+    """A tilt for each draw, shape (n_draws, n_directions); where there are many draws, some share one."""
+    moves = standard_moves(min(n_draws, _MOST_TILTS), directions.n, rng) * directions.scales
+    tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng, times)
+    return tilts[np.arange(n_draws) % len(tilts)]
 
 
 def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:

@@ -320,7 +320,6 @@ class TruthEngine:
                 used=used,
                 real_map=self.real_map,
                 in_votes=self.in_votes,
-                vetted=self.drawn_gold,
                 n_truths=self.n_draws,
                 seed=self.seed,
                 progress=self.progress,
@@ -358,8 +357,7 @@ class TruthEngine:
         """The engine for the same votes with other gold; models that are told the same are not drawn again."""
         engine = replace(self, labels=labels)
         if np.array_equal(engine.model_labels.gold_codes, self.model_labels.gold_codes):
-            kept = {used: replace(readings, vetted=engine.drawn_gold) for used, readings in self._readings.items()}
-            engine._readings.update(kept)
+            engine._readings.update(self._readings)
             engine._alone.update(self._alone)
         return engine
 
