@@ -25,11 +25,12 @@ from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 
 _LEAST_PROBABILITY = 0.02  # a model is never believed more than this
+_LEAST_OF_SEVERAL = 0.05  # where systems are compared, which tell much themselves: models are believed less
 _RIGHT_INTERCEPT = (0.0, 1.4)  # prior mean and standard deviation, from the open crowds: wide enough for unseen ones
 _RIGHT_SLOPE = (0.7, 0.5)
 _VOTED_INTERCEPT = (0.0, 1.5)
 _VOTED_SLOPE = (0.8, 0.6)
-_SLOPE = (-0.3, 1.0)  # beyond one: what models say is often too sure, and of some crowds worth nothing
+_SLOPE = (-0.5, 1.0)  # beyond one: what models say is often too sure, and of some crowds worth nothing
 _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
 _ALL_VOTES = (0.0, 1.0)  # of what all systems have in common: many that err apart tell more than models believe
@@ -308,13 +309,14 @@ def _choose_correction(
     if n_classes > 2 and outputs.n_systems <= _MOST_NAMING and right_only:
         return _correct_named(posterior, outputs, looked_at)
     if metric.needs == "scores":
-        return _correct_class(posterior, positive, looked_at, _score_features(outputs))
+        return _correct_class(posterior, positive, looked_at, _score_features(outputs), _least_probability(outputs))
     one = only_class(metric, n_classes, positive)
     if one is None or metric.needs == "probabilities":
         return _correct_classes(posterior, outputs, metric, looked_at)
     if outputs.n_systems == 1:
         return _correct_class_by_vote(posterior, one, outputs, looked_at)
-    return _correct_class(posterior, one, looked_at, _vote_features(collapse_outputs(outputs, one)))
+    votes = _vote_features(collapse_outputs(outputs, one))
+    return _correct_class(posterior, one, looked_at, votes, _least_probability(outputs))
 
 
 def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: _Looked) -> _NamedAgainstRest:
@@ -335,8 +337,8 @@ def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: _L
         named[(codes[:system] == codes[system]).any(axis=0), system] = -1
     has_column = named >= 0
     p = np.where(has_column, posterior[np.arange(n_items)[:, None], named], 0.0)
-    rest = np.log(np.maximum(1 - p.sum(axis=1), _LEAST_PROBABILITY))
-    x = np.log(np.maximum(p, _LEAST_PROBABILITY)) - rest[:, None]
+    rest = np.log(np.maximum(1 - p.sum(axis=1), _LEAST_OF_SEVERAL))
+    x = np.log(np.maximum(p, _LEAST_OF_SEVERAL)) - rest[:, None]
     heavy = None if looked_at.times is None else np.broadcast_to(looked_at.times[:, None], x.shape)[has_column]
     centre = np.average(x[has_column], weights=heavy) if has_column.any() else 0.0
     is_said = (named == codes[:, :, None]) & has_column
@@ -365,9 +367,11 @@ def _most_common(codes: Codes | None, posterior: Floats, times: Floats | None) -
     return np.sort(np.argsort(-masses, kind="stable")[:_MOST_CLASSES])
 
 
-def _correct_class(posterior: Floats, one_class: int, looked_at: _Looked, of_systems: Features) -> _NamedAgainstRest:
+def _correct_class(
+    posterior: Floats, one_class: int, looked_at: _Looked, of_systems: Features, least: float
+) -> _NamedAgainstRest:
     """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say."""
-    x = logit(_clipped(posterior[:, one_class]))
+    x = logit(_clipped(posterior[:, one_class], least))
     slope = (x - looked_at.mean(x) if looked_at.at.any() else x)[None]
     groups: Features = [(np.ones_like(slope), _INTERCEPT), (slope, _SLOPE), *of_systems]
     stacked = np.concatenate([group for group, _ in groups])
@@ -409,7 +413,7 @@ def _score_features(outputs: AlignedPredictions) -> Features:
 def _correct_classes(posterior: Floats, outputs: AlignedPredictions, metric: Metric, looked_at: _Looked) -> _EveryClass:
     """Log P(class) = log f + slope, level of the class, how far to believe each system, and each class it names."""
     n_items, n_classes = posterior.shape
-    offset = np.log(np.maximum(posterior, 2 * _LEAST_PROBABILITY / n_classes))
+    offset = np.log(np.maximum(posterior, 2 * _least_probability(outputs) / n_classes))
     slope = offset - offset.mean(axis=1, keepdims=True)
     slope = slope - looked_at.mean(slope) if looked_at.at.any() else slope
     groups: Features = [(slope[None], _SLOPE)]
@@ -459,5 +463,9 @@ def _binary_model(offset: Floats, features: Floats, priors: list[tuple[float, fl
     return Recalibration(np.stack([np.zeros_like(offset), offset], axis=1), both, means, scales)
 
 
-def _clipped(p: Floats) -> Floats:
-    return np.clip(p, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+def _least_probability(outputs: AlignedPredictions) -> float:
+    return _LEAST_PROBABILITY if outputs.n_systems == 1 else _LEAST_OF_SEVERAL
+
+
+def _clipped(p: Floats, least: float = _LEAST_PROBABILITY) -> Floats:
+    return np.clip(p, least, 1 - least)
