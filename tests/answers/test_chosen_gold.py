@@ -10,6 +10,7 @@ import pytest
 import trueup as tu
 from trueup.answers.chosen_gold import Surprise, verdict_on
 from trueup.answers.vetted import evaluate_again
+from trueup.report import build_report, render_markdown
 
 QUICK = {"check_dependence": False, "n_chains": 2, "n_warmup": 60, "n_draws": 100}
 QUICK_COMPARED = {"check_dependence": False, "n_chains": 2, "n_warmup": 60}
@@ -43,6 +44,9 @@ def test_a_crowd_that_is_wrong_together_is_refused_by_a_hundred_chosen_items(wro
     assert np.isnan(ev.assuming("shared")["accuracy"].interval(0.95)).all(), "of models that are not believed"
     assert np.isnan(ev.confusion.intervals()).all()
     assert "no interval" in repr(ev)
+    page = render_markdown(build_report(ev))
+    assert "by models that vetted items contradict, so there is no interval." in page
+    assert "What votes alone say" not in page
 
 
 def test_models_that_are_right_are_not_refused():
@@ -92,6 +96,11 @@ def test_a_comparison_that_is_refused_prints_no_interval(wrong_together):
     assert cmp.refused
     assert "no interval" in repr(cmp)
     assert "nan" not in repr(cmp)
+    assert "best with probability" not in repr(cmp)
+    data = build_report({}, comparison=cmp)
+    (sentence,) = data["verdict"]
+    assert "comes first by accuracy from votes, but vetted items contradict the models: nothing is claimed" in sentence
+    assert data["comparison"]["assuming"] == []
     assert not cmp.told_apart("a", "b")
 
 

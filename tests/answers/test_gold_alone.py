@@ -70,6 +70,6 @@ def test_each_of_several_systems_has_what_vetted_items_say_of_it(world):
 
 def test_metrics_that_look_at_some_are_counted():
     assert few_vetted_sentence({"accuracy": 19, "recall": 8}, 19).endswith(
-        "until then on votes: accuracy looks at 19, recall looks at 8."
+        "until then on votes: accuracy looks at 19, recall at 8."
     )
     assert few_vetted_sentence({"accuracy": 1, "f1": 1}, 1).startswith("1 vetted item was drawn at random; from 20 on")

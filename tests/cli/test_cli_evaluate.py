@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
 
@@ -277,3 +278,24 @@ def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_c
     assert "secret" not in report
     assert run_main(*args, "--with-text").code == 0
     assert "secret" in page.read_text(encoding="utf-8")
+
+
+def test_vetted_items_that_contradict_the_models_leave_no_interval(run_main, tmp_path):
+    rng = np.random.default_rng(2)
+    truth, misleading = rng.integers(2, size=300), rng.random(300) < 0.25
+    right = rng.random((300, 6)) < np.where(misleading, 0.05, 0.95)[:, None]
+    said = np.array(["no", "yes"])[np.where(right, truth[:, None], 1 - truth[:, None])]
+    votes = [(f"i{i}", f"l{j}", said[i, j]) for i in range(300) for j in range(5)]
+    paths = [tmp_path / name for name in ("votes.csv", "systems.csv", "gold.csv")]
+    write_csv(paths[0], ("item", "labeler", "label"), votes)
+    systems = [(f"i{i}", system, said[i, k]) for i in range(300) for system, k in (("a", 5), ("b", 0))]
+    write_csv(paths[1], ("item", "system", "prediction"), systems)
+    write_csv(paths[2], ("item", "label"), [(f"i{i}", ("no", "yes")[truth[i]]) for i in range(0, 300, 2)])
+    ran = run_main("evaluate", *paths[:2], "--gold", paths[2], "--only-system", "a", *FEW)
+    assert "vetted items contradict it: no interval." in ran.out
+    assert "from votes alone" not in ran.out
+    assert "models expect the classifier to be right on" in ran.err
+    compared = run_main("compare", *paths[:2], "--gold", paths[2], *FEW)
+    assert "but vetted items contradict that." in compared.out
+    assert "from votes alone" not in compared.out
+    assert "%" not in compared.out.split("best with")[1].split("items;")[0].replace("95% interval", "")

@@ -68,7 +68,7 @@ def few_vetted_sentence(seen: Mapping[str, int], n_drawn: int, alone: str = "") 
         return Sentence(
             f"{vetted} drawn at random; from {ENOUGH_GOLD} on {listed} {rest} on them, until then on votes.{alone}"
         )
-    looks = ", ".join(f"{name} looks at {n:,}" for name, n in seen.items())
+    looks = f"{names[0]} looks at {seen[names[0]]:,}" + "".join(f", {name} at {seen[name]:,}" for name in names[1:])
     return Sentence(
         f"{vetted} drawn at random; from {ENOUGH_GOLD} on that a metric looks at it rests on them, until then on "
         f"votes: {looks}.{alone}"

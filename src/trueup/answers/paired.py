@@ -309,10 +309,9 @@ class PairedEstimates(Answer, Mapping[Any, Estimate]):
         for system in some:
             low, high = self[system].interval(self.level)
             shown = f"{self.level:.0%} interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
-            lines.append(
-                f"  {system!s:<{width}}  {self[system].mean:.4f}  {shown}  "
-                f"best with probability {self.prob_best[system]:.2f}"
-            )
+            if not self.refused:
+                shown += f"  best with probability {self.prob_best[system]:.2f}"
+            lines.append(f"  {system!s:<{width}}  {self[system].mean:.4f}  {shown}")
         if len(self) > len(some):
             lines.append(f"  … and {len(self) - len(some)} more")
         lines += [f"  ! {sentence}" for sentence in self.warnings]

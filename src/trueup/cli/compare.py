@@ -301,7 +301,8 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
     for rank, system in enumerate(ranking, start=1):
         estimate = comparison[system]
         bounds = interval(*estimate.interval(level))
-        ranks.append((rank, system, number(estimate.mean), bounds, chance(comparison.prob_best[system])))
+        best = "–" if comparison.refused else chance(comparison.prob_best[system])
+        ranks.append((rank, system, number(estimate.mean), bounds, best))
     say(f"This rests on {basis_words(comparison)}.")
     columns = (("rank", "right"), ("system", "left"), comparison.metric, f"{level_words(level)} interval", "best with")
     print_table(columns, ranks)
@@ -309,7 +310,7 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
     for a, b in _pairs(comparison):
         difference = comparison.difference(a, b)
         bounds = interval(*difference.interval(level))
-        better = chance(comparison.prob_better(a, b))
+        better = "–" if comparison.refused else chance(comparison.prob_better(a, b))
         rows.append((f"{shown(a)} minus {shown(b)}", number(difference.mean), bounds, better))
     print_table(("difference", "mean", f"{level_words(level)} interval", "first is better"), rows)
     show_assumptions(comparison)

@@ -38,6 +38,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "basis": comparison.basis,
         "basis_words": text(basis_words(comparison)),
         "assuming": _assuming(comparison),
+        "refused": comparison.refused,
         "judged": judged_words(comparison.n_items, comparison.labels.n_items),
         "systems": [
             {

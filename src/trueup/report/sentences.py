@@ -91,6 +91,11 @@ def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
     """Which system is better, how sure that is, and what it rests on."""
     if comparison is None or len(comparison["systems"]) < 2:
         return []
+    if comparison["refused"]:
+        first, label = quoted(comparison["systems"][0]["system"]), metric_label(comparison["metric"])
+        return [
+            f"{first} comes first by {label} from votes, but vetted items contradict the models: nothing is claimed."
+        ]
     return [f"{_ranking_sentence(comparison)} This rests on {comparison['basis_words']}."]
 
 
