@@ -415,14 +415,17 @@ def test_a_system_that_is_not_there():
         dict(cmp)["gamma"]
 
 
-@pytest.mark.parametrize(("n_systems", "is_said"), [(6, False), (7, True)])
-def test_more_systems_than_gold_corrects_are_told(n_systems, is_said):
-    data = tu.simulate.baseline(n_items=120, random_state=0)
+def test_gold_corrects_each_of_many_systems_as_it_does_one():
+    data = tu.simulate.baseline(n_items=200, random_state=0)
     rng = np.random.default_rng(1)
-    systems = {k: np.where(rng.random(120) < 0.8, data.truth, 1 - data.truth) for k in range(n_systems)}
-    gold = {int(item): int(data.truth[item]) for item in rng.choice(120, 40, replace=False)}
-    answer = tu.compare(
-        systems, data.labels.with_gold(gold, drawn="random"), n_draws=50, n_warmup=20, check_dependence=False
-    )
+    systems = {k: np.where(rng.random(200) < 0.6 + 0.03 * k, data.truth, 1 - data.truth) for k in range(9)}
+    gold = {int(item): int(data.truth[item]) for item in rng.choice(200, 60, replace=False)}
+    labels = data.labels.with_gold(gold, drawn="random")
+    few = {"n_warmup": 20, "check_dependence": False}
+    answer = tu.compare(systems, labels, n_draws=300, **few)
     assert answer.basis == "gold"
-    assert any("compare fewer at a time" in sentence for sentence in answer.warnings) == is_said
+    for k in (0, 8):
+        alone = tu.evaluate(systems[k], labels, n_draws=100, **few)["accuracy"]
+        assert answer[k].mean == pytest.approx(alone.mean, abs=2 * alone.std)
+        assert answer[k].std < 1.2 * alone.std
+        assert answer[k].mean == pytest.approx(np.mean(systems[k] == data.truth), abs=4 * answer[k].std)
