@@ -12,8 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks._engine_runs import MOST_PROCESSES
-from benchmarks.engine import RUNS
+from benchmarks._engine_runs import MOST_PROCESSES, RUNS
 from experiments._command import run_and_judge
 from experiments.real_crowds.figures import FIGURES, FOLDER, N_REPETITIONS, Plan, sources
 

@@ -213,3 +213,11 @@ def test_every_set_of_the_readme_has_a_source_and_a_licence() -> None:
     rows = [line for line in lines if line.startswith(("| `crowd-", "| `judge-"))]
     assert len(rows) == 20
     assert all(len([cell for cell in row.split(" | ") if cell.strip(" |")]) == 4 for row in rows)
+
+
+def test_the_command_can_be_called() -> None:
+    from experiments.real_crowds.__main__ import main
+
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
