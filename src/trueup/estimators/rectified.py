@@ -31,6 +31,8 @@ _RIGHT_SLOPE = (0.7, 0.5)
 _VOTED_INTERCEPT = (0.0, 1.5)
 _VOTED_SLOPE = (0.8, 0.6)
 _SLOPE = (-0.5, 1.0)  # beyond one: what models say is often too sure, and of some crowds worth nothing
+_SLOPE_AGREED = (-0.3, 0.8)  # the same where the systems that are compared agree
+_SLOPE_DISPUTED = (-1.0, 0.7)  # where they do not, models may side with whoever errs with the crowd
 _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
 _ALL_VOTES = (0.0, 1.0)  # of what all systems have in common: many that err apart tell more than models believe
@@ -315,8 +317,8 @@ def _choose_correction(
         return _correct_classes(posterior, outputs, metric, looked_at)
     if outputs.n_systems == 1:
         return _correct_class_by_vote(posterior, one, outputs, looked_at)
-    votes = _vote_features(collapse_outputs(outputs, one))
-    return _correct_class(posterior, one, looked_at, votes, _least_probability(outputs))
+    votes, disputed = _vote_features(collapse_outputs(outputs, one))
+    return _correct_class(posterior, one, looked_at, votes, _least_probability(outputs), disputed)
 
 
 def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: _Looked) -> _NamedAgainstRest:
@@ -343,8 +345,9 @@ def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: _L
     centre = np.average(x[has_column], weights=heavy) if has_column.any() else 0.0
     is_said = (named == codes[:, :, None]) & has_column
     common = _most_common(codes, posterior, looked_at.times)
+    is_disputed = (has_column.sum(axis=1, keepdims=True) > 1).astype(float)
     groups: Features = [
-        (np.where(has_column, x - centre, 0.0)[None], _SLOPE),
+        *_slopes_apart(np.where(has_column, x - centre, 0.0)[None], is_disputed),
         (is_said.astype(float), _VOTE),
         (is_said.sum(axis=0, keepdims=True).astype(float), _ALL_VOTES),
         ((named == common[:, None, None]).astype(float), _OF_CLASS),
@@ -368,15 +371,29 @@ def _most_common(codes: Codes | None, posterior: Floats, times: Floats | None) -
 
 
 def _correct_class(
-    posterior: Floats, one_class: int, looked_at: _Looked, of_systems: Features, least: float
+    posterior: Floats,
+    one_class: int,
+    looked_at: _Looked,
+    of_systems: Features,
+    least: float,
+    disputed: Floats | None = None,
 ) -> _NamedAgainstRest:
-    """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say."""
+    """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say.
+
+    Where it is known how far systems disagree, the slope where they agree is another than where they do not.
+    """
     x = logit(_clipped(posterior[:, one_class], least))
     slope = (x - looked_at.mean(x) if looked_at.at.any() else x)[None]
-    groups: Features = [(np.ones_like(slope), _INTERCEPT), (slope, _SLOPE), *of_systems]
+    slopes = [(slope, _SLOPE)] if disputed is None else _slopes_apart(slope, disputed)
+    groups: Features = [(np.ones_like(slope), _INTERCEPT), *slopes, *of_systems]
     stacked = np.concatenate([group for group, _ in groups])
     priors = [prior for group, prior in groups for _ in group]
     return _NamedAgainstRest(_binary_model(x, stacked, priors), np.full((len(x), 1), one_class), posterior)
+
+
+def _slopes_apart(slope: Floats, disputed: Floats) -> Features:
+    """The slope as a feature where systems agree, and as another where they do not."""
+    return [(slope * (1 - disputed), _SLOPE_AGREED), (slope * disputed, _SLOPE_DISPUTED)]
 
 
 def _correct_class_by_vote(
@@ -389,15 +406,15 @@ def _correct_class_by_vote(
     return _NamedAgainstRest(model, np.full((len(codes), 1), one_class), posterior)
 
 
-def _vote_features(collapsed: AlignedPredictions) -> Features:
-    """What each system votes, ± ½, what all vote together, and of two whether they agree."""
+def _vote_features(collapsed: AlignedPredictions) -> tuple[Features, Floats]:
+    """What each system votes, ± ½, what all vote together, and of two whether they agree; and how far they do not."""
     both = main_features(collapsed, 2, "classes")
     votes = (both[:, :, 1] - both[:, :, 0]) / 2
     features: Features = [(votes, _VOTE), (votes.sum(axis=0, keepdims=True), _ALL_VOTES)]
     if len(votes) == 2:
         # With it every pattern of the two votes has a level of its own.
         features.append((4 * votes[:1] * votes[1:], _PAIR))
-    return features
+    return features, 1 - np.abs(2 * votes.sum(axis=0)) / len(votes)
 
 
 def _score_features(outputs: AlignedPredictions) -> Features:
