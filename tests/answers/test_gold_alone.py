@@ -35,7 +35,7 @@ def test_below_twenty_both_stand_side_by_side(world, evaluated):
     assert f"; vetted items alone {low:.4f} to {high:.4f}" in repr(ev)
     assert any(
         sentence
-        == "19 vetted items were drawn at random; from 20 on accuracy rests on them, until then on votes. Alone "
+        == "19 vetted items were drawn at random; from 20 on accuracy rests on them, before in part on votes. Alone "
         f"they say {low:.3f} to {high:.3f}."
         for sentence in ev.warnings
     )
@@ -51,7 +51,7 @@ def test_from_twenty_on_there_is_one_answer(world, evaluated):
     assert ev.basis == "gold"
     assert "vetted items alone" not in repr(ev)
     assert "Vetted items alone" not in render_markdown(build_report(ev))
-    assert not any("until then on votes" in sentence for sentence in ev.warnings)
+    assert not any("before in part on votes" in sentence for sentence in ev.warnings)
     assert evaluated.gold_alone == {}
 
 
@@ -65,11 +65,11 @@ def test_each_of_several_systems_has_what_vetted_items_say_of_it(world):
     for name, estimate in cmp.gold_alone.items():
         low, high = estimate.interval(0.95)
         assert low < (systems[name] == world.truth)[seen].mean() < high
-    assert any("until then on votes." in sentence and "Alone" not in sentence for sentence in cmp.warnings)
+    assert any("before in part on votes." in sentence and "Alone" not in sentence for sentence in cmp.warnings)
 
 
 def test_metrics_that_look_at_some_are_counted():
     assert few_vetted_sentence({"accuracy": 19, "recall": 8}, 19).endswith(
-        "until then on votes: accuracy looks at 19, recall at 8."
+        "before in part on votes: accuracy looks at 19, recall at 8."
     )
     assert few_vetted_sentence({"accuracy": 1, "f1": 1}, 1).startswith("1 vetted item was drawn at random; from 20 on")

@@ -154,7 +154,7 @@ def test_metrics_that_see_few_vetted_items_rest_on_votes(frame, scan_of):
     gold = {item: name for item, name in random_gold(frame, 60).items() if name == "no"}
     answer = tu.evaluate("model", scan_of(2).with_gold(gold, drawn="random"), metrics=["accuracy", "recall"])
     assert (answer.basis_of("accuracy"), answer.basis_of("recall")) == ("gold", "votes")
-    assert any("until then on votes: recall looks at 0." in sentence for sentence in answer.warnings)
+    assert any("before in part on votes: recall looks at 0." in sentence for sentence in answer.warnings)
 
 
 def test_gold_that_makes_no_sense_is_named(frame, scan_of):

@@ -66,10 +66,10 @@ def few_vetted_sentence(seen: Mapping[str, int], n_drawn: int, alone: str = "") 
     if set(seen.values()) == {n_drawn}:
         rest = "rests" if len(names) == 1 else "rest"
         return Sentence(
-            f"{vetted} drawn at random; from {ENOUGH_GOLD} on {listed} {rest} on them, until then on votes.{alone}"
+            f"{vetted} drawn at random; from {ENOUGH_GOLD} on {listed} {rest} on them, before in part on votes.{alone}"
         )
     looks = f"{names[0]} looks at {seen[names[0]]:,}" + "".join(f", {name} at {seen[name]:,}" for name in names[1:])
     return Sentence(
-        f"{vetted} drawn at random; from {ENOUGH_GOLD} on that a metric looks at it rests on them, until then on "
+        f"{vetted} drawn at random; from {ENOUGH_GOLD} on that a metric looks at it rests on them, before in part on "
         f"votes: {looks}.{alone}"
     )
