@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, Start, vote_shares
+from trueup.noise.collapsed import SWEEPS_A_STEP, CollapsingSampler, DistinctItems
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.placing import run_where_memory_suffices
 
@@ -127,6 +128,23 @@ class SamplingProblem:
         own = np.arange(len(places))
         numbers, first = np.unique(places, return_index=True)
         return np.asarray(np.where(places >= 0, first[np.searchsorted(numbers, places)], own))
+
+    @cached_property
+    def distinct(self) -> tuple[Positions, DistinctItems]:
+        """The first of items of which all is said alike, and what is said of them."""
+        at, times = np.unique(self.first_alike, return_counts=True)
+        outputs = self.outputs
+        items = DistinctItems(
+            self.votes[at],
+            outputs.indicator()[at],
+            outputs.first,
+            outputs.power,
+            outputs.row_prior(),
+            self.labels.gold_codes[at],
+            None,
+            times.astype(float),
+        )
+        return at, items
 
 
 @dataclass(eq=False)
@@ -316,7 +334,11 @@ class Chain:
             if known is not None:
                 sampler.evidence = _evidence(known, states, sampler.n_states)
             sampler.draw(counts, state_counts, self._gold_counts(states[self._known_items]), rng)
-            said = rows.log_likelihood(states, rng)
+            rows.draw(states, rng)
+            if sweep % SWEEPS_A_STEP == 0 and isinstance(sampler, CollapsingSampler):
+                at, items = self.problem.distinct
+                items = items if known is None else replace(items, item_prior=known[at])
+                rows.log_rows = sampler.collapse(items, rows.log_rows, rng, learns=sweep < n_warmup)
             step = kernels.gibbs_step(
                 votes,
                 sampler.table,
@@ -326,7 +348,7 @@ class Chain:
                 state_class=sampler.state_class,
                 engine=engine,
                 item_prior=known,
-                log_likelihood_beside=said,
+                log_likelihood_beside=rows.log_likelihood(),
             )
             counts, state_counts, states = step.counts, step.state_counts, step.states
             if sweep >= n_warmup:
@@ -435,14 +457,20 @@ class OutputRows:
         self.indicator = outputs.indicator()
         self._prior = outputs.row_prior()
         self.has_output: Booleans = np.asarray((outputs.codes >= 0).any(axis=0))
+        self.log_rows: Floats = np.empty((0, self.n_groups))
         self._said: Floats = np.empty((0, 0))
 
-    def log_likelihood(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> Floats | None:
-        """Draw the rows, and log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
+    def draw(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> None:
+        """Draw the rows given the states."""
+        if len(self.outputs.codes):
+            counts = kernels.count_states(self.indicator, self.group[states].astype(np.int16), self.n_groups)[0]
+            self.log_rows = self.draw_log_rows(counts, rng)
+
+    def log_likelihood(self) -> Floats | None:
+        """Log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
         if not len(self.outputs.codes):
             return None
-        counts = kernels.count_states(self.indicator, self.group[states].astype(np.int16), self.n_groups)[0]
-        self._said = np.asarray(self.indicator @ self.draw_log_rows(counts, rng)[:, self.group])
+        self._said = np.asarray(self.indicator @ self.log_rows[:, self.group])
         return self._said
 
     def draw_log_rows(self, counts: Floats, rng: np.random.Generator) -> Floats:

@@ -14,6 +14,7 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.noise.averaging import kept_sweeps, likeliest_classes
 from trueup.noise.base import Sampler, from_table, warn_if_unidentifiable
+from trueup.noise.collapsed import CollapsingSampler, DistinctItems, Landscape, Metric
 from trueup.noise.subtypes import StateModel
 
 _MANY_CLASSES = 4  # from here on fewer points tell how easy an item is
@@ -21,6 +22,7 @@ _MEAN = (1.5, 1.0)  # of the normal law of the raters' mean level, in log-odds
 _LEVEL_SCALE = 0.7  # by which the levels of raters differ
 _SLOPE_SCALE = 0.3  # by which the logarithms of their slopes do
 _SPREAD_SCALE = 1.0  # of the half-normal law of the typical slope
+_HYPER = (*_MEAN, _LEVEL_SCALE, _SLOPE_SCALE, _SPREAD_SCALE)
 _GROUPS = 3  # of ease, in which the outputs of systems have rows of their own
 _FEW_RATERS = 30  # up to which abilities are drawn twice in a sweep
 _FIT_SWEEPS = (300, 300)
@@ -104,22 +106,44 @@ class DifficultyStart(NamedTuple):
     slopes: Floats
     means: Floats
     spread: Floats
+    learned: list[Metric]  # one, as soon as the number of parameters is known
     n_answers: int
 
     def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
         """Run the sweeps; see `compiled_gibbs.run_chain`."""
         from trueup.noise.kernels import compiled_difficulty
 
-        hyper = (*_MEAN, _LEVEL_SCALE, _SLOPE_SCALE, _SPREAD_SCALE)
         moved = (self.levels, self.slopes, self.means, self.spread)
+        n_columns, n_systems = int(systems[1][-1]), len(systems[2])
+        if not self.learned:
+            self.learned.append(Metric.start(_n_free(self.levels.shape, n_columns - n_systems, self.group)))
         where = (self.state_class, self.group, self.grid, self.grid_weights)
         compiled_difficulty.run_chain(
-            votes, systems, gold, item_prior, states, *where, *moved, hyper, self.n_answers, *rest
+            votes,
+            systems,
+            gold,
+            item_prior,
+            states,
+            *where,
+            *moved,
+            tuple(self.learned[0]),
+            _HYPER,
+            self.n_answers,
+            *rest,
         )
 
 
-class DifficultySampler(Sampler):
-    """States are classes times points of ease; levels, slopes and their laws move by Metropolis steps on the counts."""
+def _n_free(shape: tuple[int, ...], n_ratios: int, group: npt.NDArray[np.int64]) -> int:
+    """How many free numbers the parameters are: levels, slopes, spread, class shares and rows of systems."""
+    n_raters, n_classes = shape
+    return n_raters * (n_classes + 1) + n_classes + n_ratios * (int(group.max()) + 1)
+
+
+class DifficultySampler(CollapsingSampler):
+    """States are classes times points of ease; levels, slopes and their laws move by Metropolis steps on the counts.
+
+    Every few sweeps they move with the states summed over too; see `trueup.noise.collapsed`.
+    """
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, n_points: int) -> None:
         codes = np.repeat(np.arange(n_classes, dtype=np.int32), n_points)
@@ -134,12 +158,14 @@ class DifficultySampler(Sampler):
         self.slopes = np.full(n_raters, np.log(0.3))
         self.means = np.full(n_classes, _MEAN[0])
         self.spread = np.log(np.array([0.3]))
+        self._metric: Metric | None = None
+        self._wrong_rows: Floats = np.empty((0, 0, 0))
 
     def compiled_start(self) -> DifficultyStart:
         """Where the chain stands now."""
         moved = (self.levels.copy(), self.slopes.copy(), self.means.copy(), self.spread.copy())
         codes = self.state_class.astype(np.int64)
-        return DifficultyStart(codes, self.state_group, self.grid, self.grid_weights, *moved, self.n_answers)
+        return DifficultyStart(codes, self.state_group, self.grid, self.grid_weights, *moved, [], self.n_answers)
 
     def first_states(self, truth: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Any ease of the class that an item starts from."""
@@ -159,12 +185,37 @@ class DifficultySampler(Sampler):
         rows = np.maximum(rng.standard_gamma(1.0 + said), 1e-100)
         rows[:, diagonal, diagonal] = 0.0
         rows /= rows.sum(axis=2, keepdims=True)
-        chance = expit(self.levels[:, :, None] + np.exp(self.slopes)[:, None, None] * self.grid)
-        table = rows[:, :, :, None] * (1 - chance)[:, :, None, :]
-        table[:, diagonal, diagonal] = chance
-        self.table = np.ascontiguousarray(table.transpose(0, 2, 1, 3)).reshape(counts.shape)
+        self._wrong_rows = rows
+        self._fill_table()
         shares = rng.dirichlet(1.0 + state_counts.reshape(self.n_classes, -1).sum(axis=1))
         self.weights = (shares[:, None] * self.grid_weights).ravel()
+
+    def _fill_table(self) -> None:
+        diagonal = np.arange(self.n_classes)
+        chance = expit(self.levels[:, :, None] + np.exp(self.slopes)[:, None, None] * self.grid)
+        table = self._wrong_rows[:, :, :, None] * (1 - chance)[:, :, None, :]
+        table[:, diagonal, diagonal] = chance
+        size = (self.n_raters * self.n_answers, self.n_states)
+        self.table = np.ascontiguousarray(table.transpose(0, 2, 1, 3)).reshape(size)
+
+    def collapse(self, items: DistinctItems, log_rows: Floats, rng: np.random.Generator, *, learns: bool) -> Floats:
+        """A Hamiltonian step of all parameters but the rows of wrong answers; means of levels are drawn after it."""
+        landscape = Landscape(items, self._wrong_rows, log_rows, self.grid, self.grid_weights, self.state_group, _HYPER)
+        numbers = landscape.numbers(self.levels, self.slopes, float(self.spread[0]), self.class_prior())
+        if self._metric is None:
+            self._metric = Metric.start(len(numbers))
+        position = landscape.step(numbers, self._metric, rng, learns=learns)
+        self.levels, self.slopes = position.levels, position.slopes
+        self.spread = np.array([position.spread])
+        self._draw_means(rng)
+        self._fill_table()
+        self.weights = (position.shares[:, None] * self.grid_weights).ravel()
+        return position.log_rows
+
+    def _draw_means(self, rng: np.random.Generator) -> None:
+        precision = _MEAN[1] ** -2 + self.n_raters * _LEVEL_SCALE**-2
+        centre = (_MEAN[0] * _MEAN[1] ** -2 + self.levels.sum(axis=0) * _LEVEL_SCALE**-2) / precision
+        self.means = centre + rng.standard_normal(self.n_classes) / np.sqrt(precision)
 
     def _log_right(self, levels: Floats, slopes: Floats, right: Floats, wrong: Floats) -> Floats:
         """Log-likelihood of the votes of each rater on each class, shape (n_raters, n_classes)."""
@@ -187,9 +238,7 @@ class DifficultySampler(Sampler):
         self.slopes = np.where(np.log(rng.random(len(n))) < change, slopes, self.slopes)
 
     def _draw_laws(self, right: Floats, wrong: Floats, rng: np.random.Generator) -> None:
-        precision = _MEAN[1] ** -2 + self.n_raters * _LEVEL_SCALE**-2
-        centre = (_MEAN[0] * _MEAN[1] ** -2 + self.levels.sum(axis=0) * _LEVEL_SCALE**-2) / precision
-        self.means = centre + rng.standard_normal(self.n_classes) / np.sqrt(precision)
+        self._draw_means(rng)
         # How much items differ at all: first alone, then with all slopes moved along.
         for joint in (False, True):
             step = rng.standard_normal() * (0.15 if joint else 0.3)

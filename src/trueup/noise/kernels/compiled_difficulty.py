@@ -9,11 +9,12 @@ import numba
 import numpy as np
 
 from trueup._base.types import Floats
+from trueup.noise.kernels.compiled_collapsed import distinct_items, fill_table, move, sweeps_a_step
 from trueup.noise.kernels.compiled_states import (
-    FLOOR,
     Integers,
-    advance,
+    advance_states,
     count,
+    draw_output_rows,
     record,
     volumes,
 )
@@ -121,6 +122,7 @@ def run_chain(
     slopes: Floats,
     means: Floats,
     spread: Floats,
+    metric: tuple[Floats, Floats, Floats, Floats],
     hyper: tuple[float, float, float, float, float],
     n_answers: int,
     n_labelers: int,
@@ -147,11 +149,30 @@ def run_chain(
     output_table = np.empty((first[-1], n_groups))
     table = np.empty((n_all * n_answers, n_states))
     weights = np.empty(n_states)
-    row = np.empty(n_answers)
+    wrong_rows = np.zeros((n_all, n_classes, n_answers))
     shares = np.empty(n_classes)
     volume = volumes(votes, n_labelers, n_answers)
     count(votes, systems, gold, item_prior, group, states, totals)
     next_kept = 0
+    distinct = distinct_items(votes, systems, gold, item_prior)
+    every = sweeps_a_step(distinct, len(gold), n_all)
+    proposed = (
+        np.empty_like(levels),
+        np.empty_like(slopes),
+        np.empty_like(shares),
+        np.empty_like(weights),
+        np.empty_like(table),
+        np.empty_like(output_table),
+    )
+    by_state = np.empty((first[-1], n_states))
+    expected = (
+        np.empty_like(table),
+        np.empty(n_classes),
+        np.empty_like(output_table),
+        by_state,
+        np.empty_like(by_state),
+        np.empty(n_states),
+    )
     for sweep in range(n_warmup + n_draws):
         _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, rng)
         for y in range(n_classes):
@@ -171,15 +192,18 @@ def run_chain(
                         said = 0.0
                         for k in range(n_points):
                             said += counts[t, a, y * n_points + k]
-                        row[a] = max(rng.standard_gamma(1.0 + said), 1e-100)
-                        total += row[a]
-                for k in range(n_points):
-                    right = 1.0 / (1.0 + math.exp(-levels[t, y] - math.exp(slopes[t]) * grid[k]))
-                    for a in range(n_answers):
-                        chance = right if a == y else (1.0 - right) * row[a] / total
-                        table[t * n_answers + a, y * n_points + k] = max(chance, FLOOR)
+                        wrong_rows[t, y, a] = max(rng.standard_gamma(1.0 + said), 1e-100)
+                        total += wrong_rows[t, y, a]
+                wrong_rows[t, y] /= total
+        fill_table(levels, slopes, wrong_rows, grid, table)
+        draw_output_rows(totals[3], first, systems[3], systems[2], output_table, rng)
+        shares /= shares.sum()
+        if int(done[0]) % every == 0:
+            moved = (levels, slopes, means, spread, shares, weights, table, output_table)
+            known = (wrong_rows, grid, grid_weights, hyper, distinct, group)
+            move(moved, proposed, known, expected, metric, sweep < n_warmup, rng)
         parts = (labels, group, weights, table, output_table)
-        next_kept = advance(
+        next_kept = advance_states(
             sweep - n_warmup, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
         )
         if sweep >= n_warmup:

@@ -250,9 +250,17 @@ def advance(  # type: ignore[no-untyped-def]
 
     `done` gets the number of sweeps and, after it, the log-likelihood.
     """
-    posterior, truths, inverse, output_inverse = out
     _, first, power, row_prior = systems
     draw_output_rows(totals[3], first, row_prior, power, parts[4], rng)
+    return advance_states(k, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done)
+
+
+@numba.njit(cache=True, nogil=True)
+def advance_states(  # type: ignore[no-untyped-def]
+    k, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
+):
+    """As `advance`, where the rows of systems are drawn."""
+    posterior, truths, inverse, output_inverse = out
     keep = 0
     if k >= 0:
         keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
