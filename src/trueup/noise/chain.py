@@ -18,7 +18,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, Start, vote_shares
-from trueup.noise.collapsed import SWEEPS_A_STEP, CollapsingSampler, DistinctItems
+from trueup.noise.collapsed import SETTLING, SWEEPS_A_STEP, CollapsingSampler, DistinctItems
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.placing import run_where_memory_suffices
 
@@ -134,17 +134,8 @@ class SamplingProblem:
         """The first of items of which all is said alike, and what is said of them."""
         at, times = np.unique(self.first_alike, return_counts=True)
         outputs = self.outputs
-        items = DistinctItems(
-            self.votes[at],
-            outputs.indicator()[at],
-            outputs.first,
-            outputs.power,
-            outputs.row_prior(),
-            self.labels.gold_codes[at],
-            None,
-            times.astype(float),
-        )
-        return at, items
+        said = (self.votes[at], outputs.indicator()[at], outputs.first, outputs.power, outputs.row_prior())
+        return at, DistinctItems(*said, self.labels.gold_codes[at], None, times.astype(float))
 
 
 @dataclass(eq=False)
@@ -335,7 +326,8 @@ class Chain:
                 sampler.evidence = _evidence(known, states, sampler.n_states)
             sampler.draw(counts, state_counts, self._gold_counts(states[self._known_items]), rng)
             rows.draw(states, rng)
-            if sweep % SWEEPS_A_STEP == 0 and isinstance(sampler, CollapsingSampler):
+            is_due = sweep >= SETTLING and sweep % SWEEPS_A_STEP == 0
+            if is_due and isinstance(sampler, CollapsingSampler):
                 at, items = self.problem.distinct
                 items = items if known is None else replace(items, item_prior=known[at])
                 rows.log_rows = sampler.collapse(items, rows.log_rows, rng, learns=sweep < n_warmup)

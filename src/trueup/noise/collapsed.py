@@ -26,6 +26,7 @@ from trueup.noise.base import Sampler
 from trueup.noise.kernels import FLOOR
 
 N_LEAPS = 24  # of a step, about
+SETTLING = 50  # sweeps before the first step: from a start far off, it would fall into any reading
 MOST_JOINT = 64  # numbers up to which their covariance is learned, and not their variances alone
 JITTER = 0.6  # of the logarithm of a step
 LEAST_ROW = 1e-4  # a row of a system with a rarer answer stays as it is
@@ -299,7 +300,8 @@ class Landscape:
         moving = ~np.repeat(still, np.diff(self.items.first), axis=0)
         chance = 0.0
         if here.value > first.value + WORST and (here.log_rows[moving] >= np.log(LEAST_ROW)).all():
-            chance = float(np.exp(min(here.value - velocity @ velocity / 2 - energy, 0.0)))
+            change = float(here.value - velocity @ velocity / 2 - energy)
+            chance = float(np.exp(min(change, 0.0)))
         accepted = rng.random() < chance
         if learns:
             metric.learn(numbers if accepted else start, chance)
