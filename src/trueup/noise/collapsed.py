@@ -28,6 +28,7 @@ from trueup.noise.kernels import FLOOR
 N_LEAPS = 24  # of a step, about
 SETTLING = 50  # sweeps before the first step: from a start far off, it would fall into any reading
 MOST_JOINT = 64  # numbers up to which their covariance is learned, and not their variances alone
+MOST_NUMBERS = 100  # up to which there are steps: of many raters, they cost more than they move
 JITTER = 0.6  # of the logarithm of a step
 LEAST_ROW = 1e-4  # a row of a system with a rarer answer stays as it is
 SWEEPS_A_STEP = 24  # where nothing is compiled, and at most

@@ -14,7 +14,7 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.noise.averaging import kept_sweeps, likeliest_classes
 from trueup.noise.base import Sampler, from_table, warn_if_unidentifiable
-from trueup.noise.collapsed import CollapsingSampler, DistinctItems, Landscape, Metric
+from trueup.noise.collapsed import MOST_NUMBERS, CollapsingSampler, DistinctItems, Landscape, Metric
 from trueup.noise.subtypes import StateModel
 
 _MANY_CLASSES = 4  # from here on fewer points tell how easy an item is
@@ -202,6 +202,8 @@ class DifficultySampler(CollapsingSampler):
         """A Hamiltonian step of all parameters but the rows of wrong answers; means of levels are drawn after it."""
         landscape = Landscape(items, self._wrong_rows, log_rows, self.grid, self.grid_weights, self.state_group, _HYPER)
         numbers = landscape.numbers(self.levels, self.slopes, float(self.spread[0]), self.class_prior())
+        if len(numbers) > MOST_NUMBERS:
+            return log_rows
         if self._metric is None:
             self._metric = Metric.start(len(numbers))
         position = landscape.step(numbers, self._metric, rng, learns=learns)

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from trueup._base.types import Floats
-from trueup.noise.collapsed import SETTLING
+from trueup.noise.collapsed import MOST_NUMBERS, SETTLING
 from trueup.noise.kernels.compiled_collapsed import distinct_items, fill_table, move, sweeps_a_step
 from trueup.noise.kernels.compiled_states import (
     Integers,
@@ -199,7 +199,7 @@ def run_chain(
         fill_table(levels, slopes, wrong_rows, grid, table)
         draw_output_rows(totals[3], first, systems[3], systems[2], output_table, rng)
         shares /= shares.sum()
-        if done[0] >= SETTLING and int(done[0]) % every == 0:
+        if len(metric[0]) <= MOST_NUMBERS and done[0] >= SETTLING and int(done[0]) % every == 0:
             moved = (levels, slopes, means, spread, shares, weights, table, output_table)
             known = (wrong_rows, grid, grid_weights, hyper, distinct, group)
             move(moved, proposed, known, expected, metric, sweep < n_warmup, rng)
