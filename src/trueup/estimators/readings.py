@@ -57,6 +57,7 @@ _MOST_SHARES = 8  # classes up to which their shares are moved
 _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
+_FEWEST_FOR_SPREAD = 40  # draws that a standard deviation can rest on
 LEAST_DRAWS = 200
 _SOME_ROWS = 250  # items that show how far tilts get
 _SCALINGS = 3
@@ -179,7 +180,7 @@ class Readings:
         truths = self._tilted(directions, shift, rng)
         rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        converged = _have_mixed(rhat, effective)
+        converged = _have_mixed(rhat, effective, _FEWEST_FOR_SPREAD)
         notes = () if converged else (_spread_of_chains(rhat, effective),)
         return TruthDraws(truths, self.centre, diagnostics, converged, notes)
 
@@ -426,8 +427,8 @@ def blind_correlations(features: Floats, times: Floats | None = None) -> Floats:
     return np.asarray(onto @ (covariance / np.outer(scales, scales)) @ onto)
 
 
-def _have_mixed(rhat: float, effective: float) -> bool:
-    return bool(rhat <= _WORST_RHAT and effective >= _FEWEST_DRAWS)
+def _have_mixed(rhat: float, effective: float, fewest: float = _FEWEST_DRAWS) -> bool:
+    return bool(rhat <= _WORST_RHAT and effective >= fewest)
 
 
 def _not_mixed(rhat: float, effective: float) -> str:
