@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from trueup.data.labels import Labels
-from trueup.estimators.truth import ENOUGH_GOLD
+from trueup.estimators.truth import ENOUGH_GOLD, drawn_gold
 from trueup.exceptions import Sentence
 
 
 def unused_gold(labels: Labels) -> list[Sentence]:
     """Whether enough items were drawn and vetted for an answer to rest on, beside a noise model or method by name."""
-    is_known = (labels.gold_codes >= 0) | (labels.held_codes >= 0)
-    n_drawn = int((is_known & ~np.isnan(labels.gold_chance)).sum())
+    n_drawn = int((drawn_gold(labels) >= 0).sum())
     if n_drawn < ENOUGH_GOLD:
         return []
     return [

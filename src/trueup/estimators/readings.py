@@ -60,8 +60,8 @@ _FEWEST_DRAWS = 100
 _FEWEST_FOR_SPREAD = 40  # draws that a standard deviation can rest on
 LEAST_DRAWS = 200
 _SOME_ROWS = 250  # items that show how far tilts get
-_SCALINGS = 3
-_MOST_SCALED = 1.5
+_SCALINGS = 3  # of what is asked of tilts, until all systems together move as far as each alone
+_MOST_SCALED = 1.5  # each time
 _NOTHING = 1e-9  # of a variance, beside the usual one
 
 

@@ -239,6 +239,12 @@ Basis = Literal["gold", "votes"]
 ENOUGH_GOLD = 20  # vetted items drawn at random, in the metric's own denominator, from which an answer rests on them
 
 
+def drawn_gold(labels: Labels) -> Codes:
+    """The class of each vetted item that was drawn at random, -1 for all others; also of gold kept aside."""
+    known = np.where(labels.gold_codes >= 0, labels.gold_codes, labels.held_codes)
+    return np.where(np.isnan(labels.gold_chance), -1, known).astype(np.int32)
+
+
 def gold_share(n_seen: int) -> float:
     """The share of an answer that vetted items have which a metric looks at: all of it from `ENOUGH_GOLD` on."""
     return min(1.0, n_seen / ENOUGH_GOLD)
@@ -294,8 +300,7 @@ class TruthEngine:
     @cached_property
     def drawn_gold(self) -> Codes:
         """The class of each vetted item that was drawn at random, -1 for all others; also of gold kept aside."""
-        known = np.where(self.labels.gold_codes >= 0, self.labels.gold_codes, self.labels.held_codes)
-        return np.where(np.isnan(self.labels.gold_chance), -1, known).astype(np.int32)
+        return drawn_gold(self.labels)
 
     @cached_property
     def model_labels(self) -> Labels:
@@ -410,10 +415,9 @@ class TruthEngine:
         key = (metric.name, metric.needs, id(metric.function))  # functions may share a name
         if key not in self._rectified:
             outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
-            different = first_of_equals(outputs.outputs(metric.looks_at))
             truths = rectified_truths(
                 self.centre(metric.looks_at),
-                outputs.of_systems(different),
+                outputs.of_systems(first_of_equals(outputs.outputs(metric.looks_at))),
                 metric,
                 gold=self.drawn_gold,
                 chance=self.labels.gold_chance,
@@ -426,6 +430,5 @@ class TruthEngine:
             chosen = self.model_labels.gold_codes >= 0
             truths[:, chosen] = self.model_labels.gold_codes[chosen]
             posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
-            numbers = {"vetted": float((self.drawn_gold >= 0).sum())}
-            self._rectified[key] = TruthDraws(truths, posterior, numbers)
+            self._rectified[key] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
         return self._rectified[key]

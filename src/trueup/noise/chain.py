@@ -18,7 +18,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, Start, vote_shares
-from trueup.noise.collapsed import SETTLING, SWEEPS_A_STEP, CollapsingSampler, DistinctItems
+from trueup.noise.hamiltonian import SETTLING, SWEEPS_A_STEP, CollapsingSampler, DistinctItems
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.placing import run_where_memory_suffices
 

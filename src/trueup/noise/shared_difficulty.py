@@ -14,7 +14,7 @@ from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.noise.averaging import kept_sweeps, likeliest_classes
 from trueup.noise.base import Sampler, from_table, warn_if_unidentifiable
-from trueup.noise.collapsed import MOST_NUMBERS, CollapsingSampler, DistinctItems, Landscape, Metric
+from trueup.noise.hamiltonian import MOST_NUMBERS, CollapsingSampler, DistinctItems, Landscape, StepScale
 from trueup.noise.subtypes import StateModel
 
 _MANY_CLASSES = 4  # from here on fewer points tell how easy an item is
@@ -106,7 +106,7 @@ class DifficultyStart(NamedTuple):
     slopes: Floats
     means: Floats
     spread: Floats
-    learned: list[Metric]  # one, as soon as the number of parameters is known
+    learned: list[StepScale]  # one, as soon as the number of parameters is known
     n_answers: int
 
     def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
@@ -116,7 +116,7 @@ class DifficultyStart(NamedTuple):
         moved = (self.levels, self.slopes, self.means, self.spread)
         n_columns, n_systems = int(systems[1][-1]), len(systems[2])
         if not self.learned:
-            self.learned.append(Metric.start(_n_free(self.levels.shape, n_columns - n_systems, self.group)))
+            self.learned.append(StepScale.start(_n_free(self.levels.shape, n_columns - n_systems, self.group)))
         where = (self.state_class, self.group, self.grid, self.grid_weights)
         compiled_difficulty.run_chain(
             votes,
@@ -142,7 +142,7 @@ def _n_free(shape: tuple[int, ...], n_ratios: int, group: npt.NDArray[np.int64])
 class DifficultySampler(CollapsingSampler):
     """States are classes times points of ease; levels, slopes and their laws move by Metropolis steps on the counts.
 
-    Every few sweeps they move with the states summed over too; see `trueup.noise.collapsed`.
+    Every few sweeps they move with the states summed over too; see `trueup.noise.hamiltonian`.
     """
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, n_points: int) -> None:
@@ -158,7 +158,7 @@ class DifficultySampler(CollapsingSampler):
         self.slopes = np.full(n_raters, np.log(0.3))
         self.means = np.full(n_classes, _MEAN[0])
         self.spread = np.log(np.array([0.3]))
-        self._metric: Metric | None = None
+        self._step_scale: StepScale | None = None
         self._wrong_rows: Floats = np.empty((0, 0, 0))
 
     def compiled_start(self) -> DifficultyStart:
@@ -204,9 +204,9 @@ class DifficultySampler(CollapsingSampler):
         numbers = landscape.numbers(self.levels, self.slopes, float(self.spread[0]), self.class_prior())
         if len(numbers) > MOST_NUMBERS:
             return log_rows
-        if self._metric is None:
-            self._metric = Metric.start(len(numbers))
-        position = landscape.step(numbers, self._metric, rng, learns=learns)
+        if self._step_scale is None:
+            self._step_scale = StepScale.start(len(numbers))
+        position = landscape.step(numbers, self._step_scale, rng, learns=learns)
         self.levels, self.slopes = position.levels, position.slopes
         self.spread = np.array([position.spread])
         self._draw_means(rng)

@@ -9,8 +9,8 @@ import numba
 import numpy as np
 
 from trueup._base.types import Floats
-from trueup.noise.collapsed import MOST_NUMBERS, SETTLING
-from trueup.noise.kernels.compiled_collapsed import distinct_items, fill_table, move, sweeps_a_step
+from trueup.noise.hamiltonian import MOST_NUMBERS, SETTLING
+from trueup.noise.kernels.compiled_hamiltonian import distinct_items, fill_table, move, sweeps_a_step
 from trueup.noise.kernels.compiled_states import (
     Integers,
     advance_states,
@@ -123,7 +123,7 @@ def run_chain(
     slopes: Floats,
     means: Floats,
     spread: Floats,
-    metric: tuple[Floats, Floats, Floats, Floats],
+    step_scale: tuple[Floats, Floats, Floats, Floats],
     hyper: tuple[float, float, float, float, float],
     n_answers: int,
     n_labelers: int,
@@ -199,10 +199,10 @@ def run_chain(
         fill_table(levels, slopes, wrong_rows, grid, table)
         draw_output_rows(totals[3], first, systems[3], systems[2], output_table, rng)
         shares /= shares.sum()
-        if len(metric[0]) <= MOST_NUMBERS and done[0] >= SETTLING and int(done[0]) % every == 0:
+        if len(step_scale[0]) <= MOST_NUMBERS and done[0] >= SETTLING and int(done[0]) % every == 0:
             moved = (levels, slopes, means, spread, shares, weights, table, output_table)
             known = (wrong_rows, grid, grid_weights, hyper, distinct, group)
-            move(moved, proposed, known, expected, metric, sweep < n_warmup, rng)
+            move(moved, proposed, known, expected, step_scale, sweep < n_warmup, rng)
         parts = (labels, group, weights, table, output_table)
         next_kept = advance_states(
             sweep - n_warmup, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done

@@ -3,7 +3,7 @@
 Given the states, parameters move little: a class may hold few items that labelers know well, or nearly all items, easy
 and hard, and from one reading to the other every state must change. So the parameters also move by Hamiltonian steps
 [1]_ on their own posterior. Right after it the states are drawn anew from their law given the parameters, so the chain
-keeps the joint posterior. Step and metric are learned in the warm-up, and stay as they are after it.
+keeps the joint posterior. Step and scale are learned in the warm-up, and stay as they are after it.
 
 References
 ----------
@@ -40,7 +40,7 @@ WORST = -1000.0  # change of the energy at which a path is given up
 FURTHEST = 9.0  # value that a free number counts for at most, where its variance is learned
 
 
-class Metric(NamedTuple):
+class StepScale(NamedTuple):
     """What a chain has learned of the scale of its steps; changed in place.
 
     Attributes
@@ -59,7 +59,7 @@ class Metric(NamedTuple):
     progress: Floats
 
     @classmethod
-    def start(cls, n: int) -> Metric:
+    def start(cls, n: int) -> StepScale:
         """Before the first step."""
         covariance = np.eye(n) if n <= MOST_JOINT else np.ones((n, 1))
         root = np.sqrt(_FIRST_VARIANCE) * covariance
@@ -131,7 +131,7 @@ class CollapsingSampler(Sampler):
         log_rows : array of shape (columns of the systems, groups of states)
             Logarithms of the systems' rows.
         learns : bool
-            Whether step and metric may change, as in the warm-up.
+            Whether step and scale may change, as in the warm-up.
 
         Returns
         -------
@@ -283,19 +283,19 @@ class Landscape:
             parts.append(np.where(still[s], 0.0, own)[1:])
         return np.concatenate(parts)
 
-    def step(self, start: Floats, metric: Metric, rng: np.random.Generator, *, learns: bool) -> Position:
+    def step(self, start: Floats, step_scale: StepScale, rng: np.random.Generator, *, learns: bool) -> Position:
         """One Hamiltonian step from free numbers; where it ends."""
         still = self.still
         first = self.at(start, still)
         here, numbers = first, start
         velocity = rng.standard_normal(len(start))
         energy = first.value - velocity @ velocity / 2
-        size = np.exp(metric.progress[1] + JITTER * (rng.random() - 0.5))
+        size = np.exp(step_scale.progress[1] + JITTER * (rng.random() - 0.5))
         for _ in range(N_LEAPS // 2 + int(rng.random() * N_LEAPS) + 1):
-            velocity = velocity + size / 2 * metric.push(here.gradient)
-            numbers = numbers + size * metric.shift(velocity)
+            velocity = velocity + size / 2 * step_scale.push(here.gradient)
+            numbers = numbers + size * step_scale.shift(velocity)
             here = self.at(numbers, still)
-            velocity = velocity + size / 2 * metric.push(here.gradient)
+            velocity = velocity + size / 2 * step_scale.push(here.gradient)
             if not here.value > first.value + WORST:
                 break
         moving = ~np.repeat(still, np.diff(self.items.first), axis=0)
@@ -305,5 +305,5 @@ class Landscape:
             chance = float(np.exp(min(change, 0.0)))
         accepted = rng.random() < chance
         if learns:
-            metric.learn(numbers if accepted else start, chance)
+            step_scale.learn(numbers if accepted else start, chance)
         return here if accepted else first

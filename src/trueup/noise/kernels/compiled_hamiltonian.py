@@ -1,4 +1,4 @@
-"""The steps of `trueup.noise.collapsed`, compiled; imported only where numba is installed."""
+"""The steps of `trueup.noise.hamiltonian`, compiled; imported only where numba is installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from trueup.noise.collapsed import ACCEPTED, FURTHEST, JITTER, LEARNED_EVERY, LEAST_ROW, N_LEAPS, SWEEPS_A_STEP, WORST
+from trueup.noise.hamiltonian import ACCEPTED, FURTHEST, JITTER, LEARNED_EVERY, LEAST_ROW, N_LEAPS, SWEEPS_A_STEP, WORST
 from trueup.noise.kernels.compiled_states import FLOOR
 
 _RESCALE_EVERY = 16
@@ -286,12 +286,12 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, nogil=True)
-def move(moved, proposed, known, work, metric, learns, rng):  # type: ignore[no-untyped-def]
-    """One Hamiltonian step, see `Landscape.step`; changes `moved`, and `metric` where it learns."""
+def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore[no-untyped-def]
+    """One Hamiltonian step, see `Landscape.step`; changes `moved`, and `step_scale` where it learns."""
     levels, slopes, means, spread, shares, weights, table, output_table = moved
     hyper, distinct = known[3], known[4]
     first, power = distinct[1][1], distinct[1][2]
-    mean, covariance, root, progress = metric
+    mean, covariance, root, progress = step_scale
     mean0, mean_scale, level_scale = hyper[0], hyper[1], hyper[2]
     n_raters, n_classes = levels.shape
     n = len(mean)
@@ -348,7 +348,7 @@ def move(moved, proposed, known, work, metric, learns, rng):  # type: ignore[no-
 
 @numba.njit(cache=True, nogil=True)
 def _learn(q, chance, mean, covariance, root, progress):  # type: ignore[no-untyped-def]
-    """See `Metric.learn`; uses up `q`."""
+    """See `StepScale.learn`; uses up `q`."""
     n = len(q)
     joint = root.shape[1] == n
     progress[0] += 1.0

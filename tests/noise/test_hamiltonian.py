@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from trueup import Labels, noise, simulate
 from trueup.noise.chain import SamplingProblem, SystemOutputs
-from trueup.noise.collapsed import LEAST_ROW, Landscape, Metric
+from trueup.noise.hamiltonian import LEAST_ROW, Landscape, StepScale
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.shared_difficulty import _HYPER, DifficultySampler
 
@@ -57,7 +57,7 @@ def test_the_gradient_is_that_of_the_density(prior):
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_compiled_densities_and_gradients_are_the_same(prior):
-    compiled = pytest.importorskip("trueup.noise.kernels.compiled_collapsed")
+    compiled = pytest.importorskip("trueup.noise.kernels.compiled_hamiltonian")
     landscape, numbers = landscape_of(prior, np.random.default_rng(1))
     items = landscape.items
     votes = (items.votes.indptr.astype(np.int64), items.votes.indices.astype(np.int64), items.votes.data.astype(float))
@@ -151,31 +151,31 @@ def test_the_posterior_is_exact(engine, gold, features):
     np.testing.assert_allclose(draws.posterior, exact_posterior(labels, outputs, features), atol=tolerance)
 
 
-def test_step_and_metric_are_learned_in_the_warm_up_alone():
+def test_step_and_scale_are_learned_in_the_warm_up_alone():
     labels = simulate.baseline(n_items=40, random_state=0).labels
     problem = SamplingProblem(labels, labels.votes, 0, SystemOutputs.none(40))
     sampler, rng = DifficultySampler(3, 2, 2, n_points=7), np.random.default_rng(0)
     sampler.draw(np.ones((6, 14)), np.ones(14), np.zeros((14, 2)), rng)
     for _ in range(60):
         sampler.collapse(problem.distinct[1], np.empty((0, 6)), rng, learns=True)
-    learned = [part.copy() for part in sampler._metric]
+    learned = [part.copy() for part in sampler._step_scale]
     assert learned[3][0] == 60
     assert np.abs(np.tril(learned[2], -1)).max() > 0.01
     before = sampler.levels
     for _ in range(5):
         sampler.collapse(problem.distinct[1], np.empty((0, 6)), rng, learns=False)
     assert (sampler.levels != before).all()
-    for part, then in zip(sampler._metric, learned, strict=True):
+    for part, then in zip(sampler._step_scale, learned, strict=True):
         np.testing.assert_array_equal(part, then)
 
 
 def test_many_numbers_have_variances_alone():
-    metric, rng = Metric.start(100), np.random.default_rng(0)
+    step_scale, rng = StepScale.start(100), np.random.default_rng(0)
     scales = np.linspace(0.1, 3, 100)
     for _ in range(500):
-        metric.learn(scales * rng.standard_normal(100), 0.7)
-    np.testing.assert_allclose(metric.root[:, 0], scales, rtol=0.4)
-    np.testing.assert_allclose(metric.push(np.ones(100)), metric.shift(np.ones(100)))
+        step_scale.learn(scales * rng.standard_normal(100), 0.7)
+    np.testing.assert_allclose(step_scale.root[:, 0], scales, rtol=0.4)
+    np.testing.assert_allclose(step_scale.push(np.ones(100)), step_scale.shift(np.ones(100)))
 
 
 def test_chains_of_shared_difficulty_mix():
