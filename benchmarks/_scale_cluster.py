@@ -1,4 +1,4 @@
-"""A cluster of dask on this machine: two workers against one, workers that are killed, and the cluster on paper."""
+"""A cluster of dask on this machine: two workers against one, and workers that are killed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ import numpy as np
 
 import trueup as tu
 from benchmarks._coverage_tally import Section
-from benchmarks._scale_model import Costs, iteration_seconds, plan
 from benchmarks._scale_votes import write_votes
 
-__all__ = ["cluster", "kills", "paper"]
+__all__ = ["cluster", "kills", "local_cluster", "measure_iteration"]
 
 _ITERATIONS = 10
 
@@ -46,7 +45,7 @@ def _fit(labels: Any, n_iter: int) -> tuple[float, tu.noise.NoiseModel]:
         return time.perf_counter() - started, model
 
 
-def _iteration(labels: Any, turns: int = 3) -> tuple[float, Any]:
+def measure_iteration(labels: Any, turns: int = 3) -> tuple[float, Any]:
     """The least seconds of an iteration, and the fitted model."""
     _fit(labels, 1)
     one = min(_fit(labels, 1)[0] for _ in range(turns))
@@ -56,7 +55,7 @@ def _iteration(labels: Any, turns: int = 3) -> tuple[float, Any]:
 
 def _measured(folder: str, n_workers: int) -> tuple[float, Any]:
     with local_cluster(n_workers):
-        return _iteration(tu.Labels.scan(f"{folder}/*.parquet"))
+        return measure_iteration(tu.Labels.scan(f"{folder}/*.parquet"))
 
 
 def cluster(quick: bool) -> Section:
@@ -68,7 +67,7 @@ def cluster(quick: bool) -> Section:
     gap = float(np.abs(first.confusion_ - second.confusion_).max())
     with tempfile.TemporaryDirectory() as folder:
         write_votes(Path(folder), 100_000, 4, n_labelers=1000)
-        here, alone = _iteration(tu.Labels.scan(f"{folder}/*.parquet"))
+        here, alone = measure_iteration(tu.Labels.scan(f"{folder}/*.parquet"))
         there, same = _measured(folder, 2)
     small_gap = float(np.abs(alone.confusion_ - same.confusion_).max())
     text = "\n".join(
@@ -111,80 +110,3 @@ def _kill(workers: Any, which: int) -> None:
     pid = nannies[which % len(nannies)].pid
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
-
-
-def paper(quick: bool) -> Section:
-    """The cluster on paper: costs measured here, what they predict of this machine, and tables for larger ones."""
-    n_votes, n_files = (200_000, 8) if quick else (20_000_000, 20)
-    with tempfile.TemporaryDirectory() as folder:
-        write_votes(Path(folder), n_votes, n_files, n_labelers=10_000)
-        with local_cluster(1) as (_, client):
-            scan = tu.Labels.scan(f"{folder}/*.parquet")
-            one, model = _iteration(scan)
-            costs = _costs(client, scan, model)
-        two, _ = _measured(folder, 2)
-    rng = np.random.default_rng(0)
-    table = model.confusion_.nbytes
-    predicted = [
-        float(np.mean([iteration_seconds(costs, n_votes, n, n_files, table, rng)[0] for _ in range(200)]))
-        for n in (1, 2)
-    ]
-    lines = [
-        f"a vote {1e9 * costs.vote:.1f} ns, a task {1e3 * costs.task:.2f} ms, a byte {1e9 * costs.byte:.2f} ns, spread "
-        f"of blocks {costs.spread:.2f}",
-        f"predicted, measured: one worker {predicted[0]:.3f} and {one:.3f} s, two {predicted[1]:.3f} and {two:.3f} s",
-        "",
-        "  votes  labelers  classes  workers  files  table MB  GB a worker  minutes  slowest part",
-    ]
-    network = Costs(costs.vote, costs.task, max(costs.byte, 8 / 10e9), costs.spread)  # at best ten gigabits a second
-    for votes, labelers, classes, workers, n_parts in _CASES:
-        made = plan(network, votes, labelers, classes, workers, n_parts)
-        lines.append(
-            f"{votes:7.0e}  {labelers:8.0e}  {classes:7d}  {workers:7d}  {n_parts:5d}  {made.table_bytes / 1e6:8.1f}  "
-            f"{made.worker_gigabytes:11.2f}  {made.minutes:7.1f}  {made.limit}"
-        )
-    return Section("\n".join(lines), {"predicted": predicted, "measured": [one, two]})
-
-
-_CASES = (
-    (1e8, 1e4, 2, 1, 40),
-    (1e8, 1e4, 2, 8, 40),
-    (1e9, 1e5, 2, 16, 400),
-    (1e9, 1e5, 10, 16, 400),
-    (1e11, 1e6, 2, 256, 8000),
-    (1e11, 1e6, 10, 256, 8000),
-    (1e11, 1e6, 2, 1024, 8000),
-)
-
-
-def _costs(client: Any, scan: Any, model: Any) -> Costs:
-    """What a vote, a task and a byte cost, and how block times differ."""
-    from trueup.noise.base import as_table, class_states
-
-    told = (as_table(model.confusion_), model.prior_, class_states(2))
-    blocks = list(scan.encoded.blocks)
-    times = np.array([client.submit(_timed, block, told, pure=False).result() for block in blocks])
-    started = time.perf_counter()
-    client.gather([client.submit(_nothing, k, pure=False) for k in range(300)])
-    task = (time.perf_counter() - started) / 300
-    payload = np.zeros(2_500_000)
-    started = time.perf_counter()
-    for _ in range(3):
-        client.submit(_nothing, client.scatter(payload), pure=False).result()
-    byte = max((time.perf_counter() - started) / 3 - 2 * task, 1e-9) / payload.nbytes
-    return Costs(float(times.mean()) / (scan.n_votes / len(blocks)), task, byte, float(np.log(times).std()))
-
-
-def _timed(block: Any, told: Any) -> float:
-    from trueup.noise.passes import expectation_of
-
-    best = np.inf
-    for _ in range(2):
-        started = time.perf_counter()
-        expectation_of(block, *told, "numba", 1)
-        best = min(best, time.perf_counter() - started)
-    return float(best)
-
-
-def _nothing(value: Any) -> None:
-    """A task that does nothing."""

@@ -162,6 +162,7 @@ FIGURES: dict[str, Figure] = {
         _module("scale-gpu", "benchmarks.scale_gpu", _SPEED),
         _module("scale-crowdkit", "benchmarks.scale", _SCALE, "crowdkit"),
         _module("scale-files", "benchmarks.scale", _SCALE, "files"),
+        _module("scale-evaluate", "benchmarks.scale", _SCALE, "evaluate"),
         _module("scale-kernels", "benchmarks.scale", _SCALE, "kernels"),
         _module("scale-growth", "benchmarks.scale", _SCALE, "growth"),
         _module("scale-cluster", "benchmarks.scale", _SCALE, "cluster"),

@@ -1,6 +1,7 @@
 """Fits pass over votes wherever they are, and give the same."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -116,9 +117,26 @@ class TestOnACluster:
         np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
 
     def test_tables_of_many_files_are_summed_in_a_tree(self, labels, pattern, client, monkeypatch):
-        monkeypatch.setattr(passes, "_BRANCHES", 2)
+        monkeypatch.setattr(clusters, "_BRANCHES", 2)
         one, other = tu.noise.fit(scanned(pattern, labels), "dawid-skene"), tu.noise.fit(labels, "dawid-skene")
         np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
+
+    def test_large_tables_go_by_a_task_of_their_own(self, labels, pattern, client, monkeypatch):
+        monkeypatch.setattr(clusters, "_MOST_BESIDE", 0)
+        one, other = tu.noise.fit(scanned(pattern, labels), "dawid-skene"), tu.noise.fit(labels, "dawid-skene")
+        np.testing.assert_allclose(one.confusion_, other.confusion_, rtol=0, atol=1e-10)
+
+    def test_files_are_spread_over_the_workers(self, labels, pattern, client):
+        places = clusters.places_of(client, list(scanned(pattern, labels).encoded.blocks))
+        assert sorted(places.count(place) for place in client.ncores()) == [2, 3]
+
+    def test_neighbours_on_one_worker_are_one_task(self, labels, pattern, client, monkeypatch):
+        blocks = list(scanned(pattern, labels).encoded.blocks)
+        groups = clusters.grouped_by_place(client, blocks)
+        assert sorted(map(len, groups)) == [2, 3]
+        assert [block for group in groups for block in group] == blocks
+        monkeypatch.setattr(clusters, "_BRANCHES", 2)
+        assert sorted(map(len, clusters.grouped_by_place(client, blocks))) == [1, 2, 2]
 
     def test_bad_files_are_named_there_too(self, pattern, client, tmp_path):
         frame = pl.DataFrame({"item": [9, 9], "labeler": ["a", "b"], "label": [0, 1]})
@@ -128,6 +146,13 @@ class TestOnACluster:
         (tmp_path / "b.parquet").write_bytes(b"nothing")
         with pytest.raises(tu.exceptions.InvalidFile, match=r"b.parquet' cannot be read as parquet.*\(file 2 of 2"):
             tu.noise.fit(scan, "majority")
+
+
+def test_every_thread_of_a_cluster_gets_as_much():
+    client = SimpleNamespace(ncores=lambda: {"small": 1, "large": 3})
+    assert clusters.places_for(client, [5] * 8) == ["small"] * 2 + ["large"] * 6
+    assert clusters.places_for(client, [30, 10, 10, 10, 30, 30]) == ["small"] + ["large"] * 5
+    assert clusters.places_for(SimpleNamespace(ncores=dict), [5, 5]) == [None, None]
 
 
 def test_what_a_lost_worker_held_is_computed_again(labels, pattern, monkeypatch):

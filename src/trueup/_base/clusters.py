@@ -1,15 +1,28 @@
-"""The client of a cluster that a user brings, and how long its answers are waited for."""
+"""The client of a cluster that a user brings: where blocks of data are put, passes over them, and how long is waited.
+
+A task costs the scheduler some milliseconds, and so does every message to it. So a pass over blocks has one task for
+several neighbours on one worker, and one message for all tasks of a level.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import groupby, pairwise
+from math import ceil
 from typing import Any
 
+import numpy as np
+
+from trueup._base.optional import require
 from trueup.exceptions import ClusterLost, InvalidParameter
 
 _LONGEST_WITHOUT_WORKERS = 300.0  # seconds
 _LOOK_EVERY = 10.0  # seconds
+_BRANCHES = 8  # blocks, or results of others, that one task takes
+_MOST_BESIDE = 4_000_000  # bytes, over all tasks, of what goes with each task and not by a task of its own
 
 
 def open_client() -> Any:
@@ -40,12 +53,16 @@ def wait_for(client: Any, future: Any) -> Any:
     A scheduler holds tasks back until there is a worker, for ever if none comes. One that has had none for five minutes
     is given up.
     """
+    return _tried_again(client, lambda: future.result(timeout=_LOOK_EVERY), future.done)
+
+
+def _tried_again(client: Any, attempt: Callable[[], Any], has_settled: Callable[[], bool]) -> Any:
     without_since = None
     while True:
         try:
-            return future.result(timeout=_LOOK_EVERY)
+            return attempt()
         except TimeoutError:
-            if future.done():  # the task itself says so
+            if has_settled():  # the task itself says so
                 raise
         now = time.monotonic()
         without_since = None if _has_workers(client) else now if without_since is None else without_since
@@ -61,3 +78,92 @@ def _has_workers(client: Any) -> bool:
         return bool(client.ncores())
     except OSError:  # the scheduler does not answer
         return False
+
+
+def places_for(client: Any, sizes: Sequence[float]) -> list[str | None]:
+    """A worker for each of several blocks: neighbours together, and as much for each thread of the cluster.
+
+    Left to itself a scheduler puts two thirds of the blocks on one of two workers, and passes over them wait for it.
+    Where there are no workers yet, it is left to itself.
+    """
+    threads = client.ncores()
+    if not threads:
+        return [None] * len(sizes)
+    shares = np.cumsum(list(threads.values())) / sum(threads.values())
+    widths = np.maximum(sizes, 1)
+    ends = np.cumsum(widths)
+    addresses = list(threads)
+    return [addresses[k] for k in np.searchsorted(shares, (ends - widths / 2) / ends[-1]).tolist()]
+
+
+def map_at(
+    client: Any, places: Sequence[str | None], function: Callable[..., Any], *several: Sequence[Any]
+) -> list[Any]:
+    """The futures of ``function(*one of each)``, computed at these places or, once a place is lost, anywhere."""
+    futures: list[Any] = []
+    for place, run in _runs(places):
+        pinned = {} if place is None else {"workers": [place], "allow_other_workers": True}
+        futures += client.map(function, *(list(values[run]) for values in several), pure=False, **pinned)
+    return futures
+
+
+def places_of(client: Any, blocks: Sequence[Any]) -> list[str | None]:
+    """The worker that holds each block, the first of several; None for one that could not be computed."""
+    distributed = require("distributed", purpose="a cluster")
+    _tried_again(client, lambda: distributed.wait(blocks, timeout=_LOOK_EVERY), lambda: False)
+    holders = client.who_has(blocks)
+    return [min(holders.get(block.key, ()), default=None) for block in blocks]
+
+
+def grouped_by_place(client: Any, blocks: Sequence[Any]) -> list[list[Any]]:
+    """Neighbours that are on one worker together, at most eight, and enough groups for the worker's threads."""
+    threads = client.ncores()
+    groups = []
+    for place, run in _runs(places_of(client, blocks)):
+        together = list(blocks[run])
+        n_groups = min(len(together), max(ceil(len(together) / _BRANCHES), threads.get(place, 1)))
+        edges = np.linspace(0, len(together), n_groups + 1).astype(int).tolist()
+        groups += [together[low:high] for low, high in pairwise(edges)]
+    return groups
+
+
+def _runs(places: Sequence[str | None]) -> Iterator[tuple[str | None, slice]]:
+    """Places with the neighbours that share them."""
+    start = 0
+    for place, same in groupby(places):
+        end = start + len(list(same))
+        yield place, slice(start, end)
+        start = end
+
+
+def reduce_over(
+    client: Any,
+    groups: Sequence[Sequence[Any]],
+    join: Callable[[Any, Any], Any],
+    work: Callable[..., Any],
+    *told: Any,
+) -> Any:
+    """What ``work(block, *told)`` makes of every block, joined in pairs in the order of the blocks, in a tree there.
+
+    All that workers hold is the result of a task, also what is told where it is large, so what is lost with a worker is
+    computed again.
+    """
+    name, n_bytes = work.__name__, require("dask.sizeof", purpose="a cluster").sizeof(told)
+    sent = told if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, told, pure=False)
+    beside = ([one] * len(groups) for one in (sent, work, join))
+    parts = client.map(_work_on_group, groups, *beside, key=name, pure=False)
+    while len(parts) > 1:
+        branches = [parts[k : k + _BRANCHES] for k in range(0, len(parts), _BRANCHES)]
+        parts = client.map(reduce, [join] * len(branches), branches, key=f"{name}-joined", pure=False)
+    return wait_for(client, parts[0])
+
+
+def same_value(value: Any) -> Any:
+    """What it is given, as the result of a task that can be computed again."""
+    return value
+
+
+def _work_on_group(
+    blocks: Sequence[Any], told: tuple[Any, ...], work: Callable[..., Any], join: Callable[[Any, Any], Any]
+) -> Any:
+    return reduce(join, (work(block, *told) for block in blocks))

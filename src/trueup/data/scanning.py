@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.clusters import open_client, wait_for
+from trueup._base.clusters import map_at, open_client, places_for, places_of, wait_for
 from trueup._base.engines import choose_engine
 from trueup._base.types import Codes
 from trueup._base.validation import preview
@@ -234,7 +234,8 @@ class LabelScan(VoteNames, Generic[_V]):
         if encoded.client is None:
             blocks: Iterable[Any] = _BlockStore.of(map(change, encoded.blocks))
         else:
-            blocks = [encoded.client.submit(change, block, pure=False) for block in encoded.blocks]
+            held = list(encoded.blocks)
+            blocks = map_at(encoded.client, places_of(encoded.client, held), change, held)
         changed._places[_name_of(encoded.client)] = replace(encoded, blocks=blocks, n_of_raters=n_of_raters)
         return changed
 
@@ -334,10 +335,11 @@ class EncodedScan:
 
 def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) -> tuple[list[Any], list[Facts]]:
     """Blocks that stay on the workers, and the facts; all are results of tasks, so a lost one is computed again."""
-    told = client.submit(_same, reader, pure=False)
-    both = [client.submit(_encode_file, told, k, list(files), pure=False) for k in range(len(files))]
-    facts = client.submit(list, [client.submit(itemgetter(1), one, pure=False) for one in both], pure=False)
-    return [client.submit(itemgetter(0), one, pure=False) for one in both], wait_for(client, facts)
+    told = client.submit(tuple, (reader, tuple(files)), pure=False)
+    places = places_for(client, [path.stat().st_size if path.exists() else 0 for path in map(Path, files)])
+    both = map_at(client, places, _encode_file, [told] * len(files), range(len(files)))
+    blocks, facts = (map_at(client, places, itemgetter(k), both) for k in range(2))
+    return blocks, wait_for(client, client.submit(list, facts, pure=False))
 
 
 def _name_of(client: Any | None) -> str:
@@ -345,11 +347,8 @@ def _name_of(client: Any | None) -> str:
     return "" if client is None else str(client.id)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _encode_file(reader: PartitionReader[Any], place: int, files: Sequence[str]) -> tuple[VoteBlock, Facts]:
+def _encode_file(told: tuple[PartitionReader[Any], tuple[str, ...]], place: int) -> tuple[VoteBlock, Facts]:
+    reader, files = told
     return _at(place, files, reader.encode, files[place])  # type: ignore[no-any-return]
 
 

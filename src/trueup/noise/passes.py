@@ -15,18 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from trueup._base.clusters import open_client, wait_for
+from trueup._base.clusters import grouped_by_place, map_at, open_client, places_for, reduce_over, same_value
 from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
-from trueup.data.partitions import VoteBlock
+from trueup.data.partitions import PartitionReader, VoteBlock
 from trueup.data.scanning import LabelScan
 from trueup.noise import kernels
 from trueup.noise.base import normalise, vote_shares
 
 Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
 _FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker
-_BRANCHES = 8  # tables that are summed by one task
 _OFFERS: tuple[EngineName, ...] = (*OF_ONE_MACHINE, "dask")
 
 
@@ -55,8 +54,9 @@ def passes_over(
     engine = choose_engine(offers=offers, work=labels.votes.nnz * n_passes)
     if engine == "dask":
         client = open_client()
-        blocks = blocks_in_memory(labels, 2 * sum(client.ncores().values()))
-        return ClusterPasses(client, [client.submit(_same, block, pure=False) for block in blocks], *sizes)
+        blocks = list(blocks_in_memory(labels, 2 * sum(client.ncores().values())))
+        places = places_for(client, [block.n_items for block in blocks])
+        return ClusterPasses(client, map_at(client, places, same_value, blocks), *sizes)
     if engine == "torch":
         from trueup.noise.torch.em import DevicePasses
 
@@ -69,9 +69,8 @@ def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[
     encoded = scan.encoded
     if encoded.client is None:
         return reduce(join, (work(block, *told, n_cores()) for block in encoded.blocks))
-    shared = encoded.client.submit(tuple, told, pure=False)
-    parts = [encoded.client.submit(_work_there, work, block, shared, pure=False) for block in encoded.blocks]
-    return _joined_there(encoded.client, join, parts)
+    groups = grouped_by_place(encoded.client, list(encoded.blocks))
+    return reduce_over(encoded.client, groups, join, work, *told, 1)
 
 
 def partitions_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
@@ -79,25 +78,13 @@ def partitions_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Cal
     encoded = scan.encoded
     if encoded.client is None:
         return reduce(join, (work(part, *told) for part in scan.partitions()))
-    shared = encoded.client.submit(tuple, (scan.reader, told), pure=False)
-    parts = [encoded.client.submit(_work_on_file, work, path, shared, pure=False) for path in encoded.files]
-    return _joined_there(encoded.client, join, parts)
+    shared = encoded.client.submit(same_value, (scan.reader, told), pure=False)
+    return reduce_over(encoded.client, [[path] for path in encoded.files], join, _work_on_file, work, shared)
 
 
-def _joined_there(client: Any, join: Callable[..., Any], parts: list[Any]) -> Any:
-    while len(parts) > 1:
-        pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
-        parts = [client.submit(join, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
-    return wait_for(client, parts[0])
-
-
-def _work_there(work: Callable[..., Any], block: VoteBlock, told: tuple[Any, ...]) -> Any:
-    return work(block, *told, 1)
-
-
-def _work_on_file(work: Callable[..., Any], path: str, told: tuple[Any, tuple[Any, ...]]) -> Any:
-    reader, others = told
-    return work(reader.read(path), *others)
+def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionReader[Any], tuple[Any, ...]]) -> Any:
+    reader, told = shared
+    return work(reader.read(path), *told)
 
 
 def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
@@ -130,19 +117,18 @@ class BlockPasses:
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
         """Counts if the truth is the shares of an item's votes."""
-        return added_counts(first_counts_of(block, *self._sizes, smoothing) for block in self._blocks)
+        return reduce(_add_counts, (first_counts_of(block, *self._sizes, smoothing) for block in self._blocks))
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         """The E-step."""
         told = (table, weights, state_class)
-        return added(expectation_of(block, *told, self._engine, n_cores()) for block in self._blocks)
+        return reduce(_add, (expectation_of(block, *told, self._engine, n_cores()) for block in self._blocks))
 
 
 class ClusterPasses:
     """Votes in blocks on the workers of a client, which are summed there in a tree.
 
-    Nothing here schedules, retries or sends: that is the client's. All that workers hold was computed by tasks, also
-    the parameters of an iteration, so what is lost with a worker is computed again.
+    Nothing here schedules, retries or sends: that is the client's.
 
     Parameters
     ----------
@@ -152,34 +138,22 @@ class ClusterPasses:
     """
 
     def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
-        self._client, self._blocks, self._sizes = client, blocks, (n_classes, n_answers)
+        self._client, self._groups, self._sizes = client, grouped_by_place(client, blocks), (n_classes, n_answers)
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
         """Counts if the truth is the shares of an item's votes."""
         told = (*self._sizes, smoothing)
-        parts = [self._client.submit(first_counts_of, block, *told, pure=False) for block in self._blocks]
-        return self._summed(parts, added_counts)  # type: ignore[no-any-return]
+        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *told)  # type: ignore[no-any-return]
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         """The E-step: one map over blocks and one sum in a tree."""
-        told = self._client.submit(_same, (table, weights, state_class), pure=False)
-        parts = [self._client.submit(_expect_there, block, told, pure=False) for block in self._blocks]
-        return self._summed(parts, added)  # type: ignore[no-any-return]
-
-    def _summed(self, parts: Sequence[Any], add_up: Callable[[Any], Any]) -> Any:
-        while len(parts) > 1:
-            groups = [list(parts[k : k + _BRANCHES]) for k in range(0, len(parts), _BRANCHES)]
-            parts = [self._client.submit(add_up, group, pure=False) for group in groups]
-        return wait_for(self._client, parts[0])
+        told = (table, weights, state_class)
+        return reduce_over(self._client, self._groups, _add, _expect_there, *told)  # type: ignore[no-any-return]
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _expect_there(block: VoteBlock, told: tuple[Floats, Floats, Codes]) -> kernels.Expectation:
+def _expect_there(block: VoteBlock, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
     """The E-step on a worker, on one thread: the workers are the threads."""
-    return expectation_of(block, *told, choose_engine(work=len(block.indices)), 1)
+    return expectation_of(block, table, weights, state_class, choose_engine(work=len(block.indices)), 1)
 
 
 def first_counts_of(block: VoteBlock, n_classes: int, n_answers: int, smoothing: float) -> Counts:
@@ -206,14 +180,8 @@ def expectation_of(
     return kernels.em_step(votes, table, weights, gold=block.gold_codes, state_class=state_class, engine=engine)
 
 
-def added_counts(parts: Iterable[Counts]) -> Counts:
-    """Counts of several blocks together."""
-    return reduce(lambda one, other: (one[0] + other[0], one[1] + other[1]), parts)
-
-
-def added(parts: Iterable[kernels.Expectation]) -> kernels.Expectation:
-    """E-steps of several blocks together."""
-    return reduce(_add, parts)
+def _add_counts(one: Counts, other: Counts) -> Counts:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _add(one: kernels.Expectation, other: kernels.Expectation) -> kernels.Expectation:
