@@ -1,5 +1,7 @@
 """Evaluating votes in files: as in memory, whatever files the items are in, and what cannot be had says so."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -326,3 +328,19 @@ def test_few_vetted_items_stand_beside_the_votes_of_a_scan(frame, scan_of):
         here.gold_alone["accuracy"].interval(0.95), abs=0.03
     )
     assert "vetted items alone" in repr(there)
+
+
+def test_it_can_be_written_down_and_shown(frame, scan_of, tmp_path):
+    ev = tu.evaluate("model", scan_of(2), random_state=1)
+    record = json.loads(json.dumps(ev.to_dict()))
+    assert record["metrics"]["f1"]["mean"] == ev["f1"].mean
+    assert record["assuming"]["independent"]["accuracy"]["mean"] == ev.assuming("independent")["accuracy"].mean
+    np.testing.assert_allclose(record["confusion"], ev.confusion.mean)
+    here = tu.evaluate(predictions_of(frame), tu.Labels.from_frame(frame), check_dependence=False)
+    assert record.keys() == here.to_dict().keys()
+    page = ev.save_html(tmp_path / "page.html", title="From files").read_text(encoding="utf-8")
+    assert "From files" in page
+    written = json.loads(ev.save_html(tmp_path / "page.json").read_text(encoding="utf-8"))
+    system = written["systems"][0]
+    assert system["metrics"][0]["mean"] == ev["accuracy"].mean
+    assert (system["metrics"][0]["dirty"], system["curves"], written["labelers"]) == (None, [], None)

@@ -1,5 +1,7 @@
 """Comparing systems on votes in files: as in memory, whatever files the items are in."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -221,3 +223,20 @@ def test_a_cluster_gives_the_same(frame, scan_of):
         there = tu.compare(systems, scan_of(4), n_draws=200, engine="dask")
     np.testing.assert_allclose(here.draws, there.draws, rtol=0, atol=1e-10)
     assert here.warnings == there.warnings
+
+
+def test_it_can_be_written_down_and_shown(scan_of, tmp_path):
+    cmp = tu.compare(SYSTEMS, scan_of(3), n_draws=200, random_state=1)
+    record = json.loads(json.dumps(cmp.to_dict()))
+    assert [row["system"] for row in record["systems"]] == cmp.ranking
+    assert record["systems"][0]["mean"] == cmp[cmp.best].mean
+    assert record["assuming"]["independent"]["difference"]["mean"] == pytest.approx(
+        cmp.assuming("independent").difference(*cmp.ranking[:2]).mean
+    )
+    assert (record["basis"], record["n_items"]) == ("votes", N_ITEMS)
+    page = cmp.save_html(tmp_path / "page.html", title="From files").read_text(encoding="utf-8")
+    assert "From files" in page
+    assert f"<b>{N_ITEMS}</b>" in page
+    written = json.loads(cmp.save_html(tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert [row["system"] for row in written["comparison"]["systems"]] == cmp.ranking
+    assert (written["labelers"], written["dependence"], written["vet_next"]) == (None, None, None)

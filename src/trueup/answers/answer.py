@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
+
 from trueup._base.types import Target
 from trueup.answers.findings import all_kinds_in_words, noise_in_words
 from trueup.answers.scanned_setup import ScannedTask
@@ -9,7 +12,9 @@ from trueup.answers.settings import Settings
 from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.estimators.readings import Assumption
+from trueup.estimators.truth import TruthEngine
 from trueup.noise import NoiseModel
 
 
@@ -25,9 +30,35 @@ class Answer:
         return self.task.settings
 
     @property
+    def labels(self) -> Labels | LabelScan[Labels]:
+        """The votes it rests on."""
+        return self.task.labels
+
+    @property
     def classes(self) -> Vocabulary:
         """The names of the classes."""
         return self.task.labels.classes
+
+    @property
+    def noise(self) -> str:
+        """The noise models in words."""
+        assert self.assumption is not None
+        return all_kinds_in_words(self.assumption)
+
+    @property
+    @abstractmethod
+    def has_assumptions(self) -> bool:
+        """Whether there is an answer for each assumption: no noise model and no other method was named."""
+
+    @property
+    @abstractmethod
+    def n_drawn(self) -> int:
+        """Vetted items that were drawn at random."""
+
+    @property
+    @abstractmethod
+    def diagnostics(self) -> Mapping[str, float]:
+        """How the draws went, where that is known."""
 
     @property
     def target(self) -> Target:
@@ -60,6 +91,7 @@ class LabelsAnswer(Answer):
 
     task: Task
     model: NoiseModel | None
+    engine: TruthEngine | None
 
     @property
     def labels(self) -> Labels:
@@ -70,5 +102,10 @@ class LabelsAnswer(Answer):
     def noise(self) -> str:
         """The noise model in words."""
         if self.task.noise is None and self.assumption is not None:
-            return all_kinds_in_words(self.assumption)
+            return super().noise
         return noise_in_words(self.task.noise, self.model)
+
+    @property
+    def n_drawn(self) -> int:
+        """Vetted items that were drawn at random."""
+        return 0 if self.engine is None else int((self.engine.drawn_gold >= 0).sum())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +71,16 @@ class Comparison(LabelsAnswer, PairedEstimates):
     def basis(self) -> Basis:
         """What the answer rests on: "gold" that was drawn at random, or "votes"."""
         return "votes" if self.engine is None or self.from_votes else self.engine.basis(self.measure)
+
+    @property
+    def has_assumptions(self) -> bool:
+        """Whether there is an answer for each assumption: no noise model was named."""
+        return self.engine is not None
+
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """How the draws of the truth went."""
+        return self.truth.diagnostics
 
     def assuming(self, assumption: Assumption) -> Comparison:
         """The same comparison from votes alone under another assumption.
@@ -165,51 +174,3 @@ class Comparison(LabelsAnswer, PairedEstimates):
         if self.engine is None:
             return f"noise {self.noise}"
         return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything a report needs, JSON-able."""
-        return {
-            "metric": self.metric,
-            "higher_is_better": self.higher_is_better,
-            "target": self.target,
-            "noise": self.noise,
-            "basis": self.basis,
-            "assumption": self.assumption,
-            "assuming": self._all_assumptions(),
-            "level": self.level,
-            "seed": self.seed,
-            "n_items": self.n_items,
-            "positive": self.positive_name,
-            "systems": [
-                {"system": str(s), **self[s].to_dict(self.level), "prob_best": self.prob_best[s]} for s in self.ranking
-            ],
-            "groups": [[str(s) for s in group] for group in self.groups],
-            "expected_regret": self.expected_regret,
-            "warnings": list(self.warnings),
-            "diagnostics": dict(self.truth.diagnostics),
-        }
-
-    def _all_assumptions(self) -> dict[str, Any]:
-        """How the first two differ in each answer from votes, JSON-able; none where a model was named."""
-        if self.engine is None or len(self) < 2:
-            return {}
-        first, second = self.ranking[:2]
-        answers = {name: self.assuming(name) for name in ASSUMPTIONS}
-        return {
-            name: {
-                "a": str(first),
-                "b": str(second),
-                "difference": answer.difference(first, second).to_dict(self.level),
-                "prob_a_better": answer.prob_better(first, second),
-            }
-            for name, answer in answers.items()
-        }
-
-    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
-        """Write a report on this comparison as one HTML file; .md and .json work too.
-
-        See `trueup.report.build_report` for reports that evaluate each system as well.
-        """
-        from trueup.report import build_report, save_report
-
-        return save_report(build_report({}, comparison=self, title=title), path)

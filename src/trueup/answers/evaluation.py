@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,6 +107,16 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         """What the answer about one metric rests on."""
         return "votes" if self.engine is None or self.from_votes else self.engine.basis(self.metric(name))
 
+    @property
+    def has_assumptions(self) -> bool:
+        """Whether there is an answer for each assumption: no noise model and no other method was named."""
+        return self.engine is not None and self.engine.alone is None
+
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """How the draws went."""
+        return self.solution.diagnostics
+
     def assuming(self, assumption: Assumption) -> Evaluation:
         """The same evaluation from votes alone under another assumption.
 
@@ -116,7 +125,7 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         assumption : {"independent", "shared", "real"}
         """
         check_choice(assumption, ASSUMPTIONS, name="assumption")
-        if self.engine is None or self.engine.alone is not None:
+        if self.engine is None or not self.has_assumptions:
             named = "a noise model" if self.method == "bayes" else f"the method {self.method!r}"
             raise InvalidParameter(
                 f"there is one answer here, that of {named} that was named, and none assuming {assumption!r}; leave "
@@ -341,46 +350,3 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         if self.basis != "gold" and self.engine.alone is not None:
             return f"from votes, noise {self.noise}"
         return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything a report needs, JSON-able."""
-        return {
-            "method": self.method,
-            "target": self.target,
-            "noise": self.noise,
-            "basis": self.basis,
-            "basis_of": {name: self.basis_of(name) for name in self.metrics},
-            "assumption": self.assumption,
-            "assuming": self._all_assumptions(),
-            "vettings": self.vettings,
-            "refused": self.refused,
-            "gold_alone": {name: estimate.to_dict(self.level) for name, estimate in self.gold_alone.items()},
-            "level": self.level,
-            "seed": self.seed,
-            "n_items": self.n_items,
-            "classes": [str(c) for c in self.classes.tolist()],
-            "positive": self.positive_name,
-            "metrics": {name: self[name].to_dict(self.level) for name in self.metrics},
-            "confusion": self.confusion.mean.tolist(),
-            "warnings": list(self.warnings),
-            "diagnostics": dict(self.solution.diagnostics),
-        }
-
-    def _all_assumptions(self) -> dict[str, Any]:
-        """The three answers from votes, JSON-able; none where one model or method was named."""
-        if self.engine is None or self.engine.alone is not None:
-            return {}
-        answers = {name: self.assuming(name) for name in ASSUMPTIONS}
-        return {
-            name: {metric: answer[metric].to_dict(self.level) for metric in self.metrics}
-            for name, answer in answers.items()
-        }
-
-    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
-        """Write a report on this system as one HTML file; .md and .json work too.
-
-        See `trueup.report.build_report` for reports on several systems or with settings.
-        """
-        from trueup.report import build_report, save_report
-
-        return save_report(build_report(self, title=title), path)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
 from trueup._base.optional import require
 from trueup.answers.answer import Answer
+from trueup.answers.confusion import ConfusionEstimate
 from trueup.data.frames import make_frame
+from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter
+from trueup.metrics import Metric
 from trueup.noise import IndependenceCheck
 from trueup.posteriors import Estimate
 
@@ -26,10 +31,13 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
         Sentences a user should read before trusting the numbers.
     independence : IndependenceCheck or None
         Whether labelers err together, where that was looked at.
+    refused : bool
+        Whether vetted items contradict the models, so that these give no interval.
     """
 
     warnings: tuple[str, ...]
     independence: IndependenceCheck | None
+    refused: bool
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -45,6 +53,34 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
     @abstractmethod
     def gold_alone(self) -> Mapping[str, Estimate]:
         """What vetted items that were drawn at random say by themselves of each metric that looks at some of them."""
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The name of the method."""
+
+    @property
+    @abstractmethod
+    def vettings(self) -> dict[int, float]:
+        """How wide the interval of the accuracy would be after so many vetted items drawn at random, about."""
+
+    @property
+    @abstractmethod
+    def confusion(self) -> ConfusionEstimate:
+        """The confusion matrix with an interval for each cell."""
+
+    @abstractmethod
+    def metric(self, name: str) -> Metric:
+        """The metric behind a name: one of the call, or any other that is known."""
+
+    @abstractmethod
+    def assuming(self, assumption: Assumption) -> Self:
+        """The same evaluation from votes alone under another assumption: {"independent", "shared", "real"}."""
+
+    @property
+    @abstractmethod
+    def basis(self) -> Basis:
+        """What the answer rests on: "gold" that was drawn at random, or "votes"; that of the first metric."""
 
     @abstractmethod
     def basis_of(self, name: str) -> Basis:
@@ -112,3 +148,46 @@ class MetricEstimates(Answer, Mapping[str, Estimate]):
         ax.set_xlabel(f"mean and {100 * self.level:.12g}% interval")
         ax.grid(axis="x", alpha=0.3)
         return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, JSON-able."""
+        return {
+            "method": self.method,
+            "target": self.target,
+            "noise": self.noise,
+            "basis": self.basis,
+            "basis_of": {name: self.basis_of(name) for name in self.metrics},
+            "assumption": self.assumption,
+            "assuming": self._all_assumptions(),
+            "vettings": self.vettings,
+            "refused": self.refused,
+            "gold_alone": {name: estimate.to_dict(self.level) for name, estimate in self.gold_alone.items()},
+            "level": self.level,
+            "seed": self.seed,
+            "n_items": self.n_items,
+            "classes": [str(c) for c in self.classes.tolist()],
+            "positive": self.positive_name,
+            "metrics": {name: self[name].to_dict(self.level) for name in self.metrics},
+            "confusion": self.confusion.mean.tolist(),
+            "warnings": list(self.warnings),
+            "diagnostics": dict(self.diagnostics),
+        }
+
+    def _all_assumptions(self) -> dict[str, Any]:
+        """The three answers from votes, JSON-able; none where one model or method was named."""
+        if not self.has_assumptions:
+            return {}
+        answers = {name: self.assuming(name) for name in ASSUMPTIONS}
+        return {
+            name: {metric: answer[metric].to_dict(self.level) for metric in self.metrics}
+            for name, answer in answers.items()
+        }
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this system as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports on several systems or with settings.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report(self, title=title), path)

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +19,8 @@ from trueup._base.validation import check_level, did_you_mean, kind_hint, previe
 from trueup.answers.answer import Answer
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
+from trueup.estimators.readings import ASSUMPTIONS, Assumption
+from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
@@ -102,6 +106,15 @@ class PairedEstimates(Answer, Mapping[Any, Estimate]):
     @abstractmethod
     def n_items(self) -> int:
         """Items the systems are judged on (any of them)."""
+
+    @property
+    @abstractmethod
+    def basis(self) -> Basis:
+        """What the answer rests on: "gold" that was drawn at random, or "votes"."""
+
+    @abstractmethod
+    def assuming(self, assumption: Assumption) -> Self:
+        """The same comparison from votes alone under another assumption: {"independent", "shared", "real"}."""
 
     @abstractmethod
     def answer_in_words(self) -> str:
@@ -351,6 +364,54 @@ class PairedEstimates(Answer, Mapping[Any, Estimate]):
         ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
         ax.grid(axis="x", alpha=0.3)
         return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, JSON-able."""
+        return {
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "target": self.target,
+            "noise": self.noise,
+            "basis": self.basis,
+            "assumption": self.assumption,
+            "assuming": self._all_assumptions(),
+            "level": self.level,
+            "seed": self.seed,
+            "n_items": self.n_items,
+            "positive": self.positive_name,
+            "systems": [
+                {"system": str(s), **self[s].to_dict(self.level), "prob_best": self.prob_best[s]} for s in self.ranking
+            ],
+            "groups": [[str(s) for s in group] for group in self.groups],
+            "expected_regret": self.expected_regret,
+            "warnings": list(self.warnings),
+            "diagnostics": dict(self.diagnostics),
+        }
+
+    def _all_assumptions(self) -> dict[str, Any]:
+        """How the first two differ in each answer from votes, JSON-able; none where a model was named."""
+        if not self.has_assumptions or len(self) < 2:
+            return {}
+        first, second = self.ranking[:2]
+        answers = {name: self.assuming(name) for name in ASSUMPTIONS}
+        return {
+            name: {
+                "a": str(first),
+                "b": str(second),
+                "difference": answer.difference(first, second).to_dict(self.level),
+                "prob_a_better": answer.prob_better(first, second),
+            }
+            for name, answer in answers.items()
+        }
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this comparison as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports that evaluate each system as well.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report({}, comparison=self, title=title), path)
 
 
 def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[Sentence]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -84,6 +85,30 @@ class ScannedEvaluation(MetricEstimates):
     def basis_of(self, name: str) -> Basis:
         """What the answer about one metric rests on."""
         return "votes" if self.from_votes else self.readings.basis(self.task.metric_named(name))
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "bayes"
+
+    @property
+    def has_assumptions(self) -> bool:
+        """Always: no noise model can be named for a scan."""
+        return True
+
+    @property
+    def n_drawn(self) -> int:
+        """Vetted items that were drawn at random."""
+        return self.readings.n_vetted
+
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """None are kept of a scan."""
+        return {}
+
+    def metric(self, name: str) -> Metric:
+        """The metric behind a name: one of the call, or any other of the confusion counts."""
+        return self.task.metric_named(name)
 
     @cached_property
     def counts(self) -> CountsPosterior:

@@ -88,6 +88,21 @@ class ScannedComparison(PairedEstimates):
         """What the answer rests on: "gold" that was drawn at random, or "votes"."""
         return "votes" if self.from_votes else self.readings.basis(self.measure)
 
+    @property
+    def has_assumptions(self) -> bool:
+        """Always: no noise model can be named for a scan."""
+        return True
+
+    @property
+    def n_drawn(self) -> int:
+        """Vetted items that were drawn at random."""
+        return self.readings.n_vetted
+
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """None are kept of a scan."""
+        return {}
+
     def assuming(self, assumption: Assumption) -> ScannedComparison:
         """The same comparison from votes alone under another assumption: {"independent", "shared", "real"}."""
         check_choice(assumption, ASSUMPTIONS, name="assumption")

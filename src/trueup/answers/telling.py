@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trueup._base.wording import number
-from trueup.answers.comparison import Comparison
-from trueup.answers.evaluation import Evaluation
+from trueup.answers.metric_estimates import MetricEstimates
+from trueup.answers.paired import PairedEstimates
 from trueup.estimators.readings import Assumption
 
 WHAT_IS_ASSUMED: Mapping[Assumption, str] = {
@@ -22,7 +22,7 @@ _IN_SHORT: Mapping[Assumption, str] = {
 _TOLD = (20, 100)  # vettings
 
 
-def basis_words(answer: Evaluation | Comparison, metric: str | None = None, *, alone: bool = False) -> str:
+def basis_words(answer: MetricEstimates | PairedEstimates, metric: str | None = None, *, alone: bool = False) -> str:
     """What a number rests on, to follow "rests on".
 
     Parameters
@@ -34,17 +34,17 @@ def basis_words(answer: Evaluation | Comparison, metric: str | None = None, *, a
         Whether to say of votes that there is nothing else.
     """
     votes = "votes alone" if alone else "votes"
-    basis = answer.basis_of(metric) if isinstance(answer, Evaluation) and metric is not None else answer.basis
+    basis = answer.basis_of(metric) if isinstance(answer, MetricEstimates) and metric is not None else answer.basis
     if answer.assumption is None and basis != "gold":
-        if isinstance(answer, Evaluation) and answer.method != "bayes":
+        if isinstance(answer, MetricEstimates) and answer.method != "bayes":
             return "the truth" if answer.method == "ideal" else f"{votes}, by the method {answer.method}"
         return f"{votes}, with the noise model {answer.noise}"
     if basis == "gold" or answer.assumption is None:
-        return f"{n_drawn(answer):,} vetted items drawn at random"
+        return f"{answer.n_drawn:,} vetted items drawn at random"
     return f"{votes}, {_IN_SHORT[answer.assumption]}"
 
 
-def basis_sentence(evaluation: Evaluation) -> str:
+def basis_sentence(evaluation: MetricEstimates) -> str:
     """What the metrics of an evaluation rest on: the first of them, and those that rest on something else."""
     by_basis: dict[str, list[str]] = {}
     for name in evaluation.metrics:
@@ -61,19 +61,14 @@ def _rest(names: list[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} rest"
 
 
-def n_drawn(answer: Evaluation | Comparison) -> int:
-    """Vetted items that were drawn at random."""
-    return 0 if answer.engine is None else int((answer.engine.drawn_gold >= 0).sum())
-
-
-def vetting_words(evaluation: Evaluation) -> str | None:
+def vetting_words(evaluation: MetricEstimates) -> str | None:
     """How wide the interval of the accuracy would be after more vettings; None where nothing can be said.
 
     Two numbers of items at most: the first beyond those that are vetted already, and a larger one.
     """
-    if evaluation.engine is None:
+    if not evaluation.has_assumptions and not evaluation.n_drawn:
         return None
-    widths, already = evaluation.vettings, n_drawn(evaluation)
+    widths, already = evaluation.vettings, evaluation.n_drawn
     if not widths:
         return None
     first = min(widths)

@@ -11,19 +11,19 @@ from trueup.report.measures import depends_on_positive, finite
 from trueup.report.sentences import judged_words, metric_label, text
 
 if TYPE_CHECKING:
-    from trueup.answers.comparison import Comparison
+    from trueup.answers.paired import PairedEstimates
 
 
 _ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
 
 
-def positive_of(comparison: Comparison) -> int | None:
+def positive_of(comparison: PairedEstimates) -> int | None:
     """The code of the positive class of a comparison; None where the metric does not depend on it."""
-    classes = comparison.labels.classes.tolist()
+    classes = comparison.classes.tolist()
     return comparison.positive if depends_on_positive(comparison.measure, comparison.metric, classes) else None
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
+def comparison_data(comparison: PairedEstimates) -> dict[str, Any]:
     """Ranking, chances to be the best, and differences with their intervals."""
     level, ranking = comparison.level, comparison.ranking
     pairs = list(combinations(ranking, 2)) if len(ranking) <= _ALL_PAIRS else [(ranking[0], s) for s in ranking[1:]]
@@ -56,12 +56,12 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _assuming(comparison: Comparison) -> list[dict[str, Any]]:
+def _assuming(comparison: PairedEstimates) -> list[dict[str, Any]]:
     """How the first two differ in each answer from votes alone.
 
     None where a noise model was named, and where vetted items contradict the models.
     """
-    if comparison.engine is None or len(comparison) < 2 or comparison.refused:
+    if not comparison.has_assumptions or len(comparison) < 2 or comparison.refused:
         return []
     first, second = comparison.ranking[:2]
     return [
@@ -74,7 +74,7 @@ def _assuming(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(comparison: Comparison, a: Any, b: Any) -> dict[str, Any]:
+def _pair(comparison: PairedEstimates, a: Any, b: Any) -> dict[str, Any]:
     difference = comparison.difference(a, b)
     low, high = difference.interval(comparison.level)
     return {

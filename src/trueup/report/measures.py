@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from trueup.answers.evaluation import Evaluation
 from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words, vetting_words
 from trueup.estimators.published.practice import shared_counts
 from trueup.estimators.readings import ASSUMPTIONS
@@ -18,7 +19,7 @@ from trueup.posteriors import Estimate
 from trueup.report.sentences import metric_label, text
 
 if TYPE_CHECKING:
-    from trueup.answers.evaluation import Evaluation
+    from trueup.answers.metric_estimates import MetricEstimates
     from trueup.data.labels import Labels
 
 
@@ -35,12 +36,13 @@ def _rounded(values: Any, digits: int = 5) -> list[float | None]:
     return [None if not math.isfinite(v) else float(f"{v:.{digits}g}") for v in np.asarray(values, float).tolist()]
 
 
-def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictures: bool) -> dict[str, Any]:
+def system_data(name: str, evaluation: MetricEstimates, *, with_pictures: bool) -> dict[str, Any]:
     """Everything a report says of one system.
 
     `with_pictures` adds densities, the confusion matrix and curves, which take time and room.
     """
-    dirty = majority_values(evaluation, labels)
+    in_memory = evaluation if isinstance(evaluation, Evaluation) else None  # majorities and scores need all items
+    dirty = dict.fromkeys(evaluation.metrics) if in_memory is None else majority_values(in_memory, in_memory.labels)
     metrics = []
     for wanted in evaluation.metrics:
         metric, estimate = metric_of(evaluation, wanted), evaluation[wanted]
@@ -75,24 +77,24 @@ def system_data(name: str, evaluation: Evaluation, *, labels: Labels, with_pictu
         "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
         "vetting_words": vetting_words(evaluation),
         "confusion": _confusion(evaluation) if with_pictures else None,
-        "curves": _curves(evaluation) if with_pictures else [],
-        "diagnostics": {key: finite(value) for key, value in evaluation.solution.diagnostics.items()},
+        "curves": _curves(in_memory) if with_pictures and in_memory is not None else [],
+        "diagnostics": {key: finite(value) for key, value in evaluation.diagnostics.items()},
     }
 
 
-def _alone(evaluation: Evaluation, name: str) -> dict[str, Any] | None:
+def _alone(evaluation: MetricEstimates, name: str) -> dict[str, Any] | None:
     """What vetted items say by themselves of a metric that rests on votes."""
     if evaluation.basis_of(name) == "gold" or name not in evaluation.gold_alone:
         return None
     return evaluation.gold_alone[name].to_dict(evaluation.level)
 
 
-def _assuming(evaluation: Evaluation) -> list[dict[str, Any]]:
+def _assuming(evaluation: MetricEstimates) -> list[dict[str, Any]]:
     """The answers from votes alone, the one that assumes most first.
 
     None where a model or a method was named, and where vetted items contradict the models.
     """
-    if evaluation.engine is None or evaluation.refused:
+    if not evaluation.has_assumptions or evaluation.refused:
         return []
     answers = {assumption: evaluation.assuming(assumption) for assumption in ASSUMPTIONS}
     return [
@@ -116,7 +118,7 @@ def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bo
     return values[0] != values[1]
 
 
-def _about_positive(evaluation: Evaluation) -> list[str]:
+def _about_positive(evaluation: MetricEstimates) -> list[str]:
     """Labels of the metrics that are about the positive class."""
     return [
         metric_label(name)
@@ -142,7 +144,7 @@ def _density(estimate: Estimate) -> dict[str, Any] | None:
     return {"kind": "line", "x": _rounded(x), "y": _rounded(height, 4)}
 
 
-def _confusion(evaluation: Evaluation) -> dict[str, Any]:
+def _confusion(evaluation: MetricEstimates) -> dict[str, Any]:
     """Expected counts (shares, for a population); the intervals of all cells, or of the biggest confusions."""
     confusion = evaluation.confusion
     mean, names = confusion.mean, [text(c) for c in evaluation.classes.tolist()]
@@ -220,7 +222,7 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     return found
 
 
-def metric_of(evaluation: Evaluation, name: str) -> Metric:
+def metric_of(evaluation: MetricEstimates, name: str) -> Metric:
     """The metric behind a name of an evaluation."""
     return evaluation.metric(name)
 

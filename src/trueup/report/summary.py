@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueup._base.validation import RandomState
+from trueup.answers.answer import LabelsAnswer
+from trueup.answers.comparison import Comparison
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.metric_estimates import MetricEstimates
+from trueup.answers.paired import PairedEstimates
+from trueup.data.labels import Labels
+from trueup.data.scanning import LabelScan
 from trueup.exceptions import InvalidParameter
+from trueup.noise import IndependenceCheck
 from trueup.report.compared import comparison_data, positive_of
 from trueup.report.labelers import dependence_data, labeler_data
 from trueup.report.measures import system_data
@@ -26,22 +34,16 @@ from trueup.report.sentences import (
 )
 from trueup.report.vet_next import vet_next_data
 
-if TYPE_CHECKING:
-    from trueup.answers.comparison import Comparison
-    from trueup.answers.evaluation import Evaluation
-    from trueup.data.labels import Labels
-
-
 FORMAT = 1
 _WITH_PICTURES = 6  # systems; the others are in the tables
 _MOST_CLASSES = 50  # whose names are listed
 
 
 def build_report(
-    evaluations: Mapping[str, Evaluation] | Evaluation,
+    evaluations: Mapping[str, MetricEstimates] | MetricEstimates,
     *,
-    labels: Labels | None = None,
-    comparison: Comparison | None = None,
+    labels: Labels | LabelScan[Labels] | None = None,
+    comparison: PairedEstimates | None = None,
     title: str | None = None,
     seed: RandomState = None,
     settings: Mapping[str, Any] | None = None,
@@ -85,15 +87,13 @@ def build_report(
     (1, 'A trial', True)
     """
     named = _named(evaluations)
-    if not named and comparison is None:
+    main: Any = next(iter(named.values()), comparison)
+    if main is None:
         raise InvalidParameter("a report needs an evaluation or a comparison, got neither; pass evaluate's answer")
-    first = next(iter(named.values()), None)
-    if labels is None:
-        labels = first.labels if first is not None else comparison.labels  # type: ignore[union-attr]
-    main: Any = first if first is not None else comparison
+    labels = main.labels if labels is None else labels
     systems = []
     for place, (name, evaluation) in enumerate(named.items()):
-        data = system_data(name, evaluation, labels=evaluation.labels, with_pictures=place < _WITH_PICTURES)
+        data = system_data(name, evaluation, with_pictures=place < _WITH_PICTURES)
         leading = data["metrics"][0]
         judged = judged_words(evaluation.n_items, labels.n_items)
         systems.append(
@@ -121,10 +121,8 @@ def build_report(
             "n_labelers": labels.n_labelers,
             "n_classes": labels.n_classes,
             "n_gold": len(labels.gold),
-            "n_gold_drawn": len(labels.drawn_gold),
+            **_beside_votes(labels),
             "votes_per_item": labels.n_votes / max(labels.n_items, 1),
-            "item_columns": [text(name) for name in labels.item_columns],
-            "remarks": list(labels.remarks),
             "classes": [text(c) for c in labels.classes.tolist()[:_MOST_CLASSES]],
             "target": main.target,
             "level": main.level,
@@ -134,9 +132,8 @@ def build_report(
         "verdict": verdict(compared),
         "warnings": plain_warnings(found, max(len(named), 1)),
         "comparison": compared,
-        "labelers": labeler_data(labels, level=main.level, seed=main.seed if seed is None else seed, model=main.model),
-        "dependence": dependence_data(labels, check, model=main.model),
-        "vet_next": vet_next_data(main.labels, named, comparison, positive=positive, with_text=with_text),
+        **_from_votes(labels, main, check, seed=main.seed if seed is None else seed),
+        "vet_next": _vet_next(main, named, comparison, positive=positive, with_text=with_text),
         "reproduction": reproduction_data(
             named,
             comparison,
@@ -148,21 +145,58 @@ def build_report(
 
 
 def _positive_sentences(
-    systems: list[dict[str, Any]], comparison: Comparison | None, positive: int | None
+    systems: list[dict[str, Any]], comparison: PairedEstimates | None, positive: int | None
 ) -> list[str]:
     """Which class is the positive one, where a number on the page depends on it."""
     found = {s["name"]: (s["positive"], s["positive_metrics"]) for s in systems if s["positive_metrics"]}
     if comparison is not None and positive is not None:
-        found[""] = (text(comparison.labels.classes[positive]), [metric_label(comparison.metric)])
+        found[""] = (text(comparison.classes[positive]), [metric_label(comparison.metric)])
     return positive_words(found)
 
 
-def _named(evaluations: Mapping[str, Evaluation] | Evaluation) -> dict[str, Evaluation]:
+def _beside_votes(labels: Labels | LabelScan[Labels]) -> dict[str, Any]:
+    """What is known of items and of their vetting; files of a scan have no columns of items."""
+    if isinstance(labels, LabelScan):
+        return {"n_gold_drawn": len(labels.reader.drawn), "item_columns": [], "remarks": []}
+    return {
+        "n_gold_drawn": len(labels.drawn_gold),
+        "item_columns": [text(name) for name in labels.item_columns],
+        "remarks": list(labels.remarks),
+    }
+
+
+def _from_votes(
+    labels: Labels | LabelScan[Labels], main: Any, check: IndependenceCheck | None, *, seed: RandomState
+) -> dict[str, Any]:
+    """Who the labelers are, and whether they err together; nothing of a scan, whose votes are not in memory."""
+    if isinstance(labels, LabelScan):
+        return {"labelers": None, "dependence": None}
+    return {
+        "labelers": labeler_data(labels, level=main.level, seed=seed, model=main.model),
+        "dependence": dependence_data(labels, check, model=main.model),
+    }
+
+
+def _vet_next(
+    main: MetricEstimates | PairedEstimates,
+    named: Mapping[str, MetricEstimates],
+    comparison: PairedEstimates | None,
+    **how: Any,
+) -> dict[str, Any] | None:
+    """What to vet next; nothing of a scan, which is asked item by item."""
+    of_items = {name: one for name, one in named.items() if isinstance(one, Evaluation)}
+    compared = comparison if isinstance(comparison, Comparison) else None
+    if not isinstance(main, LabelsAnswer) or (not of_items and compared is None):
+        return None
+    return vet_next_data(main.labels, of_items, compared, **how)
+
+
+def _named(evaluations: Mapping[str, MetricEstimates] | MetricEstimates) -> dict[str, MetricEstimates]:
     """By name; one evaluation alone is that of "system"."""
-    if hasattr(evaluations, "solution"):  # an Evaluation is itself a mapping, of metrics
-        return {"system": evaluations}  # type: ignore[dict-item]
+    if isinstance(evaluations, MetricEstimates):  # itself a mapping, of metrics
+        return {"system": evaluations}
     named = dict(evaluations)
-    wrong = next((name for name, value in named.items() if not hasattr(value, "solution")), None)
+    wrong = next((name for name, value in named.items() if not isinstance(value, MetricEstimates)), None)
     if wrong is not None:
         raise InvalidParameter(
             f"evaluations must be what evaluate returns, got {type(named[wrong]).__name__} for {wrong!r}; pass the "
