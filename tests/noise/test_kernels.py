@@ -49,6 +49,19 @@ def test_em_step_on_many_blocks():
     assert_same_expectation(*steps)
 
 
+def test_cores_that_add_tables_up_change_no_digit(monkeypatch):
+    rng = np.random.default_rng(0)
+    parts = [rng.random((50, 3)) for _ in range(4)]
+    alone = parts[0].copy()
+    kernels._add_to(alone, parts[1:])
+    monkeypatch.setattr(kernels, "_WORTH_ADDING", 10)
+    monkeypatch.setattr(kernels, "n_cores", lambda: 3)
+    together = parts[0].copy()
+    kernels._add_to(together, parts[1:])
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_allclose(alone, sum(parts), rtol=1e-14)
+
+
 def test_blocks_need_no_more_memory_than_the_votes():
     votes = sparse.random_array((1000, 300_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
     assert votes.nnz >= 2 * kernels._BLOCK

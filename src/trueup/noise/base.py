@@ -346,7 +346,12 @@ def as_table(confusion: Floats) -> Floats:
 
 def from_table(table: Floats, n_answers: int) -> Floats:
     """The inverse of `as_table`."""
-    return contiguous(table.reshape(-1, n_answers, table.shape[1]).swapaxes(1, 2))
+    return contiguous(seen_as_matrices(table, n_answers))
+
+
+def seen_as_matrices(table: Floats, n_answers: int) -> Floats:
+    """The same without a copy. What is worked out from it keeps the order of the table, which is the quicker one."""
+    return table.reshape(-1, n_answers, table.shape[1]).swapaxes(1, 2)
 
 
 class DecidedVotes:

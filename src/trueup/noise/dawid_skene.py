@@ -19,9 +19,9 @@ from trueup.noise.base import (
     Sampler,
     TableModel,
     as_table,
-    from_table,
     log_density,
     normalise,
+    seen_as_matrices,
     warn_if_unidentifiable,
 )
 from trueup.noise.em import fit_matrices
@@ -97,7 +97,7 @@ class DawidSkene(TableModel):
 
         def maximise(counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
             nonlocal strength
-            by_labeler = from_table(counts, labels.n_answers)
+            by_labeler = seen_as_matrices(counts, labels.n_answers)
             pooled = normalise(by_labeler.sum(axis=0) + 1e-3)
             log_prior = 0.0
             if strength.any():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueup._base.arrays import like, namespace, to_numpy
+from trueup._base.arrays import contiguous, like, namespace, to_numpy
 from trueup._base.engines import OF_ONE_PROCESSOR, EngineName
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
@@ -109,7 +109,7 @@ def fit_matrices(
         name=type(model).__name__,
         offers=model.engines,
     )
-    model.confusion_, model.pooled_ = to_numpy(model.confusion_), to_numpy(model.pooled_)
+    model.confusion_, model.pooled_ = contiguous(to_numpy(model.confusion_)), to_numpy(model.pooled_)
     model.prior_ = normalise(result.expectation.state_counts)
     model.n_iter_, model.converged_, model.loss_history_ = result.n_iter, result.converged, result.loss_history
 
