@@ -27,6 +27,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 FOLDERS = {"data": "TRUEUP_DATA", "adapters": "TRUEUP_ADAPTERS"}
 REQUIREMENTS = {*FOLDERS, "browser", "postgres"}
 
+# What builds for long before its first test starts first. Workers take over from the end of each other's list, so that
+# one worker has the whole of these files and builds once, and none is left with them at the end.
+FIRST = ("test_wheel.py", "test_docs_site.py", "test_no_network.py")
+
 
 def named_folder(marker: str) -> Path | str:
     """The folder that the tests with this marker read, or the sentence that says why there is none."""
@@ -58,6 +62,10 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in FOLDERS:
         if item.get_closest_marker(marker) and isinstance(reason := named_folder(marker), str):
@@ -73,6 +81,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"TRUEUP_REQUIRE asks for {', '.join(lacking)}, but this test was skipped: {reason}"
     return report
+
+
+@pytest.fixture(scope="module")
+def short_chains() -> Iterator[None]:
+    """Little is drawn where a call does not say how much: for modules about what is said, not about how well it holds.
+
+    The latter is what the tests of noise, estimators and statistical are about.
+    """
+    from trueup.noise import check_independence
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trueup.estimators.kinds._SWEEPS", (100, 200))
+        patch.setitem(check_independence.__kwdefaults__, "n_replicates", 100)
+        yield
 
 
 @pytest.fixture(scope="session")
