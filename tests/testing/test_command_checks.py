@@ -4,6 +4,7 @@ import pytest
 import typer
 
 from trueup.cli import app
+from trueup.testing import commands as command_checks
 from trueup.testing.commands import COMMAND_CHECKS, check_help
 
 
@@ -18,6 +19,13 @@ def commands() -> list[str]:
     return names
 
 
+@pytest.fixture(scope="module")
+def ran_together():
+    """All commands run once, in one process."""
+    command_checks._run_together(commands())
+
+
+@pytest.mark.usefixtures("ran_together")
 @pytest.mark.parametrize("check", COMMAND_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("command", commands())
 def test_contract(command, check):

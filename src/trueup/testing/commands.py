@@ -7,7 +7,8 @@
         check("my-command")
 
 Each check takes the name of a command, ``"rates true-error"`` for one of a group, and raises AssertionError where the
-contract is broken. What they look at is run once for a command, in a process of its own.
+contract is broken. What they look at is run once for a command, in a process of its own or in one that `_run_together`
+started for many.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-# Runs the program on several lists of arguments; prints how each run ended, what it said, and what was loaded by then.
+# Runs the program on several lists of arguments; prints how each run ended, what it said, and what is loaded by then
+# and was not loaded by a run before it.
 _PROGRAM = """
 import contextlib, io, json, sys, traceback
 from trueup.cli import main
 
-runs = []
+with_the_program = set(sys.modules)
+runs, loaded_before = [], set()
 for arguments in json.loads(sys.argv[1]):
     out, err, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -37,7 +39,9 @@ for arguments in json.loads(sys.argv[1]):
         except BaseException:
             traceback.print_exc()
             code = 1
-    runs.append({"code": code, "out": out.getvalue(), "said": err.getvalue().strip(), "loaded": list(sys.modules)})
+    loaded = set(sys.modules) - loaded_before
+    loaded_before |= loaded - with_the_program
+    runs.append({"code": code, "out": out.getvalue(), "said": err.getvalue().strip(), "loaded": sorted(loaded)})
 json.dump(runs, sys.stdout)
 """
 # What takes long to load, and what help needs nothing of; the registries, whose names it lists, load lighter parts of
@@ -49,7 +53,7 @@ _NO_FILE = "there is no such file.csv"
 
 @dataclass(frozen=True)
 class _Run:
-    """How a run of the program ended, what it printed on standard output and error, and what was loaded by then."""
+    """How a run of the program ended, what it printed on standard output and error, and what it loaded."""
 
     code: int
     out: str
@@ -57,12 +61,14 @@ class _Run:
     loaded: Sequence[str]
 
 
-@cache
-def _runs(command: str) -> tuple[_Run, _Run, _Run]:
-    """The help of a command, one with an unknown option, and one with files that do not exist."""
-    words = command.split()
-    # Help comes first: nothing was loaded before it but the program.
-    arguments = [[*words, "--help"], [*words, "--no-such-option"], [*words, _NO_FILE, _NO_FILE]]
+_RUNS: dict[str, list[_Run]] = {}  # of each command: its help, with an unknown option, and with files that do not exist
+
+
+def _run_together(commands: Sequence[str]) -> None:
+    """Run commands in one process, for the checks that follow: to start one takes longer than a check."""
+    ends = (["--help"], ["--no-such-option"], [_NO_FILE, _NO_FILE])
+    # Help comes first, that of all commands: nothing was loaded before it but the program.
+    arguments = [[*command.split(), *end] for end in ends for command in commands]
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, json.dumps(arguments)],
         capture_output=True,
@@ -72,10 +78,19 @@ def _runs(command: str) -> tuple[_Run, _Run, _Run]:
         check=False,
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "120"},
     )
-    assert done.returncode == 0, f"{command!r} ended the process: {done.stderr}"
-    assert done.stderr == "", f"{command!r} must speak through sys.stderr only, got {done.stderr!r}"
-    shown, unknown, missing = (_Run(**run) for run in json.loads(done.stdout))
-    return shown, unknown, missing
+    named = ", ".join(map(repr, commands))
+    assert done.returncode == 0, f"{named} ended the process: {done.stderr}"
+    assert done.stderr == "", f"{named} must speak through sys.stderr only, got {done.stderr!r}"
+    runs = [_Run(**run) for run in json.loads(done.stdout)]
+    for k, command in enumerate(commands):
+        _RUNS[command] = runs[k :: len(commands)]
+
+
+def _runs(command: str) -> list[_Run]:
+    """The help of a command, one with an unknown option, and one with files that do not exist."""
+    if command not in _RUNS:
+        _run_together([command])
+    return _RUNS[command]
 
 
 def _assert_one_sentence(run: _Run) -> None:
