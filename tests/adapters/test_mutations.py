@@ -14,8 +14,6 @@ import trueup as tu
 from benchmarks._mutations import MUTATIONS
 from trueup.exceptions import TrueupError, TrueupWarning
 
-N_FILES = 25  # of each kind of file and damage
-
 
 def samples(folder) -> dict[str, bytes]:
     """A small file in each layout, by a name with its suffix."""
@@ -84,13 +82,15 @@ def test_the_samples_themselves_are_read(tmp_path):
         assert tu.read_export(path).questions, name
 
 
+@pytest.mark.parametrize("n_files", [6, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("damage", MUTATIONS)
-def test_damage_ends_in_a_sentence(damage, tmp_path):
+def test_damage_ends_in_a_sentence(damage, n_files, tmp_path):
+    """So many files of each kind, damaged by chance."""
     outcomes = []
     for name, content in samples(tmp_path).items():
         rng = np.random.default_rng(zlib.crc32(f"{damage} {name}".encode()))
         path = tmp_path / f"damaged {name}"
-        for _ in range(N_FILES if damage != "nested deeply" else 5):
+        for _ in range(n_files if damage != "nested deeply" else 5):
             path.write_bytes(MUTATIONS[damage](content, rng))
             tracemalloc.start()
             outcomes.append(outcome(path))

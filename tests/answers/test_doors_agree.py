@@ -15,7 +15,7 @@ from trueup.metrics import list_metrics, list_score_metrics
 CLASSES = ["yes", "no"]  # not in alphabetical order: the positive class is the last one, "no"
 N_ITEMS = 80
 FAST = {"noise": "dawid-skene", "n_draws": 40, "n_warmup": 20, "check_dependence": False}
-POSITIVES = [None, "yes", "no"]
+POSITIVES = [None, "yes"]  # the last one, "no", where none is named
 OF_COUNTS = list_metrics("counts")
 OF_SCORES = list_score_metrics()
 

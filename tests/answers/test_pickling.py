@@ -15,8 +15,8 @@ OF_A_SAMPLE = [name for name in METHODS if "sample" in METHODS[name].targets]
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("method", ["bayes-known", *OF_A_SAMPLE])
 def test_an_evaluation_is_the_same_after_pickling(method, n_classes):
-    sim = tu.simulate.dawid_skene(n_items=60, n_classes=n_classes, n_labelers=3, accuracy=0.8, random_state=0)
-    predictions = np.where(np.arange(60) % 5 == 0, 0, sim.truth)
+    sim = tu.simulate.dawid_skene(n_items=24, n_classes=n_classes, n_labelers=3, accuracy=0.8, random_state=0)
+    predictions = np.where(np.arange(24) % 5 == 0, 0, sim.truth)
     settings = {"method": method, "random_state": 0, "target": "sample"}
     if method == "bayes-known":
         known = tu.noise.Confusion(np.full((n_classes, n_classes), 0.2) + np.eye(n_classes) * (1 - 0.2 * n_classes))

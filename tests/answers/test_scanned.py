@@ -12,13 +12,17 @@ from trueup.estimators.readings import FEW_SWEEPS
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 pl = pytest.importorskip("polars")
+pytestmark = pytest.mark.usefixtures("short_chains")
 N_ITEMS = 1000
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setitem(FEW_SWEEPS, "n_warmup", 30)
-    monkeypatch.setitem(FEW_SWEEPS, "n_draws", 60)
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FEW_SWEEPS, "n_warmup", 30)
+        patch.setitem(FEW_SWEEPS, "n_draws", 60)
+        patch.setattr("trueup.answers.scanned._DRAWS", 800)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +44,12 @@ def frame():
     )
 
 
-@pytest.fixture
-def scan_of(frame, tmp_path):
+@pytest.fixture(scope="module")
+def scan_of(frame, tmp_path_factory):
     """A function that scans the votes in so many files."""
 
     def scan(n_files, table=frame, suffix="parquet", **options):
-        folder = tmp_path / f"{n_files}-{suffix}"
-        folder.mkdir()
+        folder = tmp_path_factory.mktemp(f"{n_files}-{suffix}")
         for k in range(n_files):
             rows = table.filter(pl.col("item") % n_files == k)
             path = folder / f"{k}.{suffix}"
@@ -56,12 +59,18 @@ def scan_of(frame, tmp_path):
     return scan
 
 
+@pytest.fixture(scope="module")
+def evaluation(scan_of):
+    """What a plain call says of votes in two files."""
+    return tu.evaluate("model", scan_of(2))
+
+
 def predictions_of(frame):
     return dict(frame.select("item", "model").unique().iter_rows())
 
 
-def test_answers_do_not_depend_on_the_files(frame, scan_of):
-    one, other = tu.evaluate("model", scan_of(2)), tu.evaluate("model", scan_of(5, suffix="csv"))
+def test_answers_do_not_depend_on_the_files(frame, scan_of, evaluation):
+    one, other = evaluation, tu.evaluate("model", scan_of(5, suffix="csv"))
     by_name = tu.evaluate(predictions_of(frame), scan_of(3))
     for name in ("accuracy", "f1"):
         assert one[name].interval(0.95) == other[name].interval(0.95) == by_name[name].interval(0.95)
@@ -169,11 +178,9 @@ def test_gold_that_makes_no_sense_is_named(frame, scan_of):
         tu.labelers.rank(scan.with_gold({1: "no"}, drawn="random"))
 
 
-def test_a_population_is_wider_than_its_sample(scan_of):
-    scan = scan_of(2)
-    sample, population = (
-        tu.evaluate("model", scan, target=target).assuming("independent") for target in ("sample", "population")
-    )
+def test_a_population_is_wider_than_its_sample(scan_of, evaluation):
+    sample = evaluation.assuming("independent")
+    population = tu.evaluate("model", scan_of(2), target="population").assuming("independent")
     assert population["accuracy"].std > sample["accuracy"].std
     assert population.confusion.mean.shape == (2, 2)
     assert "assuming independent errors, target population" in repr(population)
@@ -283,10 +290,9 @@ def test_chosen_gold_is_held_against_the_models_of_a_scan(wrong_together, scan_o
     assert tu.compare({"a": "model", "b": "other"}, scan_of(3, same).with_gold(chosen)).refused
 
 
-def test_what_is_said_of_votes_in_memory_is_said_of_a_scan(frame, scan_of, wrong_together):
-    independent = tu.evaluate("model", scan_of(2), metrics=["accuracy"])
-    assert not independent.independence.dependent
-    assert "No sign that labelers err together" in repr(independent)
+def test_what_is_said_of_votes_in_memory_is_said_of_a_scan(scan_of, evaluation):
+    assert not evaluation.independence.dependent
+    assert "No sign that labelers err together" in repr(evaluation)
     assert tu.evaluate("model", scan_of(3), metrics=["accuracy"], check_dependence=False).independence is None
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=500)
@@ -306,15 +312,14 @@ def test_gold_of_a_scan_that_does_not_look_drawn_is_doubted(frame, scan_of):
     assert any("said to be drawn at random, but" in sentence for sentence in answer.warnings)
 
 
-def test_the_width_that_vetting_would_bring_is_that_of_memory(frame, scan_of):
+def test_the_width_that_vetting_would_bring_is_that_of_memory(frame, evaluation):
     labels = tu.Labels.from_frame(frame)
     few = {"n_chains": 2, "n_warmup": 30, "n_draws": 60}
     here = tu.evaluate(predictions_of(frame), labels, metrics=["accuracy"], check_dependence=False, **few)
-    there = tu.evaluate("model", scan_of(2), metrics=["accuracy"], check_dependence=False)
-    assert set(there.vettings) & set(here.vettings) >= {50, 100}
-    assert there.vettings[100] == pytest.approx(here.vettings[100], rel=0.35), "of models averaged, and of one"
-    low, high = there["accuracy"].interval(0.95)
-    assert all(width < high - low for width in there.vettings.values())
+    assert set(evaluation.vettings) & set(here.vettings) >= {50, 100}
+    assert evaluation.vettings[100] == pytest.approx(here.vettings[100], rel=0.35), "of models averaged, and of one"
+    low, high = evaluation["accuracy"].interval(0.95)
+    assert all(width < high - low for width in evaluation.vettings.values())
 
 
 def test_few_vetted_items_stand_beside_the_votes_of_a_scan(frame, scan_of):

@@ -13,6 +13,7 @@ from trueup.estimators.readings import FEW_SWEEPS, blind_correlations
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 pl = pytest.importorskip("polars")
+pytestmark = pytest.mark.usefixtures("short_chains")
 N_ITEMS = 900
 SYSTEMS = {"good": "a", "copy": "b", "bad": "c"}
 
@@ -85,7 +86,8 @@ def test_the_answers_are_those_of_votes_in_memory(frame, scan_of):
 def test_what_systems_have_in_common_is_counted_exactly(frame, scan_of):
     rated = rated_scan(scan_of(3), list(SYSTEMS.values()), may_miss=False)
     patterns = collapsed.patterns_of(rated)
-    codes = np.array([[outputs_of(frame, c)[k] == "yes" for k in range(N_ITEMS)] for c in SYSTEMS.values()]).astype(int)
+    outputs = [outputs_of(frame, column) for column in SYSTEMS.values()]
+    codes = np.array([[output[k] == "yes" for k in range(N_ITEMS)] for output in outputs]).astype(int)
     assert patterns.times.sum() == N_ITEMS
     np.testing.assert_allclose(
         kinds.witness_weights(patterns.codes, patterns.times), kinds.witness_weights(codes), atol=1e-12

@@ -84,13 +84,13 @@ def test_systems_beside_it_make_no_system_more_certain(dependent, n_systems):
     rng = np.random.default_rng(0)
     truth = dependent.truth
     systems = {k: np.where(rng.random(len(truth)) < 0.8, truth, 1 - truth) for k in range(1, n_systems)}
-    cmp = tu.compare({0: dependent.predictions, **systems}, dependent.labels, n_warmup=100, check_dependence=False)
+    cmp = tu.compare({0: dependent.predictions, **systems}, dependent.labels, **FAST)
     readings = cmp.engine.readings("classes")
     asked = shipped_map().deviations(readings.kinds.spread(readings.part)[:n_systems])
     assert np.mean([cmp[k].std for k in range(n_systems)] / asked) > 0.85
 
 
-def test_from_votes_alone_means_without_the_vetted_items(dependent):
+def test_from_votes_alone_means_without_the_vetted_items(dependent, evaluation):
     """What vetted items say is in the headline; beside it stands what votes alone would have said."""
     system = dependent.predictions
     wrong = np.flatnonzero(system != dependent.truth)[:18]
@@ -99,8 +99,8 @@ def test_from_votes_alone_means_without_the_vetted_items(dependent):
     ev = tu.evaluate(system, labels, metrics=["accuracy"], **FAST)
     assert ev.basis == "votes"
     rest = np.setdiff1d(np.arange(250), wrong)
-    alone = tu.evaluate(system, dependent.labels, metrics=["accuracy"], **FAST)
-    expected = np.mean(alone.assuming("real").engine.readings("classes").centre[rest, system[rest]]) * len(rest) / 250
+    centre = evaluation.assuming("real").engine.readings("classes").centre
+    expected = np.mean(centre[rest, system[rest]]) * len(rest) / 250
     assert ev.assuming("real")["accuracy"].mean == pytest.approx(expected, abs=0.02)
     assert ev["accuracy"].mean < expected - 0.1
 
@@ -139,11 +139,11 @@ def test_a_copy_of_a_system_changes_nothing(dependent):
     assert same.difference("a", "b").std == 0
 
 
-def test_a_map_of_ones_own_is_the_headline(dependent):
+def test_a_map_of_ones_own_is_the_headline(dependent, evaluation):
     narrow = RealMap(widening=0.5, floor=0.01)
     ev = tu.evaluate(dependent.predictions, dependent.labels, assume=narrow, **FAST)
     assert ev.assumption == "real"
-    assert width(ev["accuracy"]) < 0.6 * width(tu.evaluate(dependent.predictions, dependent.labels, **FAST)["accuracy"])
+    assert width(ev["accuracy"]) < 0.6 * width(evaluation["accuracy"])
 
 
 def test_the_shipped_map_says_what_is_unlike_its_sets():

@@ -142,8 +142,8 @@ def test_gold_enters_exactly(engine):
 # ---------------------------------------------------------------------- clusters
 
 
-MEANS = (np.arange(400) + 0.5) / 400
-STRENGTHS = np.linspace(-4.0, 4.5, 300)  # logarithms
+MEANS = (np.arange(200) + 0.5) / 200  # as exact as four decimals, in a third of the time of twice as many
+STRENGTHS = np.linspace(-4.0, 4.5, 100)  # logarithms
 STRENGTH_MASS = gamma(2.0, scale=2.0).pdf(np.exp(STRENGTHS)) * np.exp(STRENGTHS)
 
 
