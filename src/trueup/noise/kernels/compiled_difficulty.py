@@ -82,7 +82,8 @@ def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, 
             change -= ((new - spread[0]) ** 2 - (slopes[t] - spread[0]) ** 2) / (2 * slope_scale**2)
             if math.log(max(rng.random(), 1e-300)) < change:
                 slopes[t] = new
-                current[t] = moved[t]
+                for y in range(n_classes):
+                    current[t, y] = moved[t, y]
         for y in range(n_classes):
             precision = mean_scale**-2 + n_raters * level_scale**-2
             centre = (mean0 * mean_scale**-2 + levels[:, y].sum() * level_scale**-2) / precision
@@ -103,9 +104,10 @@ def _draw_abilities(counts, labels, grid, levels, slopes, means, spread, hyper, 
                         change += moved[t, y] - current[t, y]
             if math.log(max(rng.random(), 1e-300)) < change:
                 spread[0] = new
-                if joint == 1:
-                    slopes += step
-                    current[:] = moved
+                for t in range(n_raters if joint == 1 else 0):
+                    slopes[t] += step
+                    for y in range(n_classes):
+                        current[t, y] = moved[t, y]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -154,7 +156,7 @@ def run_chain(
     shares = np.empty(n_classes)
     volume = volumes(votes, n_labelers, n_answers)
     count(votes, systems, gold, item_prior, group, states, totals)
-    next_kept = 0
+    next_kept = np.int64(0)
     distinct = distinct_items(votes, systems, gold, item_prior)
     every = sweeps_a_step(distinct, len(gold), n_all)
     proposed = (
@@ -195,10 +197,13 @@ def run_chain(
                             said += counts[t, a, y * n_points + k]
                         wrong_rows[t, y, a] = max(rng.standard_gamma(1.0 + said), 1e-100)
                         total += wrong_rows[t, y, a]
-                wrong_rows[t, y] /= total
+                for a in range(n_answers):
+                    wrong_rows[t, y, a] /= total
         fill_table(levels, slopes, wrong_rows, grid, table)
         draw_output_rows(totals[3], first, systems[3], systems[2], output_table, rng)
-        shares /= shares.sum()
+        total = shares.sum()
+        for y in range(n_classes):
+            shares[y] /= total
         if len(step_scale[0]) <= MOST_NUMBERS and done[0] >= SETTLING and int(done[0]) % every == 0:
             moved = (levels, slopes, means, spread, shares, weights, table, output_table)
             known = (wrong_rows, grid, grid_weights, hyper, distinct, group)

@@ -241,7 +241,7 @@ def run_chain(
     volume = volumes(votes, n_labelers, n_answers)
     hyper = (prior[0], prior[1], prior[2], prior[3], prior[4], prior[5])
     count(votes, systems, gold, item_prior, group, states, totals)
-    next_kept = 0
+    next_kept = np.int64(0)
     for sweep in range(n_warmup + n_draws):
         if hierarchical:
             _draw_hyper(counts, totals[1], totals[2], evidence, labels, is_extra, pooled, strength, hyper, rng)

@@ -70,13 +70,14 @@ def distinct_items(votes, systems, gold, item_prior):  # type: ignore[no-untyped
     own_prior = np.empty((n if len(item_prior) > 0 else 0, item_prior.shape[1]))
     for r in range(n):
         i = chosen[r]
-        columns[starts[r] : starts[r + 1]] = indices[indptr[i] : indptr[i + 1]]
-        counts[starts[r] : starts[r + 1]] = data[indptr[i] : indptr[i + 1]]
+        for j in range(indptr[i + 1] - indptr[i]):
+            columns[starts[r] + j] = indices[indptr[i] + j]
+            counts[starts[r] + j] = data[indptr[i] + j]
         for s in range(outputs.shape[0]):
             own_outputs[s, r] = outputs[s, i]
         own_gold[r] = gold[i]
-        if len(item_prior) > 0:
-            own_prior[r] = item_prior[i]
+        for y in range(own_prior.shape[1] if len(item_prior) > 0 else 0):
+            own_prior[r, y] = item_prior[i, y]
     own_systems = (own_outputs, first, power, row_prior)
     return (starts, columns, counts), own_systems, own_gold, own_prior, times[:n].copy()
 
@@ -107,7 +108,8 @@ def expect(distinct, n_points, group, shares, weights, table, output_table, work
             for g in range(gold[i] * n_points, (gold[i] + 1) * n_points):
                 own[g] = weights[g]
         else:
-            own[:] = weights
+            for g in range(n_states):
+                own[g] = weights[g]
         if len(item_prior) > 0:  # weights only share out a class to its states
             for y in range(n_classes):
                 factor = max(item_prior[i, y], FLOOR) / shares[y]
@@ -301,7 +303,7 @@ def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore
             least = output_table[first[s] : first[s + 1], g].min()
             still[s, g] = power[s] != 1.0 or least < LEAST_ROW
     new_rows = proposed[5]
-    new_rows[:] = output_table
+    _copy_table(output_table, new_rows)
     q = np.empty(n)
     gradient = np.empty(n)
     v = np.empty(n)
@@ -321,7 +323,10 @@ def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore
         _push(size / 2, root, gradient, v)
         if not new > value + WORST:
             break
-    change += new - (v**2).sum() / 2
+    energy = 0.0
+    for j in range(n):
+        energy += v[j] ** 2
+    change += new - energy / 2
     possible = new > value + WORST
     for s in range(len(power)):
         for g in range(output_table.shape[1]):
@@ -329,15 +334,15 @@ def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore
                 possible = False
     chance = math.exp(min(change, 0.0)) if possible else 0.0
     if rng.random() < chance:
-        levels[:] = proposed[0]
-        slopes[:] = proposed[1]
+        _copy_table(proposed[0], levels)
+        _copy_row(proposed[1], slopes)
         spread[0] = q[n_raters * (n_classes + 1)]
-        shares[:] = proposed[2]
-        weights[:] = proposed[3]
-        table[:] = proposed[4]
-        output_table[:] = new_rows
+        _copy_row(proposed[2], shares)
+        _copy_row(proposed[3], weights)
+        _copy_table(proposed[4], table)
+        _copy_table(new_rows, output_table)
     else:
-        q[:] = start
+        _copy_row(start, q)
     precision = mean_scale**-2 + n_raters * level_scale**-2
     for y in range(n_classes):
         centre = (mean0 * mean_scale**-2 + levels[:, y].sum() * level_scale**-2) / precision
@@ -365,12 +370,16 @@ def _learn(q, chance, mean, covariance, root, progress):  # type: ignore[no-unty
             covariance[j, 0] = (1 - rate) * (covariance[j, 0] + rate * q[j] * q[j])
     if progress[0] % LEARNED_EVERY == 0:
         if joint:
-            shrunk = covariance * (progress[0] / (progress[0] + 5.0 * n))
+            part = progress[0] / (progress[0] + 5.0 * n)
+            shrunk = np.empty((n, n))
             for j in range(n):
+                for k in range(n):
+                    shrunk[j, k] = covariance[j, k] * part
                 shrunk[j, j] = covariance[j, j] + 1e-4
-            root[:] = np.linalg.cholesky(shrunk)
+            _copy_table(np.linalg.cholesky(shrunk), root)
         else:
-            root[:] = np.sqrt(covariance + 1e-4)
+            for j in range(n):
+                root[j, 0] = math.sqrt(covariance[j, 0] + 1e-4)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -396,3 +405,16 @@ def _shift(size, root, v, q):  # type: ignore[no-untyped-def]
             q[j] += size * total
         else:
             q[j] += size * root[j, 0] * v[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_row(source, target):  # type: ignore[no-untyped-def]
+    for j in range(len(target)):
+        target[j] = source[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_table(source, target):  # type: ignore[no-untyped-def]
+    for j in range(target.shape[0]):
+        for k in range(target.shape[1]):
+            target[j, k] = source[j, k]

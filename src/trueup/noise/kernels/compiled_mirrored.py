@@ -102,7 +102,7 @@ def run_chain(
     weights = np.empty(n_classes)
     volume = volumes(votes, n_labelers, n_classes)
     count(votes, systems, gold, item_prior, labels, states, totals)
-    next_kept = 0
+    next_kept = np.int64(0)
     for sweep in range(n_warmup + n_draws):
         _draw_table(counts, judge, presentation, prior, table, rng)
         _draw_row(1.0 + totals[1], weights, rng)

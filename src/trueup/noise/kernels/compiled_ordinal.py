@@ -272,7 +272,7 @@ def run_chain(
     rated = np.empty((n_all, n_classes, n_classes))
     volume = volumes(votes, n_labelers, n_answers)
     count(votes, systems, gold, item_prior, labels, states, totals)
-    next_kept = 0
+    next_kept = np.int64(0)
     for sweep in range(n_warmup + n_draws):
         for t in range(n_all):
             for y in range(n_classes):

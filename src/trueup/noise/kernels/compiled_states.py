@@ -2,6 +2,9 @@
 
 `votes` is a table of counts by item (indptr, indices, data) and, of items of which all is said alike, a place that they
 share, -1 for an item that has no like.
+
+What is handed on is `np.int64(0)` and not 0, of which numba would compile a version of its own; and arrays are copied
+number by number, since what numba brings along to say that shapes differ takes longer to compile than the rest.
 """
 
 from __future__ import annotations
@@ -214,7 +217,7 @@ def draw_states(  # type: ignore[no-untyped-def]
     totals[2][:] = 0.0
     totals[3][:] = 0.0
     totals[4][:] = 0.0
-    n_places = 0
+    n_places = np.int64(0)
     for i in range(len(place)):
         n_places = max(n_places, place[i] + 1)
     n_rows = n_places + _BLOCK
@@ -236,9 +239,9 @@ def draw_states(  # type: ignore[no-untyped-def]
         _tally(n_places, n_rows, rows, votes, systems, gold, item_prior, group, totals)
         if keep > 0:
             _observe(n_places, n_rows, rows, votes, systems, labels, reciprocal, keep, out)
-    _tally(0, n_places, rows, votes, systems, gold, item_prior, group, totals)
+    _tally(np.int64(0), n_places, rows, votes, systems, gold, item_prior, group, totals)
     if keep > 0:
-        _observe(0, n_places, rows, votes, systems, labels, reciprocal, keep, out)
+        _observe(np.int64(0), n_places, rows, votes, systems, labels, reciprocal, keep, out)
     return log_likelihood
 
 
@@ -278,7 +281,7 @@ def count(votes, systems, gold, item_prior, group, states, totals):  # type: ign
     for i in range(len(gold)):
         rows[0][0] = i
         rows[3][0, states[i]] = 1.0
-        _tally(0, 1, rows, votes, systems, gold, item_prior, group, totals)
+        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, item_prior, group, totals)
 
 
 @numba.njit(cache=True, nogil=True)
