@@ -87,3 +87,16 @@ def test_matrices_that_no_machine_holds_are_refused(noise: str) -> None:
     labels = tu.Labels.from_matrix(votes, classes=list(range(3_000)))
     with pytest.raises(InvalidLabels, match="40 labelers and 3,000 classes would have 360,000,000 cells"):
         tu.evaluate(votes[:, 0], labels, noise=noise)
+
+
+@pytest.mark.parametrize("n_classes", [4, 13])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_a_few_draws_at_once_are_those_of_all(
+    monkeypatch: pytest.MonkeyPatch, n_classes: int, weighted: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    truths, codes = rng.integers(n_classes, size=(11, 50)), rng.integers(-1, n_classes, size=(3, 50))
+    weights = rng.standard_exponential((11, 50), dtype=np.float32) if weighted else None
+    at_once = system_counts(truths, codes, n_classes, weights=weights)
+    monkeypatch.setitem(system_counts.__globals__, "_BLOCK", 150)
+    np.testing.assert_allclose(system_counts(truths, codes, n_classes, weights=weights), at_once, rtol=1e-6, atol=1e-6)

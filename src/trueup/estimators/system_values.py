@@ -123,6 +123,17 @@ def system_counts(
 
     A code of -1 counts nowhere.
     """
+    counts = np.empty((len(truths), len(codes), n_classes, n_classes))
+    rows = max(1, _BLOCK // max(truths.shape[1], 1))
+    for first in range(0, len(truths), rows):
+        block = slice(first, first + rows)
+        counts[block] = _counts_at_once(truths[block], codes, n_classes, None if weights is None else weights[block])
+    return counts
+
+
+def _counts_at_once(
+    truths: Codes, codes: Codes, n_classes: int, weights: npt.NDArray[np.float32] | None
+) -> npt.NDArray[np.float64]:
     if n_classes > _FEW_CLASSES:
         return np.stack([counts_by_cell(truths, row, n_classes, weights) for row in codes], axis=1)
     # As matrix products: for each pair of classes, draws × items times items × systems.
