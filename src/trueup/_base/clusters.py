@@ -148,8 +148,10 @@ def reduce_over(
     All that workers hold is the result of a task, also what is told where it is large, so what is lost with a worker is
     computed again.
     """
-    name, n_bytes = work.__name__, require("dask.sizeof", purpose="a cluster").sizeof(told)
-    sent = told if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, told, pure=False)
+    name = work.__name__
+    n_bytes = len(require("distributed.protocol.pickle", purpose="a cluster").dumps(told))
+    # As a list: older versions of dask take a tuple that begins with a function for a task.
+    sent = list(told) if n_bytes * len(groups) <= _MOST_BESIDE else client.submit(same_value, list(told), pure=False)
     beside = ([one] * len(groups) for one in (sent, work, join))
     parts = client.map(_work_on_group, groups, *beside, key=name, pure=False)
     while len(parts) > 1:
@@ -164,6 +166,6 @@ def same_value(value: Any) -> Any:
 
 
 def _work_on_group(
-    blocks: Sequence[Any], told: tuple[Any, ...], work: Callable[..., Any], join: Callable[[Any, Any], Any]
+    blocks: Sequence[Any], told: Sequence[Any], work: Callable[..., Any], join: Callable[[Any, Any], Any]
 ) -> Any:
     return reduce(join, (work(block, *told) for block in blocks))
