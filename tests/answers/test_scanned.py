@@ -10,6 +10,7 @@ from trueup.data.rated import rated_scan
 from trueup.estimators import collapsed
 from trueup.estimators.readings import FEW_SWEEPS
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
+from trueup.report import build_report
 
 pl = pytest.importorskip("polars")
 pytestmark = pytest.mark.usefixtures("short_chains")
@@ -349,3 +350,5 @@ def test_it_can_be_written_down_and_shown(frame, scan_of, tmp_path):
     system = written["systems"][0]
     assert system["metrics"][0]["mean"] == ev["accuracy"].mean
     assert (system["metrics"][0]["dirty"], system["curves"], written["labelers"]) == (None, [], None)
+    beside = build_report(ev, labels=tu.Labels.from_frame(frame))
+    assert (beside["labelers"], beside["dependence"]) == (None, None)

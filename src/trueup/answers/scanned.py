@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ from trueup._base.validation import check_choice
 from trueup.answers.confusion import ConfusionEstimate, of_confusion
 from trueup.answers.metric_estimates import MetricEstimates
 from trueup.answers.scanned_checks import check_scan
-from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, prepare_scan
+from trueup.answers.scanned_setup import ScannedAnswer, ScannedTask, as_system, check_unknown, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan
@@ -44,7 +43,7 @@ _OFFERS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScannedEvaluation(MetricEstimates):
+class ScannedEvaluation(ScannedAnswer, MetricEstimates):
     """Estimates by metric name, of a system on the items of a scan.
 
     Attributes
@@ -90,21 +89,6 @@ class ScannedEvaluation(MetricEstimates):
     def method(self) -> str:
         """The name of the method."""
         return "bayes"
-
-    @property
-    def has_assumptions(self) -> bool:
-        """Always: no noise model can be named for a scan."""
-        return True
-
-    @property
-    def n_drawn(self) -> int:
-        """Vetted items that were drawn at random."""
-        return self.readings.n_vetted
-
-    @property
-    def diagnostics(self) -> Mapping[str, float]:
-        """None are kept of a scan."""
-        return {}
 
     def metric(self, name: str) -> Metric:
         """The metric behind a name: one of the call, or any other of the confusion counts."""

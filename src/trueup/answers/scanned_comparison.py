@@ -12,7 +12,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice, check_integer
 from trueup.answers.paired import Disagreement, PairedEstimates, undefined_notes
 from trueup.answers.scanned_checks import check_scan
-from trueup.answers.scanned_setup import ScannedTask, as_system, check_unknown, prepare_scan
+from trueup.answers.scanned_setup import ScannedAnswer, ScannedTask, as_system, check_unknown, prepare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import check_one_metric, check_rankable, items_in_words
 from trueup.data.encoding import Vocabulary, vocabulary_from
@@ -43,7 +43,7 @@ _OFFERS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScannedComparison(PairedEstimates):
+class ScannedComparison(ScannedAnswer, PairedEstimates):
     """The metric of every system on the same draws of the truth, of systems on the items of a scan.
 
     Attributes
@@ -87,21 +87,6 @@ class ScannedComparison(PairedEstimates):
     def basis(self) -> Basis:
         """What the answer rests on: "gold" that was drawn at random, or "votes"."""
         return "votes" if self.from_votes else self.readings.basis(self.measure)
-
-    @property
-    def has_assumptions(self) -> bool:
-        """Always: no noise model can be named for a scan."""
-        return True
-
-    @property
-    def n_drawn(self) -> int:
-        """Vetted items that were drawn at random."""
-        return self.readings.n_vetted
-
-    @property
-    def diagnostics(self) -> Mapping[str, float]:
-        """None are kept of a scan."""
-        return {}
 
     def assuming(self, assumption: Assumption) -> ScannedComparison:
         """The same comparison from votes alone under another assumption: {"independent", "shared", "real"}."""

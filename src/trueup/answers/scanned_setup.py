@@ -14,6 +14,7 @@ from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource
 from trueup.data.scanning import LabelScan
+from trueup.estimators.collapsed_readings import CollapsedReadings
 from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
@@ -58,6 +59,27 @@ class ScannedTask:
         """A metric of the call, or any other of the confusion counts by its name."""
         names = self.labels.classes.tolist()
         return self.metrics.get(name) or _checked(as_metrics([name], names, names[self.positive]))[name]
+
+
+class ScannedAnswer:
+    """What answers from votes in files have in common."""
+
+    readings: CollapsedReadings
+
+    @property
+    def has_assumptions(self) -> bool:
+        """Always: no noise model can be named for a scan."""
+        return True
+
+    @property
+    def n_drawn(self) -> int:
+        """Vetted items that were drawn at random."""
+        return self.readings.n_vetted
+
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """None are kept of a scan."""
+        return {}
 
 
 def prepare_scan(scan: LabelScan[Labels], settings: Settings, *, metrics: Any, offers: Collection[str]) -> ScannedTask:

@@ -169,7 +169,7 @@ def _from_votes(
     labels: Labels | LabelScan[Labels], main: Any, check: IndependenceCheck | None, *, seed: RandomState
 ) -> dict[str, Any]:
     """Who the labelers are, and whether they err together; nothing of a scan, whose votes are not in memory."""
-    if isinstance(labels, LabelScan):
+    if isinstance(labels, LabelScan) or not isinstance(main, LabelsAnswer):
         return {"labelers": None, "dependence": None}
     return {
         "labelers": labeler_data(labels, level=main.level, seed=seed, model=main.model),
