@@ -120,6 +120,20 @@ def share(tally: Tally) -> str:
     return f"{100 * tally.coverage:.1f} ± {100 * tally.standard_error:.1f}"
 
 
+def error_over_runs(held: Sequence[bool], runs: Sequence[int]) -> float:
+    """Standard error of a coverage where the cases of one run, as many in each, depend on one another."""
+    names, place = np.unique(np.asarray(runs), return_inverse=True)
+    if len(names) < 2:
+        return math.nan
+    shares = np.bincount(place, weights=np.asarray(held, dtype=float)) / np.bincount(place)
+    return float(shares.std(ddof=1) / math.sqrt(len(names)))
+
+
+def share_over_runs(tally: Tally, runs: Sequence[int]) -> str:
+    """Coverage with its standard error over runs, in percent."""
+    return f"{100 * tally.coverage:.1f} ± {100 * error_over_runs(tally.held, runs):.1f}"
+
+
 def as_text(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: tuple[int, ...] = (0,)) -> str:
     """A table; the columns in `left` are aligned to the left."""
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]

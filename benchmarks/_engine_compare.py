@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import Section, as_text, error_over_runs, share, share_over_runs
 from benchmarks._engine_answers import ASSUMPTIONS, draw_gold, row_of, select, tally_of
 from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._engine_worlds import (
@@ -123,14 +123,10 @@ def summarise_auc(rows: Sequence[Row]) -> Section:
         for answer in ASSUMPTIONS:
             own = select(rows, world=world, answer=answer)
             tally = tally_of(own)
-            by_run: dict[int, list[bool]] = {}
-            for row, held in zip(own, tally.held, strict=True):
-                by_run.setdefault(row["seed"], []).append(held)
-            shares = np.array([np.mean(held) for held in by_run.values()])
-            error = float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan")
-            cells = [f"{100 * tally.coverage:.1f} ± {100 * error:.1f}", f"{tally.bias:+.4f}", f"{tally.mae:.4f}"]
-            lines.append([f"{world} systems", answer, *cells, f"{tally.width:.4f}", str(len(shares))])
-            numbers[f"{world}, {answer}"] = {**tally.numbers(), "standard_error": error}
+            runs = [row["seed"] for row in own]
+            cells = [share_over_runs(tally, runs), f"{tally.bias:+.4f}", f"{tally.mae:.4f}"]
+            lines.append([f"{world} systems", answer, *cells, f"{tally.width:.4f}", str(len(set(runs)))])
+            numbers[f"{world}, {answer}"] = {**tally.numbers(), "standard_error": error_over_runs(tally.held, runs)}
     head = ["world, number", "answer", "covers % ± s.e.", "mean error", "mean |error|", "width", "runs"]
     return Section(
         f"Differences of the AUC of 2 to 20 systems, {N_SCORED} items of 5 labelers who err together; the systems err "
@@ -207,7 +203,7 @@ COPIES_FIGURE = Figure(
     worlds=("independent", "families", "families, three labelers"),
     run=run_copies,
     summarise=summarise_copies,
-    n_runs=100,
+    n_runs=50,  # widths of one data set beside one another, so that few tell; each takes half a minute
     n_quick=1,
     first_seed=165_000,
 )

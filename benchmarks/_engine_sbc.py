@@ -20,8 +20,10 @@ import trueup as tu
 from benchmarks._coverage_tally import Section, as_text
 from benchmarks._engine_runs import Case, Figure, Row
 from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.mirrored import MirroredConfusion
+from trueup.noise.ordinal import draw_parameters
 
-__all__ = ["MODELS", "SBC_FIGURE", "draw_data", "ranks_of"]
+__all__ = ["MODELS", "SBC_FIGURE", "SBC_ITEM_PRIOR_FIGURE", "draw_data", "ranks_of"]
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -100,6 +102,25 @@ def shared_difficulty(rng: np.random.Generator) -> States:
     return States(codes, weights, rows.reshape(N_LABELERS, -1, N_CLASSES))
 
 
+def ordinal(rng: np.random.Generator) -> States:
+    """Places, thresholds, biases, sharpness and lapses as the model draws them."""
+    rows = draw_parameters(N_LABELERS, N_CLASSES, rng).matrices()
+    return States(np.arange(N_CLASSES), rng.dirichlet(np.ones(N_CLASSES)), rows)
+
+
+# Of the judges of pairs, the first is heard in either order, the second in one, the third in both orders at once.
+JUDGE, PRESENTATION = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 2])
+
+
+def mirrored(rng: np.random.Generator) -> States:
+    """Rows ~ Dir(1, with 3 at the class), mirrored where the order is; a judge of both orders is their own mirror."""
+    rows = _dirichlet(np.broadcast_to(_pseudo_counts(np.arange(N_CLASSES), 3.0), (3, N_CLASSES, N_CLASSES)), rng)
+    rows[2, 1] = rows[2, 0, ::-1]
+    rows = rows[JUDGE]
+    rows[PRESENTATION == 1] = rows[PRESENTATION == 1][:, ::-1, ::-1]
+    return States(np.arange(N_CLASSES), rng.dirichlet(np.ones(N_CLASSES)), rows)
+
+
 MODELS: dict[str, tuple[Callable[[np.random.Generator], States], Callable[[], Any]]] = {
     "dawid-skene": (dawid_skene, tu.noise.DawidSkene),
     "one-coin": (one_coin, tu.noise.OneCoin),
@@ -107,8 +128,12 @@ MODELS: dict[str, tuple[Callable[[np.random.Generator], States], Callable[[], An
     "clusters": (clusters, tu.noise.Clusters),
     "clusters, none extra": (clusters_without_extra, lambda: tu.noise.Clusters(n_extra=0)),
     "shared-difficulty": (shared_difficulty, lambda: tu.noise.resolve("shared-difficulty")),
+    "ordinal": (ordinal, tu.noise.Ordinal),
+    "mirrored": (mirrored, lambda: MirroredConfusion(JUDGE, PRESENTATION)),
 }
 QUANTITIES = ("pairs of one class", "pairs of one class and one vote of labeler 1", "items that labeler 1 gets right")
+# Bins and mean of each quantity of each sampler, with and without item prior: both figures are one test.
+N_TESTS = 2 * len(QUANTITIES) * len(MODELS) * 2
 
 
 def draw_data(states: States, item_prior: LogLinearPrior | None, rng: np.random.Generator) -> tuple[tu.Labels, Codes]:
@@ -185,7 +210,7 @@ def summarise_sbc(rows: Sequence[Row]) -> Section:
     groups: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         groups.setdefault((row["world"], row["quantity"]), []).append(row["rank"])
-    limit = 0.05 / (2 * len(groups))
+    limit = 0.05 / N_TESTS
     for (world, quantity), ranks in groups.items():
         observed = np.bincount(np.array(ranks) * N_BINS // (N_DRAWS + 1), minlength=N_BINS)
         p_bins = float(chisquare(observed).pvalue)
@@ -206,8 +231,7 @@ def summarise_sbc(rows: Sequence[Row]) -> Section:
     return Section(
         f"Ranks of the truth among {N_DRAWS} draws, every {THINNING}th of a chain; {N_ITEMS} items, {N_LABELERS} "
         f"labelers who all vote, {N_CLASSES} classes.\nχ² of {N_BINS} bins, and a test of the mean; uniform ranks "
-        f"have mean 0.5 and spread 1; the limit is 0.05 over {2 * len(groups)} tests\n\n"
-        + as_text(head, lines, left=(0, 1)),
+        f"have mean 0.5 and spread 1; the limit is 0.05 over {N_TESTS} tests\n\n" + as_text(head, lines, left=(0, 1)),
         numbers,
     )
 
@@ -230,11 +254,9 @@ def _pooled_states(state_class: Codes, pooled: Floats, strength: Floats, rng: np
     return States(state_class, rng.dirichlet(np.ones(len(state_class))), rows)
 
 
-SBC_FIGURE = Figure(
-    worlds=tuple(f"{model}{more}" for model in MODELS for more in ("", WITH_ITEM_PRIOR)),
-    run=run_sbc,
-    summarise=summarise_sbc,
-    n_runs=1000,
-    n_quick=5,
-    first_seed=167_000,
-)
+def _figure(worlds: Sequence[str], first_seed: int) -> Figure:
+    return Figure(tuple(worlds), run_sbc, summarise_sbc, n_runs=1000, n_quick=5, first_seed=first_seed)
+
+
+SBC_FIGURE = _figure(tuple(MODELS), 167_000)
+SBC_ITEM_PRIOR_FIGURE = _figure([f"{model}{WITH_ITEM_PRIOR}" for model in MODELS], 168_000)

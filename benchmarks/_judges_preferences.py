@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 import trueup as tu
-from benchmarks._coverage_tally import Section, as_text, share
+from benchmarks._coverage_tally import Section, as_text, share_over_runs
 from benchmarks._engine_answers import row_of, select, tally_of
 from benchmarks._engine_runs import Case, Figure, Row
 from trueup._base.types import Floats
@@ -93,7 +93,8 @@ def summarise_preferences(rows: Sequence[Row]) -> Section:
         own = select(rows, world=world)
         if not own:
             continue
-        rates, biases = (tally_of(select(own, quantity=name)) for name in ("win rate", "position bias"))
+        won, pulled = (select(own, quantity=name) for name in ("win rate", "position bias"))
+        rates, biases = tally_of(won), tally_of(pulled)
         off = np.abs(biases.errors)
         by_run = np.reshape(biases.errors, (-1, N_JUDGES)).mean(axis=1)
         swaps = {
@@ -105,9 +106,9 @@ def summarise_preferences(rows: Sequence[Row]) -> Section:
             (
                 world,
                 str(n_runs),
-                share(rates),
+                share_over_runs(rates, [row["seed"] for row in won]),
                 f"{np.mean(rates.widths):.3f}",
-                share(biases),
+                share_over_runs(biases, [row["seed"] for row in pulled]),
                 f"{biases.bias:+.4f}",
                 f"{100 * np.mean(off <= TOLERANCE):.0f}",
                 *(f"{100 * swaps[name]:.1f}" for name in RANKINGS),
@@ -123,10 +124,10 @@ def summarise_preferences(rows: Sequence[Row]) -> Section:
             "swaps": swaps,
         }
     head = ("world", "runs", "win rate %", "width", "bias %", "bias off", f"within {TOLERANCE}", *RANKINGS)
-    note = "The last three: pairs of systems in the wrong order, %."
+    note = "The last three: pairs of systems in the wrong order, %. ± is the standard error over data sets."
     return Section(f"{as_text(head, lines)}\n{note}", numbers)
 
 
 PREFERENCES_FIGURE = Figure(
-    tuple(WORLDS), run_preferences, summarise_preferences, n_runs=100, n_quick=1, first_seed=18_600
+    tuple(WORLDS), run_preferences, summarise_preferences, n_runs=400, n_quick=1, first_seed=18_600
 )

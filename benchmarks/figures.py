@@ -134,6 +134,7 @@ FIGURES: dict[str, Figure] = {
         _module("engine-dependent", "benchmarks.engine", _CALIBRATION, "dependent"),
         _module("engine-gold", "benchmarks.engine", _CALIBRATION, "gold"),
         _module("engine-sbc", "benchmarks.engine", _CALIBRATION, "sbc"),
+        _module("engine-sbc-item-prior", "benchmarks.engine", _CALIBRATION, "sbc-item-prior"),
         _module("real-crowds-fit", "experiments.real_crowds", _REAL, "fit"),
         _module("real-crowds-votes", "experiments.real_crowds", _REAL, "votes", "left-out", "differences"),
         _module("real-crowds-thinned", "experiments.real_crowds", _REAL, "thinned"),
