@@ -106,15 +106,17 @@ def run_figures(
         say(f"{name} …")
         started = time.perf_counter()
         n_runs = options.runs or (figure.n_quick if options.quick else figure.n_runs)
+        cases = figure.cases(n_runs, quick=options.quick)
         rows = run_cases(
             name,
             figure.run,
-            figure.cases(n_runs, quick=options.quick),
+            cases,
             processes=1 if name in one_at_a_time else options.processes,
             folder=None if options.quick else options.folder,
         )
         section = figure.summarise(rows)
-        print(f"\n=== {name} ({time.perf_counter() - started:.0f} s) ===\n{section.text}", flush=True)
+        print(f"\n=== {name} ({time.perf_counter() - started:.0f} s) ===\n{section.text}\n", flush=True)
+        print(f"{n_runs:,} data sets of each world, seeds {cases[0].seed} to {cases[-1].seed}", flush=True)
         numbers[name] = section.numbers
         if options.json:
             options.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")

@@ -19,7 +19,8 @@ __all__ = ["ASKED", "Headline", "Row", "asked_rows", "filled", "headlines", "pic
 
 ASKED = Path(__file__).parent / "asked.toml"
 NOT_RUN = "not run with this version"
-CHANGED = " Its modules have changed since."
+CHANGED = re.compile(r" Since then \d+ of \d+ modules have changed: .*\.(?=\n)")
+MOST_NAMED = 4  # modules that have changed
 REFERENCE = re.compile(r"\{([^{}]+)\}")
 AGREED = re.compile(r"^(\d+) of (\d+) agree\.$", re.MULTILINE)
 
@@ -141,18 +142,27 @@ def output_of(command: str, text: str | None, result: Result | None, why_not: st
     age = "" if result.is_of_this_version else f"**Older: version {result.versions['trueup']}.** "
     seeds = f"; seeds {result.seeds[0]} to {result.seeds[1]}" if result.seeds else ""
     repeated = f"; {', '.join(result.repetitions[:4])}" if result.repetitions else ""
-    modules = f"; modules `{result.modules_hash}`" if result.modules_hash else "; modules not recorded"
-    changed = CHANGED if result.modules_hash and result.has_changed else ""
+    recorded = "" if result.modules else "; modules not recorded"
     return (
-        f"{age}Measured on {result.processor}{repeated}{seeds}{modules}.{changed}\n\n"
+        f"{age}Measured on {result.processor}{repeated}{seeds}{recorded}.{_changes_since(result)}\n\n"
         f'<details markdown="1">\n<summary>Output of <code>{command}</code></summary>\n\n'
         f"```text\n{text}```\n\n</details>\n"
     )
 
 
+def _changes_since(result: Result) -> str:
+    """Which of its modules have changed since, as a sentence; nothing where none has."""
+    names = result.changed_modules
+    if not names or result.modules is None:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    return f" Since then {len(names)} of {len(result.modules)} modules have changed: {named}{more}."
+
+
 def without_marks(page: str) -> str:
     """A page without the marks that depend on the sources of the day."""
-    return page.replace(CHANGED, "")
+    return CHANGED.sub("", page)
 
 
 def value_of(headline: Headline, text: str, result: Result) -> tuple[str, float, float]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._results import ROOT, file_of, hash_of, processor
+from benchmarks._results import ROOT, file_of, hashes_of, processor
 
 __all__ = ["main", "used_modules"]
 
@@ -66,8 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     told = {
         "processor": processor(),
         "seeds": [min(seeds), max(seeds), len(seeds)] if seeds else None,
-        "modules": modules,
-        "modules_hash": hash_of(modules),
+        "modules": hashes_of(modules),
     }
     Path(record).write_text(json.dumps(told), encoding="utf-8")
     return status

@@ -1,12 +1,13 @@
 """What is stored of a figure: the text that its command printed, and beside it the same as data.
 
 ``benchmarks/results/<name>.json`` has the command, the versions, the processor, the seeds, the repetitions, a hash of
-the modules that were used, and every table of the text as head and rows. Outputs that were stored before modules were
+each module that was used, and every table of the text as head and rows. Outputs that were stored before modules were
 recorded have the rest.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -14,20 +15,33 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import trueup
 
-__all__ = ["ROOT", "Result", "Table", "file_of", "hash_of", "processor", "repetitions_in", "tables_in"]
+__all__ = [
+    "ROOT",
+    "Result",
+    "Table",
+    "code_in",
+    "file_of",
+    "hashes_of",
+    "processor",
+    "repetitions_in",
+    "seeds_in",
+    "tables_in",
+]
 
 ROOT = Path(__file__).parents[1]
 SECTION = re.compile(r"^=== (.+?) ===$|^═{20,}$")
 RULE = re.compile(r"^[-─]{8,}$")
 COLUMNS = re.compile(r" {2,}")
 REPETITIONS = re.compile(
-    r"\b(\d[\d,]*) (runs|repetitions|data sets|sets|sessions|splits|seeds|draws of the votes|labelers|networks)\b"
+    r"\b(\d[\d,]*) (runs|repetitions|data sets|sets|sessions|splits|seeds|draws of the votes|networks)\b"
 )
+SEEDS = re.compile(r"\bseeds (\d+) to (\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -76,10 +90,8 @@ class Result:
         The least and the largest seed that was used, and how many; None if that was not recorded.
     repetitions : list of str
         As the text tells them.
-    modules : list of str or None
-        The project's own modules that were loaded.
-    modules_hash : str or None
-        Of their contents.
+    modules : dict of str to str, or None
+        The project's own modules that were loaded, with a hash of the code of each.
     tables : list of Table
     """
 
@@ -88,8 +100,7 @@ class Result:
     processor: str
     seeds: list[int] | None = None
     repetitions: list[str] = field(default_factory=list)
-    modules: list[str] | None = None
-    modules_hash: str | None = None
+    modules: dict[str, str] | None = None
     tables: list[Table] = field(default_factory=list)
 
     @classmethod
@@ -103,10 +114,9 @@ class Result:
             command=first.removeprefix("$ "),
             versions=versions,
             processor=str(record.get("processor", machine)),
-            seeds=record.get("seeds"),
+            seeds=record.get("seeds") or seeds_in(body),
             repetitions=repetitions_in(body),
             modules=record.get("modules"),
-            modules_hash=record.get("modules_hash"),
             tables=tables_in(body),
         )
 
@@ -133,9 +143,12 @@ class Result:
         return self.versions["trueup"] == trueup.__version__
 
     @property
-    def has_changed(self) -> bool:
-        """Whether the modules that it was measured with have changed since; so if they were not recorded."""
-        return self.modules is None or hash_of(self.modules) != self.modules_hash
+    def changed_modules(self) -> list[str] | None:
+        """Those that it was measured with whose code has changed since, the library's first; None: not recorded."""
+        if self.modules is None:
+            return None
+        changed = [name for name, code in hashes_of(self.modules).items() if code != self.modules[name]]
+        return sorted(changed, key=lambda name: not name.startswith("trueup"))
 
 
 def _json(value: Any) -> str:
@@ -164,18 +177,45 @@ def tables_in(text: str) -> list[Table]:
 
 
 def repetitions_in(text: str) -> list[str]:
-    """How often things were repeated, as the text says it, each once."""
-    return list(dict.fromkeys(f"{number} {things}" for number, things in REPETITIONS.findall(text)))
+    """How often things were repeated, as the text and columns of runs say it, each once."""
+    told = [f"{number} {things}" for number, things in REPETITIONS.findall(text)]
+    for table in tables_in(text):
+        if "runs" in table.head:
+            at = table.head.index("runs") - len(table.head)
+            told += [f"{row[at]} runs" for row in table.rows if len(row) >= -at and row[at].replace(",", "").isdigit()]
+    return list(dict.fromkeys(told))
 
 
-def hash_of(modules: Iterable[str]) -> str:
-    """A hash of the contents of modules of this project; one that is gone counts as such."""
-    digest = hashlib.sha256()
-    for name in sorted(modules):
-        path = file_of(name)
-        digest.update(name.encode())
-        digest.update(path.read_bytes() if path else b"")
-    return digest.hexdigest()[:16]
+def seeds_in(text: str) -> list[int] | None:
+    """The least and the largest seed, and how many, where the text says so: what other processes draw is not seen."""
+    told = [(int(first), int(last)) for first, last in SEEDS.findall(text)]
+    if not told:
+        return None
+    return [min(first for first, _ in told), max(last for _, last in told), sum(b - a + 1 for a, b in set(told))]
+
+
+def hashes_of(modules: Iterable[str]) -> dict[str, str]:
+    """A hash of the code of each module of this project; that of one that is gone is ""."""
+    return {name: _hash_of(name) for name in sorted(modules)}
+
+
+@cache
+def _hash_of(module: str) -> str:
+    path = file_of(module)
+    code = "" if path is None else code_in(path.read_text(encoding="utf-8"))
+    return hashlib.sha256(code.encode()).hexdigest()[:8] if path else ""
+
+
+def code_in(source: str) -> str:
+    """The lines of a module that do something: without docstrings, lines of comments and empty ones."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                for at in range(first.lineno - 1, first.end_lineno or first.lineno):
+                    lines[at] = ""
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 def file_of(module: str) -> Path | None:

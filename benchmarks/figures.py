@@ -237,7 +237,7 @@ def result_of(figure: Figure) -> Result | None:
 def is_current(figure: Figure) -> bool:
     """Whether it is stored, measured with these versions and with the modules as they are."""
     result = result_of(figure)
-    return result is not None and (stored(figure) or "").startswith(header(figure)) and not result.has_changed
+    return result is not None and (stored(figure) or "").startswith(header(figure)) and result.changed_modules == []
 
 
 def block(figure: Figure) -> str:
@@ -361,7 +361,10 @@ def _age(figure: Figure) -> str:
         return "-"
     if not result.is_of_this_version:
         return f"older: {result.versions['trueup']}"
-    return "its modules have changed" if result.has_changed else "stored"
+    changed = result.changed_modules
+    if changed is None:
+        return "modules not recorded"
+    return f"{len(changed)} of {len(result.modules or ())} modules have changed" if changed else "stored"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 import trueup
 from benchmarks import _figure_pages, figures
-from benchmarks._results import Result, hash_of, repetitions_in, tables_in
+from benchmarks._results import Result, code_in, hashes_of, repetitions_in, seeds_in, tables_in
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(figures.FOLDER.glob("*.md"))}
@@ -71,7 +71,6 @@ def test_the_data_beside_an_output_are_those_of_the_output(name):
     assert (result.tables, result.repetitions) == (tables_in(body), repetitions_in(body)), MAKE
     assert result.command == figure.line
     assert result.versions["trueup"] in text.splitlines()[1]
-    assert (result.modules is None) == (result.modules_hash is None)
 
 
 def commands() -> set[str]:
@@ -152,12 +151,13 @@ def test_an_older_result_is_marked():
     row = _figure_pages.Row("small", "what", "asked", "{~value (.+)}")
     commands = {"small": "command"}
     for version, mark in ((trueup.__version__, ""), ("0.0.1", " (version 0.0.1)")):
-        result = Result("command", {"trueup": version}, "here", modules=["benchmarks.rates"], modules_hash="other")
+        result = Result("command", {"trueup": version}, "here", modules={"benchmarks.rates": "other"})
         made = _figure_pages.table_of([row], {"small": "value 7"}, {"small": result}, commands)
         assert f"| 7{mark} |" in made
         output = _figure_pages.output_of("command", "text\n", result, "")
         assert ("Older" in output) == bool(mark)
-        assert _figure_pages.CHANGED in output  # its modules have another hash by now
+        assert "Since then 1 of 1 modules have changed: `benchmarks.rates`." in output
+        assert "Since then" not in _figure_pages.without_marks(output)
 
 
 def test_a_picture_shows_what_was_asked_and_measured():
@@ -201,13 +201,33 @@ def test_measuring_stores_and_writes_the_page_and_goes_on_where_it_stopped(sandb
     assert f"```text\n{text}```" in made
     result = Result.read(sandbox / "results" / "small.json")
     assert result.seeds == [7, 7, 1]
-    assert result.modules_hash == hash_of(result.modules)
+    assert result.modules == hashes_of(result.modules)
+    assert result.changed_modules == []
     (sandbox / "measure.py").write_text("print('value 2')", encoding="utf-8")
     assert figures.main([]) == 0
     assert "stored already" in capsys.readouterr().err
     assert "value 1" in page.read_text(encoding="utf-8")
     assert figures.main(["small", "--again"]) == 0
     assert "value 2" in page.read_text(encoding="utf-8")
+
+
+def test_words_about_code_are_not_code():
+    bare = "def f(x):\n    return '# ' + x\n"
+    told = (
+        '"""Why."""\n\n\n# How.\ndef f(x):\n    """What.\n\n    More.\n    """\n    # Aside.\n    return \'# \' + x\n'
+    )
+    assert code_in(told) == code_in(bare)
+    assert code_in(told.replace("+ x", "+ x + x")) != code_in(bare)
+
+
+def test_repetitions_are_told_by_the_text_and_by_columns_of_runs():
+    table = "world  covers  runs\n-------------------\na      95.0    1,000\nb      94.0    1,000\nc      93.0    n/a\n"
+    assert repetitions_in(f"20 data sets of each world.\n\n{table}") == ["20 data sets", "1,000 runs"]
+
+
+def test_seeds_of_other_processes_are_those_that_the_text_says():
+    assert seeds_in("400 data sets of each world, seeds 100 to 499\n\nseeds 20 to 29") == [20, 499, 410]
+    assert seeds_in("no seeds") is None
 
 
 def test_what_a_command_loads_is_recorded(tmp_path):
@@ -218,7 +238,7 @@ def test_what_a_command_loads_is_recorded(tmp_path):
     used = json.loads(record.read_text(encoding="utf-8"))
     assert {"trueup", "trueup.rates", "benchmarks._coverage_tally"} <= set(used["modules"])
     assert "numpy" not in used["modules"]
-    assert used["modules_hash"] == hash_of(used["modules"])
+    assert used["modules"] == hashes_of(used["modules"])
     assert used["seeds"] is None
 
 
