@@ -204,43 +204,61 @@ def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Float
 
 
 def _solve(logs: Floats, features: Floats, weights: Floats, targets: Floats) -> Floats:
-    n_directions, n_items, n_classes = features.shape
-    flat, weighted = features.reshape(n_directions, -1), _weighted(features, weights)
+    # Tilts do not notice what a feature adds to all classes of an item, so the first class need not be looked at.
+    # Classes come first: sums over few of them are then sums of whole arrays.
+    contrasts = np.ascontiguousarray((features[:, :, 1:] - features[:, :, :1]).transpose(2, 0, 1))
+    odds = np.ascontiguousarray((logs[:, 1:] - logs[:, :1]).T)
+    targets = targets - features[:, :, 0] @ weights
+    weighted = contrasts * weights
     tilts = np.zeros_like(targets)
-    value, chances = _value(logs, features, weights, tilts, targets)
+    value, chances = _value(odds, contrasts, weights, tilts, targets)
     for _ in range(_NEWTON_STEPS):
-        gap = targets - chances @ weighted.T - _RIDGE * tilts
+        gap = targets - sum(p @ rows.T for p, rows in zip(chances, weighted, strict=True)) - _RIDGE * tilts
         if np.abs(gap).max() < _PRECISION:
             break
-        # Second moments of the features less squares of their means, item by item.
-        second = np.stack([chances @ (weighted * row).T for row in flat], axis=1)
-        means = (chances[:, None, :] * flat).reshape(len(tilts), n_directions, n_items, n_classes).sum(axis=3)
-        curvature = second - np.einsum("drn,dsn->drs", means * weights, means)
-        curvature += (_RIDGE + 1e-9) * np.eye(n_directions)
+        curvature = _curvature(contrasts, weights, chances) + (_RIDGE + 1e-9) * np.eye(len(features))
         step = np.linalg.solve(curvature, gap[:, :, None])[:, :, 0]
         size = np.abs(step).max(axis=1, keepdims=True)
         step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(size, 1e-12))
         for _ in range(_HALVINGS):  # a step that is too long would leave some draws in a corner
-            new, new_chances = _value(logs, features, weights, tilts + step, targets)
+            new, new_chances = _value(odds, contrasts, weights, tilts + step, targets)
             worse = new > value + 1e-12
             if not worse.any():
                 break
             step[worse] /= 2
         else:
-            new, new_chances = _value(logs, features, weights, tilts + step, targets)
+            new, new_chances = _value(odds, contrasts, weights, tilts + step, targets)
         tilts, value, chances = tilts + step, new, new_chances
     return tilts
 
 
-def _value(logs: Floats, features: Floats, weights: Floats, tilts: Floats, targets: Floats) -> tuple[Floats, Floats]:
-    """The convex function that the tilts minimise, and P(class) of each item there, flat."""
-    heights = logs + np.tensordot(tilts, features, axes=1)
-    top = heights.max(axis=2, keepdims=True)
-    np.exp(heights - top, out=heights)
-    total = heights.sum(axis=2, keepdims=True)
-    value = (np.log(total) + top)[:, :, 0] @ weights - (tilts * targets).sum(axis=1)
+def _curvature(contrasts: Floats, weights: Floats, chances: Floats) -> Floats:
+    """Covariances of the features within items, summed over items, for each draw."""
+    n_rest, n_directions, n_items = contrasts.shape
+    shape = (chances.shape[1], n_directions, n_directions)
+    if n_rest == 1:  # of two classes, so that the covariance is p (1 - p) times what does not depend on the draw
+        products = (contrasts[0][:, None] * contrasts[0] * weights).reshape(-1, n_items)
+        return np.asarray((chances[0] * (1 - chances[0]) @ products.T).reshape(shape))
+    means, second = np.zeros((*shape[:2], n_items)), np.zeros(shape)
+    for p, rows in zip(chances, contrasts, strict=True):
+        means += p[:, None, :] * rows
+        for k, row in enumerate(rows):
+            second[:, k] += p @ (rows * row * weights).T
+    return np.asarray(second - np.matmul(means * weights, means.transpose(0, 2, 1)))
+
+
+def _value(odds: Floats, contrasts: Floats, weights: Floats, tilts: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """The convex function that the tilts minimise, and P(class) of each item there, for all classes but the first."""
+    heights = np.stack([own + tilts @ rows for own, rows in zip(odds, contrasts, strict=True)])
+    top = np.maximum(heights.max(axis=0), 0.0)
+    heights -= top
+    np.exp(heights, out=heights)
+    total = heights.sum(axis=0) + np.exp(-top)
     heights /= total
-    return value + 0.5 * _RIDGE * (tilts**2).sum(axis=1), heights.reshape(len(tilts), -1)
+    np.log(total, out=total)
+    total += top
+    value = total @ weights - (tilts * targets).sum(axis=1)
+    return value + 0.5 * _RIDGE * (tilts**2).sum(axis=1), heights
 
 
 def tilted_chances(logs: Floats, features: Floats, tilts: Floats) -> Floats:
