@@ -227,6 +227,8 @@ def summarise_sbc(rows: Sequence[Row]) -> Section:
             "spread": spread,
             "n": len(ranks),
         }
+    smallest = min(p for own in numbers.values() for p in (own["p_bins"], own["p_mean"]))
+    n_uniform = sum(cells[-1] == "uniform" for cells in lines)
     head = ["sampler", "quantity", "p of bins", "mean rank", "p of mean", "spread × √12", "runs", f"at {limit:.5f}"]
     return Section(
         f"Ranks of the truth among {N_DRAWS} draws, every {THINNING}th of a chain; {N_ITEMS} items, {N_LABELERS} "

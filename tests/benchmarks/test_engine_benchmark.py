@@ -213,7 +213,7 @@ def test_ranks_that_are_not_uniform_are_told(name: str, power: float, verdict: s
     u = np.random.default_rng(4).random(1000)
     places = u**power if power else np.where(u < 0.5, u**1.3, 1 - (1 - u) ** 1.3)
     rows = [{"world": name, "quantity": "q", "rank": int(100 * place)} for place in places]
-    assert summarise_sbc(rows).text.endswith(f"  {verdict}")
+    assert f"  {verdict}\n\n{int(verdict == 'uniform')} of 1 rows are uniform" in summarise_sbc(rows).text
 
 
 def test_quantities_do_not_depend_on_the_names_of_classes() -> None:
