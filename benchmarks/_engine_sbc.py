@@ -233,7 +233,8 @@ def summarise_sbc(rows: Sequence[Row]) -> Section:
     return Section(
         f"Ranks of the truth among {N_DRAWS} draws, every {THINNING}th of a chain; {N_ITEMS} items, {N_LABELERS} "
         f"labelers who all vote, {N_CLASSES} classes.\nχ² of {N_BINS} bins, and a test of the mean; uniform ranks "
-        f"have mean 0.5 and spread 1; the limit is 0.05 over {N_TESTS} tests\n\n" + as_text(head, lines, left=(0, 1)),
+        f"have mean 0.5 and spread 1; the limit is 0.05 over {N_TESTS} tests\n\n{as_text(head, lines, left=(0, 1))}\n\n"
+        f"{n_uniform} of {len(lines)} rows are uniform; the smallest p is {smallest:.4f}",
         numbers,
     )
 
