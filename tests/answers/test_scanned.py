@@ -346,6 +346,10 @@ def test_it_can_be_written_down_and_shown(frame, scan_of, tmp_path):
     assert record.keys() == here.to_dict().keys()
     page = ev.save_html(tmp_path / "page.html", title="From files").read_text(encoding="utf-8")
     assert "From files" in page
+    assert "Every metric</h2>" in page
+    in_words = ev.save_html(tmp_path / "page.md").read_text(encoding="utf-8")
+    # What the majority of votes would say is not counted where votes are scanned, and no column is left empty for it.
+    assert "ajority vote" not in page + in_words
     written = json.loads(ev.save_html(tmp_path / "page.json").read_text(encoding="utf-8"))
     system = written["systems"][0]
     assert system["metrics"][0]["mean"] == ev["accuracy"].mean

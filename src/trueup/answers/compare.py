@@ -101,6 +101,7 @@ def compare(
     unknown, unknown_class : {"error", "ignore"}
         What to do with predictions for items, or of classes, that the labels do not have.
     n_draws : int
+        Truths that the answer rests on, of all chains together; chains are as long as that takes.
     check_dependence : bool
         Whether to check that labelers err independently and to warn where they do not.
     random_state : int, Generator or None
