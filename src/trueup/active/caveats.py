@@ -15,12 +15,13 @@ def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance
     n_chosen = int((progress.vetted & (progress.draw > 0) & np.isnan(progress.propensity)).sum())
     if not by_chance:
         sentences.append(
-            "Most answers are on items that were not drawn by chance: the interval has no warrant; ask with a strategy "
-            'that draws, such as "propensity" or "random".'
+            "Most answers are on items that were not drawn by chance: the interval may not hold as often as it says; "
+            'ask with a strategy that draws, such as "propensity" or "random".'
         )
     elif n_chosen:
         sentences.append(
-            f"{n_chosen} items were chosen and not drawn by chance: an interval that rests on them has no warrant."
+            f"{n_chosen} items were chosen and not drawn by chance: an interval from them may not hold as often as it "
+            "says."
         )
     if by_chance and 0 < counted.n_draws < ENOUGH_DRAWS:
         sentences.append(
@@ -56,6 +57,6 @@ def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance
     if n_changed and answers == "all":
         sentences.append(
             f"{n_changed} answers were given or corrected with the prediction or the estimate in sight: an interval "
-            "that rests on them has no warrant."
+            "from them may not hold as often as it says."
         )
     return sentences

@@ -65,7 +65,7 @@ def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
     """Who counts for how much.
 
     Items told without being asked by chance are known, and nothing else: they stand for no other items. Only where
-    hardly any were drawn by chance all answers count alike, and the interval has no warrant.
+    hardly any were drawn by chance all answers count alike, and the interval may not hold as often as it says.
     """
     drawn, weights, n_pool = drawn_items(pool, progress)
     others = pool.n_items - int((pool.labels.gold_codes >= 0).sum()) - n_pool

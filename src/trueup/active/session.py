@@ -312,7 +312,8 @@ class ActiveTest(Session):
         ----------
         answers : {"valid", "all"}
             "valid" leaves out answers given with a prediction in sight, and corrections by someone who had seen the
-            estimate. "all" takes every answer as it stands: that interval has no warrant where the two differ.
+            estimate. "all" takes every answer as it stands: where the two differ, that interval may not hold as often
+            as it says.
         """
         check_choice(answers, ANSWERS, name="answers")
         code = None if category is None else category_code(self.pool, category)
