@@ -1,5 +1,6 @@
 """Evaluations that the tests of the report share; each is made once."""
 
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from trueup.labelers import rank
 from trueup.noise import effective_labelers
 from trueup.report import build_report
 
@@ -27,17 +29,37 @@ def case(evaluations, comparison=None, **options):
     return SimpleNamespace(evaluations=evaluations, comparison=comparison, data=data)
 
 
-worth_of_panel = cache(effective_labelers)
+def kept(function):
+    """A function that answers the same question once, and gives each asker the warnings of the answer."""
+
+    @cache
+    def answer(*question):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            *given, named = question
+            return function(*given, **dict(named)), caught
+
+    def asked(*given, **named):
+        found, caught = answer(*given, tuple(named.items()))
+        for warning in caught:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        return found
+
+    return asked
+
+
+# Of labels, models and numbers alone, by which object they are: the tests of a report judge the same few panels.
+PANELS_JUDGED_ONCE = {
+    name: kept(function) for name, function in (("effective_labelers", effective_labelers), ("rank", rank))
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def same_panels_are_judged_once() -> Iterator[None]:
     """The same labels have the same answer, which is most of the time that a report takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "trueup.report.labelers.effective_labelers",
-            lambda labels, model: worth_of_panel(labels) if model is None else effective_labelers(labels, model),
-        )
+        for name, function in PANELS_JUDGED_ONCE.items():
+            patch.setattr(f"trueup.report.labelers.{name}", function)
         yield
 
 

@@ -133,13 +133,17 @@ def test_systems_share_an_axis(two_systems):
     assert ticks[0] == ticks[1]
 
 
-@pytest.mark.parametrize("with_text", [False, True])
-def test_texts_about_items_are_shown_only_if_asked_for(named_classes, with_text):
+@pytest.fixture(scope="module")
+def evaluation_with_texts(named_classes):
     labels, systems = named_classes
     items = labels.items.tolist()
     about = {"item": items, "topic": [f"topic{i % 3}" for i in items], "prompt": [f"secret {i}" for i in items]}
-    evaluation = tu.evaluate(systems["new"], labels.with_items(about), method="mmse", noise="dawid-skene")
-    data = build_report(evaluation, with_text=with_text)
+    return tu.evaluate(systems["new"], labels.with_items(about), method="mmse", noise="dawid-skene")
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_texts_about_items_are_shown_only_if_asked_for(evaluation_with_texts, with_text):
+    data = build_report(evaluation_with_texts, with_text=with_text)
     assert data["about"]["item_columns"] == ["topic", "prompt"]
     for render in (render_html, render_markdown):
         page = render(data)
