@@ -224,13 +224,14 @@ def test_every_json_has_its_head_and_findings(run_main, votes_csv, predictions_c
     assert found["labelers", votes_csv]["files"]["votes"]["file"] == str(votes_csv)
 
 
-def test_the_help_names_what_can_be_said(run_trueup):
-    told = " ".join(run_trueup("evaluate", "--help", COLUMNS="300", TERMINAL_WIDTH="300").out.split())
+def test_the_help_names_what_can_be_said(run_main, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    told = " ".join(run_main("evaluate", "--help").out.split())
     for names in ("METHODS", "NOISE_MODELS", "ASSUMPTIONS"):
         assert all(name in told for name in lists[names]())
     assert "soft-truth" in told
     assert "--class" in told
-    usage = run_trueup("compare", "--help", COLUMNS="300").out
+    usage = run_main("compare", "--help").out
     assert "PREDICTIONS..." not in usage
 
 

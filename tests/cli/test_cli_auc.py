@@ -8,8 +8,8 @@ from cli_helpers import QUICK, assert_one_sentence, crowd, write_csv
 import trueup as tu
 
 
-def test_the_area_with_an_interval(run_trueup, votes_csv, predictions_csv):
-    ran = run_trueup("auc", votes_csv, predictions_csv, "--view", "probabilistic")
+def test_the_area_with_an_interval(run_main, votes_csv, predictions_csv):
+    ran = run_main("auc", votes_csv, predictions_csv, "--view", "probabilistic")
     assert ran.code == 0, ran.err
     assert "AUC" in ran.out
     assert "probabilistic" in ran.out

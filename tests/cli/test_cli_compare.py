@@ -21,8 +21,8 @@ def two_files(tmp_path):
     return found
 
 
-def test_one_file_with_a_column_of_systems(run_trueup, votes_csv, systems_csv):
-    ran = run_trueup("compare", votes_csv, systems_csv, "--metric", "accuracy", *QUICK)
+def test_one_file_with_a_column_of_systems(run_main, votes_csv, systems_csv):
+    ran = run_main("compare", votes_csv, systems_csv, "--metric", "accuracy", *QUICK)
     assert ran.code == 0, ran.err
     assert "good is the best of 2 by accuracy" in ran.out
     assert "good minus bad" in ran.out

@@ -32,9 +32,9 @@ def drawn_in(run_main, *args):
     return json.loads(run_main("check", *args, "--no-dependence", "--json").out)["votes"]
 
 
-def test_a_filled_list_is_gold_with_its_draw(run_trueup, run_main, votes_csv, truth_csv, tmp_path):
+def test_a_filled_list_is_gold_with_its_draw(run_main, votes_csv, truth_csv, tmp_path):
     out = tmp_path / "draw.csv"
-    ran = run_trueup("plan", "draw", votes_csv, "--n", "20", "--seed", "1", "--out", out)
+    ran = run_main("plan", "draw", votes_csv, "--n", "20", "--seed", "1", "--out", out)
     assert (ran.code, ran.out) == (0, "")
     assert "drew 20 of 60 items" in ran.err
     rows = rows_of(out)

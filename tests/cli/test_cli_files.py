@@ -84,9 +84,10 @@ def test_columns_by_other_names(run_main, tmp_path):
     assert "accuracy is between" in ran.out
 
 
-def test_votes_from_standard_input(run_trueup, run_main, votes_csv, predictions_csv):
+def test_votes_from_standard_input(run_main, votes_csv, predictions_csv, monkeypatch):
     args = (predictions_csv, "--json", "-m", "accuracy", *QUICK)
-    piped = run_trueup("evaluate", "-", *args, stdin=votes_csv.read_bytes())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(votes_csv.read_bytes())))
+    piped = run_main("evaluate", "-", *args)
     named = run_main("evaluate", votes_csv, *args)
     assert json.loads(piped.out)["metrics"] == json.loads(named.out)["metrics"]
     expected = json.loads(named.out)["files"]["votes"]

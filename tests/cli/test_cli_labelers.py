@@ -31,8 +31,8 @@ def with_spammer(tmp_path):
     return votes_of(tmp_path / "spam.csv", np.column_stack([votes, rng.integers(2, size=200)]))
 
 
-def test_a_table_through_the_installed_program(votes_csv, run_trueup):
-    ran = run_trueup("labelers", votes_csv, *QUICK, TRUEUP_ENGINE="scipy")
+def test_a_table(votes_csv, run_main):
+    ran = run_main("labelers", votes_csv, *QUICK)
     assert ran.code == 0, ran.err
     assert all(f"w{t} " in ran.out for t in range(5))
     assert "independent ones" in ran.out

@@ -12,8 +12,8 @@ PRICES = ("--vote-price", "0.05", "--expert-price", "2")
 RATES = ("--labeler-accuracy", "0.8", "--error", "0.1")
 
 
-def test_from_numbers_through_the_installed_program(run_trueup):
-    ran = run_trueup("plan", "--budget", "500", *PRICES, *RATES)
+def test_from_numbers(run_main):
+    ran = run_main("plan", "--budget", "500", *PRICES, *RATES)
     assert ran.code == 0, ran.err
     assert "Buy 3,333 items, 3 votes on each: accuracy ± 0.0146" in ran.out
     assert "--design both" in ran.out

@@ -104,7 +104,8 @@ def first_card(call):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no Ctrl-C to send to another process")
-def test_a_session_is_served_continued_and_ended(files):
+def test_a_session_is_served_continued_and_ended(files, run_main, monkeypatch):
+    monkeypatch.chdir(files)
     with serving(files, "q3.toml") as (process, links):
         ann, owner = browser(links["ann"]), browser(links["owner"])
         placed = first_card(ann)
@@ -113,10 +114,9 @@ def test_a_session_is_served_continued_and_ended(files):
         card = json.loads(ann("reply", {"card": placed["card"], "choice": "1", "key": "k"}).read())["card"]
         with pytest.raises(urllib.error.HTTPError, match="403"):
             browser(links["ann"])  # it was used
-        made = subprocess.run(
-            [PROGRAM, "serve", "--new-link", "bob", "q3.toml"], cwd=files, capture_output=True, text=True, check=True
-        )
-        new = re.search(r"enter\?key=\S+", made.stdout)[0]
+        made = run_main("serve", "--new-link", "bob", "q3.toml")
+        assert made.code == 0, made.err
+        new = re.search(r"enter\?key=\S+", made.out)[0]
         bob = browser(links["owner"].partition("enter")[0] + new)
         assert first_card(bob)["card"] != card
         stream = owner("owner-events")  # stays open
