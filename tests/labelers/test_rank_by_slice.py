@@ -67,8 +67,8 @@ def test_vetted_items_correct_slices_together():
 
 
 def test_slices_by_a_mapping_and_what_is_no_column():
-    labels = crowd(0.85)[0]
-    halves = {item: item % 2 for item in range(400)}
+    labels = crowd(0.85, n_items=120)[0]
+    halves = {item: item % 2 for item in range(120)}
     ranking = rank(labels, by=halves, sort="accuracy", noise="one-coin", n_draws=60, random_state=0)
     assert set(ranking.by) == {0, 1}
     with pytest.raises(InvalidLabels, match="no item column 'accuracy'"):

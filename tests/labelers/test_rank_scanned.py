@@ -18,6 +18,12 @@ def quick(monkeypatch):
     monkeypatch.setattr(swept, "_SWEEPS", {"n_warmup": 40, "n_draws": 120})
 
 
+@pytest.fixture
+def few_sweeps(quick, monkeypatch):
+    """As few as show whether two ways to draw give the very same numbers."""
+    monkeypatch.setattr(swept, "_SWEEPS", {"n_warmup": 10, "n_draws": 30})
+
+
 @pytest.fixture(scope="module")
 def frame():
     sim = tu.simulate.dawid_skene(
@@ -56,6 +62,7 @@ def test_labelers_are_as_in_memory(frame, scan_of, noise):
         assert other.spam_probability == pytest.approx(one.spam_probability, abs=0.05)
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_draws_do_not_depend_on_the_files_nor_the_engine(frame, scan_of):
     pytest.importorskip("numba")
     rankings = []
@@ -83,6 +90,7 @@ def test_gold_is_told_to_the_chains(frame, scan_of):
     assert tu.labelers.rank(scan, noise="dawid-skene")[0].accuracy.mean < 0.02
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_repeated_votes_are_one_witness(frame, scan_of):
     twice = pl.concat([frame, frame.filter(pl.col("labeler") == 4)]).with_columns(
         run=pl.int_range(pl.len()).over("item", "labeler")
@@ -101,6 +109,7 @@ def test_chains_that_do_not_mix_say_so(frame, scan_of, monkeypatch):
         tu.labelers.rank(scan_of(frame, 2), noise="dawid-skene")
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_cluster_gives_the_same(frame, scan_of):
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'trueup[dask]'")
     here = tu.labelers.rank(scan_of(frame, 2), noise="one-coin")

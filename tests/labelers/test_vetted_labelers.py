@@ -95,7 +95,8 @@ def test_every_item_vetted_leaves_the_share_of_right_votes(crowd):
         assert judged[t].draws.std() == pytest.approx(np.sqrt(true * (1 - true) / N_ITEMS), rel=0.08)
 
 
-def test_it_is_said_what_the_order_rests_on(crowd):
+def test_it_is_said_what_the_order_rests_on(crowd, monkeypatch):
+    monkeypatch.setattr("trueup.labelers.vetted._SWEEPS", {"n_warmup": 30, "n_draws": 60})  # words, not numbers
     labels = crowd.labels
     vetted = labels.with_gold({int(i): int(crowd.truth[i]) for i in range(0, labels.n_items, 4)}, drawn="random")
     by_information = tu.labelers.rank(vetted, n_draws=100, random_state=0)
