@@ -102,11 +102,10 @@ def test_both_orders_count_as_one_witness():
         for order in (shown, 1 - shown)
     )
     alone = tu.Pairs.from_rows((contest[0], judge, *contest[1:], 2, verdict) for contest, judge, _, verdict in rows)
-    width = [
-        np.diff(tu.preferences(p, **FEW).win_rate("system-1", "system-2").interval(0.95))[0] for p in (alone, copied)
-    ]
+    answers = [tu.preferences(p, **FEW) for p in (alone, copied)]
+    width = [np.diff(answer.win_rate("system-1", "system-2").interval(0.95))[0] for answer in answers]
     assert width[1] == pytest.approx(width[0], rel=0.15)
-    assert tu.preferences(copied, **FEW).consistency == {f"judge-{k}": 1.0 for k in (1, 2, 3)}
+    assert answers[1].consistency == {f"judge-{k}": 1.0 for k in (1, 2, 3)}
 
 
 @pytest.mark.parametrize("ties", ["half", "class"])

@@ -21,6 +21,12 @@ def rated():
     return sim, sim.labels.with_items({"item": sim.labels.items.tolist(), "system": systems.tolist()}), systems
 
 
+@pytest.fixture(scope="module")
+def mean_scores(rated):
+    """The mean score of each system, by the model of ratings."""
+    return tu.mean_score(rated[1], by="system", noise="ordinal", **FEW)
+
+
 def test_metrics_of_ratings_equal_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     truth, said = rng.integers(1, 6, 200), rng.integers(1, 6, 200)
@@ -50,9 +56,8 @@ def test_votes_without_an_order_are_not_read_as_ratings():
     assert scores.evaluation.engine.readings("classes").kinds.independent is None
 
 
-def test_a_named_model_gives_its_own_answer_alone(rated):
-    sim, labels, systems = rated
-    scores = tu.mean_score(labels, by="system", noise="ordinal", **FEW)
+def test_a_named_model_gives_its_own_answer_alone(rated, mean_scores):
+    (sim, labels, systems), scores = rated, mean_scores
     assert scores.evaluation.noise == "ordinal"
     assert scores.basis == "votes"
     assert "noise ordinal" in repr(scores)
@@ -98,9 +103,8 @@ def test_evaluate_and_compare_by_errors_in_steps(rated):
     assert compared.ranking == ["near", "far"]
 
 
-def test_rank_correlation_of_systems(rated):
-    sim, labels, systems = rated
-    scores = tu.mean_score(labels, by="system", noise="ordinal", **FEW)
+def test_rank_correlation_of_systems(rated, mean_scores):
+    (sim, _, systems), scores = rated, mean_scores
     true_means = {name: float(sim.truth[systems == name].mean()) for name in "abcd"}
     against_truth = scores.rank_correlation(true_means)
     assert against_truth.mean > 0.2

@@ -39,6 +39,11 @@ def shares(judged):
     return tu.share(judged[0], of=1, by="system", **QUICK)
 
 
+@pytest.fixture(scope="module")
+def share_of_items_to_come(judged):
+    return tu.share(judged[0], of=1, target="population", **QUICK).overall
+
+
 def test_the_share_of_each_group_is_near_the_truth(shares, judged):
     truth = judged[1]
     for name in PASSES:
@@ -126,22 +131,20 @@ def test_a_rate_of_all_items_is_the_prevalence(judged):
     assert rates["all"].mean == rates.overall.mean
 
 
-def test_clusters_that_are_alike_widen_the_interval(judged):
+def test_clusters_that_are_alike_widen_the_interval(judged, share_of_items_to_come):
     labels, truth = judged
     together = {int(i): int(truth[i]) for i in range(N)}  # all that pass are one cluster, all others another
-    alone = tu.share(labels, of=1, target="population", **QUICK).overall.std
     clustered = tu.share(labels, of=1, cluster={i: (together[i], i // 24) for i in range(N)}, **QUICK).overall.std
-    assert clustered > 1.3 * alone
+    assert clustered > 1.3 * share_of_items_to_come.std
     assert tu.share(labels, of=1, cluster="prompt", **QUICK).evaluation.target == "population"
 
 
-def test_weights_move_the_mean_to_what_counts_more(judged):
+def test_weights_move_the_mean_to_what_counts_more(judged, share_of_items_to_come):
     labels, truth = judged
     weights = np.where(SYSTEM == "alpha", 3.0, 1.0)
-    plain = tu.share(labels, of=1, target="population", **QUICK).overall.mean
     weighted = tu.share(labels, of=1, weights="weight", **QUICK).overall.mean
     expected = np.average(truth, weights=weights) - truth.mean()
-    assert weighted - plain == pytest.approx(expected, abs=0.03)
+    assert weighted - share_of_items_to_come.mean == pytest.approx(expected, abs=0.03)
 
 
 def test_the_mean_score_is_a_share_stretched(judged, shares):

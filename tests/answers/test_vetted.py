@@ -23,8 +23,13 @@ def vetted(world):
     )
 
 
-def test_an_evaluation_with_gold_is_that_of_the_door(world, vetted):
-    before = tu.evaluate(world.predictions, world.labels, n_draws=100, **OPTIONS)
+@pytest.fixture(scope="module")
+def before(world):
+    """The answer from votes alone."""
+    return tu.evaluate(world.predictions, world.labels, n_draws=100, **OPTIONS)
+
+
+def test_an_evaluation_with_gold_is_that_of_the_door(world, vetted, before):
     again = evaluate_again(before, vetted)
     door = tu.evaluate(world.predictions, vetted, n_draws=100, **OPTIONS)
     assert again.basis == door.basis == "gold"
@@ -42,14 +47,12 @@ def test_a_comparison_with_gold_is_that_of_the_door(world, vetted):
     np.testing.assert_array_equal(again.draws, door.draws)
 
 
-def test_models_are_not_drawn_again(world, vetted):
-    before = tu.evaluate(world.predictions, world.labels, n_draws=100, **OPTIONS)
+def test_models_are_not_drawn_again(vetted, before):
     again = evaluate_again(before, vetted)
     assert again.engine.readings("classes").kinds is before.engine.readings("classes").kinds
 
 
-def test_other_votes_are_refused(world):
-    before = tu.evaluate(world.predictions, world.labels, n_draws=100, **OPTIONS)
+def test_other_votes_are_refused(world, before):
     other = world.labels.without_labeler(world.labels.labelers[0])
     with pytest.raises(InvalidParameter, match="same votes"):
         evaluate_again(before, other)
