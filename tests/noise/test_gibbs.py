@@ -11,7 +11,8 @@ from scipy.stats import gamma
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter, InvalidPredictions
-from trueup.noise.chain import SamplingProblem, SystemOutputs
+from trueup.noise.chain import SamplingProblem
+from trueup.noise.system_outputs import SystemOutputs
 
 ENGINES = ("scipy", "numba")
 # The reference takes a millisecond a sweep, so where it needs thousands of them it runs with the long statistics.

@@ -6,10 +6,11 @@ from scipy.optimize import check_grad
 from scipy.special import expit
 
 from trueup import Labels, noise, simulate
-from trueup.noise.chain import SamplingProblem, SystemOutputs
+from trueup.noise.chain import SamplingProblem
 from trueup.noise.hamiltonian import LEAST_ROW, Landscape, StepScale
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.shared_difficulty import _HYPER, DifficultySampler
+from trueup.noise.system_outputs import SystemOutputs
 
 SAID = np.array([["a", "a", "u"], ["b", "b", "b"], ["a", "u", "-"], ["b", "a", "b"], ["a", "a", "u"]], dtype=object)
 LABELS = Labels.from_matrix(SAID, classes=["a", "b"], missing="-", abstain="u", abstain_policy="answer")
@@ -62,7 +63,7 @@ def test_compiled_densities_and_gradients_are_the_same(prior):
     items = landscape.items
     votes = (items.votes.indptr.astype(np.int64), items.votes.indices.astype(np.int64), items.votes.data.astype(float))
     at = SamplingProblem(LABELS, LABELS.votes, 0, OUTPUTS).distinct[0]
-    systems = (np.ascontiguousarray(OUTPUTS.codes[:, at]), items.first, items.power, items.row_prior)
+    systems = (np.ascontiguousarray(OUTPUTS.codes[:, at]), items.first, items.power, OUTPUTS.row_prior(6))
     known_of_items = np.empty((0, 2)) if items.item_prior is None else items.item_prior
     distinct = (votes, systems, items.gold, known_of_items, items.times)
     n_states, n_columns = 10, int(items.first[-1])
@@ -104,7 +105,7 @@ def exact_posterior(labels, outputs, features=None, n_draws=100_000):
     right = expit(levels[..., None] + slopes[..., None, None] * sampler.grid)
     shares = rng.dirichlet([1, 1], n_draws)
     coefficient = rng.standard_normal(n_draws)
-    prior = outputs.row_prior()
+    prior = outputs.row_prior()[:, 0]
     rows = rng.dirichlet(prior, (n_draws, 6)).transpose(0, 2, 1)[:, :, sampler.state_group].reshape(n_draws, 2, 2, 11)
     joint = []
     for i, said in enumerate(labels.votes.toarray().reshape(labels.n_items, -1, 2)):

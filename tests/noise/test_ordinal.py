@@ -10,6 +10,7 @@ from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidParameter, TrueupWarning
 from trueup.noise import Ordinal
 from trueup.noise.ordinal import OrdinalSampler, draw_parameters
+from trueup.noise.system_outputs import SystemOutputs
 from trueup.testing.noise import NOISE_CHECKS
 
 VOTES = np.array([[0, 0, 1], [2, 1, 2], [0, 2, -1], [1, 1, 2], [2, 2, 2]])
@@ -20,7 +21,7 @@ def test_contract(check):
     check(Ordinal)
 
 
-def posterior_by_importance(votes, n_classes, *, n_draws, seed):
+def posterior_by_importance(votes, n_classes, *, n_draws, seed, outputs=None):
     """P(class of each item), parameters drawn from the prior and all truths summed over."""
     rng = np.random.default_rng(seed)
     total, posterior = 0.0, np.zeros((len(votes), n_classes))
@@ -30,6 +31,11 @@ def posterior_by_importance(votes, n_classes, *, n_draws, seed):
         for t in range(votes.shape[1]):
             voted = votes[:, t] >= 0
             joint[voted] *= matrices[t][:, votes[voted, t]].T
+        if outputs is not None:
+            steps = np.abs(np.subtract.outer(np.arange(n_classes), np.arange(n_classes)))
+            pseudo_counts = (np.bincount(outputs, minlength=n_classes) + 1.0) * np.exp(-steps)
+            rows = np.array([rng.dirichlet(2.0 * row / row.sum()) for row in pseudo_counts])
+            joint *= rows[:, outputs].T
         evidence = joint.sum(axis=1)
         weight = evidence.prod()
         total += weight
@@ -38,12 +44,27 @@ def posterior_by_importance(votes, n_classes, *, n_draws, seed):
 
 
 # The reference takes milliseconds a sweep, so it runs with the long statistics.
-@pytest.mark.parametrize("engine", [pytest.param("scipy", marks=pytest.mark.slow), "numba"], indirect=True)
+ENGINES = [pytest.param("scipy", marks=pytest.mark.slow), "numba"]
+
+
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
 def test_draws_equal_sums_over_all_truths(engine):
     labels = Labels.from_matrix(VOTES, missing=-1, classes=[0, 1, 2])
     expected = posterior_by_importance(VOTES, 3, n_draws=8000, seed=0)
     n_draws = 1500 if engine == "scipy" else 15_000
     draws = noise.sample(labels, Ordinal(), n_chains=2, n_warmup=300, n_draws=n_draws, random_state=0, warn=False)
+    np.testing.assert_allclose(draws.posterior, expected, atol=0.06 if engine == "scipy" else 0.03)
+
+
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+def test_a_system_is_expected_to_miss_by_few_steps(engine):
+    said = np.array([0, 2, 2, 1, 0])
+    labels = Labels.from_matrix(VOTES, missing=-1, classes=[0, 1, 2])
+    expected = posterior_by_importance(VOTES, 3, n_draws=8000, seed=0, outputs=said)
+    n_draws = 1500 if engine == "scipy" else 15_000
+    outputs = SystemOutputs.of_classes(said[None], 3, np.ones(1))
+    how = {"n_chains": 2, "n_warmup": 300, "n_draws": n_draws, "random_state": 0, "warn": False}
+    draws = noise.sample(labels, Ordinal(), outputs=outputs, **how)
     np.testing.assert_allclose(draws.posterior, expected, atol=0.06 if engine == "scipy" else 0.03)
 
 

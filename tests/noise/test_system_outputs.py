@@ -8,7 +8,7 @@ from scipy.special import gammaln, softmax
 
 from trueup import Labels, simulate
 from trueup.noise import Clusters, DawidSkene, sample
-from trueup.noise.chain import SystemOutputs
+from trueup.noise.system_outputs import SystemOutputs
 
 VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 SAID = np.array([[0, 1, 0, -1], [1, 1, 0, 0]])
@@ -32,7 +32,7 @@ def outputs_of(codes, power):
 
 def exact_posterior(votes, outputs):
     """P(class 1) of each item, by a sum over all truths, of Dawid and Skene's model with systems of power 1."""
-    prior = outputs.row_prior().reshape(-1, 2)
+    prior = outputs.row_prior()[:, 0].reshape(-1, 2)
     truths = np.array(list(product((0, 1), repeat=len(votes))))
     logs = np.empty(len(truths))
     for k, truth in enumerate(truths):
@@ -94,3 +94,15 @@ def test_the_engines_draw_shared_witnesses_alike(monkeypatch):
         draws = sample(sim.labels, DawidSkene(), outputs=outputs, random_state=3, warn=False, **few)
         posterior.append(draws.posterior[:, 1])
     np.testing.assert_allclose(*posterior, atol=0.08)
+
+
+def test_what_is_expected_of_a_system_falls_with_the_distance_of_classes_in_each_group():
+    codes = np.array([[0, 0, 1, 2], [2, 2, 2, -1]])
+    outputs = SystemOutputs.of_classes(codes, 3, np.ones(2)).with_groups(np.array([0, 1, 1, 0]), mass=5.0)
+    closeness = np.exp(-np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0))))
+    prior = outputs.row_prior(3, closeness)
+    plain = outputs.row_prior(3)
+    np.testing.assert_allclose(prior[0] / prior[2], plain[0] / plain[2] * closeness[0] / closeness[2])
+    np.testing.assert_allclose(np.add.reduceat(prior, outputs.first[:-1]), [[2.0] * 3, [2.0] * 3, [5.0] * 3])
+    np.testing.assert_allclose(prior[6:], 2.5)
+    np.testing.assert_allclose(SystemOutputs(codes, np.array([3, 3]), np.ones(2)).row_prior(3, closeness), plain[:6])

@@ -9,8 +9,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma
 
 from trueup import Labels, noise, simulate
-from trueup.noise.chain import SystemOutputs
 from trueup.noise.item_prior import CoefficientState, LogLinearPrior
+from trueup.noise.system_outputs import SystemOutputs
 
 VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]])
 SAID = np.array([[0, 1, 0, -1], [2, 0, 1, 1]])  # of two systems, the second with three answers
@@ -28,7 +28,7 @@ def log_evidence(truth, outputs):
     """Of votes and outputs under independent errors, rows of labelers Dir(1, 3 for the right answer)."""
     total = log_rows(np.bincount(truth, minlength=2), np.ones(2))
     edges = outputs.first
-    prior = outputs.row_prior()
+    prior = outputs.row_prior()[:, 0]
     for y in range(2):
         base = np.where(np.arange(2) == y, 3.0, 1.0)
         of_class = truth == y

@@ -7,8 +7,8 @@ from torch_devices import DEVICES
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter
-from trueup.noise.chain import SystemOutputs
 from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.system_outputs import SystemOutputs
 
 N_ITEMS = 60
 OTHERS, SLOW = ("one-coin", "subtypes", "shared-difficulty"), pytest.mark.slow  # a sweep takes milliseconds

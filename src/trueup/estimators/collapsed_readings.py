@@ -35,7 +35,7 @@ from trueup.estimators.tilt import Directions, draw_tilts, log_chances, tilted_c
 from trueup.estimators.truth import Basis, gold_share
 from trueup.estimators.truth_draws import mixed_draws
 from trueup.metrics import Metric
-from trueup.noise.chain import SystemOutputs
+from trueup.noise.system_outputs import SystemOutputs
 from trueup.posteriors import Estimate
 
 _SAMPLE = 250  # items that show how far tilts get
@@ -260,7 +260,7 @@ def read_scan(
     weights = (
         np.ones(n_systems) if patterns is None else witness_weights(patterns.codes.astype(np.int64), patterns.times)
     )
-    outputs = SystemOutputs(said.astype(np.int64), np.full(n_systems, n_classes), weights)
+    outputs = SystemOutputs.of_classes(said.astype(np.int64), n_classes, weights)
     sweeps: dict[str, Any] = dict(FEW_SWEEPS)
     kinds = draw_kinds(labels, outputs, said[list(reader.raters)], rng=rng, **sweeps)
     cells, vetted = collapse(scan)

@@ -23,8 +23,8 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.system_features import Used
 from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth, kernels
-from trueup.noise.chain import SystemOutputs
 from trueup.noise.sampling import PosteriorDraws, sample
+from trueup.noise.system_outputs import SystemOutputs
 
 INDEPENDENT, DIFFICULTY, KINDS, SOFT = "independent", "difficulty", "kinds", "soft"
 _GATE = 0.04  # standard deviations of an item by which a model of dependence must predict better than independence
@@ -236,12 +236,12 @@ def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | Non
     part = outputs.of_systems(chosen)
     if used == "classes":
         table = part.outputs("classes").astype(np.int64)
-        sizes = np.full(len(table), part.n_classes, dtype=np.int64)
-    else:
-        binned = [_bins(row) if used == "scores" else _sure_classes(row, part.n_classes) for row in part.outputs(used)]
-        table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), outputs.n_items)
-        sizes = np.array([size for _, size in binned], dtype=np.int64)
-    return SystemOutputs(table, sizes, witness_weights(table))
+        return SystemOutputs.of_classes(table, part.n_classes, witness_weights(table))
+    binned = [_bins(row) if used == "scores" else _sure_classes(row, part.n_classes) for row in part.outputs(used)]
+    table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), outputs.n_items)
+    sizes = np.array([size for _, size in binned], dtype=np.int64)
+    levels = np.arange(sizes.sum()) // _LEVELS % part.n_classes
+    return SystemOutputs(table, sizes, witness_weights(table), said_class=levels if used == "probabilities" else None)
 
 
 def witness_weights(table: Positions, times: Floats | None = None) -> Floats:

@@ -16,8 +16,8 @@ from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.truth import is_drawn, not_mixed, small_codes
 from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.noise import DEFAULT_NOISE, NoiseModel
-from trueup.noise.chain import SystemOutputs
 from trueup.noise.sampling import sample
+from trueup.noise.system_outputs import SystemOutputs
 
 
 def solve_bayes(
@@ -90,7 +90,7 @@ def bayes_learned(
     check_choice(target, ("sample", "population"), name="target")
     rng = as_generator(random_state)
     codes = np.asarray(predictions, dtype=np.int64)
-    outputs = SystemOutputs(codes[None], np.array([labels.n_classes]), np.ones(1))
+    outputs = SystemOutputs.of_classes(codes[None], labels.n_classes, np.ones(1))
     draws = sample(labels, model, outputs=outputs, random_state=rng, progress=progress, warn=False, **sampling)
     truth = TruthDraws(
         small_codes(draws.truths, labels.n_classes),

@@ -41,7 +41,7 @@ from trueup.estimators.tilt import (
 )
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.noise import GLAD, DawidSkene, NoiseModel
-from trueup.noise.chain import ROW_MASS
+from trueup.noise.system_outputs import ROW_MASS
 
 Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)

@@ -32,9 +32,9 @@ from trueup.estimators.system_features import Used, system_prior
 from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, mixed_draws
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
-from trueup.noise.chain import ROW_MASS, SystemOutputs
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import PosteriorDraws, sample
+from trueup.noise.system_outputs import ROW_MASS, SystemOutputs
 
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
 _DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items

@@ -102,6 +102,9 @@ class Sampler(ABC):
     state_class : array of shape (n_states,)
     state_group : integer array of shape (n_states,)
         States in which the systems under test behave alike; by default each by itself.
+    closeness : array of shape (n_classes, n_groups), optional
+        How much more a system is expected to say each class in a group of states, before it said anything, than by how
+        often it says it; without it no class is expected more in one state than in another.
     evidence : array of shape (n_states, n_classes), optional
         Where items have priors of their own: the sum of the log prior of each class over the items of a state. A chain
         sets it before each draw.
@@ -111,6 +114,7 @@ class Sampler(ABC):
     weights: Floats
     state_class: Codes
     state_group: Positions
+    closeness: Floats | None = None
     evidence: Floats | None = None
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None) -> None:
@@ -143,6 +147,11 @@ class Sampler(ABC):
     def n_states(self) -> int:
         """Number of states."""
         return len(self.state_class)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of states."""
+        return int(self.state_group.max()) + 1
 
     def confusion(self, raters: Positions) -> Floats:
         """P(answer | class) of some raters, the states of a class averaged; shape (n, n_classes, n_answers)."""

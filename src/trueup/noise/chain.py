@@ -6,82 +6,24 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import psi
 
 from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName
-from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.types import Codes, Floats, Positions
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, Start, vote_shares
 from trueup.noise.hamiltonian import SETTLING, SWEEPS_A_STEP, CollapsingSampler, DistinctItems
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.placing import run_where_memory_suffices
+from trueup.noise.system_outputs import OutputRows, SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
 _SWEEPS_A_REDRAW = 4  # of the truth for each of the coefficients of an item prior, which costs more
-ROW_MASS = 2.0  # what is expected of a system beforehand, in items: that it says what it mostly says
-
-
-@dataclass(frozen=True, eq=False)
-class SystemOutputs:
-    """What the systems under test say of the items, as answers with rows of their own in every state.
-
-    Attributes
-    ----------
-    codes : integer array of shape (n_systems, n_items)
-        A class or a bin of scores, -1 for none.
-    n_answers : integer array of shape (n_systems,)
-    power : array of shape (n_systems,)
-        What each counts for: 1 for a witness of its own, less for one of several that say much the same.
-    group_mass : float
-        What is expected of the last one beforehand where it is the group of the items, in items.
-    """
-
-    codes: npt.NDArray[np.int64]
-    n_answers: npt.NDArray[np.int64]
-    power: Floats
-    group_mass: float = ROW_MASS
-
-    @classmethod
-    def none(cls, n_items: int) -> SystemOutputs:
-        """No systems."""
-        return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
-
-    def with_groups(self, groups: npt.NDArray[Any], mass: float = ROW_MASS) -> SystemOutputs:
-        """With the group of each item as one more thing that is said of it: classes may be frequent in some groups."""
-        return SystemOutputs(
-            np.vstack([self.codes, groups]).astype(np.int64),
-            np.append(self.n_answers, groups.max() + 1),
-            np.append(self.power, 1.0),
-            mass,
-        )
-
-    @property
-    def first(self) -> npt.NDArray[np.int64]:
-        """The first column of each system, and the end."""
-        return np.concatenate([[0], np.cumsum(self.n_answers)]).astype(np.int64)
-
-    def row_prior(self) -> Floats:
-        """Pseudo-counts of the columns."""
-        rows = [np.empty(0)]
-        masses = [*[ROW_MASS] * (len(self.codes) - 1), self.group_mass]
-        for codes, n, mass in zip(self.codes, self.n_answers, masses[: len(self.codes)], strict=True):
-            counts = np.bincount(codes[codes >= 0], minlength=n) + 1.0
-            rows.append(mass * counts / counts.sum())
-        return np.concatenate(rows)
-
-    def indicator(self) -> sparse.csr_array:
-        """Items × columns."""
-        system, item = np.nonzero(self.codes >= 0)
-        column = self.first[system] + self.codes[system, item]
-        shape = (self.codes.shape[1], int(self.first[-1]))
-        return sparse.csr_array(sparse.coo_array((np.ones(len(item)), (item, column)), shape=shape))
 
 
 @dataclass(frozen=True)
@@ -241,7 +183,8 @@ class Chain:
         table = (*counts, self.problem.places)
         outputs = self.problem.outputs
         # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
-        systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, outputs.row_prior())
+        row_prior = outputs.row_prior(self.sampler.n_groups, self.sampler.closeness)
+        systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
 
         def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
             truths = self.truths[kept]
@@ -432,59 +375,6 @@ class Chain:
                 density = np.maximum(sampler.table[votes.indices], kernels.FLOOR) ** votes.data[:, None]
                 self.densities.votes += (step.posterior[item] / density).sum(axis=1)
                 self.densities.outputs += rows.inverse_densities(step.posterior)
-
-
-class OutputRows:
-    """The systems' rows in each group of states, drawn given the states.
-
-    A row θ ~ Dir(prior + counts) of a system that counts for w enters as exp(w m + √w (log θ − m)), where m is the mean
-    of log θ. With w = 1 this is θ. Of k copies with w = 1 / k each, the product has the mean and the covariance that
-    log θ of one of them has: rows drawn from 1 / k of the counts would have that spread too, but each is drawn to the
-    edge where an answer is rare, so that many copies would be taken for all but infallible.
-    """
-
-    def __init__(self, outputs: SystemOutputs, sampler: Sampler) -> None:
-        self.outputs, self.group = outputs, sampler.state_group
-        self.n_groups = int(self.group.max()) + 1
-        self.indicator = outputs.indicator()
-        self._prior = outputs.row_prior()
-        self.has_output: Booleans = np.asarray((outputs.codes >= 0).any(axis=0))
-        self.log_rows: Floats = np.empty((0, self.n_groups))
-        self._said: Floats = np.empty((0, 0))
-
-    def draw(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> None:
-        """Draw the rows given the states."""
-        if len(self.outputs.codes):
-            counts = kernels.count_states(self.indicator, self.group[states].astype(np.int16), self.n_groups)[0]
-            self.log_rows = self.draw_log_rows(counts, rng)
-
-    def log_likelihood(self) -> Floats | None:
-        """Log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
-        if not len(self.outputs.codes):
-            return None
-        self._said = np.asarray(self.indicator @ self.log_rows[:, self.group])
-        return self._said
-
-    def draw_log_rows(self, counts: Floats, rng: np.random.Generator) -> Floats:
-        """Logarithms of the rows as each system counts, given how often it gave each answer in each group of states.
-
-        Both have shape (columns of all systems, n_groups).
-        """
-        outputs = self.outputs
-        power = np.repeat(outputs.power, outputs.n_answers)[:, None]
-        mass = self._prior[:, None] + counts
-        rows = np.maximum(rng.standard_gamma(mass), 1e-100)
-        first = outputs.first[:-1]
-        total, total_mass = (np.repeat(np.add.reduceat(x, first), outputs.n_answers, axis=0) for x in (rows, mass))
-        logs = np.log(np.maximum(rows / total, kernels.FLOOR))
-        means = np.maximum(psi(mass) - psi(total_mass), np.log(kernels.FLOOR))
-        return np.asarray(np.where(power == 1.0, logs, power * means + np.sqrt(power) * (logs - means)))
-
-    def inverse_densities(self, posterior: Floats) -> Floats:
-        """One over the density of the outputs on each item given its votes, shape (n_items,); 0 where none are."""
-        if not self.has_output.any():
-            return np.zeros(len(posterior))
-        return np.where(self.has_output, (posterior * np.exp(-self._said)).sum(axis=1), 0.0)
 
 
 def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Floats:

@@ -102,7 +102,8 @@ class DistinctItems:
     votes : sparse array of shape (n, n_raters * n_answers)
     outputs : sparse array of shape (n, columns of the systems)
     first, power, row_prior : array
-        The first column of each system and the end, what each counts for, and the pseudo-counts of the columns.
+        The first column of each system and the end, what each counts for, and the pseudo-counts of the columns in each
+        group of states, or in all of them.
     gold : integer array of shape (n,)
     item_prior : array of shape (n, n_classes), optional
     times : array of shape (n,)
@@ -256,7 +257,7 @@ class Landscape:
             of_shares = (counts - counts.sum() * shares)[1:]
         of_rows = self._row_gradient(np.asarray(items.outputs.T @ chances), log_rows, still)
         moving = ~np.repeat(still, np.diff(items.first), axis=0)
-        value += float((items.row_prior[:, None] * log_rows * moving).sum())
+        value += float((items.row_prior * log_rows * moving).sum())
         gradient = np.concatenate([of_levels.ravel(), of_slopes, [of_spread], of_shares, of_rows.ravel()])
         return Position(levels, slopes, spread, shares, log_rows, value, gradient)
 
@@ -277,7 +278,7 @@ class Landscape:
         parts = [np.empty((0, log_rows.shape[1]))]
         counts = np.zeros_like(log_rows)
         np.add.at(counts.T, self.group, by_state.T)
-        counts += self.items.row_prior[:, None]
+        counts += self.items.row_prior
         for s, (low, high) in enumerate(pairwise(first)):
             own = counts[low:high] - counts[low:high].sum(axis=0) * np.exp(log_rows[low:high])
             parts.append(np.where(still[s], 0.0, own)[1:])

@@ -26,6 +26,7 @@ _TUNED_SWEEPS = 150  # in which lengths of steps are learned
 _ACCEPTED = 0.35  # the share of steps they are learned for
 _FIT_SWEEPS = (300, 400)
 _SCALE = 2.4  # steps in standard deviations of one number
+_FALL = 1.0  # how fast a system is expected to say a class less the further it is from the truth, in log for each step
 _HYPER = np.array([*_GAP, *_LAPSE, *_SPREADS])
 
 
@@ -240,6 +241,7 @@ class OrdinalSampler(Sampler):
         super().__init__(n_raters, n_classes, n_answers)
         self._ranks = np.arange(n_classes) if ranks is None else ranks
         self._classes = np.argsort(self._ranks, kind="stable")
+        self.closeness = np.exp(-_FALL * np.abs(self._ranks[:, None] - self._ranks))
         self.parameters = RatingParameters(
             gaps=np.full(2 * n_classes - 2, _GAP[0]),
             bias=np.zeros(n_raters),

@@ -22,10 +22,11 @@ from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
-from trueup.noise.chain import Chain, SamplingProblem, SystemOutputs, engines_of_chains
+from trueup.noise.chain import Chain, SamplingProblem, engines_of_chains
 from trueup.noise.diagnostics import effective_draws, rhat
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.registry import resolve
+from trueup.noise.system_outputs import SystemOutputs
 
 _MOST_MONITORED = 8  # systems whose accuracies tell whether chains agree
 

@@ -232,7 +232,7 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
             output_table[first[s], g] = 1.0
             for c in range(first[s], first[s + 1]):
                 output_table[c, g] = max(output_table[c, g] / total, FLOOR)
-                value += row_prior[c] * math.log(output_table[c, g])
+                value += row_prior[c, g] * math.log(output_table[c, g])
         at += (first[s + 1] - first[s] - 1) * n_groups
     fill_table(levels, slopes, wrong_rows, grid, table)
     value += expect(distinct, n_points, group, shares, weights, table, output_table, work)
@@ -277,12 +277,12 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
         for g in range(n_groups):
             mass = 0.0
             for c in range(first[s], first[s + 1]):
-                mass += row_prior[c] + expected_outputs[c, g]
+                mass += row_prior[c, g] + expected_outputs[c, g]
             for c in range(first[s] + 1, first[s + 1]):
                 j = at + (c - first[s] - 1) * n_groups + g
                 gradient[j] = 0.0
                 if not still[s, g]:
-                    gradient[j] = row_prior[c] + expected_outputs[c, g] - mass * output_table[c, g]
+                    gradient[j] = row_prior[c, g] + expected_outputs[c, g] - mass * output_table[c, g]
         at += (first[s + 1] - first[s] - 1) * n_groups
     return value
 

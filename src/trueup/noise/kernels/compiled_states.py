@@ -35,19 +35,19 @@ def _digamma(x):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def draw_output_rows(counts, first, row_prior, power, table, rng):  # type: ignore[no-untyped-def]
-    """Rows of the systems' outputs in each group of states, as each system counts; see `chain.OutputRows`."""
+    """Rows of the systems' outputs in each group of states, as each system counts; see `system_outputs.OutputRows`."""
     for s in range(len(power)):
         for g in range(counts.shape[1]):
             total = 0.0
             mass = 0.0
             for c in range(first[s], first[s + 1]):
-                table[c, g] = max(rng.standard_gamma(row_prior[c] + counts[c, g]), 1e-100)
+                table[c, g] = max(rng.standard_gamma(row_prior[c, g] + counts[c, g]), 1e-100)
                 total += table[c, g]
-                mass += row_prior[c] + counts[c, g]
+                mass += row_prior[c, g] + counts[c, g]
             for c in range(first[s], first[s + 1]):
                 table[c, g] = max(table[c, g] / total, FLOOR)
                 if power[s] != 1.0:
-                    mean = max(_digamma(row_prior[c] + counts[c, g]) - _digamma(mass), math.log(FLOOR))
+                    mean = max(_digamma(row_prior[c, g] + counts[c, g]) - _digamma(mass), math.log(FLOOR))
                     value = math.log(table[c, g]) - mean
                     table[c, g] = math.exp(power[s] * mean + math.sqrt(power[s]) * value)
 
