@@ -1,6 +1,7 @@
 """The model of ratings: against exact sums over all truths, against its own prior, and on what it promises."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,6 +119,70 @@ def test_both_engines_move_alike():
             tables.append(sampler.table)
         means.append(np.mean(tables[200:], axis=0))
     np.testing.assert_allclose(means[0], means[1], atol=0.02)
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with_prior):
+    steps = pytest.importorskip("trueup.noise.kernels.compiled_rating_steps")
+    from trueup.noise.kernels.compiled_hamiltonian import distinct_items
+
+    rng = np.random.default_rng(0)
+    n, n_raters, n_classes, n_answers = 40, 3, 4, 5
+    ranks = np.array([1, 2, 0, 3])
+    said = rng.integers(n_answers, size=(n, n_raters))
+    gold = np.where(np.arange(n) % 9 == 0, rng.integers(n_classes, size=n), -1)
+    known_prior = rng.dirichlet(np.ones(n_classes), n if with_prior else 0)
+    outputs = SystemOutputs.of_classes(rng.integers(n_classes, size=(1, n)), n_classes, np.ones(1))
+    sampler = OrdinalSampler(n_raters, n_classes, n_answers, ranks=ranks)
+    row_prior = outputs.row_prior(n_classes, sampler.closeness)
+    columns = (said + n_answers * np.arange(n_raters)).ravel()
+    votes = (np.arange(0, n * n_raters + 1, n_raters), columns, np.ones(n * n_raters), np.full(n, -1))
+    systems = (outputs.codes, outputs.first, outputs.power, row_prior)
+    parameters = draw_parameters(n_raters, n_classes, rng)
+    own = np.column_stack([parameters.bias, parameters.discrimination, parameters.stretch, parameters.lapse])
+    rates = rng.dirichlet([5, 1], n_raters)
+    scales = np.array([0.8, 0.5, 0.4, 0.9])
+    laws = np.append(parameters.lapse_mean, np.log(scales))
+    hyper = np.array([np.log(1.5), 0.7, -3.0, 1.0, 1.0, 0.5, 0.5, 1.0])
+    distinct = distinct_items(votes, systems, gold, known_prior)
+    known = (np.argsort(ranks), rates, laws, hyper, distinct, np.arange(n_classes))
+    table = np.empty((n_raters * n_answers, n_classes))
+    square = np.empty((n_classes, n_classes))
+    work = (np.empty_like(table), np.empty(n_classes), square, square.copy(), square.copy(), np.empty(n_classes))
+
+    def density(q, rows):
+        gradient = np.empty(len(q))
+        parts = (np.empty_like(parameters.gaps), np.empty_like(own), np.empty(n_classes), table, rows)
+        still = np.zeros((1, n_classes), dtype=bool)
+        return steps.evaluate(q, still, known, work, parts, gradient), gradient
+
+    def expected(own, shares, rows):
+        told = replace(parameters, bias=own[:, 0], discrimination=own[:, 1], stretch=own[:, 2:-1], lapse=own[:, -1])
+        matrices = told.matrices()[:, ranks][:, :, ranks]
+        full = np.concatenate([matrices * rates[:, :1, None], np.tile(rates[:, 1:, None], (1, n_classes, 1))], axis=2)
+        joint = known_prior.copy() if with_prior else np.tile(shares, (n, 1))
+        for t in range(n_raters):
+            joint *= full[t][:, said[:, t]].T
+        joint *= rows[outputs.codes[0]]
+        joint = np.where((gold >= 0)[:, None] & (gold[:, None] != np.arange(n_classes)), 0.0, joint)
+        away = own - np.array([0, 0, 0, 0, laws[0]])
+        law = -(away**2 / (2 * scales[[0, 1, 2, 2, 3]] ** 2)).sum() + (row_prior * np.log(rows)).sum()
+        return np.log(joint.sum(axis=1)).sum() + law + (0.0 if with_prior else np.log(shares).sum())
+
+    found, told = [], []
+    for _ in range(2):  # densities are known up to a constant
+        own = own + 0.1 * rng.standard_normal(own.shape)
+        shares, rows = rng.dirichlet(np.full(n_classes, 3)), rng.dirichlet(np.full(n_classes, 3), n_classes).T.copy()
+        ratios = [np.log(shares[1:] / shares[0]), np.log(rows[1:] / rows[0]).ravel()]
+        q = np.concatenate([parameters.gaps, own.ravel(), *ratios])
+        value, gradient = density(q, rows.copy())
+        found.append(value)
+        told.append(expected(own, shares, rows))
+        for j in range(len(q)):
+            shift = 1e-5 * (np.arange(len(q)) == j)
+            slope = (density(q + shift, rows.copy())[0] - density(q - shift, rows.copy())[0]) / 2e-5
+            assert slope == pytest.approx(gradient[j], abs=1e-5), j
+    assert found[1] - found[0] == pytest.approx(told[1] - told[0], abs=1e-8)
 
 
 def test_names_in_an_order_of_their_own():

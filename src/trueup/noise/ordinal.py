@@ -16,6 +16,7 @@ from trueup.exceptions import InvalidParameter
 from trueup.noise import kernels
 from trueup.noise.averaging import kept_sweeps, likeliest_classes
 from trueup.noise.base import Sampler, TableModel, from_table, warn_if_unidentifiable
+from trueup.noise.hamiltonian import MOST_NUMBERS, StepScale
 
 _GAP = (np.log(1.5), 0.7)  # mean and scale of the normal law of the logarithm of a gap, in units of the errors
 _LAPSE = (-3.0, 1.0)  # mean and scale of the normal law of the mean log-odds of a lapse
@@ -104,7 +105,8 @@ class Ordinal(TableModel):
     down by the bias b_t, the distances between them stretched by factors of t; s_t is how sharp t is. So errors go to
     neighbours before others. Raters differ in bias, sharpness, stretch and lapses by as much as the votes tell:
     normal laws, whose scales are drawn too. Drawn together with the truth by Metropolis steps on the counts of
-    ratings, whose cost does not depend on the number of items; a fit is the mean of such draws.
+    ratings, whose cost does not depend on the number of items; where raters are few and numba is there, by Hamiltonian
+    steps with the truth summed over as well. A fit is the mean of such draws.
 
     Parameters
     ----------
@@ -201,16 +203,20 @@ class OrdinalStart(NamedTuple):
     steps: Floats
     gap_steps: Floats
     n_sweeps: Positions
+    learned: list[StepScale]  # one, as soon as the number of parameters is known
     n_answers: int
 
     def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
         """Run the sweeps; see `compiled_gibbs.run_chain`."""
         from trueup.noise.kernels import compiled_ordinal
 
-        *where, n_answers = self
-        compiled_ordinal.run_chain(
-            votes, systems, gold, item_prior, states, *where, _HYPER, _TUNED_SWEEPS, n_answers, *rest
-        )
+        *moved, n_sweeps, learned, n_answers = self
+        if not learned:
+            n_classes, n_rows = len(self.classes), int(systems[1][-1]) - len(systems[2])
+            n_free = self.gaps.size + self.own.size + n_classes - 1 + n_rows * n_classes
+            learned.append(StepScale.start(n_free if n_free <= MOST_NUMBERS else 0))
+        where = (tuple(learned[0]), n_sweeps, _HYPER, _TUNED_SWEEPS, n_answers)
+        compiled_ordinal.run_chain(votes, systems, gold, item_prior, states, *moved, *where, *rest)
 
 
 class OrdinalSampler(Sampler):
@@ -268,6 +274,7 @@ class OrdinalSampler(Sampler):
             np.array([self._steps[name] for name in _OWN]),
             self._gap_steps.copy(),
             np.array([self._n_sweeps]),
+            [],
             self.n_answers,
         )
 
@@ -302,7 +309,7 @@ class OrdinalSampler(Sampler):
 
         start = self.compiled_start()
         moved = (start.gaps, start.own, start.laws, start.steps, start.gap_steps)
-        compiled_ordinal.move(counts, *moved, _HYPER, self._rate, rng)
+        compiled_ordinal.move(counts, *moved, _HYPER, self._rate, False, rng)
         self.parameters = RatingParameters(
             gaps=start.gaps,
             bias=start.own[:, 0],

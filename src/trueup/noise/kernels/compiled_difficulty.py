@@ -21,6 +21,7 @@ from trueup.noise.kernels.compiled_states import (
 )
 
 _FEW_RATERS = 30
+_RATER_WORK = 200
 
 
 @numba.njit(cache=True, nogil=True)
@@ -158,7 +159,7 @@ def run_chain(
     count(votes, systems, gold, item_prior, group, states, totals)
     next_kept = np.int64(0)
     distinct = distinct_items(votes, systems, gold, item_prior)
-    every = sweeps_a_step(distinct, len(gold), n_all)
+    every = sweeps_a_step(distinct, len(gold), n_all, _RATER_WORK)
     proposed = (
         np.empty_like(levels),
         np.empty_like(slopes),

@@ -15,13 +15,14 @@ _LEAST_SWEEPS = 2
 
 
 @numba.njit(cache=True, nogil=True)
-def sweeps_a_step(distinct, n_items, n_raters):  # type: ignore[no-untyped-def]
+def sweeps_a_step(distinct, n_items, n_raters, rater_work):  # type: ignore[no-untyped-def]
     """After how many sweeps a step is due, so that steps take about as long as the sweeps, or twice as long.
 
-    Work is counted in states: those of an item or of a rater that a leap or a sweep goes through.
+    Work is counted in states: those of an item or of a rater that a leap or a sweep goes through, of each rater
+    `rater_work` in a sweep.
     """
     leap = 2 * len(distinct[0][1]) + 6 * len(distinct[2]) + 12 * n_raters
-    sweep = 2 * n_items + 200 * n_raters
+    sweep = 2 * n_items + rater_work * n_raters
     return max(_LEAST_SWEEPS, min(SWEEPS_A_STEP, round(N_LEAPS * leap / (3 * sweep))))
 
 
@@ -173,8 +174,13 @@ def pack(levels, slopes, spread, shares, output_table, first, q):  # type: ignor
         q[at] = slopes[t]
         at += 1
     q[at] = spread[0]
-    at += 1
-    for y in range(1, n_classes):
+    pack_shares_and_rows(shares, output_table, first, at + 1, q)
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_shares_and_rows(shares, output_table, first, at, q):  # type: ignore[no-untyped-def]
+    """Write class shares and rows of systems down as free numbers from `at` on."""
+    for y in range(1, len(shares)):
         q[at] = math.log(shares[y] / shares[0])
         at += 1
     for s in range(len(first) - 1):
@@ -185,41 +191,21 @@ def pack(levels, slopes, spread, shares, output_table, first, q):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped-def]
-    """Log-density of the free numbers `q`; fills its gradient and `parts`, see `Landscape.at`."""
-    wrong_rows, grid, grid_weights, hyper, distinct, group = known
-    levels, slopes, shares, weights, table, output_table = parts
-    expected, class_items, expected_outputs = work[0], work[1], work[2]
+def unpack_shares_and_rows(q, at, still, distinct, shares, output_table):  # type: ignore[no-untyped-def]
+    """Read class shares and rows of systems from the free numbers from `at` on; returns their log prior."""
     systems, item_prior = distinct[1], distinct[3]
     first, row_prior = systems[1], systems[3]
-    mean0, mean_scale, level_scale, slope_scale, spread_scale = hyper
-    n_raters, n_classes = levels.shape
-    n_points = len(grid)
-    n_answers = wrong_rows.shape[2]
-    with_prior = len(item_prior) > 0
-    at = 0
-    for t in range(n_raters):
-        for y in range(n_classes):
-            levels[t, y] = q[at]
-            at += 1
-    for t in range(n_raters):
-        slopes[t] = q[at]
-        at += 1
-    spread = q[at]
-    at += 1
+    value = 0.0
     total = 1.0
     shares[0] = 1.0
-    for y in range(1, n_classes):
+    for y in range(1, len(shares)):
         shares[y] = math.exp(min(q[at], 50.0))
         total += shares[y]
         at += 1
-    value = 0.0
-    for y in range(n_classes):
+    for y in range(len(shares)):
         shares[y] = max(shares[y] / total, 1e-12)
-        if not with_prior:
+        if len(item_prior) == 0:
             value += math.log(shares[y])
-        for k in range(n_points):
-            weights[y * n_points + k] = shares[y] * grid_weights[k]
     n_groups = output_table.shape[1]
     for s in range(len(first) - 1):
         for g in range(n_groups):
@@ -234,6 +220,80 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
                 output_table[c, g] = max(output_table[c, g] / total, FLOOR)
                 value += row_prior[c, g] * math.log(output_table[c, g])
         at += (first[s + 1] - first[s] - 1) * n_groups
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_gradient_of_shares_and_rows(at, still, distinct, work, shares, output_table, gradient):  # type: ignore[no-untyped-def]
+    """The gradient by the free numbers of class shares and rows of systems, from `at` on; `work` is from `expect`."""
+    systems, item_prior = distinct[1], distinct[3]
+    first, row_prior = systems[1], systems[3]
+    class_items, expected_outputs = work[1], work[2]
+    items = 0.0
+    for y in range(len(shares)):
+        items += class_items[y] + 1.0
+    for y in range(1, len(shares)):
+        gradient[at] = 0.0 if len(item_prior) > 0 else class_items[y] + 1.0 - items * shares[y]
+        at += 1
+    n_groups = output_table.shape[1]
+    for s in range(len(first) - 1):
+        for g in range(n_groups):
+            mass = 0.0
+            for c in range(first[s], first[s + 1]):
+                mass += row_prior[c, g] + expected_outputs[c, g]
+            for c in range(first[s] + 1, first[s + 1]):
+                j = at + (c - first[s] - 1) * n_groups + g
+                gradient[j] = 0.0
+                if not still[s, g]:
+                    gradient[j] = row_prior[c, g] + expected_outputs[c, g] - mass * output_table[c, g]
+        at += (first[s + 1] - first[s] - 1) * n_groups
+
+
+@numba.njit(cache=True, nogil=True)
+def find_still_rows(systems, output_table):  # type: ignore[no-untyped-def]
+    """Which rows of systems stay as they are; see `Landscape.still`."""
+    first, power = systems[1], systems[2]
+    still = np.zeros((len(power), output_table.shape[1]), np.bool_)
+    for s in range(len(power)):
+        for g in range(output_table.shape[1]):
+            still[s, g] = power[s] != 1.0 or output_table[first[s] : first[s + 1], g].min() < LEAST_ROW
+    return still
+
+
+@numba.njit(cache=True, nogil=True)
+def has_low_row(systems, still, output_table):  # type: ignore[no-untyped-def]
+    """Whether a row that moved has become one that would stay as it is: there would be no way back."""
+    first = systems[1]
+    for s in range(len(still)):
+        for g in range(output_table.shape[1]):
+            if not still[s, g] and output_table[first[s] : first[s + 1], g].min() < LEAST_ROW:
+                return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped-def]
+    """Log-density of the free numbers `q`; fills its gradient and `parts`, see `Landscape.at`."""
+    wrong_rows, grid, grid_weights, hyper, distinct, group = known
+    levels, slopes, shares, weights, table, output_table = parts
+    expected = work[0]
+    mean0, mean_scale, level_scale, slope_scale, spread_scale = hyper
+    n_raters, n_classes = levels.shape
+    n_points = len(grid)
+    n_answers = wrong_rows.shape[2]
+    at = 0
+    for t in range(n_raters):
+        for y in range(n_classes):
+            levels[t, y] = q[at]
+            at += 1
+    for t in range(n_raters):
+        slopes[t] = q[at]
+        at += 1
+    spread = q[at]
+    value = unpack_shares_and_rows(q, at + 1, still, distinct, shares, output_table)
+    for y in range(n_classes):
+        for k in range(n_points):
+            weights[y * n_points + k] = shares[y] * grid_weights[k]
     fill_table(levels, slopes, wrong_rows, grid, table)
     value += expect(distinct, n_points, group, shares, weights, table, output_table, work)
     value += spread - math.exp(2 * spread) / (2 * spread_scale**2)
@@ -266,24 +326,7 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
         gradient[at + t] = of_slope
     at += n_raters
     gradient[at] = slope_sum + 1.0 - math.exp(2 * spread) / spread_scale**2
-    at += 1
-    items = 0.0
-    for y in range(n_classes):
-        items += class_items[y] + 1.0
-    for y in range(1, n_classes):
-        gradient[at] = 0.0 if with_prior else class_items[y] + 1.0 - items * shares[y]
-        at += 1
-    for s in range(len(first) - 1):
-        for g in range(n_groups):
-            mass = 0.0
-            for c in range(first[s], first[s + 1]):
-                mass += row_prior[c, g] + expected_outputs[c, g]
-            for c in range(first[s] + 1, first[s + 1]):
-                j = at + (c - first[s] - 1) * n_groups + g
-                gradient[j] = 0.0
-                if not still[s, g]:
-                    gradient[j] = row_prior[c, g] + expected_outputs[c, g] - mass * output_table[c, g]
-        at += (first[s + 1] - first[s] - 1) * n_groups
+    fill_gradient_of_shares_and_rows(at + 1, still, distinct, work, shares, output_table, gradient)
     return value
 
 
@@ -291,23 +334,18 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
 def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore[no-untyped-def]
     """One Hamiltonian step, see `Landscape.step`; changes `moved`, and `step_scale` where it learns."""
     levels, slopes, means, spread, shares, weights, table, output_table = moved
-    hyper, distinct = known[3], known[4]
-    first, power = distinct[1][1], distinct[1][2]
+    hyper, systems = known[3], known[4][1]
     mean, covariance, root, progress = step_scale
     mean0, mean_scale, level_scale = hyper[0], hyper[1], hyper[2]
     n_raters, n_classes = levels.shape
     n = len(mean)
-    still = np.zeros((len(power), output_table.shape[1]), np.bool_)
-    for s in range(len(power)):
-        for g in range(output_table.shape[1]):
-            least = output_table[first[s] : first[s + 1], g].min()
-            still[s, g] = power[s] != 1.0 or least < LEAST_ROW
+    still = find_still_rows(systems, output_table)
     new_rows = proposed[5]
-    _copy_table(output_table, new_rows)
+    copy_table(output_table, new_rows)
     q = np.empty(n)
     gradient = np.empty(n)
     v = np.empty(n)
-    pack(levels, slopes, spread, shares, output_table, first, q)
+    pack(levels, slopes, spread, shares, output_table, systems[1], q)
     start = q.copy()
     value = evaluate(q, still, known, work, proposed, gradient)
     change = -value
@@ -317,42 +355,38 @@ def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore
     size = math.exp(progress[1] + JITTER * (rng.random() - 0.5))
     new = value
     for _ in range(N_LEAPS // 2 + int(rng.random() * N_LEAPS) + 1):
-        _push(size / 2, root, gradient, v)
-        _shift(size, root, v, q)
+        push(size / 2, root, gradient, v)
+        shift(size, root, v, q)
         new = evaluate(q, still, known, work, proposed, gradient)
-        _push(size / 2, root, gradient, v)
+        push(size / 2, root, gradient, v)
         if not new > value + WORST:
             break
     energy = 0.0
     for j in range(n):
         energy += v[j] ** 2
     change += new - energy / 2
-    possible = new > value + WORST
-    for s in range(len(power)):
-        for g in range(output_table.shape[1]):
-            if not still[s, g] and new_rows[first[s] : first[s + 1], g].min() < LEAST_ROW:
-                possible = False
+    possible = new > value + WORST and not has_low_row(systems, still, new_rows)
     chance = math.exp(min(change, 0.0)) if possible else 0.0
     if rng.random() < chance:
-        _copy_table(proposed[0], levels)
-        _copy_row(proposed[1], slopes)
+        copy_table(proposed[0], levels)
+        copy_row(proposed[1], slopes)
         spread[0] = q[n_raters * (n_classes + 1)]
-        _copy_row(proposed[2], shares)
-        _copy_row(proposed[3], weights)
-        _copy_table(proposed[4], table)
-        _copy_table(new_rows, output_table)
+        copy_row(proposed[2], shares)
+        copy_row(proposed[3], weights)
+        copy_table(proposed[4], table)
+        copy_table(new_rows, output_table)
     else:
-        _copy_row(start, q)
+        copy_row(start, q)
     precision = mean_scale**-2 + n_raters * level_scale**-2
     for y in range(n_classes):
         centre = (mean0 * mean_scale**-2 + levels[:, y].sum() * level_scale**-2) / precision
         means[y] = centre + rng.standard_normal() / math.sqrt(precision)
     if learns:
-        _learn(q, chance, mean, covariance, root, progress)
+        learn(q, chance, mean, covariance, root, progress)
 
 
 @numba.njit(cache=True, nogil=True)
-def _learn(q, chance, mean, covariance, root, progress):  # type: ignore[no-untyped-def]
+def learn(q, chance, mean, covariance, root, progress):  # type: ignore[no-untyped-def]
     """See `StepScale.learn`; uses up `q`."""
     n = len(q)
     joint = root.shape[1] == n
@@ -376,14 +410,15 @@ def _learn(q, chance, mean, covariance, root, progress):  # type: ignore[no-unty
                 for k in range(n):
                     shrunk[j, k] = covariance[j, k] * part
                 shrunk[j, j] = covariance[j, j] + 1e-4
-            _copy_table(np.linalg.cholesky(shrunk), root)
+            copy_table(np.linalg.cholesky(shrunk), root)
         else:
             for j in range(n):
                 root[j, 0] = math.sqrt(covariance[j, 0] + 1e-4)
 
 
 @numba.njit(cache=True, nogil=True)
-def _push(size, root, gradient, v):  # type: ignore[no-untyped-def]
+def push(size, root, gradient, v):  # type: ignore[no-untyped-def]
+    """Change the velocity `v` by the gradient."""
     n = len(v)
     for j in range(n):
         push = size * gradient[j]
@@ -395,7 +430,8 @@ def _push(size, root, gradient, v):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _shift(size, root, v, q):  # type: ignore[no-untyped-def]
+def shift(size, root, v, q):  # type: ignore[no-untyped-def]
+    """Change the free numbers `q` by the velocity."""
     n = len(v)
     for j in range(n):
         if root.shape[1] == n:
@@ -408,13 +444,15 @@ def _shift(size, root, v, q):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _copy_row(source, target):  # type: ignore[no-untyped-def]
+def copy_row(source, target):  # type: ignore[no-untyped-def]
+    """Copy number by number."""
     for j in range(len(target)):
         target[j] = source[j]
 
 
 @numba.njit(cache=True, nogil=True)
-def _copy_table(source, target):  # type: ignore[no-untyped-def]
+def copy_table(source, target):  # type: ignore[no-untyped-def]
+    """Copy number by number."""
     for j in range(target.shape[0]):
         for k in range(target.shape[1]):
             target[j, k] = source[j, k]

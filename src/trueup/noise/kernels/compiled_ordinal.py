@@ -9,49 +9,34 @@ import numba
 import numpy as np
 
 from trueup._base.types import Floats
-from trueup.noise.kernels.compiled_states import FLOOR, Integers, advance, count, record, volumes
+from trueup.noise.hamiltonian import SETTLING
+from trueup.noise.kernels.compiled_hamiltonian import distinct_items, sweeps_a_step
+from trueup.noise.kernels.compiled_rating_steps import (
+    fill_table,
+    set_thresholds,
+    sigmoid,
+    step,
+)
+from trueup.noise.kernels.compiled_states import Integers, advance_states, count, draw_output_rows, record, volumes
 
 _FEW_RATERS = 30
-_REPEATS = 3  # of the moves in a sweep where there are few raters
+_REPEATS = 3  # of the moves in a sweep where there are few raters and no steps
+_RATER_WORK = 1800
 _SCALE = 2.4
-
-
-@numba.njit(cache=True, nogil=True)
-def _sigmoid(x):  # type: ignore[no-untyped-def]
-    return 1.0 / (1.0 + math.exp(-x)) if x > 0 else 1.0 - 1.0 / (1.0 + math.exp(x))
-
-
-@numba.njit(cache=True, nogil=True)
-def _set_thresholds(gaps, stretch, bias, own):  # type: ignore[no-untyped-def]
-    """A rater's own thresholds, written into `own`."""
-    n = len(own)
-    point = 0.0
-    mean = 0.0
-    own_mean = 0.0
-    last = 0.0
-    for k in range(n):
-        point += math.exp(gaps[2 * k])
-        own[k] = point if k == 0 else own[k - 1] + (point - last) * math.exp(stretch[k - 1])
-        mean += point / n
-        own_mean += own[k] / n
-        last = point
-        point += math.exp(gaps[2 * k + 1])
-    for k in range(n):
-        own[k] += mean - own_mean - bias
 
 
 @numba.njit(cache=True, nogil=True)
 def _value(counts, gaps, bias, sharp, stretch, lapse, own):  # type: ignore[no-untyped-def]
     """Log-likelihood of the ratings of one rater, counts of shape (classes, ratings)."""
     n_classes = len(counts)
-    _set_thresholds(gaps, stretch, bias, own)
-    scale, chance = math.exp(sharp), _sigmoid(lapse)
+    set_thresholds(gaps, stretch, bias, own)
+    scale, chance = math.exp(sharp), sigmoid(lapse)
     value = 0.0
     place = 0.0
     for y in range(n_classes):
         below = 0.0
         for k in range(n_classes):
-            upto = _sigmoid(scale * (own[k] - place)) if k < n_classes - 1 else 1.0
+            upto = sigmoid(scale * (own[k] - place)) if k < n_classes - 1 else 1.0
             if counts[y, k] > 0.0:
                 value += counts[y, k] * math.log(max((1 - chance) * (upto - below) + chance / n_classes, 1e-12))
             below = upto
@@ -180,14 +165,14 @@ def _draw_laws(own, laws, hyper, rng):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, rng):  # type: ignore[no-untyped-def]
-    """All parameters, some times over; counts are (raters, classes, ratings), in the order of the classes."""
+def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, once, rng):  # type: ignore[no-untyped-def]
+    """All parameters, `once` or some times over; counts are (raters, classes, ratings), in the order of the classes."""
     n_raters = len(counts)
     n_own = own.shape[1]
     thresholds = np.empty(counts.shape[1] - 1)
     values = np.empty(n_raters)
     moved = np.empty(n_own)
-    for _ in range(_REPEATS if n_raters <= _FEW_RATERS else 1):
+    for _ in range(1 if once or n_raters > _FEW_RATERS else _REPEATS):
         for t in range(n_raters):
             values[t] = _value(
                 counts[t], gaps, own[t, 0], own[t, 1], own[t, 2 : n_own - 1], own[t, n_own - 1], thresholds
@@ -199,32 +184,15 @@ def move(counts, gaps, own, laws, steps, gap_steps, hyper, rate, rng):  # type: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_table(counts, classes, gaps, own, table, n_answers, rng):  # type: ignore[no-untyped-def]
-    """P(answer | rater, class), written into `table`; abstentions have a rate of the rater that ignores the class."""
-    n_raters, n_classes = counts.shape[0], len(classes)
-    n_own = own.shape[1]
-    thresholds = np.empty(n_classes - 1)
-    rates = np.ones(1 + n_answers - n_classes)
-    for t in range(n_raters):
-        _set_thresholds(gaps, own[t, 2 : n_own - 1], own[t, 0], thresholds)
-        scale, chance = math.exp(own[t, 1]), _sigmoid(own[t, n_own - 1])
-        if n_answers > n_classes:
-            rates[0] = rng.standard_gamma(1.0 + counts[t, :n_classes].sum())
+def _draw_rates(counts, rates, rng):  # type: ignore[no-untyped-def]
+    """How often each rater rates, and abstains in each way, whatever the class."""
+    n_raters, n_answers, n_classes = counts.shape
+    if n_answers > n_classes:
+        for t in range(n_raters):
+            rates[t, 0] = rng.standard_gamma(1.0 + counts[t, :n_classes].sum())
             for a in range(n_classes, n_answers):
-                rates[1 + a - n_classes] = rng.standard_gamma(1.0 + counts[t, a].sum())
-            rates /= rates.sum()
-        place = 0.0
-        for y in range(n_classes):
-            below = 0.0
-            for k in range(n_classes):
-                upto = _sigmoid(scale * (thresholds[k] - place)) if k < n_classes - 1 else 1.0
-                rated = (1 - chance) * (upto - below) + chance / n_classes
-                table[t * n_answers + classes[k], classes[y]] = max(rates[0] * rated, FLOOR)
-                below = upto
-            for a in range(n_classes, n_answers):
-                table[t * n_answers + a, classes[y]] = max(rates[1 + a - n_classes], FLOOR)
-            if y < n_classes - 1:
-                place += math.exp(gaps[2 * y]) + math.exp(gaps[2 * y + 1])
+                rates[t, 1 + a - n_classes] = rng.standard_gamma(1.0 + counts[t, a].sum())
+            rates[t] /= rates[t].sum()
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -241,6 +209,7 @@ def run_chain(
     laws: Floats,
     steps: Floats,
     gap_steps: Floats,
+    step_scale: tuple[Floats, Floats, Floats, Floats],
     n_sweeps: Integers,
     hyper: Floats,
     n_tuned: int,
@@ -269,7 +238,20 @@ def run_chain(
     output_table = np.empty((first[-1], n_classes))
     table = np.empty((n_all * n_answers, n_classes))
     weights = np.empty(n_classes)
+    rates = np.ones((n_all, 1 + n_answers - n_classes))
     rated = np.empty((n_all, n_classes, n_classes))
+    distinct = distinct_items(votes, systems, gold, item_prior)
+    every = sweeps_a_step(distinct, len(gold), n_all, _RATER_WORK)
+    with_steps = len(step_scale[0]) > 0
+    proposed = (np.empty_like(gaps), np.empty_like(own), np.empty_like(weights), table.copy(), output_table.copy())
+    expected = (
+        np.empty_like(table),
+        np.empty(n_classes),
+        np.empty_like(output_table),
+        np.empty_like(output_table),
+        np.empty_like(output_table),
+        np.empty(n_classes),
+    )
     volume = volumes(votes, n_labelers, n_answers)
     count(votes, systems, gold, item_prior, labels, states, totals)
     next_kept = np.int64(0)
@@ -279,14 +261,20 @@ def run_chain(
                 for k in range(n_classes):
                     rated[t, y, k] = counts[t, classes[k], classes[y]]
         rate = 1.0 / math.sqrt(1.0 + n_sweeps[0] / 4) if n_sweeps[0] < n_tuned else 0.0
-        move(rated, gaps, own, laws, steps, gap_steps, hyper, rate, rng)
+        move(rated, gaps, own, laws, steps, gap_steps, hyper, rate, with_steps, rng)
         n_sweeps[0] += 1
-        _fill_table(counts, classes, gaps, own, table, n_answers, rng)
+        _draw_rates(counts, rates, rng)
+        fill_table(classes, gaps, own, rates, table)
         for y in range(n_classes):
             weights[y] = max(rng.standard_gamma(1.0 + totals[1][y]), 1e-300)
         weights /= weights.sum()
+        draw_output_rows(totals[3], first, systems[3], systems[2], output_table, rng)
+        if with_steps and n_sweeps[0] > SETTLING and n_sweeps[0] % every == 0:
+            moved = (gaps, own, weights, table, output_table)
+            known = (classes, rates, laws, hyper, distinct, labels)
+            step(moved, proposed, known, expected, step_scale, sweep < n_warmup, rng)
         parts = (labels, labels, weights, table, output_table)
-        next_kept = advance(
+        next_kept = advance_states(
             sweep - n_warmup, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
         )
         if sweep >= n_warmup:
