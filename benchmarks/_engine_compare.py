@@ -84,8 +84,15 @@ def summarise_pairs(rows: Sequence[Row]) -> Section:
                 lines.append([f"{world}, {pair}", answer, share(tally), *cells])
                 extra = {"wrong_side": wrong, "told_apart": apart, "first_is_best": first}
                 numbers[f"{world}, {pair}, {answer}"] = {**tally.numbers(), **extra}
-    head = ["world, second system", "answer", "covers % ± s.e.", "wrong side %", "told apart %", "P(first is best)"]
-    head += ["mean error", "mean |error|", "width", "runs"]
+    head = [
+        "world, second system",
+        "answer",
+        "covers % ± s.e.",
+        "wrong side %",
+        "called different %",
+        "P(first is best)",
+    ]
+    head += ["P(first is best)", "mean error", "mean |error|", "width", "runs"]
     return Section(
         f"Two systems on {N_ITEMS} items of 5 labelers who err together: the first errs with the crowd, the second is "
         f"{100 * GAIN:.0f} points\nbetter and errs on items of its own; or both err with the crowd but for "
@@ -93,7 +100,7 @@ def summarise_pairs(rows: Sequence[Row]) -> Section:
         "Difference of the second over the first, on exactly these items.\n\n"
         f"{as_text(head, lines, left=(0, 1))}\n\n"
         f"Target: the headline (real) is wholly on the wrong side in at most 5%; with {N_GOLD} vetted items it holds "
-        "93–97%;\nequals are told apart in at most 5%.",
+        "93–97%;\nequals are called different in at most 5%.",
         numbers,
     )
 

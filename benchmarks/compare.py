@@ -46,7 +46,7 @@ def twins(rng: np.random.Generator, truth: Codes) -> tuple[Floats, Floats]:
 
 
 def null(quick: bool) -> Section:
-    """How often two systems of one quality are told apart, by trueup and by a paired test on majority labels."""
+    """How often two systems of one quality are called different, by trueup and by a paired test on majority labels."""
     n_runs = 20 if quick else 100
     rows, numbers = [], {}
     for metric in ("accuracy", "auc"):
@@ -82,7 +82,7 @@ def null(quick: bool) -> Section:
             numbers[f"{metric}, {noise}"] = {"told apart": apart / n_runs, "width": held.width, "runs": n_runs}
     text = (
         f"Two systems of one quality, 400 items, 8 labelers, {n_runs} runs; the population is asked for\n\n"
-        + as_text(["metric", "noise", "told apart %", "width", "mean difference"], rows, left=(0, 1))
+        + as_text(["metric", "noise", "called different %", "width", "mean difference"], rows, left=(0, 1))
         + "\n\nAsked: at most 6%."
     )
     return Section(text, numbers)

@@ -160,7 +160,7 @@ def test_continuous_ratings_are_put_into_bins():
     assert binned.classes.tolist() == [0.0625 + k / 8 for k in range(8)]
     assert binned.gold[0] == pytest.approx(votes[0, 0], abs=0.0626)
     scores = tu.mean_score(binned, noise="ordinal", check_dependence=False, **FEW)
-    assert scores.overall.mean == pytest.approx(truth.mean(), abs=0.05)
+    assert scores.overall.mean == pytest.approx(truth.mean(), abs=0.03)
     with pytest.raises(InvalidParameter, match="ratings must lie between low and high"):
         labels.binned(low=0.2)
     with pytest.raises(InvalidLabels, match="classes must be numbers to be put into bins"):

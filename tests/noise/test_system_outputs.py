@@ -106,3 +106,19 @@ def test_what_is_expected_of_a_system_falls_with_the_distance_of_classes_in_each
     np.testing.assert_allclose(np.add.reduceat(prior, outputs.first[:-1]), [[2.0] * 3, [2.0] * 3, [5.0] * 3])
     np.testing.assert_allclose(prior[6:], 2.5)
     np.testing.assert_allclose(SystemOutputs(codes, np.array([3, 3]), np.ones(2)).row_prior(3, closeness), plain[:6])
+
+
+def test_a_system_that_always_says_the_same_tells_nothing():
+    labels = Labels.from_matrix(VOTES)
+    constant, varied = np.ones(len(VOTES), np.int64), np.asarray(SAID, np.int64)[:1]
+    unsure = np.where(np.arange(len(VOTES)) == 0, -1, constant)
+    how = {"n_chains": 1, "n_warmup": 20, "n_draws": 20, "random_state": 0, "warn": False}
+    for model in ("dawid-skene", "ordinal"):
+        for said, alone in (([constant, unsure], np.empty((0, len(VOTES)), np.int64)), ([*varied, constant], varied)):
+            both = SystemOutputs.of_classes(np.array(said), 2, np.ones(2))
+            one = SystemOutputs.of_classes(alone, 2, np.ones(len(alone)))
+            truths = [sample(labels, model, outputs=outputs, **how).truths for outputs in (both, one)]
+            np.testing.assert_array_equal(*truths)
+    groups = SystemOutputs.of_classes(varied, 2, np.ones(1)).with_groups(np.zeros(len(VOTES), np.int64), mass=9.0)
+    assert groups.telling().group_mass == 2.0
+    np.testing.assert_allclose(groups.telling().row_prior().sum(), 2.0)

@@ -130,7 +130,7 @@ def sample(
     check_integer(n_draws, name="n_draws", low=4)
     check_matrices_fit(labels.n_labelers, labels.n_classes, labels.n_answers)
     codes = _rater_codes(raters, labels)
-    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs
+    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs.telling()
     votes = votes_with_raters(shared_votes(labels) if one_witness else labels.votes, codes, labels.n_answers)
     problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
     drawn_model = resolve(model)

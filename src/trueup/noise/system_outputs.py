@@ -61,6 +61,19 @@ class SystemOutputs:
             None if self.said_class is None else np.append(self.said_class, np.full(groups.max() + 1, -1)),
         )
 
+    def telling(self) -> SystemOutputs:
+        """Those that do not say the same of all items: the others tell nothing of them."""
+        kept = np.array([len(np.unique(codes[codes >= 0])) > 1 for codes in self.codes], dtype=bool)
+        if kept.all():
+            return self
+        return SystemOutputs(
+            self.codes[kept],
+            self.n_answers[kept],
+            self.power[kept],
+            self.group_mass if kept[-1] else ROW_MASS,
+            None if self.said_class is None else self.said_class[np.repeat(kept, self.n_answers)],
+        )
+
     @property
     def first(self) -> npt.NDArray[np.int64]:
         """The first column of each system, and the end."""
