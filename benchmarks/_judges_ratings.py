@@ -19,10 +19,12 @@ from trueup.noise.heldout import split_votes
 __all__ = ["RATINGS_FIGURE", "run_ratings", "summarise_ratings"]
 
 MODEL = "from the model"
+EVENER = "class shares evener"
+SHARES = {MODEL: 1.0, EVENER: 2.0}  # of the Dirichlet law of the class shares; the model expects 1
 CROWDS = ("crowd-web", "crowd-adult")
 QUANTITIES = ("mean score", "quadratic_kappa", "mae")
 N_ITEMS, N_CLASSES, N_LABELERS = 300, 5, 5
-MOST_SPLITS = 10  # of a crowd; more data sets than that are there for the simulated world alone
+MOST_SETS = {EVENER: 200, **dict.fromkeys(CROWDS, 10)}  # the other data sets are of the first world alone
 FIRST_SEED = 18_500
 FOLDS = 10
 SAMPLING: dict[str, Any] = {"n_chains": 2, "n_warmup": 400, "n_draws": 1000}
@@ -35,12 +37,15 @@ RIVALS: dict[str, NoiseModel] = {
 
 def run_ratings(case: Case) -> list[Row]:
     """The intervals of a simulated set, or how likely models make a tenth of the votes of a crowd."""
-    return _intervals(case.seed) if case.world == MODEL else _heldout(case.world, case.seed)
+    if case.seed - FIRST_SEED >= MOST_SETS.get(case.world, np.inf):
+        return []
+    return _intervals(case) if case.world in SHARES else _heldout(case.world, case.seed)
 
 
-def _intervals(seed: int) -> list[Row]:
+def _intervals(case: Case) -> list[Row]:
+    seed = case.seed
     rng = np.random.default_rng(seed)
-    prior = rng.dirichlet(np.full(N_CLASSES, 2.0))
+    prior = rng.dirichlet(np.full(N_CLASSES, SHARES[case.world]))
     sim = tu.simulate.ratings(
         n_items=N_ITEMS, n_classes=N_CLASSES, n_labelers=N_LABELERS, prior=prior, random_state=rng
     )
@@ -57,8 +62,6 @@ def _intervals(seed: int) -> list[Row]:
 
 
 def _heldout(crowd: str, seed: int) -> list[Row]:
-    if seed - FIRST_SEED >= MOST_SPLITS:
-        return []
     labels, _ = load_crowd(crowd)
     fold = split_votes(labels, n_folds=FOLDS, random_state=seed)[0]
     rows = []
@@ -71,15 +74,7 @@ def _heldout(crowd: str, seed: int) -> list[Row]:
 
 def summarise_ratings(rows: Sequence[Row]) -> Section:
     """Coverage by quantity, and the mean log-likelihood of votes that a model was not told, by crowd."""
-    lines, numbers = [], {}
-    for quantity in QUANTITIES:
-        tally = tally_of(select(rows, world=MODEL, quantity=quantity))
-        if len(tally):
-            lines.append(
-                (quantity, str(len(tally)), share(tally), f"{np.mean(tally.widths):.3f}", f"{tally.bias:+.4f}")
-            )
-            numbers[quantity] = {"runs": len(tally), "coverage": tally.coverage, "width": float(np.mean(tally.widths))}
-    text = as_text(("votes from the model", "runs", "coverage %", "width", "bias"), lines) if lines else ""
+    text, numbers = _coverage(rows, MODEL)
     likelihoods = []
     for crowd in CROWDS:
         scores = {name: [row["score"] for row in select(rows, world=crowd, answer=name)] for name in RIVALS}
@@ -90,11 +85,24 @@ def summarise_ratings(rows: Sequence[Row]) -> Section:
             numbers[crowd] = means
     if likelihoods:
         text += "\n\n" + as_text(("nats a held-out vote", "splits", *RIVALS), likelihoods)
-    return Section(text.strip(), numbers)
+    table, more = _coverage(rows, EVENER)
+    return Section(f"{text}\n\n{table}".strip(), {**numbers, **({EVENER: more} if more else {})})
+
+
+def _coverage(rows: Sequence[Row], world: str) -> tuple[str, dict[str, Any]]:
+    lines, numbers = [], {}
+    for quantity in QUANTITIES:
+        tally = tally_of(select(rows, world=world, quantity=quantity))
+        if len(tally):
+            width = float(np.mean(tally.widths))
+            lines.append((quantity, str(len(tally)), share(tally), f"{width:.3f}", f"{tally.bias:+.4f}"))
+            numbers[quantity] = {"runs": len(tally), "coverage": tally.coverage, "width": width}
+    head = "votes from the model" if world == MODEL else world
+    return (as_text((head, "runs", "coverage %", "width", "bias"), lines) if lines else ""), numbers
 
 
 RATINGS_FIGURE = Figure(
-    (MODEL, *CROWDS),
+    (MODEL, EVENER, *CROWDS),
     run_ratings,
     summarise_ratings,
     n_runs=500,
