@@ -3,7 +3,8 @@
 import numpy as np
 
 from trueup import Labels, Predictions, compare
-from trueup.estimators.kinds import different_systems, witness_weights
+from trueup.data.aligned import AlignedPredictions
+from trueup.estimators.kinds import as_outputs, different_systems, witness_weights
 from trueup.estimators.readings import direction_features
 
 
@@ -56,3 +57,16 @@ def test_a_system_and_its_opposite_are_one_witness():
 def test_of_three_classes_nothing_is_an_opposite():
     codes = np.random.default_rng(4).integers(3, size=600)
     np.testing.assert_allclose(witness_weights(np.stack([codes, (codes + 1) % 3])), 1.0)
+
+
+def test_each_answer_of_a_system_knows_the_class_it_is_for():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(4), (2, 60))
+    none, names = np.zeros(2, np.int64), np.array(["a", "b"], dtype=object)
+    codes = probabilities.argmax(axis=2).astype(np.int32)
+    systems = AlignedPredictions(names, codes, probabilities[..., 1], probabilities, 1, none, none, none, 4)
+    for used in ("classes", "probabilities"):
+        outputs = as_outputs(systems, used)
+        columns = outputs.first[:-1, None] + outputs.codes
+        np.testing.assert_array_equal(outputs.said_class[columns], codes)
+    assert as_outputs(systems, "scores").said_class is None
