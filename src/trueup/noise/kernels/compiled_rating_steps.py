@@ -2,6 +2,9 @@
 
 Given the states, thresholds, biases and class shares move little. So they also move together by Hamiltonian steps on
 their own posterior, given how much raters differ and how often they abstain; see `trueup.noise.hamiltonian`.
+
+`step` leaps as `compiled_hamiltonian.move` does, in lines of its own: numba compiles a function that is handed a
+density anew in every process, which takes longer than the chain.
 """
 
 from __future__ import annotations
