@@ -24,7 +24,7 @@ GOLD = (40, 60, 100)
 RIGHT = (0.80, 0.90)  # of a judge, on items that fail and that pass
 RATES = (0.5, 0.8)
 COPYING = 0.5  # of three judges of one family: how often one repeats its verdict
-OWN, PEER = "trueup", "PPI++"
+OWN, PEER, PEER_OF_ALL = "trueup", "PPI++", "PPI++ of their mean"
 PROBABILITY = 0.95
 
 
@@ -58,8 +58,10 @@ def run_rate(case: Case) -> list[Row]:
         met, missed = Gate("rate", "at least", rate).chances(estimate)
         rows.append(row_of(OWN, rate, estimate, n_gold=n, basis=again.basis, met=met, missed=missed))
         others = np.delete(np.arange(N_ITEMS), at)
-        sample = Sample(truth[at].astype(float), best[at], best[others])
-        rows.append(interval_row(PEER, rate, *ppi_plus_plus(sample), n_gold=n))
+        of_peers = {PEER: best} | ({PEER_OF_ALL: verdicts.mean(axis=1)} if n_judges > 1 else {})
+        for peer, said in of_peers.items():
+            sample = Sample(truth[at].astype(float), said[at], said[others])
+            rows.append(interval_row(peer, rate, *ppi_plus_plus(sample), n_gold=n))
     return rows
 
 
@@ -72,7 +74,7 @@ def gate_errors(rows: Sequence[Row]) -> tuple[float, float]:
 def summarise_rate(rows: Sequence[Row]) -> Section:
     worlds = list(dict.fromkeys(row["world"] for row in rows))
     groups = [(f"{world}, {n} vetted", {"world": world, "n_gold": n}) for world in worlds for n in GOLD]
-    text, numbers = coverage_table(rows, groups, (OWN, PEER), ratios={"× PPI++": width_over(PEER)})
+    text, numbers = coverage_table(rows, groups, (OWN, PEER, PEER_OF_ALL), ratios={"× PPI++": width_over(PEER)})
     told = []
     for title, values in groups:
         passed, failed = gate_errors(select(rows, answer=OWN, **values))
@@ -82,7 +84,7 @@ def summarise_rate(rows: Sequence[Row]) -> Section:
     return Section(
         f"The share of {N_ITEMS:,} items that pass, in the population. A judge is right on 90% of those that pass and "
         f"80% of those that fail;\nthree judges repeat the verdict of their family with {COPYING:.0%}. PPI++ has the "
-        f"best single judge.\n\n{text}\n\nA gate whose bound is the very truth, at probability {PROBABILITY}:\n{gates}"
+        f"best single judge, or the mean of the three.\n\n{text}\n\nA gate whose bound is the very truth, at probability {PROBABILITY}:\n{gates}"
         "\n\nTarget: 93–97%; one judge at most 1.05 times as wide as PPI++, three at most .95 times. A gate is passed "
         "at most\n5% of the time, and failed as seldom.",
         numbers,

@@ -30,6 +30,7 @@ _RIGHT_INTERCEPT = (0.0, 1.4)  # prior mean and standard deviation, from the ope
 _RIGHT_SLOPE = (0.7, 0.5)
 _VOTED_INTERCEPT = (0.0, 1.5)
 _VOTED_SLOPE = (0.8, 0.6)
+_LEAST_SPREAD = 0.5  # of log-odds: no slope is looked for in what hardly varies
 _SLOPE = (-0.5, 1.0)  # beyond one: what models say is often too sure, and of some crowds worth nothing
 _SLOPE_AGREED = (-0.3, 0.8)  # the same where the systems that are compared agree
 _SLOPE_DISPUTED = (-1.0, 0.7)  # where they do not, models may side with whoever errs with the crowd
@@ -461,15 +462,25 @@ def _log_linear_model(offset: Floats, features: Floats, groups: Features) -> Rec
 def _level_and_slope_model(
     p: Floats, groups: list[Booleans], priors: list[tuple[float, float]], looked_at: _Looked
 ) -> Recalibration:
-    """In each group of items logit P = logit p̄ + α + β (x − x̄), with x = logit p; items of no group are left alone."""
+    """In each group of items logit P = logit p̄ + α + β (x − x̄), with x = logit p; items of no group are left alone.
+
+    A standard deviation of x may well change log-odds by one: a model of one judge does not know how good they are, so
+    what it says varies less than the truth does, and its slope is well above one.
+    """
+    level, (mean_slope, scale) = priors
     x = logit(_clipped(p))
     offset, features = x.copy(), np.zeros((2 * len(groups), len(x)))
+    of_groups: list[tuple[float, float]] = []
     for k, members in enumerate(groups):
+        spread = _LEAST_SPREAD
         if members.any():
             offset[members] = logit(_clipped(looked_at.mean(p, members)))
+            centred = x - looked_at.mean(x, members)
             features[2 * k, members] = 1.0
-            features[2 * k + 1, members] = x[members] - looked_at.mean(x, members)
-    return _binary_model(offset, features, len(groups) * priors)
+            features[2 * k + 1, members] = centred[members]
+            spread = max(spread, float(np.sqrt(looked_at.mean(centred**2, members))))
+        of_groups += [level, (mean_slope, max(scale, 1 / spread))]
+    return _binary_model(offset, features, of_groups)
 
 
 def _binary_model(offset: Floats, features: Floats, priors: list[tuple[float, float]]) -> Recalibration:
