@@ -84,7 +84,8 @@ def summarise_rate(rows: Sequence[Row]) -> Section:
     return Section(
         f"The share of {N_ITEMS:,} items that pass, in the population. A judge is right on 90% of those that pass and "
         f"80% of those that fail;\nthree judges repeat the verdict of their family with {COPYING:.0%}. PPI++ has the "
-        f"best single judge, or the mean of the three.\n\n{text}\n\nA gate whose bound is the very truth, at probability {PROBABILITY}:\n{gates}"
+        f"best single judge, or the mean of the three.\n\n{text}\n\nA gate whose bound is the very truth, at "
+        f"probability {PROBABILITY}:\n{gates}"
         "\n\nTarget: 93–97%; one judge at most 1.05 times as wide as PPI++, three at most .95 times. A gate is passed "
         "at most\n5% of the time, and failed as seldom.",
         numbers,
