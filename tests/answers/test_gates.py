@@ -29,6 +29,35 @@ def crowd():
     return tu.Labels.from_matrix(votes, classes=[0, 1]), truth, good, bad
 
 
+def groups_with_gold(crowd, vetted):
+    """The rates of groups "a" and "b" of 100 items each, of which such numbers are vetted, drawn at random."""
+    labels, truth, _, _ = crowd
+    group = np.repeat(["a", "b"], 100)
+    labels = labels.with_items({"item": labels.items.tolist(), "group": group.tolist()})
+    chosen = np.concatenate([np.arange(vetted["a"]), 100 + np.arange(vetted["b"])])
+    drawn = labels.with_gold({int(i): int(truth[i]) for i in chosen}, drawn="random")
+    return tu.share(drawn, of=1, by="group", check_dependence=False, **QUICK)
+
+
+def test_gold_of_other_groups_is_not_gold_of_this_one(crowd):
+    """Judges may favour one group, which the vetted items of others do not show."""
+    shares = groups_with_gold(crowd, {"a": 3, "b": 40})
+    told = tu.gate(shares, candidate="a", at_least=0.05)
+    assert told.verdict == "passed"
+    assert "43 vetted items drawn at random, 3 of them of its own" in told.results[0].sentence
+    required = tu.gate(shares, candidate="a", at_least=0.05, require_gold=True)
+    assert required.verdict == "undecided"
+    assert "have 20 or more of its own vetted" in required.results[0].sentence
+    assert tu.gate(shares, candidate="b", at_least=0.05, require_gold=True)
+    against = tu.gate(shares, candidate="b", not_worse_than="a", margin=0.9, require_gold=True)
+    assert against.verdict == "undecided"
+
+
+def test_a_group_that_is_all_vetted_needs_no_more(crowd):
+    shares = groups_with_gold(crowd, {"a": 100, "b": 2})
+    assert tu.gate(shares, candidate="a", at_least=0.05, require_gold=True)
+
+
 @pytest.fixture(scope="module")
 def comparison(crowd):
     labels, _, good, bad = crowd

@@ -15,7 +15,7 @@ from trueup.answers.gate_checks import candidates_among, check_bound, check_marg
 from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares
 from trueup.answers.telling import basis_words
-from trueup.estimators.truth import ENOUGH_GOLD, Basis
+from trueup.estimators.truth import ENOUGH_GOLD, Basis, drawn_gold
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.posteriors import Estimate
@@ -243,6 +243,7 @@ def gate(
             require_gold=require_gold,
             level=subject.level,
             refused=subject.refused and subject.basis(metric) == "votes",
+            of_group=subject.vetted_of_group(condition),
         )
         for condition, estimate, metric in asked
     )
@@ -259,6 +260,7 @@ def decide(
     require_gold: bool,
     level: float = 0.95,
     refused: bool = False,
+    of_group: int | None = None,
 ) -> GateResult:
     """The verdict on one gate.
 
@@ -276,6 +278,9 @@ def decide(
         Of the interval that is told.
     refused : bool
         Whether the number has no interval since vetted items contradict the models.
+    of_group : int, optional
+        How many vetted items drawn at random the group has that the number is about; None where it is about all items,
+        or where all of the group is vetted.
     """
     if math.isnan(estimate.mean):
         raise InvalidParameter(
@@ -287,7 +292,9 @@ def decide(
         raise InvalidParameter(
             f'a gate needs an interval, got none for {condition.what}; use ⟨method="bayes"⟩', parameter="method"
         )
-    numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {rests_on}"
+    few = of_group is not None and of_group < ENOUGH_GOLD
+    own = f", {of_group or 'none'} of them of its own" if few and basis == "gold" else ""
+    numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {rests_on}{own}"
     if refused:
         verdict: Verdict = "undecided"
         why = f"vetted items contradict the models, so there is no interval for {condition.what}"
@@ -296,6 +303,13 @@ def decide(
         why = (
             f"gold is required and {condition.what} rests on votes alone; have {ENOUGH_GOLD} or more items vetted that "
             'were drawn at random (⟨trueup.labelers.draw_sample⟩) and say so with ⟨drawn="random"⟩'
+        )
+    elif require_gold and few:
+        # What judges get wrong about one system, the vetted items of others do not show.
+        verdict = "undecided"
+        why = (
+            f"gold is required and {condition.what} rests on {rests_on}{own}: that judges err about it as about others "
+            f"is not checked; have {ENOUGH_GOLD} or more of its own vetted that were drawn at random"
         )
     else:
         verdict = "passed" if met >= probability else "failed" if missed >= probability else "undecided"
@@ -420,6 +434,19 @@ class _Subject:
         if _all_vetted(answer):
             return "gold"
         return answer.basis_of(metric) if isinstance(answer, Evaluation) else answer.basis
+
+    def vetted_of_group(self, condition: Gate) -> int | None:
+        """How many items drawn at random were vetted of the groups that a condition is about, the fewest of them.
+
+        None where it is about all items, or where everything of a group is vetted.
+        """
+        if not isinstance(self.answer, Shares):
+            return None
+        groups = [name for name in (condition.candidate, condition.reference) if name is not None]
+        labels, slicing = self.answer.evaluation.labels, self.answer.slicing
+        is_drawn = drawn_gold(labels) >= 0
+        left = [inside for inside in map(slicing.members, groups) if (labels.gold_codes[inside] < 0).any()]
+        return min((int(is_drawn[inside].sum()) for inside in left), default=None)
 
     def rests_on(self, metric: str) -> str:
         """The same in words."""

@@ -17,7 +17,7 @@ from trueup.answers.settings import Settings
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan
 from trueup.data.scanning import LabelScan
-from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, masses_of, read_scan
+from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, read_scan
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, PointCounts, point_estimate
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
@@ -106,7 +106,7 @@ class ScannedEvaluation(ScannedAnswer, MetricEstimates):
             truths = self.readings.assuming(self.assumption).truths
         else:
             truths = self.readings.counts_for(metric, self.assumption)
-        counts = counts_of_systems(masses_of(truths, self.target, self.seed), self.readings.patterns)[:, 0]
+        counts = counts_of_systems(truths, self.readings.patterns, self.target, self.seed)[:, 0]
         if self.target == "sample":
             return DrawnCounts(counts)
         return DrawnRates(counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1e-300))

@@ -20,7 +20,7 @@ from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan, with_chosen_raters
 from trueup.data.scanning import LabelScan
 from trueup.estimators.collapsed import patterns_of
-from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, masses_of, read_scan
+from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, read_scan
 from trueup.estimators.kinds import different_places
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
@@ -131,8 +131,7 @@ class ScannedComparison(ScannedAnswer, PairedEstimates):
 
 def _values(truths: Codes, readings: CollapsedReadings, metric: Metric, task: ScannedTask) -> Floats:
     """The metric of every system on every draw of counts, shape (n_draws, n_systems)."""
-    masses = masses_of(truths, task.target, task.seed)
-    return metric(counts_of_systems(masses, readings.patterns))
+    return metric(counts_of_systems(truths, readings.patterns, task.target, task.seed))
 
 
 def compare_scan(systems: Any, scan: LabelScan[Labels], settings: Settings) -> ScannedComparison:

@@ -320,14 +320,19 @@ def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
 
 def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
     """The metric of every system on every draw, shape (n_draws, n_systems)."""
-    truths = fewer_draws(truth, metric)
+    truths, outputs, population = fewer_draws(truth, metric), task.outputs_for(metric), task.population
+    weights = units = None
+    if population is not None:
+        weights = population.masses(truths.shape, rng)
+        units = np.array([population.unit(row) for row in outputs.has_output(metric.looks_at)])
     return system_values(
         truths,
-        task.outputs_for(metric),
+        outputs,
         metric,
         classes=task.labels.classes,
         positive=task.positive,
         target=task.target,
         random_state=rng,
-        weights=None if task.population is None else task.population.masses(truths.shape, rng),
+        weights=weights,
+        units=units,
     )

@@ -19,6 +19,7 @@ from trueup.estimators.collapsed import Patterns, collapse, sample_items
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.kinds import draw_kinds, first_of_equals, witness_weights
 from trueup.estimators.metric_scope import gold_in_denominator
+from trueup.estimators.population import unseen_counts
 from trueup.estimators.readings import (
     FEW_SWEEPS,
     LEAST_DRAWS,
@@ -214,24 +215,25 @@ class CollapsedReadings(Readings):
         return self._rectified[key]
 
 
-def counts_of_systems(truths: npt.NDArray[Any], patterns: Patterns) -> Floats:
+def counts_of_systems(truths: npt.NDArray[Any], patterns: Patterns, target: Target, seed: int) -> Floats:
     """Confusion counts of each system, shape (n_draws, n_systems, n_classes, n_classes).
+
+    Those of the items, or for a population the masses of Rubin's Bayesian bootstrap, summed over items, and what none
+    of the items showed.
 
     Parameters
     ----------
     truths : array of shape (n_draws, n_patterns, n_classes)
-        How many items of each pattern are of each class, or their masses.
+        How many items of each pattern are of each class.
     """
-    named = patterns.codes[:, :, None] == np.arange(truths.shape[2])
-    return np.stack([np.einsum("dpy,pc->dyc", truths.astype(float), one.astype(float)) for one in named], axis=1)
-
-
-def masses_of(truths: npt.NDArray[Any], target: Target, seed: int) -> npt.NDArray[Any]:
-    """What each pattern and class counts for in each draw: its items, or its mass in the population they came from.
-
-    The masses are those of Rubin's Bayesian bootstrap, summed over items.
-    """
-    return truths if target == "sample" else np.random.default_rng(seed).standard_gamma(truths)
+    rng, n_classes = np.random.default_rng(seed), truths.shape[2]
+    masses = truths.astype(float) if target == "sample" else rng.standard_gamma(truths)
+    named = patterns.codes[:, :, None] == np.arange(n_classes)
+    counts = np.stack([np.einsum("dpy,pc->dyc", masses, one.astype(float)) for one in named], axis=1)
+    if target == "sample":
+        return counts
+    times = truths[0].sum(axis=1).astype(float)
+    return counts + unseen_counts(patterns.codes, n_classes, len(truths), rng, times=times)
 
 
 def read_scan(

@@ -1,4 +1,4 @@
-"""What items stand for: how much each counts, and which of them came together."""
+"""What items stand for: how much each counts, which of them came together, and what none of them showed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
+
+_UNSEEN = 0.5  # units that are right, and as many that are wrong: Jeffreys' prior of a share
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +38,53 @@ class Population:
         if self.weights is not None:
             masses *= self.weights.astype(np.float32)
         return masses
+
+    def unit(self, members: Booleans) -> float:
+        """What one independent part of some items counts for: the mass of all by Kish's number of such parts."""
+        mass = np.ones(len(members)) if self.weights is None else self.weights
+        parts = mass[members] if self.clusters is None else np.bincount(self.clusters[members], mass[members])
+        total = float(parts.sum())
+        return float((parts**2).sum()) / total if total > 0 else 0.0
+
+
+def unseen_counts(
+    codes: Codes,
+    n_classes: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    units: Floats | None = None,
+    times: Floats | None = None,
+) -> Floats:
+    """What a population may have that these items do not, to be added to confusion counts that stand for it.
+
+    Half an item on which a system is right, and half one on which it is wrong. Without them what was not seen in a
+    sample could not happen at all, and few clusters would look alike by chance. Systems that answer the same items
+    share these, so that a copy differs in nothing.
+
+    Parameters
+    ----------
+    codes : integer array of shape (n_systems, n_items)
+        The predicted classes, -1 for none.
+    units : array of shape (n_systems,), optional
+        What an item counts for, or a whole cluster; by default 1.
+    times : array of shape (n_items,), optional
+        How many items each column stands for, by default one.
+
+    Returns
+    -------
+    array of shape (n_draws, n_systems, n_classes, n_classes)
+        Rows the truth, columns in the shares in which the system names the classes.
+    """
+    n_systems = len(codes)
+    said = np.stack(
+        [np.bincount(row[row >= 0], None if times is None else times[row >= 0], n_classes) for row in codes]
+    )
+    shares = said / np.maximum(said.sum(axis=1, keepdims=True), 1e-300)
+    items, of_system = np.unique(codes >= 0, axis=0, return_inverse=True)
+    right, wrong = rng.standard_gamma(_UNSEEN, (2, n_draws, len(items)))[:, :, of_system.reshape(n_systems)]
+    others = (1 - np.eye(n_classes)) / max(n_classes - 1, 1)
+    worth = shares if units is None else shares * units[:, None]
+    return np.asarray(
+        np.einsum("ds,sc,yc->dsyc", right, worth, np.eye(n_classes)) + np.einsum("ds,sc,yc->dsyc", wrong, worth, others)
+    )

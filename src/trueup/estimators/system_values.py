@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats, Target
 from trueup.data.aligned import AlignedPredictions
+from trueup.estimators.population import unseen_counts
 from trueup.metrics import Metric
 
 _BLOCK = 20_000_000  # numbers held at once
@@ -27,12 +28,14 @@ def system_values(
     target: Target,
     random_state: np.random.Generator,
     weights: npt.NDArray[np.float32] | None = None,
+    units: Floats | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Floats:
     """The values of a metric, shape (n_draws, n_systems); all systems see the same draws.
 
     For ``target="population"`` the items of each draw are weighted as in the Bayesian bootstrap (Rubin 1981): they are
-    a sample of all there could have been. Each system is judged on the items it has a prediction for.
+    a sample of all there could have been; metrics of counts know that there may be more than they show, see
+    `unseen_counts`. Each system is judged on the items it has a prediction for.
 
     Parameters
     ----------
@@ -40,8 +43,12 @@ def system_values(
     aligned : AlignedPredictions
     weights : array of shape (n_draws, n_items), optional
         What each item counts for in each draw; by default that of the target.
+    units : array of shape (n_systems,), optional
+        With weights, what an independent part of the items of each system counts for; without them nothing unseen is
+        added to weights.
     """
     n_draws, n_items = truths.shape
+    has_unseen = metric.needs == "counts" and target == "population" and (weights is None or units is not None)
     values = np.empty((n_draws, aligned.n_systems))
     # Of each draw the items are held, and of metrics of counts a table of classes for each system.
     rows = max(1, _BLOCK // max(n_items, aligned.n_systems * len(classes) ** 2))
@@ -50,7 +57,10 @@ def system_values(
         mass = None if weights is None else weights[first : first + rows]
         if mass is None and target == "population":
             mass = random_state.standard_exponential(block.shape, dtype=np.float32)
-        values[first : first + rows] = _values(block, aligned, metric, classes, positive, mass)
+        unseen = None
+        if has_unseen and aligned.codes is not None:
+            unseen = unseen_counts(aligned.codes, len(classes), len(block), random_state, units=units)
+        values[first : first + rows] = _values(block, aligned, metric, classes, positive, mass, unseen)
         if progress is not None:
             progress(min(1.0, (first + rows) / n_draws))
     return values
@@ -63,10 +73,12 @@ def _values(
     classes: npt.NDArray[Any],
     positive: int,
     weights: npt.NDArray[np.float32] | None,
+    unseen: Floats | None,
 ) -> Floats:
     if metric.needs == "counts":
         assert aligned.codes is not None
-        return metric(system_counts(truths, aligned.codes, len(classes), weights=weights))
+        counts = system_counts(truths, aligned.codes, len(classes), weights=weights)
+        return metric(counts if unseen is None else counts + unseen)
     columns = []
     for system in range(aligned.n_systems):
         outputs = outputs_of(aligned, system, metric)

@@ -13,7 +13,7 @@ from trueup._base.types import Codes, Floats, Target
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.counts_of_truths import CountsOfTruths, choose_truths
-from trueup.estimators.population import Population
+from trueup.estimators.population import Population, unseen_counts
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import system_counts
 
@@ -84,11 +84,14 @@ def solution_of(
     if target == "sample":
         posterior: CountsPosterior = DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
     else:
+        row, units = np.asarray(codes)[None], None
         if population is None:
             rates = rng.standard_gamma(counts)
         else:
             masses = population.masses(truth.truths.shape, rng)
-            rates = system_counts(truth.truths, np.asarray(codes)[None], n_classes, weights=masses)[:, 0]
+            rates = system_counts(truth.truths, row, n_classes, weights=masses)[:, 0]
+            units = np.array([population.unit(row[0] >= 0)])
+        rates = rates + unseen_counts(row, n_classes, truth.n_draws, rng, units=units)[:, 0]
         posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
     return _solution(truth, posterior, counts.mean(axis=0))
 
