@@ -1,5 +1,7 @@
 """Gates: passed, failed or undecided, from one rule for every kind of answer."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,14 @@ def test_gold_of_other_groups_is_not_gold_of_this_one(crowd):
     assert tu.gate(shares, candidate="b", at_least=0.05, require_gold=True)
     against = tu.gate(shares, candidate="b", not_worse_than="a", margin=0.9, require_gold=True)
     assert against.verdict == "undecided"
+
+
+def test_a_share_goes_by_its_class_as_on_the_command_line(crowd):
+    shares = groups_with_gold(crowd, {"a": 0, "b": 0})
+    by_class, by_name = (tu.gate(shares, candidate="a", at_least={name: 0.4}) for name in (1, "share of 1"))
+    assert by_class.results[0].sentence == by_name.results[0].sentence
+    with pytest.raises(InvalidParameter, match="about 'share of 1'"):
+        tu.gate(shares, candidate="a", at_least={0: 0.4})
 
 
 def test_a_group_that_is_all_vetted_needs_no_more(crowd):
@@ -227,6 +237,11 @@ def test_a_preferred_system_is_gated_by_its_win_rate(preferred):
     assert not_worse.probability == pytest.approx(wins.prob_above(0.48))
     reverse = tu.gate(preferred, better_than=best)
     assert reverse.results[0].probability == pytest.approx(better.probability_failed)
+    as_class = tu.gate(dataclasses.replace(preferred, ties="class"), better_than=worst)
+    assert "ties as half" in as_class.results[0].sentence
+    assert as_class.results[0].probability == tu.gate(preferred, better_than=worst).results[0].probability
+    with pytest.raises(InvalidParameter, match=r"goes from 0 to 1, got 0\.6"):
+        tu.gate(preferred, not_worse_than=worst, margin=0.6)
     required = tu.gate(preferred, better_than=worst, require_gold=True)
     assert required.verdict == "undecided"
 

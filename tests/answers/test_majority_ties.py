@@ -52,6 +52,23 @@ def test_the_report(tied, expected):
     assert majority_values(evaluation, labels) == pytest.approx(expected, abs=1e-12)
 
 
+def test_weights_count_for_the_majority_as_for_the_estimate_beside_it(tied):
+    labels, predictions = tied
+    weights = np.where(predictions == 0, 3.0, 1.0)
+    labels = labels.without_gold().with_items({"item": labels.items.tolist(), "weight": weights.tolist()})
+    evaluation = tu.evaluate(
+        predictions,
+        labels,
+        metrics=["accuracy"],
+        weights="weight",
+        check_dependence=False,
+        n_warmup=20,
+        n_draws=20,
+    )
+    right = majority_shares(labels)[np.arange(300), predictions]
+    assert majority_values(evaluation, labels)["accuracy"] == pytest.approx(np.average(right, weights=weights))
+
+
 def test_the_command_line(tied, expected, tmp_path, capsys):
     labels, predictions = tied
     tu.write_labels(labels, tmp_path / "votes.csv")

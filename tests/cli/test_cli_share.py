@@ -84,3 +84,25 @@ def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *FEW)
     assert "noise model ordinal" in ran.out
     assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
+
+
+def rating_files(tmp_path, ratings):
+    """Ratings of 20 items by three labelers, a rating for each item, and two systems in turn."""
+    rows = [(f"i{i}", f"r{r}", ratings[i % len(ratings)]) for i in range(20) for r in range(3)]
+    votes = write_csv(tmp_path / "ratings.csv", ("item", "labeler", "label"), rows)
+    return votes, write_csv(tmp_path / "of.csv", ("item", "system"), [(f"i{i}", "ab"[i % 2]) for i in range(20)])
+
+
+def test_the_width_that_vetting_is_about_is_a_tenth_of_the_scale(run_main, tmp_path):
+    votes, items = rating_files(tmp_path, ["1", "2", "5", "4"])
+    ran = run_main("share", votes, "--mean", "--by", "system", "--items", items, *FEW)
+    assert ran.code == 0, ran.err
+    assert "to vet for ±0.2" in ran.out
+
+
+@pytest.mark.parametrize("stray", ["good", "NaN"])
+def test_what_is_no_rating_is_named(run_main, tmp_path, stray):
+    votes, items = rating_files(tmp_path, ["1", "2", stray, "5"])
+    ran = run_main("share", votes, "--mean", "--by", "system", "--items", items)
+    assert_one_sentence(ran)
+    assert f"got none for [{stray!r}]" in ran.err

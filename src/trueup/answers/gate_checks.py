@@ -68,10 +68,18 @@ def check_together(at_least: Mapping[str, float], at_most: Mapping[str, float]) 
             )
 
 
-def check_margin(margin: float, bounds: tuple[float, float]) -> None:
-    """Stop a margin that allows everything, as 2 does where two points of a share are meant."""
+def check_margin(margin: float, bounds: tuple[float, float], *, largest: float | None = None) -> None:
+    """Stop a margin that allows everything, as 2 does where two points of a share are meant.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Of the metric.
+    largest : float, optional
+        From which on everything is allowed; by default the whole range.
+    """
     low, high = bounds
-    if margin >= high - low:
+    if margin >= (high - low if largest is None else largest):
         raise InvalidParameter(
             f"⟨margin⟩ is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
             "allows everything; two points of a share are 0.02",

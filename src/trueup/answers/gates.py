@@ -13,7 +13,7 @@ from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.gate_checks import candidates_among, check_bound, check_margin, check_together
 from trueup.answers.preferences import Preferences
-from trueup.answers.share import Shares
+from trueup.answers.share import Shares, share_name
 from trueup.answers.telling import basis_words
 from trueup.estimators.truth import ENOUGH_GOLD, Basis, drawn_gold
 from trueup.exceptions import InvalidParameter, Sentence
@@ -366,13 +366,20 @@ class _Subject:
         """Bounds by the name of the metric; a bare number is about the first one."""
         if bounds is None:
             return {}
-        return bounds if isinstance(bounds, Mapping) else {self._metric_name: bounds}
+        if not isinstance(bounds, Mapping):
+            return {self._metric_name: bounds}
+        return {self._full_name(name): bound for name, bound in bounds.items()}
+
+    def _full_name(self, name: str) -> str:
+        """The name of a metric; the class alone stands for its share."""
+        return self._metric_name if isinstance(self.answer, Shares) and self._metric_name == share_name(name) else name
 
     def not_worse(self, candidate: Hashable, reference: Hashable, margin: float) -> _Asked:
         """That a candidate is not worse than another by more than a margin."""
-        check_margin(margin, (0.5, 1.0) if isinstance(self.answer, Preferences) else self._comparison.measure.bounds)
         if isinstance(self.answer, Preferences):
+            check_margin(margin, (0.0, 1.0), largest=0.5)  # below one half
             return self._contest(candidate, reference, "at least", 0.5 - margin)
+        check_margin(margin, self._comparison.measure.bounds)
         side: Side = "at least" if self._comparison.higher_is_better else "at most"
         return self._pair(candidate, reference, side, -margin if side == "at least" else margin)
 
@@ -390,7 +397,9 @@ class _Subject:
     def _contest(self, candidate: Hashable, reference: Hashable | None, side: Side, bound: float) -> _Asked:
         assert isinstance(self.answer, Preferences)
         wins = replace(self.answer, ties="half").win_rate(candidate, reference)
-        what = f"win rate of {candidate!r} over {reference!r}"
+        # A tie is no loss: what is asked is who is preferred.
+        halved = ", ties as half" if self.answer.ties == "class" else ""
+        what = f"win rate of {candidate!r} over {reference!r}{halved}"
         return Gate(what, side, bound, candidate, reference), wins, self._metric_name
 
     def _number_of(self, metric: str, candidate: Hashable | None) -> str:

@@ -307,7 +307,7 @@ def share(
         code = labels.class_code(of, parameter="of")
         scores = np.zeros(labels.n_classes)
         scores[code] = 1.0
-        metric = mean_of(f"share of {of!r}", scores, f"how many of the items are {of!r} in truth")
+        metric = mean_of(share_name(of), scores, f"how many of the items are {of!r} in truth")
     else:
         least = check_number(at_least, name="at_least")
         values = _scores_of(labels, None)
@@ -402,6 +402,11 @@ def _shares(
     return Shares(task.slices or _one_group(labels), evaluation=evaluation)
 
 
+def share_name(of: Hashable) -> str:
+    """The share of a class in words."""
+    return f"share of {of!r}"
+
+
 def mean_of(name: str, scores: Floats, description: str) -> Metric:
     """The mean of a score of the truth, from confusion counts, rows the truth."""
 
@@ -416,11 +421,12 @@ def mean_of(name: str, scores: Floats, description: str) -> Metric:
 def _scores_of(labels: Labels, values: Mapping[Hashable, float] | None) -> Floats:
     """The score of each class; an error where a class has none, or all have the same."""
     names = labels.classes.tolist()
-    as_numbers = dict(zip(names, numbers_of(names) or names, strict=True))
+    # Each by itself: where one class is no number, that one is named.
+    as_numbers = {name: of_name[0] for name in names if (of_name := numbers_of([name])) is not None}
     given = as_numbers if values is None else dict(values)
     lacking = [name for name in names if not isinstance(given.get(name), int | float) or given[name] != given[name]]
     if lacking:
-        how = "name a number for each with ⟨values⟩" if values is None else "give each one"
+        how = "name a number for each with ⟨values⟩, or say that it is no vote" if values is None else "give each one"
         raise InvalidParameter(
             f"every class needs a number as its score, got none for {preview(lacking)}; {how}", parameter="values"
         )

@@ -257,6 +257,8 @@ def show_slices(evaluation: Evaluation) -> None:
     level = level_words(evaluation.level)
     slices = evaluation.by.to_dict()
     for metric in evaluation.metrics:
+        # How many items to vet is known of the accuracy alone.
+        to_vet = metric == "accuracy"
         rows = [
             (
                 row["slice"],
@@ -264,13 +266,13 @@ def show_slices(evaluation: Evaluation) -> None:
                 number(row["mean"]),
                 interval(row["low"], row["high"]),
                 chance(row["prob_worse"]),
-                f"{slices['vettings'][row['slice']]:,}",
+                *([f"{slices['vettings'][row['slice']]:,}"] if to_vet else []),
             )
             for row in slices["slices"]
             if row["metric"] == metric
         ]
         head = (f"{metric} by {slices['column']}", "items", "estimate", f"{level} interval")
-        print_table((*head, "worse than the rest", "to vet for ±.05"), rows)
+        print_table((*head, "worse than the rest", *(["to vet for ±.05"] if to_vet else [])), rows)
         if slices["worse"][metric]:
             say(f"Worse than the rest by {metric}: {', '.join(map(shown, slices['worse'][metric]))}.")
 

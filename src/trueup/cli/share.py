@@ -130,7 +130,7 @@ def _show(shares: Shares) -> None:
         "mean" if shares.name == "mean score" else "rate",
         f"{words} interval",
         "highest",
-        "to vet for ±.05",
+        f"to vet for ±{number(shares.vetting_width / 2, 3)}",
     )
     print_table(head, rows)
     differences = [(a, b, shares.difference(a, b)) for a, b in pairwise(shares.ranking)]

@@ -209,9 +209,13 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     """Each metric of an evaluation with the majority vote for the truth; None where it is undefined.
 
     Gold is taken for the truth where there is some. Of tied classes each has its part of an item in a confusion
-    matrix (`majority_shares`); metrics of scores and functions need one of them (`majority_codes`).
+    matrix (`majority_shares`), and items count by their weights; metrics of scores and functions need one of the
+    classes (`majority_codes`).
     """
-    counts = shared_counts(majority_shares(labels), evaluation.problem.predictions)
+    shares, population = majority_shares(labels), evaluation.task.population
+    if population is not None and population.weights is not None:
+        shares = shares * population.weights[:, None]
+    counts = shared_counts(shares, evaluation.problem.predictions)
     found = {}
     for name in evaluation.metrics:
         metric = metric_of(evaluation, name)
