@@ -167,7 +167,10 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each group must be vetted, drawn at random, for an interval `vetting_width` wide."""
+        """About how many items of each group must be vetted, drawn at random, for an interval `vetting_width` wide.
+
+        Of the rate of these items: how far they are from the population is another matter, which more items tell.
+        """
         posterior, (low, high) = self._groups.posterior, self.evaluation.metric(self.name).bounds
         if posterior is None:
             return dict.fromkeys(self.slicing.names.tolist(), 0)

@@ -124,13 +124,15 @@ def _show(shares: Shares) -> None:
         )
         for group in shares
     ]
+    half_width = number(shares.vetting_width / 2, 3)
+    here = "" if shares.evaluation.target == "sample" else " on these items"  # more of them is another matter
     head = (
         shares.slicing.column,
         "items",
         "mean" if shares.name == "mean score" else "rate",
         f"{words} interval",
         "highest",
-        f"to vet for ±{number(shares.vetting_width / 2, 3)}",
+        f"to vet for ±{half_width}{here}",
     )
     print_table(head, rows)
     differences = [(a, b, shares.difference(a, b)) for a, b in pairwise(shares.ranking)]
