@@ -1,5 +1,7 @@
 """Judges of pairs: win rates, strengths, position bias, and what vetted contests correct."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -27,6 +29,38 @@ def test_position_bias_is_recovered(biased):
         low, high = bias.interval(0.999)
         assert low < 0.15 < high
         assert high - low < 0.15
+
+
+@pytest.mark.parametrize("n_judges", [1, 2, 3])
+def test_contests_whose_verdicts_cancel_show_the_position_bias(n_judges):
+    sim = tu.simulate.pairs(
+        n_contests=400,
+        n_systems=2,
+        n_judges=n_judges,
+        accuracy=0.7,
+        position_bias=0.25,
+        orders="both",
+        random_state=0,
+    )
+    answer = tu.preferences(sim.pairs, check_dependence=False, **FEW)
+    assert any("they count for the position bias only" in sentence for sentence in answer.warnings)
+    chose_first = np.where(sim.pairs.shown == 1, sim.pairs.verdict == 1, sim.pairs.verdict == 0)
+    for j, name in enumerate(sim.pairs.judges.tolist()):
+        bias = answer.position_bias[name]
+        # The judge chose the first place this often, and either side was there once: no truth is needed.
+        assert bias.mean == pytest.approx(chose_first[sim.pairs.judge == j].mean() - 0.5, abs=0.01)
+        low, high = bias.interval(0.95)
+        assert 0.03 < high - low < 0.07  # ± 1.96 × √(.074 / 400) is .053 wide
+
+
+def test_a_verdict_given_five_times_is_one_witness_of_the_position_bias():
+    sim = tu.simulate.pairs(n_contests=200, n_systems=2, n_judges=3, accuracy=0.75, position_bias=0.15, random_state=1)
+    columns = {name: np.tile(getattr(sim.pairs, name), 5) for name in ("contest", "judge", "shown", "verdict")}
+    once, often = (
+        tu.preferences(pairs, check_dependence=False, **FEW) for pairs in (sim.pairs, replace(sim.pairs, **columns))
+    )
+    for name, bias in once.position_bias.items():
+        assert often.position_bias[name].interval(0.95) == pytest.approx(bias.interval(0.95), abs=1e-6)
 
 
 def test_win_rates_hold_the_truth(biased):

@@ -11,6 +11,7 @@ import numpy as np
 
 from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview
+from trueup._base.wording import some
 from trueup.answers.comparison import Comparison
 from trueup.answers.derived import DerivedAnswer
 from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
@@ -18,15 +19,16 @@ from trueup.answers.settings import Settings
 from trueup.answers.setup import prepare
 from trueup.answers.share import mean_of
 from trueup.data.frames import make_frame
-from trueup.data.pairs import FIRST, UNKNOWN, Pairs, mirrored
+from trueup.data.pairs import FIRST, UNKNOWN, Pairs
 from trueup.data.predictions import Predictions
 from trueup.estimators.bradley_terry import strengths_of
+from trueup.estimators.position_bias import draw_biases, weights_of_repeats
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
-from trueup.noise.mirrored import MirroredConfusion, draw_rows, row_prior
+from trueup.noise.mirrored import MirroredConfusion
 from trueup.posteriors import DrawnEstimate, Estimate
 
 Ties = Literal["half", "class"]
@@ -81,12 +83,16 @@ class Preferences(DerivedAnswer):
         if self.evaluation.target == "population":
             # What was never seen in these contests may still happen in others.
             low, high = sorted((at, other))
-            rng = np.random.default_rng([self.evaluation.seed, 7, low, high])
-            unseen = rng.standard_gamma(_LITTLE, (self.evaluation.labels.n_classes, len(won)))
+            unseen = self._unseen(low, high)
             first, second = (unseen[0], unseen[1]) if at < other else (unseen[1], unseen[0])
             won, lost, tied = won + first, lost + second, tied + unseen[2:].sum(axis=0)
             total = won + lost + tied
         return won / total, lost / total
+
+    def _unseen(self, first: int, second: int, part: float = 1.0) -> Floats:
+        """What contests of two systems that were not seen count for each outcome, or a part of it, in each draw."""
+        rng = np.random.default_rng([self.evaluation.seed, 7, first, second])
+        return rng.standard_gamma(part * _LITTLE, (self.evaluation.labels.n_classes, len(self._truths)))
 
     # ------------------------------------------------------------------ all systems
 
@@ -131,29 +137,43 @@ class Preferences(DerivedAnswer):
     def position_bias(self) -> dict[Any, Estimate]:
         """How much more often than half each judge chooses what is shown first, where either side is as often right.
 
-        Half the difference between the chances to say "first" and "second", the two truths averaged. Judges of whom no
-        order is known are left out.
+        Half the difference between the chances to say "first" and "second", the two truths averaged. Contests whose
+        verdicts cancel each other out count as all others do, and what a judge says of one contest in one order counts
+        once, however often it was asked. Judges of whom no order is known are left out.
         """
         rng = np.random.default_rng([self.evaluation.seed, 5])
-        truths = self._truths[:: max(1, len(self._truths) // _POSITION_DRAWS)]
+        truths = self._truths_of_all_contests(rng)
         n_classes = self.evaluation.labels.n_classes
-        place = np.full(self.pairs.n_contests, -1)
-        place[self._contests] = np.arange(len(self._contests))
         estimates: dict[Any, Estimate] = {}
         for j, name in enumerate(self.pairs.judges.tolist()):
-            own = (self.pairs.judge == j) & (self.pairs.shown != UNKNOWN) & (place[self.pairs.contest] >= 0)
+            own = (self.pairs.judge == j) & (self.pairs.shown != UNKNOWN)
             if not own.any():
                 continue
-            is_reversed = self.pairs.shown[own] == 1
-            truth = truths[:, place[self.pairs.contest[own]]]
-            truth = np.where(is_reversed, mirrored(truth), truth).astype(np.int64)
-            said = np.where(is_reversed, mirrored(self.pairs.verdict[own]), self.pairs.verdict[own])
-            cell = truth * n_classes + said + n_classes**2 * np.arange(len(truths))[:, None]
-            counts = np.bincount(cell.ravel(), minlength=len(truths) * n_classes**2)
-            rows = draw_rows(counts.reshape(len(truths), n_classes, n_classes) + row_prior(n_classes), rng)
-            bias = (rows[:, :2, 0] - rows[:, :2, 1]).mean(axis=1) / 2
+            contest, verdict, shown = self.pairs.contest[own], self.pairs.verdict[own], self.pairs.shown[own]
+            weights = weights_of_repeats(contest, shown)
+            bias = draw_biases(truths[:, contest], verdict, shown, weights, n_classes=n_classes, rng=rng)
             estimates[name] = DrawnEstimate(bias, bounds=(-0.5, 0.5), name=f"position bias of {name}")
         return estimates
+
+    def _truths_of_all_contests(self, rng: np.random.Generator) -> Codes:
+        """Who wins each contest in some of the draws, also where the verdicts cancel each other out.
+
+        These show the bias most. Verdicts in both orders cancel as often whoever wins, so the truth is drawn from what
+        is known of the two systems. Where anybody calls a tie, no contest is left out for that.
+        """
+        step = max(1, len(self._truths) // _POSITION_DRAWS)
+        drawn = self._truths[::step]
+        truths = np.empty((len(drawn), self.pairs.n_contests), dtype=drawn.dtype)
+        truths[:, self._contests] = drawn
+        cancelled = np.setdiff1d(np.arange(self.pairs.n_contests), self._contests)
+        pair, place = np.unique(self.pairs.sides[cancelled], axis=0, return_inverse=True)
+        for k, (first, second) in enumerate(pair):
+            members = cancelled[place.ravel() == k]
+            unseen = self._unseen(first, second)
+            won, lost = self._wins[:, first, second] + unseen[0], self._wins[:, second, first] + unseen[1]
+            chance = (won / (won + lost))[::step, None]
+            truths[:, members] = rng.random((len(drawn), len(members))) >= chance
+        return truths
 
     @property
     def consistency(self) -> dict[Any, float]:
@@ -173,7 +193,8 @@ class Preferences(DerivedAnswer):
         if left_out:
             notes.append(
                 Sentence(
-                    f"{left_out:,} contests are left out: the verdicts on them cancel each other out in both orders."
+                    f"The verdicts on {some(left_out, 'contest')} cancel each other out and do not tell who wins; "
+                    "they count for the position bias only."
                 )
             )
         parts = _connected_parts(self._wins.any(axis=0) | self._drawn_ties.any(axis=0))
