@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 import trueup as tu
-from trueup.estimators.bradley_terry import strengths_of
+from trueup.estimators.bradley_terry import leverages_of, strengths_of
 from trueup.exceptions import InvalidParameter
 from trueup.noise import sample
 from trueup.noise.mirrored import MirroredConfusion
@@ -212,6 +212,60 @@ def test_strengths_are_those_of_a_logistic_regression():
     unbeaten = strengths_of(np.array([[[0.0, 9.0], [0.0, 0.0]]]))
     assert np.isfinite(unbeaten).all()
     assert unbeaten[0, 0] > 1
+
+
+def contests_won(a, b, n_won, n_lost, first_item):
+    """Rows of contests of which five judges say the same, in an order by turns."""
+    return [
+        (first_item + k, f"judge-{j}", a, b, (j + k) % 2, int(k >= n_won))
+        for k in range(n_won + n_lost)
+        for j in range(5)
+    ]
+
+
+@pytest.mark.parametrize("n_won", [1, 2])
+def test_strengths_and_win_rates_say_the_same_of_a_newcomer(n_won):
+    rows = contests_won("a", "b", 60, 60, 0) + contests_won("a", "z", 0, n_won, 500)
+    answer = tu.preferences(tu.Pairs.from_rows(rows), check_dependence=False, **FEW)
+    stronger = answer.win_rate("z", "a").prob_above(0.5)
+    assert 0.75 < stronger < 0.97
+    # The newcomer met nobody else, so that only what its one win rate says tells how strong it is.
+    assert answer.difference("z", "a").prob_above(0) == pytest.approx(stronger, abs=0.01)
+    assert answer.prob_best["z"] < stronger
+    assert len(answer.groups) == 1
+
+
+@pytest.mark.parametrize("target", ["population", "sample"])
+@pytest.mark.parametrize("n_ties", [0, 5])
+def test_strengths_and_win_rates_of_two_systems_say_the_same(target, n_ties):
+    tied = [(100 + k, f"judge-{j}", "a", "b", k % 2, 2) for k in range(n_ties) for j in range(5)]
+    pairs = tu.Pairs.from_rows(contests_won("a", "b", 5, 3, 0) + tied)
+    answer = tu.preferences(pairs, target=target, check_dependence=False, **FEW)
+    rate = answer.win_rate("a", "b").prob_above(0.5)
+    assert answer.difference("a", "b").prob_above(0) == rate
+    assert (rate > 0.95) == (target == "sample")
+
+
+def test_unseen_wins_of_a_pair_are_as_many_as_its_contests_decide_alone():
+    """Half a win for each side of a pair on which a strength hangs; fewer where other pairs tell of it, too."""
+    chain = np.array([[0.0, 9.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(leverages_of(chain), [[0, 1, 0], [1, 0, 1], [0, 1, 0]], atol=1e-12)
+    all_met = np.triu(np.full((6, 6), 4.0), k=1)
+    np.testing.assert_allclose(leverages_of(all_met), (1 - np.eye(6)) / 3, atol=1e-12)
+    apart = np.zeros((4, 4))
+    apart[0, 1] = apart[2, 3] = 3.0
+    np.testing.assert_allclose(leverages_of(apart), apart / 3 + apart.T / 3, atol=1e-12)
+
+
+def test_strengths_of_many_systems_are_not_drawn_together():
+    """Twenty systems whose pairs met twice: half a win on both sides of every pair would take a third of the spread."""
+    sim = tu.simulate.pairs(
+        n_contests=400, n_systems=20, n_judges=5, accuracy=0.95, position_bias=0.0, spread=1.0, random_state=6
+    )
+    answer = tu.preferences(sim.pairs, check_dependence=False, **FEW)
+    means = [answer.strength(name).mean for name in sim.pairs.systems.tolist()]
+    true = sim.strengths - sim.strengths.mean()
+    assert np.polyfit(true, means, 1)[0] == pytest.approx(1, abs=0.2)
 
 
 def test_both_engines_agree_on_judges_of_pairs(monkeypatch):

@@ -21,7 +21,7 @@ from trueup.answers.share import mean_of
 from trueup.data.frames import make_frame
 from trueup.data.pairs import FIRST, UNKNOWN, Pairs
 from trueup.data.predictions import Predictions
-from trueup.estimators.bradley_terry import strengths_of
+from trueup.estimators.bradley_terry import leverages_of, strengths_of
 from trueup.estimators.position_bias import draw_biases, weights_of_repeats
 from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
@@ -122,14 +122,33 @@ class Preferences(DerivedAnswer):
     @cached_property
     def comparison(self) -> Comparison:
         """The strengths side by side, as `compare` has systems."""
-        wins = self._wins
+        wins, ties = self._tallies
+        if self.evaluation.target == "population":
+            wins, ties = self._with_unseen(wins, ties)
         if self.ties == "half":
-            wins = wins + 0.5 * (self._drawn_ties + self._drawn_ties.transpose(0, 2, 1))
+            wins = wins + 0.5 * (ties + ties.transpose(0, 2, 1))
         return replace(
             self.evaluation.compare_outputs(self._metric_name, self._sides_as_outputs),
             measure=_MEASURE,
             draws=strengths_of(wins),
         )
+
+    def _with_unseen(self, wins: Floats, ties: Floats) -> tuple[Floats, Floats]:
+        """Wins and ties with those that were not seen, so that strengths are no surer than the win rates they are from.
+
+        Where two systems are joined by their own contests only, these are the ones that their win rate counts.
+        """
+        wins, ties = wins.copy(), ties.copy()
+        pair, times = np.unique(self.pairs.sides[self._contests], axis=0, return_counts=True)
+        contests = np.zeros(wins.shape[1:])
+        contests[tuple(pair.T)] = times
+        parts = leverages_of(contests)
+        for first, second in pair:
+            unseen = self._unseen(first, second, parts[first, second])
+            wins[:, first, second] += unseen[0]
+            wins[:, second, first] += unseen[1]
+            ties[:, first, second] += unseen[2:].sum(axis=0)
+        return wins, ties
 
     # ------------------------------------------------------------------ judges
 
@@ -377,7 +396,8 @@ def preferences(
         As in `evaluate`.
     target : {"population", "sample"}
         Items like these, of which these are a sample: the default, since a ranking is about more than these contests.
-        Or exactly these contests.
+        Outcomes that were never seen may then still happen, so a system that won its only contest may be the weaker
+        one. Or exactly these contests: win rates, strengths and P(best) are then about who won these.
     **sampling
         Of the chains: n_chains, n_warmup, n_draws.
 

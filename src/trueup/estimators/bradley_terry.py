@@ -39,6 +39,36 @@ def strengths_of(wins: Floats) -> Floats:
     return np.concatenate([_newton(wins[k : k + block]) for k in range(0, n_draws, block)])
 
 
+def leverages_of(contests: Floats) -> Floats:
+    """How far the strengths of two systems, one against the other, hang on the contests between the two.
+
+    1 where nothing else joins the two, less where contests with others tell of them, too, and 0 where they never met.
+    The sum over pairs is the number of strengths that are free, so unseen wins of this size, half of it on each side of
+    a pair, are to strengths what half a win on each side is to one win rate: Jeffreys' law (Firth 1993), with contests
+    weighted as between equals. Half a win for each side of every pair would make many systems alike.
+
+    Parameters
+    ----------
+    contests : array of shape (n_systems, n_systems)
+        How often two systems met; either triangle, or parts of the number in both.
+
+    Returns
+    -------
+    array of shape (n_systems, n_systems)
+        The same in both triangles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leverages_of(np.array([[0.0, 5.0, 5.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]])).round(3)[0].tolist()
+    [0.0, 0.667, 0.667]
+    """
+    met = contests + contests.T
+    inverse = np.linalg.pinv(np.diag(met.sum(axis=1)) - met, hermitian=True)
+    own = np.diag(inverse)
+    return np.asarray(np.clip(met * (own[:, None] + own - 2 * inverse), 0.0, 1.0))
+
+
 def _newton(wins: Floats) -> Floats:
     n_draws, n, _ = wins.shape
     games = wins + wins.transpose(0, 2, 1)

@@ -42,7 +42,7 @@ def draw_biases(
     cell = right * n_classes + said + n_classes**2 * np.arange(n_draws)[:, None]
     mass = np.broadcast_to(weights, cell.shape)
     counts = np.bincount(cell.ravel(), mass.ravel(), minlength=n_draws * n_classes**2)
-    rows = draw_rows(counts.reshape(n_draws, n_classes, n_classes) + _LITTLE, rng)
+    rows = draw_rows(counts.reshape(n_draws, n_classes, n_classes).astype(np.float64) + _LITTLE, rng)
     return np.asarray((rows[:, :2, 0] - rows[:, :2, 1]).mean(axis=1) / 2)
 
 
