@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.special import log_ndtr
+from scipy.stats import hypergeom, t
 
 from trueup.monitor import change as module
 from trueup.monitor.change import WINDOWS, dispersions, find_change, share_of_look
@@ -22,6 +23,11 @@ def p_value(hits: np.ndarray, window: int) -> float:
     return min(2 * min(law.cdf(newest), law.sf(newest - 1)), 1.0)
 
 
+def from_items_alone(log_values: np.ndarray, squares: np.ndarray, n_telling: np.ndarray) -> np.ndarray:
+    """In place of `_given_dispersion`: batches differ by their items and nothing else."""
+    return np.exp(log_values)
+
+
 def is_due(hits: np.ndarray, budget: float) -> bool:
     """Whether a look at the last batch must raise an alarm, with ten batches of a baseline."""
     return any(p_value(hits, w) <= budget * share_of_look(4) * WINDOWS[w] for w in (1, 2, 3))
@@ -33,7 +39,8 @@ def test_the_shares_of_looks_and_windows_are_at_most_one():
     assert 0.7 < share_of_look(looks).sum() < 1 - 1 / np.log(10**7)  # what is beyond is the integral
 
 
-def test_an_alarm_is_raised_exactly_where_the_p_value_is_within_its_share():
+def test_an_alarm_is_raised_exactly_where_the_p_value_is_within_its_share(monkeypatch):
+    monkeypatch.setattr(module, "_given_dispersion", from_items_alone)
     due = [is_due(counts_with(last), 0.05) for last in range(200)]
     raised = [find_change(counts_with(last), SIZES, false_alarms=0.05, baseline=10) for last in range(200)]
     assert [one is not None for one in raised] == due
@@ -70,7 +77,7 @@ def test_the_p_values_are_not_smaller_than_chance_makes_them():
     rng = np.random.default_rng(2)
     n_all, hits_all, n = 1000, 800, 200
     drawn = rng.hypergeometric(hits_all, n_all - hits_all, n, size=4000)
-    values = np.array([module._two_sided(int(x), n, hits_all, n_all) for x in drawn])
+    values = np.exp([module._log_two_sided(int(x), n, hits_all, n_all) for x in drawn])
     for level in (0.05, 0.2, 0.5):
         share = (values <= level).mean()
         assert 0.7 * level < share < level + 3 * np.sqrt(level / 4000)
@@ -85,9 +92,43 @@ def test_batches_that_differ_among_themselves_raise_fewer_alarms_than_they_would
         return sum(find_change(hits, sizes, false_alarms=0.05, baseline=10) is not None for hits in runs)
 
     allowed_for = n_alarms()
-    monkeypatch.setattr(module, "dispersions", lambda hits, sizes: np.ones(len(hits) + 1))
+    monkeypatch.setattr(module, "_given_dispersion", from_items_alone)
     assert allowed_for <= 6
     assert n_alarms() >= 30
+
+
+@pytest.mark.parametrize(
+    ("n_items", "spread", "baseline"), [(200, 0.02, 10), (2000, 0.02, 10), (2000, 0.05, 5), (2000, 0.05, 3)]
+)
+def test_how_much_batches_differ_is_not_taken_for_known(n_items, spread, baseline):
+    """Few batches tell of it; taken for known, great batches raised two to six times what is permitted."""
+    rng = np.random.default_rng([5, n_items, baseline])
+    n_batches, sizes = baseline + 80, np.full(baseline + 80, n_items)
+    shares = np.clip(0.82 + spread * rng.standard_normal((200, n_batches)), 0, 1)
+    runs = [find_change(hits, sizes, false_alarms=0.05, baseline=baseline) for hits in rng.binomial(n_items, shares)]
+    assert np.mean([run is not None for run in runs]) <= 0.05
+
+
+def test_a_fall_is_still_seen_soon_where_items_explain_how_batches_differ():
+    """From 84.4% to 74.6% after 30 batches: with the test of Student alone 7 of 10 are seen within three batches."""
+    rng = np.random.default_rng(6)
+    shares = np.where(np.arange(33) < 30, 0.844, 0.746)
+    runs = rng.binomial(200, shares, size=(300, 33))
+    found = [find_change(hits, np.full(33, 200), false_alarms=0.03, baseline=10) for hits in runs]
+    assert np.mean([one is not None and one.look >= 30 for one in found]) > 0.85
+
+
+def test_p_values_are_exact_or_those_of_student_where_that_is_clear():
+    scores, n = np.array([2.0, 4.0, 6.0]), np.full(3, 200)
+    exact = log_ndtr(-scores) + np.log(2)
+    assert np.exp(exact) == pytest.approx(module._given_dispersion(exact, n * 0.9, n), rel=0.1)
+    far = log_ndtr(-10 * scores) + np.log(2)
+    assert module._given_dispersion(far, n * 100.0, n) == pytest.approx(2 * t(200).sf(scores), rel=0.05)
+    few = np.full(3, 5)  # here the prior is a fifth of a residual more
+    assert module._given_dispersion(far, few * 100.0, few) == pytest.approx(2 * t(5).sf(scores), rel=0.25)
+    # Beyond what a number can hold, still a matter of how much batches differ.
+    beyond = np.array([-1e5])
+    assert 0.01 < module._given_dispersion(beyond, np.array([9 * 1e5]), np.array([9]))[0] < 1
 
 
 def test_dispersion_is_one_for_items_alone_and_knows_only_what_was_before():

@@ -35,7 +35,8 @@ def test_a_fall_of_the_system_is_noticed_from_votes_and_named_by_gold(fallen):
     assert (system.kind, system.since) == ("the system", day(14))
     assert {alarm.kind for alarm in fallen.alarms} == {"the system", "something"}
     main = next(alarm for alarm in fallen.alarms if "agreed with most judges" in alarm.sentence)
-    assert (main.since, main.when) == (day(14), day(14))
+    assert main.since == day(14)
+    assert main.when in (day(14), day(15))
     assert main.before > 0.8 > 0.7 > main.after
     assert 0 < main.chance <= 0.05
     assert system.before == pytest.approx(0.85, abs=0.08)

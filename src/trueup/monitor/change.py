@@ -12,16 +12,26 @@ since :math:`1/(x \log^2 x)` is convex, so that each term is at most its integra
 after. By the union bound the chance that any look, however many there are, raises a false alarm is at most
 :math:`\alpha`. Inverted, that is a confidence sequence of the difference: an alarm is where it excludes zero.
 
-Batches may differ from one another more than their items explain (weekdays, topics). The Pearson residuals of the
-batches before a window, whose squares have mean one where items alone differ, tell by how much; where it is more than
-one, the normal score of the p-value is divided by its root. That never makes a p-value smaller, so the bound above
-stays; with real differences between batches it is an approximation, which ``benchmarks/judges.py`` measures.
+Batches may differ from one another more than their items explain (weekdays, topics), by some dispersion
+:math:`\varphi \ge 1`. What tells of it are the Pearson residuals of the batches before a window, each against those
+before it: they are independent of the window, and their :math:`\nu` squares add up to
+:math:`S \sim \varphi \chi^2_\nu`. The p-value is its mean over what they leave open,
+
+.. math:: p = \int 2 \, \Phi(-|z| / \sqrt\varphi) \, \pi(d\varphi \mid S, \nu), \qquad
+          \pi = \tfrac12 \delta_1 + \tfrac12 \, a \, \varphi^{-1-a} \quad (\varphi \ge 1,\ a = 0.1),
+
+with :math:`z` the normal score of the hypergeometric p-value. Where items explain all, the first part keeps the power
+of the exact test; where batches clearly differ it has no weight left, and the second is the test of Student with
+:math:`\nu` degrees of freedom, but for the little that its proper prior knows. That never makes a p-value smaller, so
+the bound above stays; with real differences between batches it is an approximation, which the tests measure for any
+dispersion and short baselines, and ``benchmarks/judges.py`` for whole monitors.
 
 References
 ----------
 H. Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41,
 1970 (sequences of intervals). A. Tartakovsky, I. Nikiforov, M. Basseville, "Sequential Analysis: Hypothesis Testing and
-Changepoint Detection", CRC Press, 2014 (windows against what was before).
+Changepoint Detection", CRC Press, 2014 (windows against what was before). R. L. Brown, J. Durbin, J. M. Evans,
+"Techniques for testing the constancy of regression relationships over time", JRSS B 37, 1975 (recursive residuals).
 """
 
 from __future__ import annotations
@@ -31,7 +41,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, ndtr, ndtri, xlogy
+from scipy.special import gammaln, logsumexp, ndtr, ndtri_exp, xlogy
 
 from trueup._base.types import Floats
 
@@ -40,6 +50,10 @@ Counts = npt.NDArray[np.int64]
 # Batches since a change, each with its part of the permitted false alarms: one of them meets a change of any age.
 WINDOWS = {1: 0.1, 2: 0.2, 3: 0.2, 5: 0.15, 8: 0.1, 13: 0.1, 21: 0.05, 34: 0.05, 55: 0.05}
 _SHIFT = 19  # looks over which the permitted false alarms are spread about evenly
+# What is held of the dispersion before any batch: that it is 1, and else how fast it thins out. With less for the first
+# or a greater second, small changes take longer; with more, batches that differ a little raise more than is permitted.
+_NO_EXCESS, _THINNING = 0.5, 0.1
+_DISPERSIONS = 60  # points of the mean over it; the p-value is then off by less than one part in a thousand
 
 
 @dataclass(frozen=True)
@@ -91,15 +105,22 @@ def dispersions(hits: Counts, sizes: Counts) -> Floats:
     array of shape (n + 1,)
         At place k of the first k batches.
     """
+    squares, n_telling = _residuals(hits, sizes)
+    return np.asarray(np.maximum(squares / np.maximum(n_telling, 1), 1.0))
+
+
+def _residuals(hits: Counts, sizes: Counts) -> tuple[Floats, Counts]:
+    """The sum of squares, and the number, of the residuals of the batches before each place.
+
+    The residual of a batch is against those before it and itself, so that all of them are independent.
+    """
     n_all, k_all = np.cumsum(sizes)[1:], np.cumsum(hits)[1:]
     m, x = sizes[1:], hits[1:]
     share = k_all / n_all
     spread = m * share * (1 - share) * (n_all - m) / np.maximum(n_all - 1, 1)
     tells = spread > 0
     squares = np.where(tells, (x - m * share) ** 2 / np.where(tells, spread, 1.0), 0.0)
-    n_telling = np.concatenate([[0, 0], np.cumsum(tells)])
-    mean = np.concatenate([[0.0, 0.0], np.cumsum(squares)]) / np.maximum(n_telling, 1)
-    return np.asarray(np.maximum(mean, 1.0))
+    return np.concatenate([[0.0, 0.0], np.cumsum(squares)]), np.concatenate([[0, 0], np.cumsum(tells)])
 
 
 def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: int) -> Change | None:
@@ -134,14 +155,16 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
     limits = false_alarms * share_of_look(ends - baseline) * np.array(list(WINDOWS.values()))
     usable = starts >= baseline
     starts = np.where(usable, starts, baseline)
-    roots = np.sqrt(dispersions(hits, sizes))[starts]
+    squares, n_telling = (part[starts] for part in _residuals(hits, sizes))
     table = sums[ends] - sums[starts], totals[ends] - totals[starts], sums[ends], totals[ends]
     # A tail is at least its first term, so that nearly all looks need no sum of terms.
-    least = _deflated(np.minimum(2 * np.exp(_log_probability(*table)), 1.0), roots)
-    for row in np.flatnonzero((usable & (least <= limits)).any(axis=1)):
-        close = np.flatnonzero(usable[row] & (least[row] <= limits[row]))
-        tails = [_two_sided(*map(int, cells)) for cells in zip(*(part[row, close] for part in table), strict=True)]
-        values = _deflated(np.array(tails), roots[row, close])
+    least = np.minimum(math.log(2) + _log_probability(*table), 0.0)
+    near = usable & (least <= np.log(limits))
+    near[near] = _given_dispersion(least[near], squares[near], n_telling[near]) <= limits[near]
+    for row in np.flatnonzero(near.any(axis=1)):
+        close = np.flatnonzero(near[row])
+        tails = [_log_two_sided(*map(int, cells)) for cells in zip(*(part[row, close] for part in table), strict=True)]
+        values = _given_dispersion(np.array(tails), squares[row, close], n_telling[row, close])
         chances = false_alarms * values / limits[row, close]
         best = int(chances.argmin())
         if chances[best] <= false_alarms:
@@ -179,14 +202,38 @@ def _log_probability(hits: Counts, n: Counts, all_hits: Counts, n_all: Counts) -
     return log_choose(all_hits, hits) + log_choose(n_all - all_hits, n - hits) - log_choose(n_all, n)
 
 
-def _two_sided(hits: int, n: int, all_hits: int, n_all: int) -> float:
-    """Twice the tail on the side on which the hits lie, at most 1: that of the test of Fisher."""
+def _log_two_sided(hits: int, n: int, all_hits: int, n_all: int) -> float:
+    """Log of twice the tail on the side on which the hits lie, of at most 1: that of the test of Fisher."""
     low, high = max(0, n - (n_all - all_hits)), min(n, all_hits)
     is_few = hits * n_all <= n * all_hits
     tail = np.arange(low, hits + 1) if is_few else np.arange(hits, high + 1)
-    return min(2 * float(np.exp(_log_probability(tail, *np.array([n, all_hits, n_all]))).sum()), 1.0)
+    return min(math.log(2) + float(logsumexp(_log_probability(tail, *np.array([n, all_hits, n_all])))), 0.0)
 
 
-def _deflated(values: Floats, roots: Floats) -> Floats:
-    """P-values whose normal scores are divided by the root of the dispersion."""
-    return np.where(roots > 1, 2 * ndtr(ndtri(values / 2) / roots), values)
+def _given_dispersion(log_values: Floats, squares: Floats, n_telling: Counts) -> Floats:
+    """P-values where batches differ as much more than their items explain as the residuals before them leave open.
+
+    Parameters
+    ----------
+    log_values : array of shape (n,)
+        Logs of p-values from items alone; logs, since among great batches small differences are beyond all numbers.
+    squares, n_telling : array of shape (n,)
+        Sum of squares of the residuals, and their number.
+    """
+    scores = ndtri_exp(log_values - math.log(2))
+    half = np.maximum(n_telling, 1) / 2
+    reach = np.log(np.maximum(squares / (2 * half), 1.0)) + 10 / np.sqrt(half) + 2
+    places = (np.arange(_DISPERSIONS) + 0.5) / _DISPERSIONS
+    excess = reach[:, None] * places**1.5  # logs of dispersions, closer to one another near none
+    steps = reach[:, None] * 1.5 * np.sqrt(places) / _DISPERSIONS
+    log_weights = (
+        math.log((1 - _NO_EXCESS) * _THINNING)
+        + np.log(steps)
+        - (n_telling[:, None] / 2 + _THINNING) * excess
+        - squares[:, None] / 2 * np.exp(-excess)
+    )
+    log_weights = np.column_stack([math.log(_NO_EXCESS) - squares / 2, log_weights])
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    roots = np.exp(np.column_stack([np.zeros(len(scores)), excess]) / 2)
+    tails = 2 * ndtr(scores[:, None] / roots)
+    return np.asarray((weights * tails).sum(axis=1) / weights.sum(axis=1))
