@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from batches import draw
 from scipy.stats import beta, binom, norm
 
-from trueup.monitor.attribution import Strata, find_attribution, log_evidence
+from trueup.monitor.attribution import Strata, find_attribution, log_evidence, strata_of
+from trueup.monitor.batch import make_batch
+from trueup.monitor.streams import panel_of
 
 BEFORE = Strata(5000, 1000, 250, 50, 248, 7)
 
@@ -63,6 +66,25 @@ def test_a_fall_of_the_system_is_told_from_one_of_the_judges(other, least, most)
         batches = strata(rng, 30, 0.83, 0.995, 0.14) + strata(rng, 40, 0.738, 0.985, other)
         named += find_attribution(batches, first=30, look=32, wrong=0.05, n_accuracies=2) is not None
     assert least <= named / 40 <= most
+
+
+def test_of_two_judges_the_one_that_fell_is_named_and_not_the_other():
+    """By 30 points. Without the items on which they tie, the other one was named about as often."""
+    rng = np.random.default_rng(10)
+    named = []
+    for _ in range(15):
+        batches = [
+            make_batch(*draw(rng, judges=(0.9 if place < 25 else 0.6, 0.9)), "2026-01-01", None, has_system=None)
+            for place in range(45)
+        ]
+        tables = [strata_of(batch, panel_of(batch), None) for batch in batches]
+        named += [
+            stream.judges
+            for stream in tables[0]
+            if find_attribution([table[stream] for table in tables], first=25, look=25, wrong=0.05, n_accuracies=4.0)
+        ]
+    assert named.count(("judge 0",)) >= 14
+    assert len(named) - named.count(("judge 0",)) <= 1
 
 
 def test_a_name_is_given_exactly_where_the_evidence_is_due():

@@ -35,8 +35,10 @@ def test_counts_of_a_small_batch_by_hand():
 def test_strata_of_a_small_batch_by_hand():
     one = batch(gold={0: 1, 1: 1, 4: 1})
     strata = strata_of(one, panel_of(one), None)
-    assert strata[Stream("system on gold")] == Strata(3, 1, 2, 1, 1, 1)
-    assert strata[Stream("judge on gold", ("b",))] == Strata(3, 1, 2, 1, 1, 1)
+    # Item 2 is a tie, with which nobody agrees; the judge c says nothing of it.
+    assert strata[Stream("system on gold")] == Strata(3, 2, 2, 1, 1, 1)
+    assert strata[Stream("judge on gold", ("b",))] == Strata(3, 2, 2, 1, 1, 1)
+    assert strata[Stream("judge on gold", ("c",))] == Strata(3, 1, 2, 1, 0, 0)
 
 
 def test_without_predictions_the_share_of_a_class_is_followed():
@@ -44,7 +46,7 @@ def test_without_predictions_the_share_of_a_class_is_followed():
     counted = counts(one, panel_of(one), 1)
     assert counted[Stream("agreement", named=1)] == (2, 4)
     assert counted[Stream("system on gold", named=1)] == (1, 2)
-    assert strata_of(one, panel_of(one), 1)[Stream("system on gold", named=1)] == Strata(2, 2, 2, 0, 1, 0)
+    assert strata_of(one, panel_of(one), 1)[Stream("system on gold", named=1)] == Strata(2, 3, 2, 0, 1, 0)
 
 
 def test_a_batch_comes_back_from_json_as_it_was():

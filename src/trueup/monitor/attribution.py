@@ -2,7 +2,9 @@ r"""Who changed? The accuracy of the system, or of a judge, before and after a c
 
 Votes tell *that* something changed and since when; vetted truths must tell whose doing it was. A few are enough, since
 votes tell most of it: an item is of one of two strata, by whether the one in question agrees with most judges, whose
-shares are known from all items. Accuracy is :math:`q r_+ + (1 - q) r_-`, with :math:`q` the share of agreement and
+shares are known from all items. Where judges are split evenly nobody agrees with most of them: such items are of the
+second. Left out, they would make accuracies those of the other items, which change when anybody does: of two judges
+both would be named for what one did. Accuracy is :math:`q r_+ + (1 - q) r_-`, with :math:`q` the share of agreement and
 :math:`r_\pm` how often the one in question is right in a stratum; vetted items tell the latter.
 
 Against "the accuracy is what it was", whatever that is, stand two likelihood ratios. The first, by universal inference,
@@ -42,6 +44,8 @@ LEAST_VETTED = 20  # before a change
 @dataclass(frozen=True)
 class Strata:
     """Items and vetted items in the stratum where the one in question agrees with most judges, and in the other.
+
+    All items on which they say something are of one or the other.
 
     Attributes
     ----------
@@ -120,7 +124,7 @@ def strata_of(batch: Batch, panel: Panel, of: Hashable | None) -> dict[Stream, S
 
 def _count(said: Codes, majority: Codes, batch: Batch) -> Strata:
     """Where somebody agrees with most judges, and where they are right."""
-    tells = (said >= 0) & (majority >= 0)
+    tells = said >= 0
     agrees, vetted, is_right = said == majority, batch.gold >= 0, said == batch.gold
     parts = [tells & agrees, tells & ~agrees]
     cells = [[part, part & vetted, part & vetted & is_right] for part in parts]
