@@ -125,7 +125,7 @@ def strata_of(batch: Batch, panel: Panel, of: Hashable | None) -> dict[Stream, S
 def _count(said: Codes, majority: Codes, batch: Batch) -> Strata:
     """Where somebody agrees with most judges, and where they are right."""
     tells = said >= 0
-    agrees, vetted, is_right = said == majority, batch.gold >= 0, said == batch.gold
+    agrees, vetted, is_right = said == majority, batch.equal_gold >= 0, said == batch.equal_gold
     parts = [tells & agrees, tells & ~agrees]
     cells = [[part, part & vetted, part & vetted & is_right] for part in parts]
     return Strata(*(int(cells[k][j].sum()) for j in range(3) for k in range(2)))

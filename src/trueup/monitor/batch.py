@@ -16,6 +16,7 @@ from trueup._base.validation import did_you_mean, preview
 from trueup.data.labels import Labels
 from trueup.data.predictions import as_predictions
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, quoted, silenced_warnings
+from trueup.monitor.thinning import are_kept
 from trueup.sessions.log import plain_name, read_name
 from trueup.storage.joining import check_names
 
@@ -44,6 +45,8 @@ class Batch:
         Vetted items that were chosen, not drawn; they say nothing sure of the others and are left out.
     crowds : tuple
         The judges that each stand for many.
+    earlier_chance : float
+        The smallest chance in the batches before, since the baseline began.
     """
 
     when: str
@@ -58,6 +61,7 @@ class Batch:
     chance: Floats
     n_chosen: int
     crowds: tuple[Hashable, ...]
+    earlier_chance: float = 1.0
 
     @property
     def n_items(self) -> int:
@@ -68,6 +72,16 @@ class Batch:
     def n_gold(self) -> int:
         """Number of vetted items that were drawn."""
         return int((self.gold >= 0).sum())
+
+    @cached_property
+    def equal_gold(self) -> Codes:
+        """The truth of vetted items that are as if drawn with equal chances, -1 for the others: what alarms rest on."""
+        return np.where(are_kept(self.chance, when=self.when, earlier=self.earlier_chance), self.gold, -1)
+
+    @property
+    def smallest_chance(self) -> float:
+        """With which any vetted item of this batch or of those before was drawn."""
+        return float(min(self.chance[self.gold >= 0].min(initial=1.0), self.earlier_chance))
 
     @cached_property
     def answers_of(self) -> dict[Hashable, Codes]:

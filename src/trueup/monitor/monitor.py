@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,8 @@ class Monitor:
         ----------
         labels : Labels
             The votes on its items, with vetted truths if there are any; those drawn at random
-            (``with_gold(…, drawn="random")``) count for alarms about the system and the judges, others do not.
+            (``with_gold(…, drawn="random")``) count for alarms about the system and the judges, others do not. Of
+            those that were drawn with different chances some are set aside, so that all have the smallest of these.
         predictions : as for `trueup.evaluate`, optional
             What the system says; every batch has them, or none.
         when : str, date or datetime
@@ -209,7 +211,9 @@ class Monitor:
     def _take(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == "batch" and event.text is not None:
-                batch = Batch.from_json(str(event.item), event.text)
+                recent = self._batches[self._first :]
+                earlier = recent[-1].smallest_chance if recent else 1.0
+                batch = replace(Batch.from_json(str(event.item), event.text), earlier_chance=earlier)
                 self._batches.append(batch)
                 panel = panel_of(self._batches[self._first])
                 self._counted.append(counts(batch, panel, self.settings["of"]))
@@ -359,7 +363,8 @@ class Monitor:
     def judges(self) -> Any:
         """A frame with a row a batch and judge: when, judge, error, low, high, n_gold, disagreement, n.
 
-        `error` is the share of errors on the vetted items, drawn at random, of the last `baseline` batches;
+        `error` is the share of errors on the vetted items, drawn at random, of the last `baseline` batches; where
+        chances differ within a batch, on those that are as if drawn with equal ones (`n_gold` of them, see `notes`);
         `disagreement` is how often the judge said something else than most in this batch.
         """
         return _frame(self.judge_rows())

@@ -23,11 +23,19 @@ def remarks_on(batches: Sequence[Batch], watched: Mapping[Stream, History], *, b
     if not batches:
         return
     yield from _on_judges(batches)
-    n_gold, n_chosen = sum(batch.n_gold for batch in batches), sum(batch.n_chosen for batch in batches)
+    n_drawn, n_chosen = sum(batch.n_gold for batch in batches), sum(batch.n_chosen for batch in batches)
+    n_gold = sum(int((batch.equal_gold >= 0).sum()) for batch in batches)
     if n_chosen:
         yield (
             f"{n_chosen:,} vetted item{' was' if n_chosen == 1 else 's were'} chosen, not drawn at random, and left "
             "out: that says nothing sure of the others."
+        )
+    if n_gold < n_drawn:
+        yield (
+            f"{n_drawn - n_gold:,} of {n_drawn:,} vetted items {'was' if n_drawn - n_gold == 1 else 'were'} set aside "
+            "at random, since items of a batch were drawn with different chances: alarms about the system and the "
+            "judges rest on the others, all as if drawn with the smallest chance. Draw with one chance within a batch, "
+            "or some items so for the monitor, to use them all."
         )
     if n_gold < LEAST_VETTED:
         yield (

@@ -124,15 +124,16 @@ def _observations(batch: Batch, panel: Panel, of: Hashable | None) -> Iterator[t
     for one, other in combinations([name for name in judges if panel is not None and name in panel], 2):
         answers, others = batch.answers_of[one], batch.answers_of[other]
         yield Stream("judges agree", (one, other)), (answers == others)[(answers >= 0) & (others >= 0)]
-    vetted = batch.gold >= 0
+    gold = batch.equal_gold
+    vetted = gold >= 0
     if said is not None:
         both = vetted & (said >= 0)
-        yield Stream("system on gold"), (said == batch.gold)[both]
+        yield Stream("system on gold"), (said == gold)[both]
     else:
-        yield Stream("system on gold", named=of), (batch.gold == batch.classes.index(of))[vetted]
+        yield Stream("system on gold", named=of), (gold == batch.classes.index(of))[vetted]
     for name in judges:
         answers = batch.answers_of[name]
-        yield Stream("judge on gold", (name,)), (answers != batch.gold)[vetted & (answers >= 0)]
+        yield Stream("judge on gold", (name,)), (answers != gold)[vetted & (answers >= 0)]
 
 
 def _shares_of_classes(
