@@ -210,6 +210,12 @@ def test_the_same_votes_are_no_other_batch(rng):
     watch.add(labels, said, when="2026-01-01")
     with pytest.raises(TrueupError, match="got for 2026-01-02 what was added for 2026-01-01, vote for vote"):
         watch.add(labels, said, when="2026-01-02")
+    # Nor are they where other items of theirs were vetted, or none.
+    vetted = labels.without_gold().with_gold({labels.items[0].item(): 1}, drawn="random")
+    for again in (vetted, labels.without_gold()):
+        with pytest.raises(TrueupError, match="vote for vote"):
+            watch.add(again, said, when="2026-01-02")
+    watch.add(labels, 1 - np.asarray(said), when="2026-01-03")  # another system on the same items
     small = tu.Monitor()
     for day_of_month in range(1, 4):  # single items are alike by chance
         small.add(tu.Labels.from_matrix([[0, 1, 1]]), [1], when=f"2026-01-0{day_of_month}")

@@ -135,6 +135,17 @@ class Batch:
             raise InvalidPredictions("this batch has no predictions, got votes only; add it with predictions")
         return [self.classes[k] for k in self.prediction]
 
+    def has_votes_of(self, other: Batch) -> bool:
+        """Whether both have the same votes and predictions, item by item; what was vetted may differ."""
+        if (self.judges, self.classes, self.prediction is None) != (
+            other.judges,
+            other.classes,
+            other.prediction is None,
+        ):
+            return False
+        parts = ("item", "judge", "answer", "times", "prediction")
+        return all(np.array_equal(getattr(self, part), getattr(other, part)) for part in parts)
+
     def to_json(self) -> str:
         """The batch as JSON text, without its time."""
         return json.dumps(

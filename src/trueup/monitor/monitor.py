@@ -162,15 +162,14 @@ class Monitor:
             batch = make_batch(labels, predictions, time, classes, has_system=has_system)
             if has_system is None:
                 self._check_question(batch)
-            text = batch.to_json()
-            same = next((event.item for event in self._events if event.kind == "batch" and event.text == text), None)
+            same = next((earlier.when for earlier in self._batches if batch.has_votes_of(earlier)), None)
             if same is not None and batch.is_rich:
                 raise InvalidLabels(
                     f"a batch is added once, got for {time} what was added for {same}, vote for vote; pass the votes "
                     f"of {time}",
                     parameter="labels",
                 )
-            return [Event("batch", time, text=text, key=f"batch {time}")]
+            return [Event("batch", time, text=batch.to_json(), key=f"batch {time}")]
 
         self._write(events)
 
