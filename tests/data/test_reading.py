@@ -409,6 +409,14 @@ class TestGold:
             tio.read_gold(path)
         assert str(path) in str(caught.value)
 
+    def test_a_draw_that_is_vetted_in_part_is_no_random_one(self, tmp_path):
+        """Whoever leaves cells open leaves the hard ones open."""
+        path = tmp_path / "gold.csv"
+        path.write_text("item,label\n1,cat\n2,\n3,dog\n", encoding="utf-8")
+        with pytest.raises(InvalidLabels, match="every item that was drawn must be vetted, got 1 of 3"):
+            tu.read_gold(path, drawn="random", missing=None)
+        assert len(tu.read_gold(path, drawn="chosen", missing=None)) == 2
+
 
 def test_pandas_is_not_needed_for_text_files(tmp_path, labels):
     path = write(tmp_path / "v.csv", VOTES)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.types import Positions
 from trueup._base.validation import check_choice, preview
 from trueup.data.building import declared, read_votes
 from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
@@ -188,6 +189,8 @@ def read_gold(
         sinks += [(name, numbers) for name in [name for name in _NUMBERS if name in present][:1]]
         names = read_names(table, {"item": item, "label": label}, special=special, known=_names_of(labels), sinks=sinks)
         rows = names["item"], names["label"]
+        if drawn == "random":
+            _check_all_vetted(np.flatnonzero(rows[1][0] == NULL_CODE), len(rows[1][0]))
         if not sinks:
             return Gold(_mapping(*rows, blank_is_missing=None in special), drawn=drawn or "chosen")
         return _designed(*rows, words.values or None, numbers.values or None, blank_is_missing=None in special)
@@ -201,15 +204,19 @@ def _designed(
     check_named(item, "item")
     named_items = item_names[item].tolist()
     design = read_design(named_items, words, numbers)
-    open_rows = [k for k in np.flatnonzero(truth == NULL_CODE) if design[named_items[k]] != "chosen"]
-    if open_rows:
-        n_drawn = sum(how != "chosen" for how in design.values())
+    open_rows = [k for k in np.flatnonzero(truth == NULL_CODE).tolist() if design[named_items[k]] != "chosen"]
+    _check_all_vetted(open_rows, sum(how != "chosen" for how in design.values()))
+    mapping = _mapping(items, truths, blank_is_missing=blank_is_missing)
+    return Gold(mapping, drawn={name: design[name] for name in mapping})
+
+
+def _check_all_vetted(open_rows: Sequence[int] | Positions, n_drawn: int) -> None:
+    """Stop a draw of which some items have no truth: those that are left out are seldom like the others."""
+    if len(open_rows):
         raise InvalidLabels(
             f"every item that was drawn must be vetted, got {len(open_rows)} of {n_drawn} without a label (first: "
             f'⟨row {open_rows[0]}⟩); fill them in, or pass ⟨drawn="chosen"⟩ to do without the draw'
         )
-    mapping = _mapping(items, truths, blank_is_missing=blank_is_missing)
-    return Gold(mapping, drawn={name: design[name] for name in mapping})
 
 
 def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict[Hashable, Hashable]:
