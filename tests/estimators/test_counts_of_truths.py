@@ -9,6 +9,7 @@ import trueup as tu
 from trueup.estimators import truth_draws
 from trueup.estimators.counts import DrawnCounts
 from trueup.estimators.counts_of_truths import CountsOfTruths
+from trueup.estimators.population import Population
 from trueup.estimators.system_values import counts_by_cell, system_counts
 from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.exceptions import InvalidLabels, InvalidParameter
@@ -54,13 +55,13 @@ def test_rates_sum_to_one_and_have_no_items() -> None:
         rates.draw_truths(2)
 
 
-@pytest.mark.parametrize("target", ["sample", "population"])
-def test_large_tables_are_not_held(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("population", [None, Population()])
+def test_large_tables_are_not_held(population: Population | None, monkeypatch: pytest.MonkeyPatch) -> None:
     truths, codes = drawn()
     truth = TruthDraws(np.tile(truths, (40, 1)), np.full((60, 4), 0.25))
 
     def accuracy() -> tuple[float, float]:
-        solution = solution_of(truth, codes, 4, target=target, rng=np.random.default_rng(0))  # type: ignore[arg-type]
+        solution = solution_of(truth, codes, 4, population=population, rng=np.random.default_rng(0))
         estimate = solution.counts.estimate(get_metric("accuracy", [0, 1, 2, 3], None))
         return estimate.mean, estimate.std
 

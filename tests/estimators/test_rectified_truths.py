@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from trueup.data.aligned import AlignedPredictions
@@ -40,7 +41,7 @@ def metric_of(name, n_classes=2):
 def values_of(truths, outputs, metric):
     rng = np.random.default_rng(0)
     classes = np.arange(outputs.n_classes)
-    return system_values(truths, outputs, metric, classes=classes, positive=1, target="sample", random_state=rng)
+    return system_values(truths, outputs, metric, classes=classes, positive=1, random_state=rng)
 
 
 def world(seed, *, n=1000, n_classes=2, n_systems=1, accuracy=0.75):
@@ -130,14 +131,23 @@ def test_accuracy_agrees_with_a_grid():
     truth, codes, posterior, rng = world(5, n=200)
     gold, chance = draw_gold(truth, 20, rng)
     outputs, metric = outputs_of(codes), metric_of("accuracy")
-    p = np.clip(posterior[np.arange(200), codes[0]], 0.02, 0.98)
-    x = logit(p) - logit(p).mean()
+    believed = posterior[np.arange(200), codes[0]]
+    x = logit(np.clip(believed, 0.02, 0.98))
+
+    def mean_share(slope, pivot, level):
+        return expit(level + slope * (x - pivot)).mean()
+
+    # Of many pivots the one about which slopes near the expected one leave the mean of P, and its level.
+    pivots = np.linspace(-3.5, 3.5, 1401)
+    levels = [brentq(lambda level, at=at: mean_share(0.7, at, level) - believed.mean(), -30, 30) for at in pivots]
+    moved = [abs(mean_share(0.8, *at) - mean_share(0.6, *at)) for at in zip(pivots, levels, strict=True)]
+    pivot, level = pivots[np.argmin(moved)], levels[np.argmin(moved)]
     right = truth == codes[0]
     alpha, beta = (grid.ravel() for grid in np.meshgrid(np.linspace(-6, 6, 241), np.linspace(-1.2, 2.8, 81)))
-    heights = logit(p.mean()) + alpha[:, None] + beta[:, None] * x
+    heights = level + alpha[:, None] + beta[:, None] * (x - pivot)
     vetted = gold >= 0
     log_post = np.where(right[vetted], -np.logaddexp(0, -heights[:, vetted]), -np.logaddexp(0, heights[:, vetted]))
-    log_post = log_post.sum(axis=1) - 0.5 * (alpha / 1.2) ** 2 - 0.5 * ((beta - 0.8) / 0.4) ** 2
+    log_post = log_post.sum(axis=1) - 0.5 * (alpha / 1.4) ** 2 - 0.5 * ((beta - 0.7) / 0.5) ** 2
     weights = np.exp(log_post - log_post.max())
     weights /= weights.sum()
     chances = expit(heights[:, ~vetted])
@@ -147,6 +157,19 @@ def test_accuracy_agrees_with_a_grid():
     values = values_of(rectify(posterior, outputs, metric, gold, chance, n_draws=4000), outputs, metric)[:, 0]
     assert values.mean() == pytest.approx(mean, abs=0.1 * std)
     assert values.std() == pytest.approx(std, rel=0.06)
+
+
+def test_a_calibrated_model_of_sure_items_is_not_drawn_towards_a_half():
+    """With the log-odds of the mean at the mean of the log-odds, estimates were .012 low here, four standard errors."""
+    rng, metric, n = np.random.default_rng(6), metric_of("accuracy"), 400
+    p = np.where(np.arange(n) < 0.75 * n, 0.97, 0.04)
+    posterior, outputs = np.stack([1 - p, p], axis=1), outputs_of(np.ones(n))
+    errors = []
+    for seed in range(120):
+        truth = (rng.random(n) < p).astype(int)
+        truths = rectify(posterior, outputs, metric, *draw_gold(truth, 20, rng), n_draws=200, seed=seed)
+        errors.append(values_of(truths, outputs, metric).mean() - truth.mean())
+    assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(120)
 
 
 def test_unequal_chances_are_put_right():

@@ -20,20 +20,14 @@ def accuracy_draws(is_right, population=None, *, n_draws=4000, seed=0, copies=1)
     aligned = one.of_systems(np.zeros(copies, dtype=int))
     rng = np.random.default_rng(seed)
     truths = np.broadcast_to(np.asarray(is_right, dtype=np.int8), (n_draws, n))
-    weights = units = None
-    if population is not None:
-        weights = population.masses(truths.shape, rng)
-        units = np.full(copies, population.unit(np.ones(n, dtype=bool)))
     return system_values(
         truths,
         aligned,
         get_metric("accuracy", CLASSES),
         classes=CLASSES,
         positive=1,
-        target="population",
         random_state=rng,
-        weights=weights,
-        units=units,
+        population=population or Population(),
     )
 
 

@@ -77,12 +77,14 @@ def interval(
 
     Examples
     --------
-    >>> interval(0.8, 0.91), interval(0.99912, 0.99987), interval(0.9, 1.0, joint=" and "), interval(None, 1.0)
-    ('0.800 to 0.910', '0.9991 to 0.9999', '0.900 and 1.000', '–')
+    >>> interval(0.8, 0.91), interval(0.99912, 0.99987), interval(0.9, 1.0, joint=" and "), interval(0.9, 0.99999)
+    ('0.800 to 0.910', '0.9991 to 0.9999', '0.900 and 1.000', '0.900 to 1.000')
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return _NONE
-    shown = _honest(decimals(low, high, least=least) if places is None else places, low, high)
+    places = decimals(low, high, least=least) if places is None else places
+    # An upper end that is shown as 1 claims nothing; a lower one would, and near 0 an end tells a difference from none.
+    shown = _honest(places, low, *([high] if round(high, places) == 0 else []))
     return f"{_written(low, shown)}{joint}{_written(high, shown)}"
 
 

@@ -24,8 +24,8 @@ from trueup.active.rectified import (
     recalibrated_probabilities,
     weighted_answers,
 )
-from trueup.active.strategy import effective_number
-from trueup.estimators.system_values import system_counts, system_values
+from trueup.estimators.population import Population, population_for
+from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, resolve
@@ -243,20 +243,20 @@ class VettedOnly(MetricEstimator):
                 f'⟨estimator="vetted-only"⟩ needs at least {_FEWEST} answers that count, got {n}; tell more, the first '
                 "draws first"
             )
-        if pool.metric.needs == "counts" and pool.categories is None:
-            codes = pool.aligned.at_items(answers.positions).codes
-            assert codes is not None
-            weights = answers.weights * (effective_number(answers.weights) / answers.weights.sum())
-            counts = system_counts(answers.truth[None], codes, pool.n_classes, weights=weights[None].astype(np.float32))
-            # Half an item right and half a wrong one added: Jeffreys' posterior.
-            n_classes = pool.n_classes
-            added = np.full((n_classes, n_classes), 0.5 / (n_classes * (n_classes - 1)))
-            added[np.diag_indices(n_classes)] = 0.5 / n_classes
-            drawn = request.rng.standard_gamma(counts[0] + added, size=(request.n_draws, *counts[0].shape))
-            return Estimated(pool.metric(drawn), by_chance=answers.by_chance)
-        weights = request.rng.standard_exponential((request.n_draws, n)) * answers.weights
-        truths = np.broadcast_to(answers.truth, weights.shape)
-        values = _values(request, truths, answers.positions, weights.astype(np.float32))
+        truths = np.broadcast_to(answers.truth, (request.n_draws, n))
+        population = Population(weights=answers.weights)
+        if pool.categories is None:
+            values = system_values(
+                truths,
+                pool.aligned.at_items(answers.positions),
+                pool.metric,
+                classes=pool.labels.classes,
+                positive=pool.positive,
+                random_state=request.rng,
+                population=population,
+            )
+        else:  # what is unseen would weigh too much in categories of a few answers
+            values = _values(request, truths, answers.positions, population.masses(truths.shape, request.rng))
         return Estimated(values, by_chance=answers.by_chance)
 
 
@@ -354,8 +354,8 @@ def _values(
             pool.metric,
             classes=pool.labels.classes,
             positive=pool.positive,
-            target=request.target,
             random_state=request.rng,
+            population=population_for(request.target) if weights is None else None,
             weights=None if weights is None else weights[:, group],
         )
         for group in groups

@@ -248,7 +248,7 @@ class Preferences(DerivedAnswer):
         truths, n = self._truths, len(self.pairs.systems)
         population = self.evaluation.task.population
         masses = None
-        if self.evaluation.target == "population" and population is not None:
+        if population is not None and not population.is_of_items:
             masses = population.masses(truths.shape, np.random.default_rng([self.evaluation.seed, 3]))
         wins, ties = np.zeros((len(truths), n, n)), np.zeros((len(truths), n, n))
         sides = self.pairs.sides[self._contests]

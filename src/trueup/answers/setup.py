@@ -16,7 +16,7 @@ from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
 from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
-from trueup.estimators.population import Population
+from trueup.estimators.population import Population, population_for
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth_draws import TruthDraws, solution_of
@@ -56,7 +56,7 @@ class Task:
     slices : Slicing, optional
         Groups of items that are asked about one by one.
     population : Population, optional
-        Clusters and weights of the items, where the caller names some.
+        What the items are a sample of, where the target is that.
     """
 
     labels: Labels = field(repr=False)
@@ -195,7 +195,11 @@ def prepare(
         tuple(map(Sentence, findings)),
         known,
         slices,
-        _population_of(labels, cluster, weights, target),
+        population_for(
+            target,
+            clusters=None if cluster is None else clusters_of(labels, cluster),
+            weights=None if weights is None else weights_of(labels, weights),
+        ),
     )
     if needs_classes:
         task.outputs_with("classes", needed_by=settings.door)
@@ -262,16 +266,6 @@ def settle_target(target: Target | None, *, cluster: Any, weights: Any) -> Targe
     return "population"
 
 
-def _population_of(labels: Labels, cluster: Any, weights: Any, target: Target) -> Population | None:
-    if cluster is None and weights is None:
-        return None
-    assert target == "population"
-    return Population(
-        None if cluster is None else clusters_of(labels, cluster),
-        None if weights is None else weights_of(labels, weights),
-    )
-
-
 def _class_of_scores(outputs: Any) -> Hashable | None:
     """The class that scores were made for, where the caller has said so."""
     systems = outputs.values() if isinstance(outputs, Mapping) else [outputs]
@@ -308,7 +302,7 @@ def items_in_words(n_common: int, n_any: int, rule: str) -> Sentence:
 def solution_on(truth: TruthDraws, task: Task, rng: np.random.Generator) -> Solution:
     """The posterior of the confusion counts of the first or only system, on draws of the truth."""
     n_classes = task.labels.n_classes
-    return solution_of(truth, task.codes, n_classes, target=task.target, rng=rng, population=task.population)
+    return solution_of(truth, task.codes, n_classes, rng=rng, population=task.population)
 
 
 def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
@@ -320,19 +314,12 @@ def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
 
 def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
     """The metric of every system on every draw, shape (n_draws, n_systems)."""
-    truths, outputs, population = fewer_draws(truth, metric), task.outputs_for(metric), task.population
-    weights = units = None
-    if population is not None:
-        weights = population.masses(truths.shape, rng)
-        units = np.array([population.unit(row) for row in outputs.has_output(metric.looks_at)])
     return system_values(
-        truths,
-        outputs,
+        fewer_draws(truth, metric),
+        task.outputs_for(metric),
         metric,
         classes=task.labels.classes,
         positive=task.positive,
-        target=task.target,
         random_state=rng,
-        weights=weights,
-        units=units,
+        population=task.population,
     )

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from trueup._base.types import Codes, Floats, Positions, Target
 from trueup.data.aligned import AlignedPredictions
 from trueup.estimators.metric_scope import counts_right_only, only_class
+from trueup.estimators.population import population_for
 from trueup.estimators.rectified import check_chances, design_weights, rectified_truths, scale_to_effective
 from trueup.estimators.system_values import system_values
 from trueup.metrics import Metric
@@ -113,8 +114,8 @@ def _draw_values(
         metric,
         classes=sample.classes,
         positive=sample.positive,
-        target=sample.target,
         random_state=rng,
+        population=population_for(sample.target),
     )
 
 

@@ -12,6 +12,7 @@ from trueup._base.types import Target
 from trueup._base.validation import RandomState, as_generator, check_choice, check_options
 from trueup.data.labels import Labels
 from trueup.estimators.exact_binary import bayes
+from trueup.estimators.population import population_for
 from trueup.estimators.problem import Problem, Solution
 from trueup.estimators.truth import is_drawn, not_mixed, small_codes
 from trueup.estimators.truth_draws import TruthDraws, solution_of
@@ -99,4 +100,4 @@ def bayes_learned(
         draws.converged,
         () if draws.converged else (not_mixed(draws),),
     )
-    return solution_of(truth, codes, labels.n_classes, target=target, rng=rng)
+    return solution_of(truth, codes, labels.n_classes, population=population_for(target), rng=rng)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats, Target
 
 _UNSEEN = 0.5  # units that are right, and as many that are wrong: Jeffreys' prior of a share
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The population that items are a sample of.
+    """The population that items are a sample of: of items one by one, unless they came in clusters.
 
     Attributes
     ----------
@@ -26,6 +26,11 @@ class Population:
 
     clusters: Codes | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
+
+    @property
+    def is_of_items(self) -> bool:
+        """Whether its items were drawn one by one and count alike."""
+        return self.clusters is None and self.weights is None
 
     def masses(self, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.float32]:
         """What each item counts for in each draw, by the Bayesian bootstrap (Rubin 1981) over clusters or items."""
@@ -45,6 +50,13 @@ class Population:
         parts = mass[members] if self.clusters is None else np.bincount(self.clusters[members], mass[members])
         total = float(parts.sum())
         return float((parts**2).sum()) / total if total > 0 else 0.0
+
+
+def population_for(
+    target: Target, *, clusters: Codes | None = None, weights: Floats | None = None
+) -> Population | None:
+    """What the items stand for: nothing but themselves where the target is the sample."""
+    return Population(clusters, weights) if target == "population" else None
 
 
 def unseen_counts(

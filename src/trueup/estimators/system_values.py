@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats, Target
+from trueup._base.types import Codes, Floats
 from trueup.data.aligned import AlignedPredictions
-from trueup.estimators.population import unseen_counts
+from trueup.estimators.population import Population, unseen_counts
 from trueup.metrics import Metric
 
 _BLOCK = 20_000_000  # numbers held at once
@@ -25,40 +25,40 @@ def system_values(
     *,
     classes: npt.NDArray[Any],
     positive: int,
-    target: Target,
     random_state: np.random.Generator,
+    population: Population | None = None,
     weights: npt.NDArray[np.float32] | None = None,
-    units: Floats | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Floats:
     """The values of a metric, shape (n_draws, n_systems); all systems see the same draws.
 
-    For ``target="population"`` the items of each draw are weighted as in the Bayesian bootstrap (Rubin 1981): they are
-    a sample of all there could have been; metrics of counts know that there may be more than they show, see
-    `unseen_counts`. Each system is judged on the items it has a prediction for.
+    In a population the items of each draw are weighted as in the Bayesian bootstrap (Rubin 1981): they are a sample of
+    all there could have been; metrics of counts know that there may be more than they show, see `unseen_counts`. Each
+    system is judged on the items it has a prediction for.
 
     Parameters
     ----------
     truths : integer array of shape (n_draws, n_items)
     aligned : AlignedPredictions
+    population : Population, optional
+        What the items are a sample of; by default they stand for themselves.
     weights : array of shape (n_draws, n_items), optional
-        What each item counts for in each draw; by default that of the target.
-    units : array of shape (n_systems,), optional
-        With weights, what an independent part of the items of each system counts for; without them nothing unseen is
-        added to weights.
+        In the place of a population, what each item counts for in each draw.
     """
     n_draws, n_items = truths.shape
-    has_unseen = metric.needs == "counts" and target == "population" and (weights is None or units is not None)
+    units = None
+    if population is not None and metric.needs == "counts":
+        units = np.array([population.unit(row) for row in aligned.has_output(metric.looks_at)])
     values = np.empty((n_draws, aligned.n_systems))
     # Of each draw the items are held, and of metrics of counts a table of classes for each system.
     rows = max(1, _BLOCK // max(n_items, aligned.n_systems * len(classes) ** 2))
     for first in range(0, n_draws, rows):
         block = truths[first : first + rows]
         mass = None if weights is None else weights[first : first + rows]
-        if mass is None and target == "population":
-            mass = random_state.standard_exponential(block.shape, dtype=np.float32)
+        if population is not None:
+            mass = population.masses(block.shape, random_state)
         unseen = None
-        if has_unseen and aligned.codes is not None:
+        if units is not None and aligned.codes is not None:
             unseen = unseen_counts(aligned.codes, len(classes), len(block), random_state, units=units)
         values[first : first + rows] = _values(block, aligned, metric, classes, positive, mass, unseen)
         if progress is not None:

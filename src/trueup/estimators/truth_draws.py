@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats, Target
+from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
 from trueup.estimators.counts_of_truths import CountsOfTruths, choose_truths
@@ -61,7 +61,6 @@ def solution_of(
     codes: npt.ArrayLike,
     n_classes: int,
     *,
-    target: Target,
     rng: np.random.Generator,
     population: Population | None = None,
 ) -> Solution:
@@ -72,25 +71,23 @@ def solution_of(
     truth : TruthDraws
     codes : integer array of shape (n_items,)
         The predicted classes, -1 for none.
-    target : {"sample", "population"}
-        The confusion counts on these items; or the rates behind them, of which the items are a sample (Rubin's Bayesian
-        bootstrap).
     population : Population, optional
-        Clusters and weights of the items, for the rates behind them.
+        What the items are a sample of, for the rates behind the confusion counts (Rubin's Bayesian bootstrap); by
+        default the counts are those of these items.
     """
     if truth.n_draws * n_classes**2 > _MOST_CELLS:
-        return _solution_of_many_classes(truth, np.asarray(codes), n_classes, target, rng, population)
+        return _solution_of_many_classes(truth, np.asarray(codes), n_classes, rng, population)
     counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
-    if target == "sample":
+    if population is None:
         posterior: CountsPosterior = DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
     else:
-        row, units = np.asarray(codes)[None], None
-        if population is None:
-            rates = rng.standard_gamma(counts)
+        row = np.asarray(codes)[None]
+        if population.is_of_items:
+            rates = rng.standard_gamma(counts)  # a sum of the masses of items
         else:
             masses = population.masses(truth.truths.shape, rng)
             rates = system_counts(truth.truths, row, n_classes, weights=masses)[:, 0]
-            units = np.array([population.unit(row[0] >= 0)])
+        units = np.array([population.unit(row[0] >= 0)])
         rates = rates + unseen_counts(row, n_classes, truth.n_draws, rng, units=units)[:, 0]
         posterior = DrawnRates(rates / np.maximum(rates.sum(axis=(1, 2), keepdims=True), 1e-300))
     return _solution(truth, posterior, counts.mean(axis=0))
@@ -100,20 +97,15 @@ def _solution_of_many_classes(
     truth: TruthDraws,
     codes: Codes,
     n_classes: int,
-    target: Target,
     rng: np.random.Generator,
     population: Population | None,
 ) -> Solution:
     """The same, with the counts made as they are asked for."""
     truths = truth.truths[: max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)]
     counts = CountsOfTruths(truths, codes, n_classes)
-    if target == "sample":
+    if population is None:
         return _solution(truth, counts, counts.mean_counts)
-    masses = (
-        rng.standard_exponential(truths.shape, dtype=np.float32)
-        if population is None
-        else population.masses(truths.shape, rng)
-    )
+    masses = population.masses(truths.shape, rng)
     return _solution(truth, CountsOfTruths(truths, codes, n_classes, masses), counts.mean_counts)
 
 

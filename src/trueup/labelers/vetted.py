@@ -18,6 +18,7 @@ from trueup.data.predictions import Predictions
 from trueup.data.systems import System
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.metric_scope import gold_in_denominator
+from trueup.estimators.population import Population
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
@@ -125,8 +126,8 @@ def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> Ve
                 metric,
                 classes=labels.classes,
                 positive=engine.positive,
-                target=sample.target,
                 random_state=rng,
+                population=Population(),
             )[:, 0]
         return VettedAccuracy(int((sample.gold >= 0).sum()), gold_only, values)
 

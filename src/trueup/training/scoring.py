@@ -71,7 +71,6 @@ class VoteScorer:
             self.metric,
             classes=labels.classes,
             positive=self.positive,
-            target="sample",
             random_state=rng,
         )[:, 0]
         return DrawnEstimate(values, bounds=self.metric.bounds, name=self.metric.name)
