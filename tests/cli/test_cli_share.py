@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from cli_helpers import FEW, assert_one_sentence, crowd, write_csv
 
@@ -71,6 +72,30 @@ def test_the_mean_of_ratings(run_main, tmp_path):
     assert (told["what"], told["overall"]["mean"]) == ("mean score", pytest.approx(door.overall.mean))
     assert "got one on 'accuracy'; write mean=0.9" in run_main(*how, "--fail-below", "accuracy=0.5").err
     assert "leave one out" in run_main(*how, "--at-least", "3").err
+
+
+def test_ratings_of_which_few_are_equal_go_into_bins(run_main, tmp_path):
+    rng = np.random.default_rng(0)
+    quality = rng.random(60)
+    scores = np.clip(quality[:, None] + rng.normal(0, 0.1, (60, 3)), 0, 1)
+    rows = [(i, f"r{r}", f"{scores[i, r]:.3f}") for i in range(60) for r in range(3)]
+    votes = write_csv(tmp_path / "scores.csv", ("item", "labeler", "label"), rows)
+    gold = write_csv(tmp_path / "gold.csv", ("item", "label"), [(i, f"{quality[i]:.4f}") for i in range(10)])
+    how = ("share", votes, "--mean", "--gold", gold, "--noise", "ordinal", *FEW)
+    ran = run_main(*how, "--bins", "5", "--lowest", "0", "--highest", "1", "--json")
+    assert ran.code == 0, ran.err
+    labels = tu.read_labels(votes)
+    labels = labels.with_gold(tu.read_gold(gold, labels=labels)).binned(5, low=0, high=1)
+    door = tu.mean_score(labels, noise="ordinal", n_warmup=40, n_draws=60)
+    assert json.loads(ran.out)["overall"]["mean"] == pytest.approx(door.overall.mean)
+    for wrong, said in [
+        (("--bins", "1"), "--bins must be"),
+        (("--bins", "5", "--lowest", "0.5"), "between --lowest and --highest"),
+        (("--highest", "1"), "got no --bins; say how many"),
+    ]:
+        ran = run_main(*how, *wrong)
+        assert_one_sentence(ran)
+        assert said in ran.err
 
 
 def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):

@@ -186,3 +186,14 @@ def seed_of(random_state: RandomState) -> int:
     """
     rng = as_generator(random_state)
     return int(random_state) if isinstance(random_state, int | np.integer) else int(rng.integers(2**31))
+
+
+def numbers_of(labels: Sequence[Any]) -> tuple[float, ...] | None:
+    """The finite numbers that all classes are, also where they are written as text; None where some is none."""
+    if any(isinstance(label, bool | np.bool_) for label in labels):
+        return None
+    try:
+        values = tuple(float(label) for label in labels)
+    except (TypeError, ValueError):
+        return None
+    return values if np.isfinite(values).all() else None

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from trueup._base.types import Codes, Floats
-from trueup._base.validation import preview
+from trueup._base.validation import numbers_of, preview
 from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
@@ -15,7 +15,6 @@ from trueup.estimators.metric_scope import counts_right_only
 from trueup.estimators.readings import MANY_CLASSES, Assumption
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
-from trueup.metrics.ratings import numbers_of
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
 _CHECKED_VOTES = 50_000  # from which the check of independence takes its items
@@ -112,7 +111,7 @@ def _many_numbers(task: Task) -> list[Sentence]:
     return [
         Sentence(
             f"The {labels.n_classes} classes are all numbers, so these look like ratings, of which few are equal; put "
-            "them into bins with ⟨labels.binned()⟩, and ask for ⟨trueup.mean_score⟩ or the metrics mae and "
+            "them into bins by ⟨labels.binned()⟩, and ask for ⟨trueup.mean_score⟩ or the metrics mae and "
             "quadratic_kappa."
         )
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Floats, Target
-from trueup._base.validation import RandomState, check_choice, check_number, preview
+from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview
 from trueup.answers.comparison import Comparison
 from trueup.answers.derived import DerivedAnswer
 from trueup.answers.evaluation import Evaluation
@@ -29,7 +29,7 @@ from trueup.estimators.real_map import RealMap
 from trueup.estimators.vetting import item_variance, items_for_width
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
-from trueup.metrics.ratings import numbers_of, order_of
+from trueup.metrics.ratings import order_of
 from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 

@@ -26,6 +26,7 @@ from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.answers.share import Shares
+    from trueup.data.labels import Labels
 
 
 @as_command
@@ -42,6 +43,18 @@ def share(
         float | None, options.option("--at-least", "In place of --of: the least rating that counts.", metavar="NUMBER")
     ] = None,
     mean: Annotated[bool, options.option("--mean", "In place of --of: the mean of ratings that are numbers.")] = False,
+    bins: Annotated[
+        int | None,
+        options.option("--bins", "Put ratings, few of which are equal, into so many bins of equal width.", metavar="N"),
+    ] = None,
+    lowest: Annotated[
+        float | None,
+        options.option("--lowest", "Where the first bin begins; by default at the lowest rating.", metavar="NUMBER"),
+    ] = None,
+    highest: Annotated[
+        float | None,
+        options.option("--highest", "Where the last bin ends; by default at the highest rating.", metavar="NUMBER"),
+    ] = None,
     by: options.By = None,
     cluster: options.Cluster = None,
     weights: options.Weights = None,
@@ -54,7 +67,7 @@ def share(
 ) -> None:
     """How often is the truth of some class? A rate with an interval for each group of items; no predictions needed.
 
-    Of ratings: the share of those from --at-least on, or the --mean.
+    Of ratings: the share of those from --at-least on, or the --mean; ratings such as 0.37 go into --bins first.
     """
     from trueup.answers.share import mean_score
     from trueup.answers.share import share as share_of
@@ -68,7 +81,7 @@ def share(
     for metric in {name for by_metric in bounds.values() for name in by_metric} - {what}:
         about = "the mean" if mean else f"the share of {what!r}"
         raise InvalidParameter(f"a bound here is on {about}, got one on {metric!r}; write {what}=0.9")
-    labels = read_votes(votes, votes_how)
+    labels = _into_bins(read_votes(votes, votes_how), bins, lowest, highest)
     pairs = pair_gates.named_as([] if by is None else slices_of(labels, by).names.tolist())
     settings: dict[str, Any] = {"noise": noise, "assume": assume, "target": target, **sampler.named}
     asked = {} if mean else {"of": None if of is None else class_named(labels, of), "at_least": at_least}
@@ -98,6 +111,16 @@ def share(
     with speaking(missing="--no-vote"):
         warn_once([tuple(map(in_our_words, shares.warnings))])
     end_by(verdicts, [])
+
+
+def _into_bins(labels: Labels, bins: int | None, lowest: float | None, highest: float | None) -> Labels:
+    """Ratings in bins of equal width, where the user asks for some."""
+    if bins is None:
+        if lowest is not None or highest is not None:
+            raise InvalidParameter("--lowest and --highest are the ends of bins, got no --bins; say how many")
+        return labels
+    with speaking(n_bins="--bins", low="--lowest", high="--highest"):
+        return labels.binned(bins, low=lowest, high=highest)
 
 
 def _show(shares: Shares) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from trueup._base.types import Codes
-from trueup._base.validation import check_integer, check_number, preview
+from trueup._base.validation import check_integer, check_number, numbers_of, preview
 from trueup.data.encoding import vocabulary_from
 from trueup.data.votes import NO_GOLD, Votes, vote_matrix
 from trueup.exceptions import InvalidLabels, InvalidParameter
@@ -24,9 +24,12 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     """The labels with bins of equal width for classes, each named by its middle; see `Labels.binned`."""
     check_integer(n_bins, name="n_bins", low=2)
     names = labels.classes.tolist()
-    if not all(isinstance(name, int | float) and not isinstance(name, bool) and np.isfinite(name) for name in names):
-        raise InvalidLabels(f"classes must be numbers to be put into bins, got {preview(names)}; read them as numbers")
-    values = np.array(names, dtype=float)
+    numbers = numbers_of(names)
+    if numbers is None:
+        raise InvalidLabels(
+            f"classes must be numbers to be put into bins, got {preview(names)}; name the column of ratings"
+        )
+    values = np.array(numbers)
     bottom = values.min() if low is None else check_number(low, name="low")
     top = values.max() if high is None else check_number(high, name="high")
     outside = values[(values < bottom) | (values > top)]

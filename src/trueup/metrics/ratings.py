@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Floats
+from trueup._base.validation import numbers_of
 from trueup.metrics.metric import Metric, Needs
 from trueup.metrics.score_groups import ratio
 
@@ -95,17 +96,6 @@ def class_values(labels: Sequence[Any]) -> tuple[float, ...]:
     """The numbers that classes are, also where they are written as text; else their places."""
     values = numbers_of(labels)
     return tuple(map(float, range(len(labels)))) if values is None or len(set(values)) < len(values) else values
-
-
-def numbers_of(labels: Sequence[Any]) -> tuple[float, ...] | None:
-    """The finite numbers that all classes are, also where they are written as text; None where some is none."""
-    if any(isinstance(label, bool | np.bool_) for label in labels):
-        return None
-    try:
-        values = tuple(float(label) for label in labels)
-    except (TypeError, ValueError):
-        return None
-    return values if np.isfinite(values).all() else None
 
 
 def order_of(values: Sequence[float]) -> tuple[int, ...]:
