@@ -33,9 +33,9 @@ def crowd():
 
 
 def test_accuracies_hold_where_labelers_err_together_and_the_model_is_wrong():
-    """Thirty labelers of six crowds."""
+    """Sixty labelers of twelve crowds; of two hundred, 96% hold."""
     held: dict[str, list[bool]] = {"gold": [], "votes": []}
-    for seed in range(6):
+    for seed in range(12):
         data = tu.simulate.shared_difficulty(
             n_items=N_ITEMS, n_labelers=N_LABELERS, prior=(0.6, 0.4), accuracy=(0.65, 0.9), slope=2.0, random_state=seed
         )
