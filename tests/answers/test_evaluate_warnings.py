@@ -221,13 +221,13 @@ def test_functions_need_truths_to_be_drawn(data):
 
 def test_numbers_that_are_codes_are_not_taken_for_ratings():
     rng = np.random.default_rng(0)
-    truth = rng.integers(40, size=300)
-    votes = np.where(rng.random((300, 4)) < 0.7, truth[:, None], rng.integers(40, size=(300, 4)))
-    codes = Labels.from_matrix(votes, classes=range(40))
+    truth = rng.integers(24, size=120)
+    votes = np.where(rng.random((120, 4)) < 0.7, truth[:, None], rng.integers(24, size=(120, 4)))
+    codes = Labels.from_matrix(votes, classes=range(24))
     how = {"noise": "majority", "check_dependence": False}
     assert not has(tu.evaluate(truth, codes, metrics=["accuracy"], **how), "look like ratings")
-    near = np.clip(truth[:, None] + rng.integers(-2, 3, size=(300, 4)), 0, 39)
-    ratings = Labels.from_matrix(near, classes=range(40))
+    near = np.clip(truth[:, None] + rng.integers(-2, 3, size=(120, 4)), 0, 23)
+    ratings = Labels.from_matrix(near, classes=range(24))
     assert has(tu.evaluate(truth, ratings, metrics=["accuracy"], **how), "look like ratings")
     assert has(tu.evaluate(truth, codes, metrics=["mae"], **how), "look like ratings"), "an order was asked for"
 
