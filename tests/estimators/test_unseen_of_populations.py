@@ -51,6 +51,17 @@ def test_systems_with_other_items_share_nothing():
     np.testing.assert_allclose(added.mean(axis=0), [[[0, 0.5], [0, 0.5]]] * 2, atol=0.06)
 
 
+def test_a_rare_class_that_was_missed_thrice_may_still_be_found():
+    """The recall of a system that names it on one item of forty."""
+    codes = np.zeros((1, 40), dtype=int)
+    codes[0, -1] = 1
+    unseen = unseen_counts(codes, 2, 4000, np.random.default_rng(0))[:, 0]
+    found, missed = unseen[:, 1, 1], np.random.default_rng(1).standard_gamma(3.0, 4000) + unseen[:, 1, 0]
+    low, high = np.quantile(found / (found + missed), [0.025, 0.975])
+    assert low < 0.001
+    assert 0.2 < high < 0.5
+
+
 @pytest.mark.parametrize("n_clusters", [3, 5, 10, 20])
 def test_few_clusters_are_known_to_be_few(n_clusters):
     """Without what is unseen the intervals hold 65, 83, 89 and 92% here."""

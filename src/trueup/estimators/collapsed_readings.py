@@ -232,8 +232,7 @@ def counts_of_systems(truths: npt.NDArray[Any], patterns: Patterns, target: Targ
     counts = np.stack([np.einsum("dpy,pc->dyc", masses, one.astype(float)) for one in named], axis=1)
     if target == "sample":
         return counts
-    times = truths[0].sum(axis=1).astype(float)
-    return counts + unseen_counts(patterns.codes, n_classes, len(truths), rng, times=times)
+    return counts + unseen_counts(patterns.codes, n_classes, len(truths), rng)
 
 
 def read_scan(

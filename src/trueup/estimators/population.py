@@ -66,7 +66,6 @@ def unseen_counts(
     rng: np.random.Generator,
     *,
     units: Floats | None = None,
-    times: Floats | None = None,
 ) -> Floats:
     """What a population may have that these items do not, to be added to confusion counts that stand for it.
 
@@ -80,19 +79,16 @@ def unseen_counts(
         The predicted classes, -1 for none.
     units : array of shape (n_systems,), optional
         What an item counts for, or a whole cluster; by default 1.
-    times : array of shape (n_items,), optional
-        How many items each column stands for, by default one.
 
     Returns
     -------
     array of shape (n_draws, n_systems, n_classes, n_classes)
-        Rows the truth, columns in the shares in which the system names the classes.
+        Rows the truth, columns the classes that the system names.
     """
     n_systems = len(codes)
-    said = np.stack(
-        [np.bincount(row[row >= 0], None if times is None else times[row >= 0], n_classes) for row in codes]
-    )
-    shares = said / np.maximum(said.sum(axis=1, keepdims=True), 1e-300)
+    # All classes that a system names have as much of it, or a rare one that was missed thrice would never be found.
+    is_named = np.stack([np.bincount(row[row >= 0], minlength=n_classes) > 0 for row in codes])
+    shares = is_named / np.maximum(is_named.sum(axis=1, keepdims=True), 1)
     items, of_system = np.unique(codes >= 0, axis=0, return_inverse=True)
     right, wrong = rng.standard_gamma(_UNSEEN, (2, n_draws, len(items)))[:, :, of_system.reshape(n_systems)]
     others = (1 - np.eye(n_classes)) / max(n_classes - 1, 1)
