@@ -14,6 +14,7 @@ from benchmarks._engine_runs import Case, Figure, Row
 from trueup.answers.setup import solution_on
 from trueup.answers.share import Shares
 from trueup.answers.vetted import evaluate_again
+from trueup.estimators.population import Population
 
 __all__ = ["CLUSTERS_FIGURE"]
 
@@ -57,7 +58,7 @@ def run_clusters(case: Case) -> list[Row]:
 def without_clusters(shares: Shares) -> Shares:
     """The same draws of the truth for a population of which items are drawn one by one."""
     evaluation = shares.evaluation
-    task = replace(evaluation.task, population=None)
+    task = replace(evaluation.task, population=Population())
     truth = evaluation.draws_for(task.metric)
     solution = solution_on(truth, task, np.random.default_rng(task.seed))
     return replace(shares, evaluation=replace(evaluation, task=task, solution=solution))
