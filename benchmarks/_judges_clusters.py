@@ -11,10 +11,8 @@ import trueup as tu
 from benchmarks._coverage_tally import Section
 from benchmarks._engine_answers import coverage_table, draw_gold, row_of, width_over
 from benchmarks._engine_runs import Case, Figure, Row
-from trueup.answers.setup import solution_on
-from trueup.answers.share import Shares
+from benchmarks._judges_answers import for_population
 from trueup.answers.vetted import evaluate_again
-from trueup.estimators.population import Population
 
 __all__ = ["CLUSTERS_FIGURE"]
 
@@ -49,19 +47,10 @@ def run_clusters(case: Case) -> list[Row]:
     again = replace(shares, evaluation=evaluate_again(shares.evaluation, vetted))
     rows = []
     for basis, clustered in (("votes", shares.assuming("independent")), ("gold", again)):
-        for answer, part in ((CLUSTERED, clustered), (PLAIN, without_clusters(clustered))):
+        for answer, part in ((CLUSTERED, clustered), (PLAIN, for_population(clustered))):
             rows.append(row_of(answer, (rates["a"] + rates["b"]) / 2, part.overall, basis=basis, what="rate"))
             rows.append(row_of(answer, GAP, part.difference("a", "b"), basis=basis, what="difference"))
     return rows
-
-
-def without_clusters(shares: Shares) -> Shares:
-    """The same draws of the truth for a population of which items are drawn one by one."""
-    evaluation = shares.evaluation
-    task = replace(evaluation.task, population=Population())
-    truth = evaluation.draws_for(task.metric)
-    solution = solution_on(truth, task, np.random.default_rng(task.seed))
-    return replace(shares, evaluation=replace(evaluation, task=task, solution=solution))
 
 
 def summarise_clusters(rows: Sequence[Row]) -> Section:

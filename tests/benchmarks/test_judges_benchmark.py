@@ -8,8 +8,13 @@ import pytest
 from benchmarks._coverage_tally import error_over_runs
 from benchmarks._judges_rate import GOLD, gate_errors, summarise_rate, verdicts_of
 from benchmarks._judges_slices import (
+    FAVOURING,
+    N_JUDGES,
     N_SLICES,
+    REFITTED,
     SIZES,
+    TOGETHER,
+    TOGETHER_SAMPLE,
     WORLDS,
     false_discoveries,
     make,
@@ -35,13 +40,23 @@ def test_a_judge_is_right_as_often_as_said(n_judges: int) -> None:
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_slices_are_of_their_sizes(world: str) -> None:
-    labels, truth, topic = make(world, np.random.default_rng(1))
-    sizes = np.bincount(topic)
+    made = make(world, np.random.default_rng(1))
+    sizes = np.bincount(made.topic)
     assert len(sizes) == N_SLICES
     assert sizes.min() >= SIZES[0]
     assert sizes.max() <= SIZES[1]
-    assert labels.n_items == len(truth) == sizes.sum()
-    assert labels.item_column("topic").tolist() == topic.tolist()
+    assert made.labels.n_items == len(made.truth) == sizes.sum()
+    assert made.labels.item_column("topic").tolist() == made.topic.tolist()
+
+
+def test_judges_who_favour_a_slice_let_failures_of_it_pass_together() -> None:
+    made = make(FAVOURING, np.random.default_rng(2))
+    item, _, answer, times = made.labels.vote_table()
+    passes = np.bincount(item, answer * times) == N_JUDGES
+    failures = made.truth == 0
+    favoured = made.topic == made.favoured
+    assert passes[failures & favoured].mean() > 0.2
+    assert passes[failures & ~favoured].mean() < 0.03  # .2 to the third
 
 
 def test_errors_of_gates_and_false_discoveries_are_counted() -> None:
@@ -83,13 +98,17 @@ def test_tables_have_a_row_for_each_answer() -> None:
     world = next(iter(WORLDS))
     about = {"world": world, "lower": True, "named": True, **ends}
     rows = [
-        {"seed": k, "slice": k, "n_items": k, "answer": answer, **about}
+        {"seed": k, "slice": k, "n_items": k, "favoured": False, "answer": answer, **about}
         for k in range(6)
-        for answer in ("together", "refitted")
+        for answer in (TOGETHER, TOGETHER_SAMPLE, REFITTED)
     ]
     numbers = summarise_slices(rows).numbers
-    assert numbers[f"{world}, together"]["ratio"] == 1.0
-    assert numbers[f"{world}, named"]["false_discoveries"] == 0.0
+    assert numbers[f"{world}, {TOGETHER_SAMPLE}"]["ratio"] == 1.0
+    assert "ratio" not in numbers[f"{world}, {TOGETHER}"]
+    assert numbers[f"{world}, {TOGETHER}, named"]["false_discoveries"] == 0.0
+    assert "favoured" not in numbers[f"{world}, {TOGETHER}, named"]
+    numbers = summarise_slices([{**row, "favoured": row["slice"] == 1} for row in rows]).numbers
+    assert numbers[f"{world}, {TOGETHER}, named"]["favoured"] == 1.0
 
 
 def test_every_section_has_runs_and_quick_ones() -> None:

@@ -43,7 +43,6 @@ class Task:
         Code of the positive class.
     noise : NoiseModel or None
         Not fitted, unless it is known; None for a method that uses none.
-    target : {"sample", "population"}
     level : float
     seed : int
         Gives the same numbers again.
@@ -56,7 +55,7 @@ class Task:
     slices : Slicing, optional
         Groups of items that are asked about one by one.
     population : Population, optional
-        What the items are a sample of, where the target is that.
+        What the items are a sample of, where that is the target.
     """
 
     labels: Labels = field(repr=False)
@@ -64,7 +63,6 @@ class Task:
     metrics: Mapping[str, Metric]
     positive: int
     noise: NoiseModel | None
-    target: Target
     level: float
     seed: int
     settings: Settings
@@ -77,6 +75,11 @@ class Task:
     def in_votes(self) -> Booleans:
         """Which systems are labelers whose very votes are in the labels, shape (n_systems,)."""
         return are_in_votes(self.outputs, self.labels)
+
+    @property
+    def target(self) -> Target:
+        """Whether the numbers are those of these items or of the population they come from."""
+        return "sample" if self.population is None else "population"
 
     @property
     def metric(self) -> Metric:
@@ -188,7 +191,6 @@ def prepare(
         chosen,
         positive_code,
         model,
-        target,
         level,
         seed,
         settings.with_seed(seed),
