@@ -156,6 +156,7 @@ FIGURES: dict[str, Figure] = {
         _module("training-leaves", "benchmarks.training", _TRAINING, "leaves"),
         _module("training-uci", "benchmarks.training", _TRAINING, "ionosphere", "selection"),
         _module("training-cost", "benchmarks.training", _TRAINING, "cost", "torch"),
+        _module("training-gpu", "benchmarks.training", _TRAINING, "gpu"),
         Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
         _module("speed", "benchmarks.speed", _SPEED),
         _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
