@@ -67,7 +67,7 @@ system:
 	  "postgresql=initdb,/usr/lib/postgresql/*/bin/initdb"
 
 tests: $(STAMP) system
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKERS)"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 25 -m "$(MARKERS)"
 
 # Each on a core of its own: types need one, and what is compiled here need not be compiled by every worker of the tests.
 test: lint

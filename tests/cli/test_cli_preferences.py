@@ -1,5 +1,6 @@
 """trueup preferences, through its entry point."""
 
+import csv
 import json
 
 import pytest
@@ -55,6 +56,34 @@ def test_vetted_contests(run_main, pairs_csv, tmp_path):
     ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--gold", gold, "--gold-drawn", "random", *FEW)
     assert ran.code == 0, ran.err
     assert "30 vetted items drawn at random" in ran.out
+
+
+def test_drawn_contests_that_are_judged_are_gold(run_main, pairs_csv, tmp_path):
+    sheet = tmp_path / "draw.csv"
+    ran = run_main("plan", "draw-pairs", pairs_csv, "--n", "30", "--seed", "1", "--out", sheet)
+    assert ran.code == 0, ran.err
+    assert "drew 30 of 60 contests" in ran.err
+    ask = ("preferences", pairs_csv, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *FEW)
+    with sheet.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["item", "first", "second", "winner"]
+    write_csv(sheet, head, [[*row[:3], row[1]] if k else row for k, row in enumerate(rows)])
+    open_row = run_main(*ask)
+    assert_one_sentence(open_row)
+    assert "got 1 row without a winner" in open_row.err
+    write_csv(sheet, head, [[*row[:3], row[1]] for row in rows])
+    judged = run_main(*ask)
+    assert judged.code == 0, judged.err
+    assert "30 vetted items drawn at random" in judged.out
+
+
+def test_the_list_of_contests_on_standard_output_and_as_json(run_main, pairs_csv):
+    listed = run_main("plan", "draw-pairs", pairs_csv, "--n", "5")
+    assert len(listed.out.splitlines()) == 6
+    told = json.loads(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--json").out)
+    assert [",".join(map(str, row.values())) + "," for row in told["sample"]] == listed.out.splitlines()[1:]
+    assert_one_sentence(run_main("plan", "draw-pairs", pairs_csv, "--n", "61"))
+    assert_one_sentence(run_main("plan", "draw-pairs", pairs_csv, "--n", "5", "--out", pairs_csv))
 
 
 @pytest.mark.parametrize(

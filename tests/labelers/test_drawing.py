@@ -1,7 +1,10 @@
 """Samples of items for an expert: their chances are what they say, and every item can be drawn."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
+import scipy
 
 import trueup as tu
 from trueup.exceptions import InvalidLabels, InvalidParameter
@@ -115,3 +118,25 @@ def test_an_unknown_column_or_item(labels):
         draw_sample(labels, 5, by="topics")
     with pytest.raises(InvalidLabels, match="not in the labels"):
         draw_sample(labels, 5, by={"nobody": 1})
+
+
+def test_contests_are_drawn_alike_and_shown_in_either_order():
+    pairs = tu.simulate.pairs(n_contests=40, n_systems=3, n_judges=2, random_state=0).pairs
+    times, turned = Counter(), 0
+    for seed in range(400):
+        drawn = tu.labelers.draw_contests(pairs, 10, random_state=seed)
+        canonical = [(item, *sorted(two)) for item, *two in drawn]
+        assert len(set(canonical)) == 10
+        times.update(canonical)
+        turned += sum(contest not in pairs.contests for contest in drawn)
+    assert set(times) == set(pairs.contests)
+    counts = np.array(list(times.values()))
+    assert ((counts - 100) ** 2 / 75).sum() < scipy.stats.chi2.ppf(0.9999, 39)  # each is one of four draws
+    assert turned == pytest.approx(2000, abs=4 * np.sqrt(1000))
+    assert drawn == tu.labelers.draw_contests(pairs, 10, random_state=399)
+
+
+def test_more_contests_than_there_are():
+    pairs = tu.simulate.pairs(n_contests=40, n_systems=3, n_judges=2, random_state=0).pairs
+    with pytest.raises(InvalidParameter, match="at most the 40 contests there are, got 41"):
+        tu.labelers.draw_contests(pairs, 41)

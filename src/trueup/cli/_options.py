@@ -134,6 +134,14 @@ PredictionsFile = Annotated[
     typer.Argument(metavar="PREDICTIONS", help=f"The predictions, a row an item: item, prediction ({_FORMS})."),
     InputFile(),
 ]
+PairsFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAIRS",
+        help="The verdicts, a row each: item, judge, first, second, winner (a system, first or A, second or B, tie).",
+    ),
+    InputFile(),
+]
 OptionalPredictionsFile = Annotated[
     str | None,
     typer.Argument(metavar="PREDICTIONS", show_default=False, help=f"The predictions: item, prediction ({_FORMS})."),

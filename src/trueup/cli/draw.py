@@ -1,4 +1,4 @@
-"""`trueup plan draw`: which items to vet so that they stand for all, as a file to be filled in."""
+"""`trueup plan draw`: which items or contests to vet so that they stand for all, as a file to be filled in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trueup._base.cells import csv_text, safe_cell
 from trueup._base.writing import check_writable, write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._console import json_head, note, print_json
-from trueup.cli._files import about_files, one_system, read_systems, read_votes
+from trueup.cli._files import about_files, one_system, read_systems, read_votes, source_of
 from trueup.exceptions import InvalidFile, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ _STRATIFY = (
     "Draw from each stratum by itself: votes (the class most of them name), prediction (that of PREDICTIONS), or a "
     "column of --items."
 )
+SheetFile = Annotated[
+    Path | None,
+    options.option("--out", "Where to write them (csv); else standard output.", "-o", metavar="FILE"),
+]
+Force = Annotated[bool, options.option("--force", "Replace the file of --out if it is there.")]
 
 
 def draw(
@@ -37,12 +42,9 @@ def draw(
         str, options.option("--allocation", "Items from each stratum: equal (as many of each) or proportional.")
     ] = "equal",
     only_system: options.OnlySystem = None,
-    out: Annotated[
-        Path | None,
-        options.option("--out", "Where to write them (csv); else standard output.", "-o", metavar="FILE"),
-    ] = None,
+    out: SheetFile = None,
     with_text: Annotated[bool, options.option("--with-text", "Write the columns of --items, too.")] = False,
-    force: Annotated[bool, options.option("--force", "Replace the file of --out if it is there.")] = False,
+    force: Force = False,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -80,6 +82,44 @@ def draw(
     if out is None:
         typer.echo(sheet, nl=False)  # as it is: another program may read it
     _tell(sample, labels, how, out)
+
+
+def draw_pairs(
+    pairs: options.PairsFile,
+    *,
+    n: Annotated[int, options.option("--n", "How many contests.", "-n", metavar="N", min=1)],
+    out: SheetFile = None,
+    force: Force = False,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Draw contests of two systems at random for people to judge; which system comes first is by chance, too.
+
+    The column of the winners is to be filled in; then the file is what --gold takes, with --gold-drawn random.
+    """
+    from trueup.adapters import read_pairs
+    from trueup.labelers.drawing import draw_contests
+
+    _check_out(out, force=force)
+    verdicts = read_pairs(source_of(pairs))
+    contests = draw_contests(verdicts, n, random_state=seed)
+    rows = [(item, first, second, None) for item, first, second in contests]
+    names = ("item", "first", "second", "winner")
+    sheet = csv_text(list(names), [[safe_cell(cell) for cell in row] for row in rows])
+    if out is not None:
+        write_text_safely(out, sheet)
+    if as_json:
+        drawn = [dict(zip(names[:-1], contest, strict=True)) for contest in contests]
+        about = {"n_contests": verdicts.n_contests, "sample": drawn, "findings": []}
+        print_json({**json_head(seed=seed, files=about_files(pairs=pairs)), **about})
+        return
+    if out is None:
+        typer.echo(sheet, nl=False)
+    where = "the file" if out is None else str(out)
+    note(f"drew {len(contests):,} of {verdicts.n_contests:,} contests")
+    note(
+        f"fill in the column 'winner' of {where}, then pass it to trueup preferences as --gold with --gold-drawn random"
+    )
 
 
 def _check_out(out: Path | None, *, force: bool) -> None:

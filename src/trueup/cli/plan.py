@@ -1,4 +1,4 @@
-"""`trueup plan`: how to spend money on labels, what a precision costs, and which items to vet."""
+"""`trueup plan`: how to spend money on labels, what a precision costs, and which items or contests to vet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trueup.cli import _options as options
 from trueup.cli._app import GroupWithDefault, add_to
 from trueup.cli._console import fail_on, in_our_words, json_head, note, print_json, print_table, say
 from trueup.cli._files import Plot, about_files, check_picture, read_systems, read_votes, save_plot
-from trueup.cli.draw import draw
+from trueup.cli.draw import draw, draw_pairs
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ def spend(
 
 
 add_to(app)(draw)
+add_to(app)(draw_pairs)
 
 
 def _learned(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from trueup._base.wording import interval, level_words, number, percent, signed, some
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
@@ -17,13 +15,12 @@ from trueup.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from trueup.answers.preferences import Preferences
 
-_PAIRS = "The verdicts, a row each: item, judge, first, second, winner (a system, first or A, second or B, or tie)."
 _GOLD = "Verdicts that are taken to be right, as those of people; columns as of the pairs."
 
 
 @as_command
 def preferences(
-    pairs: Annotated[str, typer.Argument(metavar="PAIRS", help=_PAIRS), options.InputFile()],
+    pairs: options.PairsFile,
     sampler: options.SamplerOptions,
     gates: VerdictOptions,
     pair_gates: PairGateOptions,

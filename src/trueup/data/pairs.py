@@ -48,6 +48,8 @@ class Pairs:
     gold : dict from contest to "first", "second" or "tie"
         Verdicts that are taken to be right.
     drawn : how these contests were drawn; see `Labels.with_gold`
+    n_open : int
+        Rows of the table that name no winner.
     """
 
     systems: Vocabulary
@@ -59,6 +61,7 @@ class Pairs:
     verdict: Codes = field(repr=False)
     gold: Mapping[Contest, str] = field(default_factory=dict, repr=False)
     drawn: Drawn = "chosen"
+    n_open: int = field(default=0, repr=False)
 
     @classmethod
     def from_frame(
@@ -135,6 +138,12 @@ class Pairs:
                 "leave them out, or add their verdicts"
             )
         design: Drawn = "chosen" if drawn is None else drawn
+        if isinstance(gold, Pairs) and gold.n_open and design != "chosen":
+            raise InvalidLabels(
+                f"every contest that was drawn must be judged, got {some(gold.n_open, 'row')} without a winner; fill "
+                "them in, or say ⟨drawn='chosen'⟩",
+                parameter="drawn",
+            )
         if isinstance(design, Mapping):
             design = {_canonical(contest, TIE)[0]: chance for contest, chance in design.items()}
         elif design not in DRAWS:
@@ -293,11 +302,9 @@ def pairs_from(table: Table, *, item: str, judge: str | None, first: str, second
     table.read([(column, cells[role]) for role, column in roles.items()])
     who = cells["judge"].values if judge is not None else ["judge"] * len(cells["item"].values)
     columns = (cells["item"].values, who, cells["first"].values, cells["second"].values, cells["winner"].values)
-    return Pairs.from_rows(
-        row
-        for number, cell in enumerate(zip(*columns, strict=True), start=1)
-        if (row := _row(number, *cell)) is not None
-    )
+    rows = [_row(number, *cell) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
+    pairs = Pairs.from_rows(row for row in rows if row is not None)
+    return replace(pairs, n_open=rows.count(None))
 
 
 def _row(

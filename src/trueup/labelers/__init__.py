@@ -2,7 +2,7 @@
 
 from trueup.labelers.channel import symmetric_matrix
 from trueup.labelers.consistency import self_consistency
-from trueup.labelers.drawing import Sample, draw_sample
+from trueup.labelers.drawing import Sample, draw_contests, draw_sample
 from trueup.labelers.hiring import LabelerSet, cheapest_set
 from trueup.labelers.information import Information, expected_width, mutual_information
 from trueup.labelers.marginal import MarginalValue, equivalent_error, equivalent_labelers, marginal_value
@@ -17,6 +17,7 @@ __all__ = [
     "RankedLabeler",
     "Sample",
     "cheapest_set",
+    "draw_contests",
     "draw_sample",
     "equivalent_error",
     "equivalent_labelers",

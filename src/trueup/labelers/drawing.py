@@ -14,6 +14,7 @@ from trueup._base.validation import RandomState, as_generator, check_choice, che
 from trueup.data.encoding import Vocabulary, is_null
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
+from trueup.data.pairs import Contest, Pairs
 from trueup.exceptions import InvalidParameter
 
 Allocation = Literal["equal", "proportional"]
@@ -129,6 +130,45 @@ def draw_sample(
         None if by is None else [values[k] for k in at],
         dict(zip(labels.items[at[known]].tolist(), labels.classes[truth[known]].tolist(), strict=True)),
     )
+
+
+def draw_contests(pairs: Pairs, n: int, *, random_state: RandomState = 0) -> list[Contest]:
+    """Draw contests for people to judge, so that what they find holds for all contests.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The contests to draw from: all with a verdict that counts.
+    n : int
+        How many.
+    random_state : int, Generator or None
+        The same seed draws the same contests.
+
+    Returns
+    -------
+    list of (item, first, second)
+        Which system is shown first is by chance, so that nobody's liking for a place favours one of them.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> rows = {"item": [1, 2, 3], "first": ["a", "a", "b"], "second": ["b", "b", "a"], "winner": ["a", "b", "a"]}
+    >>> pairs = tu.Pairs.from_frame(rows, judge=None)
+    >>> drawn = tu.labelers.draw_contests(pairs, 2, random_state=1)
+    >>> vetted = pairs.with_gold({contest: "first" for contest in drawn}, drawn="random")
+    >>> len(vetted.gold)
+    2
+    """
+    n = check_integer(n, name="n", low=1)
+    n_contests = pairs.labels.n_items
+    if n > n_contests:
+        raise InvalidParameter(f"⟨n⟩ must be at most the {n_contests} contests there are, got {n}", parameter="n")
+    rng = as_generator(random_state)
+    drawn = [pairs.contests[contest] for contest in draw_sample(pairs.labels, n, random_state=rng).items.tolist()]
+    return [
+        (item, second, first) if is_turned else (item, first, second)
+        for (item, first, second), is_turned in zip(drawn, rng.random(n) < 0.5, strict=True)
+    ]
 
 
 def _strata(labels: Labels, by: Any) -> list[Hashable]:
