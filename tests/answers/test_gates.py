@@ -246,6 +246,21 @@ def test_a_preferred_system_is_gated_by_its_win_rate(preferred):
     assert required.verdict == "undecided"
 
 
+def test_a_pair_needs_vetted_contests_of_its_own():
+    sim = tu.simulate.pairs(n_contests=240, n_systems=3, n_judges=3, position_bias=0.0, random_state=1)
+    pairs, (a, b, c) = sim.pairs, sim.pairs.systems.tolist()
+    of_two = [k for k, contest in enumerate(pairs.contests) if contest[1:] == (a, b)][:30]
+    gold = {pairs.contests[k]: ("first", "second")[sim.truth[k]] for k in of_two}
+    answer = tu.preferences(pairs.with_gold(gold, drawn="random"), noise="mirrored", **QUICK)
+    asked = {"not_worse_than": a, "margin": 0.45}
+    vetted = tu.gate(answer, candidate=b, require_gold=True, **asked).results[0]
+    assert "gold is required" not in vetted.sentence
+    other = tu.gate(answer, candidate=c, require_gold=True, **asked).results[0]
+    assert other.verdict == "undecided"
+    assert "none of them of its own" in other.sentence
+    assert tu.gate(answer, candidate=c, **asked).results[0].probability == other.probability
+
+
 def test_ties_are_half_a_win_in_a_gate_however_they_are_shown(preferred):
     worst = preferred.ranking[-1]
     apart = tu.preferences(preferred.pairs, noise="mirrored", ties="class", **QUICK)

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from trueup._base.types import Booleans
 from trueup._base.validation import check_number, preview
 from trueup._base.wording import chance, interval, level_words
 from trueup.answers.comparison import Comparison
@@ -449,13 +450,19 @@ class _Subject:
 
         None where it is about all items, or where everything of a group is vetted.
         """
-        if not isinstance(self.answer, Shares):
-            return None
-        groups = [name for name in (condition.candidate, condition.reference) if name is not None]
-        labels, slicing = self.answer.evaluation.labels, self.answer.slicing
+        labels = self._evaluation.labels
         is_drawn = drawn_gold(labels) >= 0
-        left = [inside for inside in map(slicing.members, groups) if (labels.gold_codes[inside] < 0).any()]
+        left = [inside for inside in self._groups_of(condition) if (labels.gold_codes[inside] < 0).any()]
         return min((int(is_drawn[inside].sum()) for inside in left), default=None)
+
+    def _groups_of(self, condition: Gate) -> list[Booleans]:
+        """Which items are of each group that a condition is about; none where it is about all items."""
+        if isinstance(self.answer, Preferences):
+            return [self.answer.contests_of(condition.candidate, condition.reference)]
+        if isinstance(self.answer, Shares):
+            names = [name for name in (condition.candidate, condition.reference) if name is not None]
+            return [self.answer.slicing.members(name) for name in names]
+        return []
 
     def rests_on(self, metric: str) -> str:
         """The same in words."""

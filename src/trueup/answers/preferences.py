@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueup._base.types import Codes, Floats, Target
+from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview
 from trueup._base.wording import some
 from trueup.answers.comparison import Comparison
@@ -309,6 +309,11 @@ class Preferences(DerivedAnswer):
             rows.append((a, b, n_contests, rate.mean, *rate.interval(self.level)))
         columns = ("a", "b", "n_contests", "mean", "low", "high")
         return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def contests_of(self, a: Hashable, b: Hashable) -> Booleans:
+        """Which items of the labels are contests between two systems."""
+        two = sorted((self._at(a), self._at(b)))
+        return np.asarray((np.sort(self.pairs.sides[self._contests], axis=1) == two).all(axis=1))
 
     def met(self) -> list[tuple[Any, Any, int]]:
         """The systems that met and how often, the stronger of two first, in the order of the ranking."""
