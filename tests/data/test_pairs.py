@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.exceptions import InvalidLabels
+from trueup.exceptions import InvalidLabels, InvalidParameter
 
 HEAD = "item,judge,first,second,winner\n"
 
@@ -64,6 +64,17 @@ def test_gold_in_any_order():
     assert pairs.with_gold(people).gold == {("2", "a", "b"): "first"}
     chances = pairs.with_gold(people, drawn={("2", "b", "a"): 0.25}).labels.drawn_gold
     assert chances == {1: 0.25}
+    both = pairs.with_gold({("1", "a", "b"): "first"}).with_gold({("3", "a", "b"): "a"}, drawn="random")
+    assert both.labels.drawn_gold == {2: pytest.approx(1 / 3)}  # what was chosen before stays so
+    assert both.with_gold({("3", "a", "b"): "a"}).labels.drawn_gold == {2: pytest.approx(1 / 3)}
+    with pytest.raises(InvalidLabels, match=r"one truth in gold, got 'first' and 'second'"):
+        both.with_gold({("1", "a", "b"): "b"})
+    with pytest.raises(InvalidLabels, match="no chance for 1 of 1 items"):
+        pairs.with_gold(people, drawn={})
+    with pytest.raises(InvalidLabels, match="must be a probability"):
+        pairs.with_gold(people, drawn={("2", "b", "a"): 1.5})
+    with pytest.raises(InvalidParameter, match="chosen"):
+        pairs.with_gold(people, drawn="by lot")
     with pytest.raises(InvalidLabels, match="gold must be of contests that judges have seen"):
         pairs.with_gold(read("9,someone,a,b,a"))
     with pytest.raises(InvalidLabels, match=r"'first'.*'second'"):

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.types import Codes
-from trueup._base.validation import preview
+from trueup._base.validation import check_choice, preview
 from trueup._base.wording import some
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.files import Format, Source, open_table
 from trueup.data.frames import Cells, FrameTable, Table, check_column
-from trueup.data.gold import DRAWS, Drawn, contradiction
+from trueup.data.gold import DRAWS, Drawn, chances_told, check_contradictions, contradiction
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, quoted
 
@@ -47,7 +47,8 @@ class Pairs:
         won, in canonical order: 0 the first, 1 the second, 2 nobody.
     gold : dict from contest to "first", "second" or "tie"
         Verdicts that are taken to be right.
-    drawn : how these contests were drawn; see `Labels.with_gold`
+    drawn : dict from contest to "chosen", "random" or probability
+        How each of these contests was drawn; see `Labels.with_gold`.
     n_open : int
         Rows of the table that name no winner.
     """
@@ -60,7 +61,7 @@ class Pairs:
     shown: Codes = field(repr=False)
     verdict: Codes = field(repr=False)
     gold: Mapping[Contest, str] = field(default_factory=dict, repr=False)
-    drawn: Drawn = "chosen"
+    drawn: Mapping[Contest, Any] = field(default_factory=dict, repr=False)
     n_open: int = field(default=0, repr=False)
 
     @classmethod
@@ -127,7 +128,8 @@ class Pairs:
             The contests must be among those of these pairs. The order of the two systems does not matter; the verdict
             is then about them in the order they are named.
         drawn : {"chosen", "random"} or mapping from contest to probability, optional
-            How the contests came to be vetted; see `Labels.with_gold`. By default "chosen".
+            How the contests came to be vetted; see `Labels.with_gold`. By default "chosen". Calls add up: each contest
+            keeps how it was drawn.
         """
         told = gold.settled() if isinstance(gold, Pairs) else dict(map(_canonical, gold, gold.values()))
         known = set(self.contests)
@@ -137,18 +139,21 @@ class Pairs:
                 f"gold must be of contests that judges have seen, got {len(strangers)} others: {preview(strangers)}; "
                 "leave them out, or add their verdicts"
             )
-        design: Drawn = "chosen" if drawn is None else drawn
-        if isinstance(gold, Pairs) and gold.n_open and design != "chosen":
+        if isinstance(gold, Pairs) and gold.n_open and drawn not in (None, "chosen"):
             raise InvalidLabels(
                 f"every contest that was drawn must be judged, got {some(gold.n_open, 'row')} without a winner; fill "
                 "them in, or say ⟨drawn='chosen'⟩",
                 parameter="drawn",
             )
-        if isinstance(design, Mapping):
-            design = {_canonical(contest, TIE)[0]: chance for contest, chance in design.items()}
-        elif design not in DRAWS:
-            raise InvalidLabels(f"⟨drawn⟩ must be one of {', '.join(DRAWS)} or a mapping, got {design!r}; name one")
-        return replace(self, gold={**self.gold, **told}, drawn=design)
+        check_contradictions(self.gold, told, remedy="keep one of them")
+        if isinstance(drawn, Mapping):
+            design = {_canonical(contest, TIE)[0]: how for contest, how in drawn.items()}
+        else:
+            design = dict.fromkeys(told, check_choice(drawn or "chosen", DRAWS, name="drawn"))
+        chances_told(design, list(told))  # an error where it has too few, or what is no chance
+        # What was drawn and is told again as chosen stays drawn.
+        new = {contest: how for contest, how in design.items() if how != "chosen" or contest not in self.drawn}
+        return replace(self, gold={**self.gold, **told}, drawn={**self.drawn, **new})
 
     def settled(self) -> dict[Contest, str]:
         """The verdict on each contest where all say the same, as gold; an error where some differ."""
@@ -235,14 +240,11 @@ class Pairs:
         labels = Labels.from_frame(frame, classes=classes)
         if not self.gold:
             return labels
-        place = {name: k for k, name in enumerate(self.contests)}
-        seen = {
-            place[name]: verdict for name, verdict in self.gold.items() if place[name] in set(labels.items.tolist())
-        }
-        design = self.drawn
-        if isinstance(design, Mapping):
-            design = {place[name]: chance for name, chance in design.items() if name in place}
-        return labels.with_gold(seen, drawn=design)
+        place, heard = {name: k for k, name in enumerate(self.contests)}, set(labels.items.tolist())
+        told = [name for name in self.gold if place[name] in heard]
+        return labels.with_gold(
+            {place[name]: self.gold[name] for name in told}, drawn={place[name]: self.drawn[name] for name in told}
+        )
 
     @property
     def presentation(self) -> tuple[Codes, Codes]:
