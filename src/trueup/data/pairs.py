@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.cells import plain_cell
 from trueup._base.types import Codes
 from trueup._base.validation import check_choice, preview
 from trueup._base.wording import some
@@ -131,7 +132,11 @@ class Pairs:
             How the contests came to be vetted; see `Labels.with_gold`. By default "chosen". Calls add up: each contest
             keeps how it was drawn.
         """
-        told = gold.settled() if isinstance(gold, Pairs) else dict(map(_canonical, gold, gold.values()))
+        verdicts = gold.settled() if isinstance(gold, Pairs) else gold
+        told = dict(
+            _canonical(self._as_known(contest), plain_cell(verdict, self._written_names))
+            for contest, verdict in verdicts.items()
+        )
         known = set(self.contests)
         strangers = [contest for contest in told if contest not in known]
         if strangers:
@@ -147,7 +152,7 @@ class Pairs:
             )
         check_contradictions(self.gold, told, remedy="keep one of them")
         if isinstance(drawn, Mapping):
-            design = {_canonical(contest, TIE)[0]: how for contest, how in drawn.items()}
+            design = {_canonical(self._as_known(contest), TIE)[0]: how for contest, how in drawn.items()}
         else:
             design = dict.fromkeys(told, check_choice(drawn or "chosen", DRAWS, name="drawn"))
         chances_told(design, list(told))  # an error where it has too few, or what is no chance
@@ -155,14 +160,26 @@ class Pairs:
         new = {contest: how for contest, how in design.items() if how != "chosen" or contest not in self.drawn}
         return replace(self, gold={**self.gold, **told}, drawn={**self.drawn, **new})
 
-    def settled(self) -> dict[Contest, str]:
-        """The verdict on each contest where all say the same, as gold; an error where some differ."""
-        told: dict[Contest, str] = {}
+    def _as_known(self, contest: Any) -> Any:
+        """A contest with the names that these pairs have, where a list for a spreadsheet made some of them inert."""
+        if not isinstance(contest, tuple):
+            return contest
+        return tuple(plain_cell(name, self._written_names) for name in contest)
+
+    @cached_property
+    def _written_names(self) -> dict[str, Hashable]:
+        """Items and systems by how they are written."""
+        return {str(name): name for name in (*self.items, *self.systems.tolist())}
+
+    def settled(self) -> dict[Contest, Any]:
+        """Who won each contest, or a tie, where all say the same; an error where some differ."""
+        told: dict[Contest, Any] = {}
         for contest, verdict in zip(self.contest.tolist(), self.verdict.tolist(), strict=True):
             name = self.contests[contest]
-            if told.setdefault(name, VERDICTS[verdict]) != VERDICTS[verdict]:
+            winner = (*name[1:], TIE)[verdict]
+            if told.setdefault(name, winner) != winner:
                 raise contradiction(
-                    name, (told[name], VERDICTS[verdict]), 1, remedy="settle them, or read them as a judge's verdicts"
+                    name, (told[name], winner), 1, remedy="settle them, or read them as a judge's verdicts"
                 )
         return told
 
