@@ -123,7 +123,7 @@ def summarise_slices(rows: Sequence[Row]) -> Section:
             tally, runs = tally_of(own), [row["seed"] for row in own]
             error = error_over_runs(tally.held, runs)
             numbers[f"{world}, {answer}"] = {**tally.numbers(), "standard_error": error}
-            ratio = ""
+            ratio = "–"
             if refitted and answer != TOGETHER:  # the same rates, so that their widths may be compared
                 on_these = tally_of([row for row in own if row["seed"] in on_the_same])
                 numbers[f"{world}, {answer}"]["ratio"] = on_these.width / tally_of(refitted).width
@@ -139,7 +139,7 @@ def summarise_slices(rows: Sequence[Row]) -> Section:
             if favoured:
                 found["favoured"] = tally_of(favoured).coverage
             numbers[f"{world}, {answer}, named"] = found
-            of_favoured = f"{100 * found['favoured']:.1f}" if favoured else ""
+            of_favoured = f"{100 * found['favoured']:.1f}" if favoured else "–"
             share = f"{100 * rate:.1f} ± {100 * error:.1f}"
             told.append([world, answer, f"{100 * worst:.1f}", of_favoured, f"{n_named:.2f}", share])
     head = ["world", "rates of", "covers % ± s.e.", "mean |error|", "width", "× refitted", "runs"]
