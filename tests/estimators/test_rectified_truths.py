@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
+from trueup.estimators.corrections import correction_for
 from trueup.estimators.metric_scope import counts_right_only, gold_in_denominator, only_class
 from trueup.estimators.rectified import design_weights, rectified_truths
 from trueup.estimators.system_values import system_values
@@ -170,6 +171,28 @@ def test_a_calibrated_model_of_sure_items_is_not_drawn_towards_a_half():
         truths = rectify(posterior, outputs, metric, *draw_gold(truth, 20, rng), n_draws=200, seed=seed)
         errors.append(values_of(truths, outputs, metric).mean() - truth.mean())
     assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(120)
+
+
+@pytest.mark.parametrize(("n_classes", "n_systems"), [(2, 1), (2, 2), (2, 5), (3, 1), (3, 2), (3, 4)])
+def test_before_anything_is_vetted_shares_are_those_of_the_model(n_classes, n_systems):
+    """Where systems agree and where they do not, whatever the slopes are expected to be."""
+    _, codes, posterior, _ = world(4, n_classes=n_classes, n_systems=n_systems)
+    correction, _ = correction_for(posterior, outputs_of(codes, n_classes=n_classes), metric_of("accuracy"), 1, None)
+    expected = correction.model.probabilities(correction.model.mean)
+    of_items = np.arange(len(posterior))[:, None]
+    said = np.where(correction.named >= 0, posterior[of_items, correction.named], 0.0).sum(axis=1)
+    for_one = (codes == 1).mean(axis=0)
+    agreed = (codes == codes[0]).all(axis=0) if n_classes > 2 else np.abs(for_one - 0.5) > 0.25
+    if n_systems == 1:
+        parts = [agreed]
+    elif n_classes == 2:
+        parts = [for_one > 0.75, for_one < 0.25, ~agreed]
+    else:
+        parts = [agreed, ~agreed]
+    for part in parts:
+        share = np.clip(said[part].mean(), 0.02, 0.98)  # no model is believed more
+        # Where four of five systems agree, the slope is another than where all do.
+        assert expected[part, 1:].sum(axis=1).mean() == pytest.approx(share, abs=1e-9 if n_systems < 5 else 0.01)
 
 
 def test_unequal_chances_are_put_right():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.aligned import AlignedPredictions
@@ -28,9 +28,9 @@ _RIGHT_SLOPE = (0.7, 0.5)
 _VOTED_INTERCEPT = (0.0, 1.5)
 _VOTED_SLOPE = (0.8, 0.6)
 _LEAST_SPREAD = 0.5  # of log-odds: no slope is looked for in what hardly varies
-_SLOPE = (-0.5, 1.0)  # beyond one: what models say is often too sure, and of some crowds worth nothing
-_SLOPE_AGREED = (-0.3, 0.8)  # the same where the systems that are compared agree
-_SLOPE_DISPUTED = (-1.0, 0.7)  # where they do not, models may side with whoever errs with the crowd
+_SLOPE = (0.5, 1.0)  # what models say is often too sure, and of some crowds worth nothing
+_SLOPE_AGREED = (0.7, 0.8)  # the same where the systems that are compared agree
+_SLOPE_DISPUTED = (0.0, 0.7)  # where they do not, models may side with whoever errs with the crowd
 _INTERCEPT = (0.0, 1.5)
 _VOTE = (0.0, 2.0)
 _ALL_VOTES = (0.0, 1.0)  # of what all systems have in common: many that err apart tell more than models believe
@@ -171,8 +171,8 @@ def _choose_correction(
         return _correct_classes(posterior, outputs, metric, looked_at)
     if outputs.n_systems == 1:
         return _correct_class_by_vote(posterior, one, outputs, looked_at)
-    votes, disputed = _vote_features(collapse_outputs(outputs, one))
-    return _correct_class(posterior, one, looked_at, votes, _least_probability(outputs), disputed)
+    votes, mean_vote = _vote_features(collapse_outputs(outputs, one))
+    return _correct_class(posterior, one, looked_at, votes, _least_probability(outputs), mean_vote)
 
 
 def _correct_right(posterior: Floats, outputs: AlignedPredictions, looked_at: _Looked) -> NamedAgainstRest:
@@ -194,21 +194,22 @@ def _correct_named(posterior: Floats, outputs: AlignedPredictions, looked_at: _L
     has_column = named >= 0
     p = np.where(has_column, posterior[np.arange(n_items)[:, None], named], 0.0)
     rest = np.log(np.maximum(1 - p.sum(axis=1), _LEAST_OF_SEVERAL))
-    x = np.log(np.maximum(p, _LEAST_OF_SEVERAL)) - rest[:, None]
-    heavy = None if looked_at.times is None else np.broadcast_to(looked_at.times[:, None], x.shape)[has_column]
-    centre = np.average(x[has_column], weights=heavy) if has_column.any() else 0.0
+    x = np.where(has_column, np.log(np.maximum(p, _LEAST_OF_SEVERAL)) - rest[:, None], -np.inf)
+    is_disputed = has_column.sum(axis=1) > 1
+    disputed = is_disputed.astype(float)
+    parts = _with_expected_slopes([looked_at.at & ~is_disputed, looked_at.at & is_disputed], disputed, looked_at)
+    level, slope = _levels_and_slopes(x, p, parts, looked_at)
     is_said = (named == codes[:, :, None]) & has_column
     common = _most_common(codes, posterior, looked_at.times)
-    is_disputed = (has_column.sum(axis=1, keepdims=True) > 1).astype(float)
     groups: Features = [
-        *_slopes_apart(np.where(has_column, x - centre, 0.0)[None], is_disputed),
+        *_slopes_apart(slope[None], disputed[:, None]),
         (is_said.astype(float), _VOTE),
         (is_said.sum(axis=0, keepdims=True).astype(float), _ALL_VOTES),
         ((named == common[:, None, None]).astype(float), _OF_CLASS),
     ]
     if n_systems == 2:
         groups.append((is_said.all(axis=0, keepdims=True).astype(float), _OF_CLASS))
-    offset = np.concatenate([np.zeros((n_items, 1)), np.where(has_column, x, -np.inf)], axis=1)
+    offset = np.concatenate([np.zeros((n_items, 1)), level], axis=1)
     features = np.concatenate([group for group, _ in groups])
     features = np.concatenate([np.zeros((len(features), n_items, 1)), features], axis=2)
     return NamedAgainstRest(_log_linear_model(offset, features, groups), named, posterior)
@@ -230,24 +231,37 @@ def _correct_class(
     looked_at: _Looked,
     of_systems: Features,
     least: float,
-    disputed: Floats | None = None,
+    mean_vote: Floats | None = None,
 ) -> NamedAgainstRest:
-    """Logit P(class) = x + intercept + slope (x − x̄) + what the systems say.
+    """Logit P(class) = level + α + β (x − pivot) + what the systems say, with x the logit of what the model says.
 
-    Where it is known how far systems disagree, the slope where they agree is another than where they do not.
+    Where systems vote, from −1 for none to 1 for all of them, items that most give to the class, that most do not and
+    that are disputed have levels and pivots of their own, so that shares of right answers are kept too.
     """
-    x = logit(_clipped(posterior[:, one_class], least))
-    slope = (x - looked_at.mean(x) if looked_at.at.any() else x)[None]
-    slopes = [(slope, _SLOPE)] if disputed is None else _slopes_apart(slope, disputed)
-    groups: Features = [(np.ones_like(slope), _INTERCEPT), *slopes, *of_systems]
+    p = posterior[:, [one_class]]
+    if mean_vote is None:
+        parts = [(looked_at.at, _SLOPE[0])]
+    else:
+        disputed = 1 - np.abs(mean_vote)
+        kinds = (mean_vote > 0.5, mean_vote < -0.5, np.abs(mean_vote) <= 0.5)
+        parts = _with_expected_slopes([looked_at.at & kind for kind in kinds], disputed, looked_at)
+    level, slope = _levels_and_slopes(logit(_clipped(p, least)), p, parts, looked_at)
+    slopes = [(slope.T, _SLOPE)] if mean_vote is None else _slopes_apart(slope.T, disputed)
+    groups: Features = [(np.ones((1, len(p))), _INTERCEPT), *slopes, *of_systems]
     stacked = np.concatenate([group for group, _ in groups])
     priors = [prior for group, prior in groups for _ in group]
-    return NamedAgainstRest(_binary_model(x, stacked, priors), np.full((len(x), 1), one_class), posterior)
+    return NamedAgainstRest(_binary_model(level[:, 0], stacked, priors), np.full((len(p), 1), one_class), posterior)
 
 
 def _slopes_apart(slope: Floats, disputed: Floats) -> Features:
     """The slope as a feature where systems agree, and as another where they do not."""
     return [(slope * (1 - disputed), _SLOPE_AGREED), (slope * disputed, _SLOPE_DISPUTED)]
+
+
+def _with_expected_slopes(parts: list[Booleans], disputed: Floats, looked_at: _Looked) -> list[tuple[Booleans, float]]:
+    """Parts of the items, but for empty ones, with the slope that is expected where systems disagree so far."""
+    expected = _SLOPE_AGREED[0] * (1 - disputed) + _SLOPE_DISPUTED[0] * disputed
+    return [(members, float(looked_at.mean(expected, members))) for members in parts if members.any()]
 
 
 def _correct_class_by_vote(
@@ -261,14 +275,14 @@ def _correct_class_by_vote(
 
 
 def _vote_features(collapsed: AlignedPredictions) -> tuple[Features, Floats]:
-    """What each system votes, ± ½, what all vote together, and of two whether they agree; and how far they do not."""
+    """What each system votes, ± ½, what all vote together, and of two whether they agree; and their mean, ± 1."""
     both = main_features(collapsed, 2, "classes")
     votes = (both[:, :, 1] - both[:, :, 0]) / 2
     features: Features = [(votes, _VOTE), (votes.sum(axis=0, keepdims=True), _ALL_VOTES)]
     if len(votes) == 2:
         # With it every pattern of the two votes has a level of its own.
         features.append((4 * votes[:1] * votes[1:], _PAIR))
-    return features, 1 - np.abs(2 * votes.sum(axis=0)) / len(votes)
+    return features, 2 * votes.mean(axis=0)
 
 
 def _score_features(outputs: AlignedPredictions) -> Features:
@@ -287,7 +301,7 @@ def _correct_classes(posterior: Floats, outputs: AlignedPredictions, metric: Met
     offset = np.log(np.maximum(posterior, 2 * _least_probability(outputs) / n_classes))
     slope = offset - offset.mean(axis=1, keepdims=True)
     slope = slope - looked_at.mean(slope) if looked_at.at.any() else slope
-    groups: Features = [(slope[None], _SLOPE)]
+    groups: Features = [(slope[None], (_SLOPE[0] - 1, _SLOPE[1]))]
     levels = np.eye(n_classes)[_most_common(outputs.codes, posterior, looked_at.times)]
     groups.append((np.broadcast_to(levels[:, None, :], (len(levels), n_items, n_classes)), _INTERCEPT))
     kind = metric.looks_at
@@ -324,32 +338,60 @@ def _level_and_slope_model(
     A standard deviation of x may well change log-odds by one: a model of one judge does not know how good they are, so
     what it says varies less than the truth does, and its slope is well above one.
     """
-    level, (mean_slope, scale) = priors
+    of_level, (mean_slope, scale) = priors
     x = logit(_clipped(p))
-    offset, features = x.copy(), np.zeros((2 * len(groups), len(x)))
+    parts = [(members, mean_slope) for members in groups]
+    level, slope = _levels_and_slopes(x[:, None], p[:, None], parts, looked_at)
+    features: list[Floats] = []
     of_groups: list[tuple[float, float]] = []
-    for k, members in enumerate(groups):
+    for members in groups:
         spread = _LEAST_SPREAD
         if members.any():
-            offset[members], pivot = _level_and_pivot(x, mean_slope, p, looked_at, members)
-            features[2 * k, members] = 1.0
-            features[2 * k + 1, members] = x[members] - pivot
             spread = max(spread, float(np.sqrt(looked_at.mean((x - looked_at.mean(x, members)) ** 2, members))))
-        of_groups += [level, (mean_slope, max(scale, 1 / spread))]
-    return _binary_model(offset, features, of_groups)
+        features += [members.astype(float), members * slope[:, 0]]
+        of_groups += [of_level, (mean_slope, max(scale, 1 / spread))]
+    return _binary_model(level[:, 0], np.stack(features), of_groups)
+
+
+def _levels_and_slopes(
+    x: Floats, p: Floats, parts: list[tuple[Booleans, float]], looked_at: _Looked
+) -> tuple[Floats, Floats]:
+    """The level of each item, and how far its x is from the pivot: what a slope is the coefficient of.
+
+    Parameters
+    ----------
+    x, p : arrays of shape (n_items, n_columns)
+        Log-odds of the class of each column against the rest, -inf where there is none, and what the model says of it.
+    parts : list of (boolean array of shape (n_items,), float)
+        Items with a level and a pivot of their own, and the slope expected there. Items of no part are left alone.
+    """
+    level, slope = x.copy(), np.zeros_like(x)
+    for members, expected in parts:
+        if members.any():
+            at_pivot, pivot = _level_and_pivot(x, expected, p, looked_at, members)
+            has_column = np.isfinite(x) & members[:, None]
+            level[has_column], slope[has_column] = at_pivot, x[has_column] - pivot
+    return level, slope
 
 
 def _level_and_pivot(x: Floats, slope: float, p: Floats, looked_at: _Looked, members: Booleans) -> tuple[float, float]:
     """Where P with logit P = level + slope (x − pivot) has the mean of p, which other slopes about that one leave."""
-    mean = float(_clipped(looked_at.mean(p, members)))
+    mean = float(_clipped(looked_at.mean(p.sum(axis=1), members)))
+    has_column = np.isfinite(x)
+    finite = np.where(has_column, x, 0.0)
+
+    def shares(level: float) -> Floats:
+        odds = np.where(has_column, np.exp(level + slope * finite), 0.0)
+        return np.asarray(odds / (1 + odds.sum(axis=1, keepdims=True)))
 
     def excess(level: float) -> float:
-        return float(looked_at.mean(expit(level + slope * x), members)) - mean
+        return float(looked_at.mean(shares(level).sum(axis=1), members)) - mean
 
     at_zero = float(scipy.optimize.brentq(excess, -_FAR, _FAR))
-    corrected = expit(at_zero + slope * x)
-    heavy = corrected * (1 - corrected)  # how fast each P changes with its log-odds
-    pivot = float(looked_at.mean(heavy * x, members) / looked_at.mean(heavy, members))
+    corrected = shares(at_zero)
+    heavy = corrected * (1 - corrected.sum(axis=1, keepdims=True))  # how fast all P together change with each log-odds
+    weight = looked_at.mean(heavy.sum(axis=1), members)
+    pivot = float(looked_at.mean((heavy * finite).sum(axis=1), members) / weight)
     return at_zero + slope * pivot, pivot
 
 
