@@ -233,7 +233,7 @@ POOLED = {
     "two subtypes": (noise.Subtypes(n_subtypes=2, pooling=3.0), [0, 1, 0, 1], 3.0, "no gold"),
     "two subtypes and gold": (noise.Subtypes(n_subtypes=2, pooling=3.0), [0, 1, 0, 1], 3.0, "gold against the votes"),
     "three subtypes": (noise.Subtypes(n_subtypes=3, pooling=1.5), [0, 1, 0, 1, 0, 1], 1.5, "no gold"),
-    "Dawid-Skene": (noise.DawidSkene(pooling=8.0), [0, 1], 8.0, "gold against the votes"),
+    "Dawid-Skene": (noise.DawidSkene(pooling=8.0, diagonal=3.0), [0, 1], 8.0, "gold against the votes"),
 }
 
 

@@ -84,6 +84,26 @@ def known_runs(n_runs: int, n_items: int, first_seed: int) -> dict[tuple[str, st
 
 
 @cache
+def many_class_runs(n_runs: int, n_items: int, sweeps: tuple[int, int], first_seed: int) -> Cases:
+    """Accuracy of a classifier of eight classes, from three votes an item of ten labelers whose noise is learned."""
+    cases = Cases()
+    for seed in range(first_seed, first_seed + n_runs):
+        rng = np.random.default_rng(seed)
+        sim = tu.simulate.dawid_skene(n_classes=8, n_items=n_items, n_labelers=10, votes_per_item=3, random_state=rng)
+        ev = tu.evaluate(
+            sim.predictions,
+            sim.labels,
+            noise="dawid-skene",
+            metrics=["accuracy"],
+            check_dependence=False,
+            n_warmup=sweeps[0],
+            n_draws=sweeps[1],
+            random_state=seed,
+        )
+        cases.add(sim.accuracy, ev["accuracy"])
+    return cases
+
+
 def learned_runs(n_runs: int, most_items: int, sweeps: tuple[int, int], first_seed: int) -> dict[str, Cases]:
     """Votes from the Dawid–Skene model, noise learned; cases of the classifier, of all labelers, and by majority."""
     cases = {name: Cases() for name in ("classifier", "labelers", "majority")}

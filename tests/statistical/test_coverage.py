@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from coverage_runs import KNOWN_METRICS, TOO_NARROW, fewest, known_runs, learned_runs, power
+from coverage_runs import KNOWN_METRICS, TOO_NARROW, fewest, known_runs, learned_runs, many_class_runs, power
 
 
 def few_known():
@@ -57,6 +57,13 @@ def test_learned_noise_covers_where_the_majority_does_not():
     assert cases["majority"].coverage() < 0.5
 
 
+def test_learned_noise_covers_with_many_classes():
+    """Of eleven votes of a labeler on each class: with priors of their own, intervals held in 9 of 24, .03 too high."""
+    cases = many_class_runs(24, 300, (100, 200), 3000)
+    assert cases.hits() >= fewest(24)
+    assert abs(np.mean(np.subtract(cases.mean, cases.true))) < 0.012
+
+
 def test_learned_noise_covers_the_labelers_too():
     cases = few_learned()["labelers"]
     # Labelers of one data set share its items, so this is not binomial with all of them; 0.925 is what a right
@@ -93,6 +100,6 @@ def test_known_noise_covers_in_small_samples(n_items, most):
 @pytest.mark.timeout(1800)
 def test_learned_noise_covers_in_many_runs():
     cases = learned_runs(400, 1000, (300, 1000), 30_000)
-    assert cases["classifier"].coverage() >= 0.93
+    assert cases["classifier"].hits() >= fewest(400)
     assert cases["majority"].coverage() < 0.4
     assert power(400) > 0.97

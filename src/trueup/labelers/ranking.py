@@ -223,8 +223,8 @@ def rank(
 
     A pure spammer has λ = 1, a value that no draw of θ attains. So the hypothesis that answers do not depend on the
     truth is weighed against the one that they do, by their marginal likelihoods averaged over the drawn truths (with
-    "dawid-skene" that average is the exact Bayes factor), and has mass of its own in the posteriors of spam and
-    information.
+    "dawid-skene" and up to three classes that average is the exact Bayes factor), and has mass of its own in the
+    posteriors of spam and information.
 
     Gold first: the accuracy of a labeler with 20 vetted items or more among their votes that were drawn at random
     (``labels.with_gold(…, drawn="random")``) rests on these, as that of a system in `trueup.evaluate` does: it is

@@ -31,6 +31,8 @@ _STRENGTHS = (0.5, 200.0)
 _FITTED_POOLING = 2.0  # the strength of a fit where none was asked for
 _STRENGTH_PRIOR = (2.0, 0.5)  # of the Gamma law of a strength that is drawn
 _LEAST_STRENGTH = 1e-2
+_DIAGONAL_ALONE, _DIAGONAL_POOLED = 3.0, 4.0
+_MOST_CLASSES_ALONE = 3  # beyond, pseudo-counts of rows by themselves say that labelers are wrong half of the time
 
 
 class DawidSkene(TableModel):
@@ -41,8 +43,8 @@ class DawidSkene(TableModel):
     average one and a labeler with many for what the votes say. Fitted by EM.
 
     Where the matrices are drawn together with the truth (`trueup.noise.sample`), rows have independent priors, 1 for
-    each answer and `diagonal` for the right one; or, where `pooling` was asked for, θ_t[y] ~ Dir(s_y m[y]) with m[y] of
-    that prior, drawn too.
+    each answer and `diagonal` for the right one; or, with four classes and more, or where `pooling` was asked for,
+    θ_t[y] ~ Dir(s_y m[y]) with m[y] of that prior, drawn too.
 
     Parameters
     ----------
@@ -50,11 +52,13 @@ class DawidSkene(TableModel):
     tol : float
         Least change of the loss per vote to go on.
     pooling : float or "auto", optional
-        The strength s of the pull towards the pooled matrix, in votes: by default 2 in a fit, and none in draws. 0 is
-        none: a fit is then maximum likelihood, as published. "auto" learns one for each class from how much labelers
-        differ (a fit by Minka's fixed point for the Dirichlet–multinomial).
-    diagonal : float
-        Pseudo-count of the right answer where matrices are drawn; the other answers have 1.
+        The strength s of the pull towards the pooled matrix, in votes: by default 2 in a fit; in draws none with up to
+        three classes, and "auto" with more, of each of which a labeler has few votes. 0 is none: a fit is then maximum
+        likelihood, as published. "auto" learns one for each class from how much labelers differ (a fit by Minka's fixed
+        point for the Dirichlet–multinomial).
+    diagonal : float, optional
+        Pseudo-count of the right answer where matrices are drawn; the other answers have 1. By default 3, and 4 where
+        rows are pooled.
 
     Attributes
     ----------
@@ -81,7 +85,7 @@ class DawidSkene(TableModel):
     engines = (*OF_ONE_MACHINE, "dask")
 
     def __init__(
-        self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling | None = None, diagonal: float = 3.0
+        self, *, max_iter: int = 100, tol: float = 1e-5, pooling: Pooling | None = None, diagonal: float | None = None
     ) -> None:
         self.max_iter = max_iter
         self.tol = tol
@@ -121,7 +125,10 @@ class DawidSkene(TableModel):
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
         """One for each chain, all alike."""
         size = (n_raters, labels.n_classes, labels.n_answers)
-        return [row_sampler(*size, pooling=self.pooling or 0.0, diagonal=self.diagonal) for _ in range(n_chains)]
+        by_default: Pooling = "auto" if labels.n_classes > _MOST_CLASSES_ALONE else 0.0
+        pooling = by_default if self.pooling is None else self.pooling
+        diagonal = (_DIAGONAL_POOLED if pooling else _DIAGONAL_ALONE) if self.diagonal is None else self.diagonal
+        return [row_sampler(*size, pooling=pooling, diagonal=diagonal) for _ in range(n_chains)]
 
 
 def row_sampler(
@@ -131,7 +138,7 @@ def row_sampler(
     *,
     state_class: Codes | None = None,
     pooling: Pooling,
-    diagonal: float = 3.0,
+    diagonal: float = _DIAGONAL_ALONE,
 ) -> Sampler:
     """The sampler of rows that are pooled within states as strongly as `pooling` says; 0 does not pool them."""
     check_number(diagonal, name="diagonal", low=0.0, strict=True)
@@ -146,7 +153,13 @@ class DawidSkeneSampler(Sampler):
     """Rows of all matrices have independent Dirichlet priors: `diagonal` for the right answer, 1 for the others."""
 
     def __init__(
-        self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None, diagonal: float = 3.0
+        self,
+        n_raters: int,
+        n_classes: int,
+        n_answers: int,
+        *,
+        state_class: Codes | None = None,
+        diagonal: float = _DIAGONAL_ALONE,
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
         self._prior = _row_prior(self.state_class, n_answers, np.full(self.n_states, diagonal))
@@ -188,7 +201,7 @@ class PooledSampler(Sampler):
         n_answers: int,
         *,
         state_class: Codes | None = None,
-        diagonal: float = 4.0,
+        diagonal: float = _DIAGONAL_POOLED,
         strength: float | None = None,
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
