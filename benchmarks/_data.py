@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,9 @@ __all__ = [
     "PUBLISHED",
     "PUBLISHED_MODELS",
     "data_folder",
+    "graded_labelers",
     "load_crowd",
+    "one_against_others",
 ]
 
 CROWD_SETS = (
@@ -87,3 +90,19 @@ def load_crowd(name: str) -> tuple[tu.Labels, npt.NDArray[np.int64]]:
         if item in truths:
             truth[position] = code_of[truths[item]]  # a class without any vote is an error: no model could name it
     return labels, truth
+
+
+def graded_labelers(name: str, labels: tu.Labels) -> npt.NDArray[np.int64]:
+    """Whom to grade: the eight with most votes, or of LLM judges every fourth by name; positions."""
+    if name in JUDGE_SETS:
+        names = labels.labelers.tolist()
+        return np.array(sorted(range(len(names)), key=lambda k: str(names[k]))[::4])
+    return np.argsort(-labels.votes_per_labeler, kind="stable")[:8]
+
+
+def one_against_others(labels: tu.Labels, t: int) -> tuple[tu.Labels, dict[Any, Any]]:
+    """The labels without one labeler, and his votes as predictions (the last of repeated ones)."""
+    item, labeler, answer, _ = labels.vote_table()
+    mine = labeler == t
+    votes = dict(zip(labels.items[item[mine]].tolist(), labels.classes[answer[mine]].tolist(), strict=True))
+    return labels.without_labeler(labels.labelers[t]), votes

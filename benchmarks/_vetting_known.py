@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_real import drawn_labels, load_cifar
+from benchmarks._coverage_cifar import drawn_labels, load_cifar
 from benchmarks._coverage_tally import Section, Tally, as_text, share, tracked
 from benchmarks._data import data_folder
 from benchmarks._vetting_pools import Case, vet

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_real import graded_labelers, one_against_others
-from benchmarks._data import CROWD_SETS, load_crowd
+from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_against_others
 
 __all__ = ["QUICK_SETS", "Case", "crowd_cases", "vet"]
 

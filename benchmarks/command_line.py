@@ -15,9 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks._coverage_real import graded_labelers, one_against_others
 from benchmarks._coverage_tally import Section, as_text
-from benchmarks._data import load_crowd
+from benchmarks._data import graded_labelers, load_crowd, one_against_others
 from benchmarks._sections import run_sections
 from trueup import write_labels
 

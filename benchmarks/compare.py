@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_real import drawn_labels, load_cifar
+from benchmarks._coverage_cifar import drawn_labels, load_cifar
 from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, say, share, tracked
 from benchmarks._data import CROWD_SETS, JUDGE_SETS, load_crowd
 from benchmarks._sections import run_sections

@@ -129,7 +129,6 @@ FIGURES: dict[str, Figure] = {
             "baseline",
             "multiclass",
         ),
-        _module("coverage-real", "benchmarks.coverage", _REAL, "real"),
         _module("engine-independent", "benchmarks.engine", _CALIBRATION, "independent"),
         _module("engine-dependent", "benchmarks.engine", _CALIBRATION, "dependent"),
         _module("engine-gold", "benchmarks.engine", _CALIBRATION, "gold"),

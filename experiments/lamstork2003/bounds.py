@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from benchmarks._coverage_real import draw_votes, load_cifar
+from benchmarks._coverage_cifar import draw_votes, load_cifar
 from benchmarks._data import data_folder
 from experiments.lamstork2003.report import Answer
 from experiments.su2024.report import table
