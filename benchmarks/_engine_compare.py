@@ -90,7 +90,6 @@ def summarise_pairs(rows: Sequence[Row]) -> Section:
         "covers % ± s.e.",
         "wrong side %",
         "called different %",
-        "P(first is best)",
     ]
     head += ["P(first is best)", "mean error", "mean |error|", "width", "runs"]
     return Section(

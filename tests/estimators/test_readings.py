@@ -35,6 +35,20 @@ def test_answers_widen_with_what_they_allow(evaluation):
     assert evaluation["accuracy"].mean == evaluation.assuming("real")["accuracy"].mean
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_many_classes_are_no_evidence_of_shared_errors(seed):
+    """That errors spread over classes as a model of difficulty has it is not that items differ in difficulty."""
+    sim = tu.simulate.dawid_skene(n_items=250, n_classes=6, n_labelers=8, votes_per_item=3, random_state=seed)
+    ev = tu.evaluate(sim.predictions, sim.labels, **FAST)
+    assert ev.engine.readings("classes").kinds.evidence < 0.1  # it was .33, .29 and .05; by chance it varies by .06
+
+
+def test_shared_errors_are_found_with_many_classes():
+    sim = tu.simulate.dependent(n_items=400, n_labelers=6, prior=np.full(5, 0.2), random_state=0)
+    ev = tu.evaluate(sim.predictions, sim.labels, **FAST)
+    assert "independent" not in ev.engine.readings("classes").kinds.shares
+
+
 def test_the_real_answer_is_as_wide_as_its_map_says(evaluation):
     """The spread within and between the models, with the floor, times the widening; and no narrower after tilting."""
     readings, real_map = evaluation.engine.readings("classes"), shipped_map()

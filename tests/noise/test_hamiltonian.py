@@ -91,13 +91,13 @@ def test_compiled_densities_and_gradients_are_the_same(prior):
         np.testing.assert_allclose(gradient, expected.gradient, atol=1e-9)
 
 
-def exact_posterior(labels, outputs, features=None, n_draws=100_000):
+def exact_posterior(labels, outputs, features=None, n_points=11, n_draws=100_000):
     """P(class of each item) by weighing draws of the parameters from their prior.
 
     With features, the log-odds of the second class are a coefficient ~ N(0, 1) times the feature of the item.
     """
     rng = np.random.default_rng(0)
-    sampler = DifficultySampler(labels.n_labelers, 2, 2, n_points=11)
+    sampler = DifficultySampler(labels.n_labelers, 2, 2, n_points=n_points)
     shape = (n_draws, labels.n_labelers)
     means = rng.normal(1.5, 1.0, (n_draws, 1, 2))
     levels = means + 0.7 * rng.standard_normal((*shape, 2))
@@ -106,7 +106,8 @@ def exact_posterior(labels, outputs, features=None, n_draws=100_000):
     shares = rng.dirichlet([1, 1], n_draws)
     coefficient = rng.standard_normal(n_draws)
     prior = outputs.row_prior()[:, 0]
-    rows = rng.dirichlet(prior, (n_draws, 6)).transpose(0, 2, 1)[:, :, sampler.state_group].reshape(n_draws, 2, 2, 11)
+    rows = rng.dirichlet(prior, (n_draws, 6)).transpose(0, 2, 1)[:, :, sampler.state_group]
+    rows = rows.reshape(n_draws, 2, 2, n_points)
     joint = []
     for i, said in enumerate(labels.votes.toarray().reshape(labels.n_items, -1, 2)):
         if features is not None:
@@ -150,6 +151,14 @@ def test_the_posterior_is_exact(engine, gold, features):
         warn=False,
     )
     np.testing.assert_allclose(draws.posterior, exact_posterior(labels, outputs, features), atol=tolerance)
+
+
+def test_equally_easy_items_are_drawn_exactly_too():
+    labels = Labels.from_matrix(np.array([[0, 0, 1], [1, 1, 1], [0, 1, -1], [1, 0, 1]]))
+    outputs = SystemOutputs(np.array([[0, 1, 0, 1]]), np.array([2]), np.ones(1))
+    sweeps = {"n_chains": 2, "n_warmup": 200, "n_draws": 15_000, "random_state": 0, "warn": False}
+    draws = noise.sample(labels, noise.SharedDifficulty(n_points=1), outputs=outputs, **sweeps)
+    np.testing.assert_allclose(draws.posterior, exact_posterior(labels, outputs, n_points=1), atol=0.025)
 
 
 def test_step_and_scale_are_learned_in_the_warm_up_alone():

@@ -196,7 +196,7 @@ def run_demo(
     if quick:
         labels, truth = labels.select(items=labels.items[:200]), truth[:200]
         predictions = {name: predicted[:200] for name, predicted in predictions.items()}
-        settings = {"n_warmup": 100, "n_draws": 300, "noise": "dawid-skene"}
+        settings = {"n_warmup": 100, "n_draws": 300, "noise": "one-coin"}
         model = DawidSkene().fit(labels)
     effective = effective_labelers(labels, model)
     evaluations = {

@@ -84,7 +84,7 @@ class Kinds:
         How much better the best model of dependence predicts than independent errors do: the mean gain of an item, in
         standard deviations.
     independent : NoiseModel, optional
-        The model that independent errors are read by, where it is none of the usual ones.
+        The model that independent errors are read by, where it is one of the candidates.
     """
 
     draws: Mapping[str, KindDraws]
@@ -153,7 +153,12 @@ def draw_kinds(
     n_truths : int, optional
         How many truths are wanted of all chains; where these are few, chains are shorter by default.
     """
-    models = models_for(labels) | {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
+    given = {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
+    models = {**models_for(labels), **given}
+    if DIFFICULTY in models and labels.n_classes > 2:
+        # The same model where all items are equally easy: what the other predicts better is then due to difficulty, and
+        # not to how it spreads errors over the classes.
+        models[f"{INDEPENDENT}, equally easy"] = SharedDifficulty(n_points=1)
     many = labels.n_witnessed + outputs.codes.size > _MANY_VOTES
     default = _FEWER_SWEEPS if many else _SWEEPS
     if kernels.engine_for_chains() == "scipy":
@@ -183,10 +188,10 @@ def draw_kinds(
         )
         draws[name] = _kept(drawn, labels.n_classes)
     independent = None
-    for k, model in enumerate(candidates):
-        candidate = draws.pop(f"{INDEPENDENT} {k}")
+    for name in [name for name in draws if name not in (INDEPENDENT, DIFFICULTY, KINDS)]:
+        candidate = draws.pop(name)
         if candidate.scores.mean() > draws[INDEPENDENT].scores.mean():
-            draws[INDEPENDENT], independent = candidate, model
+            draws[INDEPENDENT], independent = candidate, given.get(name)
     if len(representatives) <= _MOST_SOFT:
         draws[SOFT] = _soft(one_vote_each(labels, rng.spawn(1)[0]), representatives)
     evidence = evidence_of(draws)

@@ -39,7 +39,8 @@ class SharedDifficulty(StateModel):
     Parameters
     ----------
     n_points : int, optional
-        Of the grid; by default 11, and 7 for more than three classes.
+        Of the grid; by default 11, and 7 for more than three classes. With 1 all items are equally easy, and errors are
+        independent.
     random_state : int, Generator or None
         Of a fit; the default gives the same each time.
 
@@ -61,7 +62,7 @@ class SharedDifficulty(StateModel):
 
     def _size(self, n_classes: int) -> int:
         if self.n_points is not None:
-            return check_integer(self.n_points, name="n_points", low=3)
+            return check_integer(self.n_points, name="n_points", low=1)
         return 11 if n_classes < _MANY_CLASSES else 7
 
     def fit(self, labels: Labels) -> Self:
@@ -149,7 +150,7 @@ class DifficultySampler(CollapsingSampler):
         codes = np.repeat(np.arange(n_classes, dtype=np.int32), n_points)
         super().__init__(n_raters, n_classes, n_answers, state_class=codes)
         self.n_points = n_points
-        self.grid = np.linspace(-2.5, 2.5, n_points)
+        self.grid = np.linspace(-2.5, 2.5, n_points) if n_points > 1 else np.zeros(1)
         density = scipy.stats.norm.pdf(self.grid)
         self.grid_weights = density / density.sum()
         by_ease = np.minimum((np.cumsum(self.grid_weights) - self.grid_weights / 2) * _GROUPS, _GROUPS - 1).astype(int)
