@@ -16,6 +16,7 @@ import trueup as tu
 from benchmarks import _engine_runs as runs
 from benchmarks._coverage_tally import Section
 from benchmarks._engine_answers import DrawnClasses, coverage_table, draw_gold, interval_row, scaled_width, width_over
+from benchmarks._engine_compare import AUC_FIGURE, COPIES_FIGURE, PAIRS_FIGURE
 from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of, summarise_sbc
 from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
@@ -238,3 +239,36 @@ def test_priors_of_samplers_are_distributions(name: str) -> None:
     assert np.mean(right) > 0.6  # the prior pins the names of classes down
     labels, truth = draw_data(states, None, rng)
     assert labels.n_items == len(truth)
+
+
+def compared(answer: str, seed: int, **more: Any) -> runs.Row:
+    """A difference of .02 that is said to lie between −.1 and −.03 once, and then between 0 and .06."""
+    interval = (-0.1, -0.03) if seed == 0 else (0.0, 0.06)
+    return {"world": "families", "seed": seed, **interval_row(answer, 0.02, np.mean(interval), interval, **more)}
+
+
+def test_pairs_say_how_often_the_wrong_side_is_claimed() -> None:
+    answers = ("real", "shared", "independent", "headline, 20 vetted")
+    rows = [
+        compared(answer, seed, pair=pair, first_is_best=0.5)
+        for seed in range(4)
+        for pair in ("better", "equal")
+        for answer in answers
+    ]
+    section = PAIRS_FIGURE.summarise(rows)
+    assert section.numbers["families, better, real"]["wrong_side"] == 0.25
+    head, _, first, *_ = section.text.split("\n\n")[1].splitlines()
+    assert head.count("P(first is best)") == 1
+    assert " ".join(first.split()) == "families, better real 75.0 ± 22.9 25.0 25.0 0.50 -0.0138 0.0287 0.062 4"
+
+
+def test_copies_and_scores_have_a_table_each() -> None:
+    for_scores = [compared(answer, seed) for seed in range(3) for answer in ("real", "shared", "independent")]
+    assert AUC_FIGURE.summarise(for_scores).numbers["families, real"]["coverage"] == pytest.approx(2 / 3)
+    for_copies = [
+        compared(answer, seed, assumption=name)
+        for seed in range(3)
+        for name in ("real", "shared", "independent")
+        for answer in ("alone", "with a copy")
+    ]
+    assert COPIES_FIGURE.summarise(for_copies).numbers["families, real, with a copy"]["ratio"] == 1.0
