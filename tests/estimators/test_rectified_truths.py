@@ -195,6 +195,17 @@ def test_before_anything_is_vetted_shares_are_those_of_the_model(n_classes, n_sy
         assert expected[part, 1:].sum(axis=1).mean() == pytest.approx(share, abs=1e-9 if n_systems < 5 else 0.01)
 
 
+def test_a_system_that_says_nothing_disputes_nothing():
+    """Where one of two systems is silent, what the other gives to the class and what it does not keep their shares."""
+    _, codes, posterior, _ = world(4, n_systems=2)
+    codes[1] = -1
+    correction, _ = correction_for(posterior, outputs_of(codes), metric_of("accuracy"), 1, None)
+    expected = correction.model.probabilities(correction.model.mean)[:, 1]
+    for said in (0, 1):
+        at = codes[0] == said
+        assert expected[at].mean() == pytest.approx(posterior[at, 1].mean(), abs=1e-9)
+
+
 def test_unequal_chances_are_put_right():
     """Wrong answers are drawn nine times as often as right ones: counted alike they would halve the accuracy."""
     truth, codes, posterior, rng = world(6, n=4000)

@@ -83,7 +83,6 @@ def known_runs(n_runs: int, n_items: int, first_seed: int) -> dict[tuple[str, st
     return cases
 
 
-@cache
 def many_class_runs(n_runs: int, n_items: int, sweeps: tuple[int, int], first_seed: int) -> Cases:
     """Accuracy of a classifier of eight classes, from three votes an item of ten labelers whose noise is learned."""
     cases = Cases()
@@ -104,6 +103,7 @@ def many_class_runs(n_runs: int, n_items: int, sweeps: tuple[int, int], first_se
     return cases
 
 
+@cache
 def learned_runs(n_runs: int, most_items: int, sweeps: tuple[int, int], first_seed: int) -> dict[str, Cases]:
     """Votes from the Dawid–Skene model, noise learned; cases of the classifier, of all labelers, and by majority."""
     cases = {name: Cases() for name in ("classifier", "labelers", "majority")}

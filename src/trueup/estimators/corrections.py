@@ -236,7 +236,7 @@ def _correct_class(
     """Logit P(class) = level + α + β (x − pivot) + what the systems say, with x the logit of what the model says.
 
     Where systems vote, from −1 for none to 1 for all of them, items that most give to the class, that most do not and
-    that are disputed have levels and pivots of their own, so that shares of right answers are kept too.
+    that are disputed have levels and pivots of their own, so that shares of right answers are kept where systems agree.
     """
     p = posterior[:, [one_class]]
     if mean_vote is None:
@@ -282,7 +282,8 @@ def _vote_features(collapsed: AlignedPredictions) -> tuple[Features, Floats]:
     if len(votes) == 2:
         # With it every pattern of the two votes has a level of its own.
         features.append((4 * votes[:1] * votes[1:], _PAIR))
-    return features, 2 * votes.mean(axis=0)
+    n_answers = np.maximum((votes != 0).sum(axis=0), 1)  # a system that says nothing disputes nothing
+    return features, 2 * votes.sum(axis=0) / n_answers
 
 
 def _score_features(outputs: AlignedPredictions) -> Features:

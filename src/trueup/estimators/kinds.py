@@ -84,7 +84,7 @@ class Kinds:
         How much better the best model of dependence predicts than independent errors do: the mean gain of an item, in
         standard deviations.
     independent : NoiseModel, optional
-        The model that independent errors are read by, where it is one of the candidates.
+        The candidate under which votes are likeliest, where it is ahead of the usual model of independent errors.
     """
 
     draws: Mapping[str, KindDraws]
@@ -191,7 +191,7 @@ def draw_kinds(
     for name in [name for name in draws if name not in (INDEPENDENT, DIFFICULTY, KINDS)]:
         candidate = draws.pop(name)
         if candidate.scores.mean() > draws[INDEPENDENT].scores.mean():
-            draws[INDEPENDENT], independent = candidate, given.get(name)
+            draws[INDEPENDENT], independent = candidate, given.get(name, independent)
     if len(representatives) <= _MOST_SOFT:
         draws[SOFT] = _soft(one_vote_each(labels, rng.spawn(1)[0]), representatives)
     evidence = evidence_of(draws)

@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
+from trueup.exceptions import InvalidParameter
 from trueup.noise.averaging import kept_sweeps, likeliest_classes
 from trueup.noise.base import Sampler, from_table, warn_if_unidentifiable
 from trueup.noise.hamiltonian import MOST_NUMBERS, CollapsingSampler, DistinctItems, Landscape, StepScale
@@ -62,7 +63,14 @@ class SharedDifficulty(StateModel):
 
     def _size(self, n_classes: int) -> int:
         if self.n_points is not None:
-            return check_integer(self.n_points, name="n_points", low=1)
+            size = check_integer(self.n_points, name="n_points", low=1)
+            if size == 2:
+                raise InvalidParameter(
+                    "⟨n_points⟩ must be 1, for items that are equally easy, or at least 3, got 2; leave it out for the "
+                    "default",
+                    parameter="n_points",
+                )
+            return size
         return 11 if n_classes < _MANY_CLASSES else 7
 
     def fit(self, labels: Labels) -> Self:
