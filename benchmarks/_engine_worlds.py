@@ -1,8 +1,8 @@
-"""Worlds with a known truth for the figures of the engine: independent errors, and five ways to err together."""
+"""Worlds with a known truth for the figures of the engine: independent errors, and six ways to err together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "better_system",
     "equal_system",
     "family_of_systems",
+    "lookalikes",
     "make",
     "scored_systems",
 ]
@@ -44,56 +45,77 @@ class World:
         return float(np.mean(self.predictions == self.truth))
 
 
-def independent(n_items: int, seed: int) -> World:
+def independent(n_items: int, seed: int, prior: Sequence[float] = PRIOR) -> World:
     """Labelers with one accuracy each, 65 to 90%, and a classifier of 80%, independent given the class."""
     return _as_world(
         tu.simulate.dawid_skene(
             n_items=n_items,
+            n_classes=len(prior),
             n_labelers=N_LABELERS,
-            prior=PRIOR,
+            prior=prior,
             accuracy=SKILL,
             random_state=seed,
         )
     )
 
 
-def families(n_items: int, seed: int) -> World:
+def families(n_items: int, seed: int, prior: Sequence[float] = PRIOR) -> World:
     """Two pairs of labelers repeat the verdict of their family with 60%; the classifier is of the first family."""
-    data = tu.simulate.dependent(
-        n_items=n_items,
-        n_labelers=N_LABELERS + 1,
-        prior=PRIOR,
-        subtype_weights=[1.0],
-        subtype_accuracy=[0.8],
-        families=[[0, 1, N_LABELERS], [2, 3]],
-        copying=0.6,
-        classifier_accuracy=None,
-        random_state=seed,
-    )
-    _, labeler, answer, _ = data.labels.vote_table()
-    predictions = answer[labeler == N_LABELERS].astype(np.int64)  # everyone votes, in the order of items
-    return World(data.labels.without_labeler(N_LABELERS), data.truth, predictions)
-
-
-def difficulty(n_items: int, seed: int) -> World:
-    """Items are hard by degrees, for labelers and the classifier alike."""
-    return _as_world(
-        tu.simulate.shared_difficulty(
-            n_items=n_items, n_labelers=N_LABELERS, prior=PRIOR, accuracy=SKILL, slope=2.0, random_state=seed
+    return _with_last_as_classifier(
+        tu.simulate.dependent(
+            n_items=n_items,
+            n_labelers=N_LABELERS + 1,
+            prior=prior,
+            subtype_weights=[1.0],
+            subtype_accuracy=[0.8],
+            families=[[0, 1, N_LABELERS], [2, 3]],
+            copying=0.6,
+            classifier_accuracy=None,
+            random_state=seed,
         )
     )
 
 
-def kinds(n_items: int, seed: int) -> World:
+def difficulty(n_items: int, seed: int, prior: Sequence[float] = PRIOR) -> World:
+    """Items are hard by degrees, for labelers and the classifier alike."""
+    return _as_world(
+        tu.simulate.shared_difficulty(
+            n_items=n_items, n_labelers=N_LABELERS, prior=prior, accuracy=SKILL, slope=2.0, random_state=seed
+        )
+    )
+
+
+def kinds(n_items: int, seed: int, prior: Sequence[float] = PRIOR) -> World:
     """A quarter of the items of each class is a hard kind, on which labelers are right with 60%, elsewhere with 90%."""
     return _as_world(
         tu.simulate.dependent(
             n_items=n_items,
             n_labelers=N_LABELERS,
-            prior=PRIOR,
+            prior=prior,
             subtype_weights=(0.75, 0.25),
             subtype_accuracy=(0.9, 0.6),
             shared_difficulty=1.0,
+            random_state=seed,
+        )
+    )
+
+
+def lookalikes(n_items: int, seed: int, prior: Sequence[float]) -> World:
+    """As kinds, but three of four errors on hard items are the class that follows theirs; three classes or more."""
+    n_classes = len(prior)
+    easy = np.full((n_classes, n_classes), 0.1 / (n_classes - 1))
+    hard = np.full((n_classes, n_classes), 0.1 / (n_classes - 2))
+    np.fill_diagonal(easy, 0.9)
+    np.fill_diagonal(hard, 0.6)
+    hard[np.arange(n_classes), (np.arange(n_classes) + 1) % n_classes] = 0.3
+    return _with_last_as_classifier(
+        tu.simulate.dependent(
+            n_items=n_items,
+            n_labelers=N_LABELERS + 1,
+            prior=prior,
+            subtype_weights=(0.75, 0.25),
+            subtype_confusion=np.stack([easy, hard], axis=1),
+            classifier_accuracy=None,
             random_state=seed,
         )
     )
@@ -127,7 +149,7 @@ def misled(n_items: int, seed: int) -> World:
     return World(tu.Labels.from_matrix(votes.T), truth, predictions)
 
 
-WORLDS: dict[str, Callable[[int, int], World]] = {
+WORLDS: dict[str, Callable[..., World]] = {
     "independent": independent,
     "families": families,
     "difficulty": difficulty,
@@ -187,6 +209,13 @@ def _turned(classes: Codes, at: npt.NDArray[np.int64]) -> Codes:
     turned = classes.copy()
     turned[at] = 1 - turned[at]
     return turned
+
+
+def _with_last_as_classifier(data: Simulation) -> World:
+    """The last labeler is the classifier, and errs as the others do."""
+    _, labeler, answer, _ = data.labels.vote_table()
+    predictions = answer[labeler == N_LABELERS].astype(np.int64)  # everyone votes, in the order of items
+    return World(data.labels.without_labeler(N_LABELERS), data.truth, predictions)
 
 
 def _as_world(data: Simulation) -> World:

@@ -5,7 +5,7 @@ without names all sections are run. Every run is seeded, and kept in a folder as
 measurement goes on where it stopped; runs of other code are not taken up, and quick ones not kept. ``±`` is one
 standard error.
 
-Sections: independent, dependent (votes alone), gold (vetted items, against PPI++), pairs, auc, copies (several
+Sections: independent, dependent, classes (votes alone), gold (vetted items, against PPI++), pairs, auc, copies (several
 systems), sbc and sbc-item-prior (simulation-based calibration of the samplers), speed.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks._engine_classes import CLASSES_FIGURE
 from benchmarks._engine_compare import AUC_FIGURE, COPIES_FIGURE, PAIRS_FIGURE
 from benchmarks._engine_coverage import DEPENDENT_FIGURE, GOLD_FIGURE, INDEPENDENT_FIGURE
 from benchmarks._engine_runs import Figure, run_figures
@@ -22,6 +23,7 @@ from benchmarks._engine_speed import SPEED_FIGURE
 FIGURES: dict[str, Figure] = {
     "independent": INDEPENDENT_FIGURE,
     "dependent": DEPENDENT_FIGURE,
+    "classes": CLASSES_FIGURE,
     "gold": GOLD_FIGURE,
     "pairs": PAIRS_FIGURE,
     "auc": AUC_FIGURE,

@@ -131,6 +131,7 @@ FIGURES: dict[str, Figure] = {
         ),
         _module("engine-independent", "benchmarks.engine", _CALIBRATION, "independent"),
         _module("engine-dependent", "benchmarks.engine", _CALIBRATION, "dependent"),
+        _module("engine-classes", "benchmarks.engine", _CALIBRATION, "classes"),
         _module("engine-gold", "benchmarks.engine", _CALIBRATION, "gold"),
         _module("engine-sbc", "benchmarks.engine", _CALIBRATION, "sbc"),
         _module("engine-sbc-item-prior", "benchmarks.engine", _CALIBRATION, "sbc-item-prior"),

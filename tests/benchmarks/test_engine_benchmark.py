@@ -16,6 +16,7 @@ import trueup as tu
 from benchmarks import _engine_runs as runs
 from benchmarks._coverage_tally import Section
 from benchmarks._engine_answers import DrawnClasses, coverage_table, draw_gold, interval_row, scaled_width, width_over
+from benchmarks._engine_classes import CLASSES_FIGURE, KINDS, prior_of
 from benchmarks._engine_compare import AUC_FIGURE, COPIES_FIGURE, PAIRS_FIGURE
 from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of, summarise_sbc
 from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
@@ -86,6 +87,23 @@ def test_worlds_have_five_labelers_and_a_classifier(name: str) -> None:
     assert (world.labels.n_items, world.labels.n_labelers, world.labels.n_votes) == (400, 5, 2000)
     assert world.predictions.shape == world.truth.shape == (400,)
     assert 0.6 < world.accuracy < 0.95
+
+
+@pytest.mark.parametrize("case", CLASSES_FIGURE.cases(1))
+def test_worlds_of_many_classes_have_their_classes(case: runs.Case) -> None:
+    kind, n_classes = case.world.split(", ")
+    world = KINDS[kind](400, case.seed, prior_of(int(n_classes)))
+    assert (world.labels.n_classes, world.labels.n_labelers) == (int(n_classes), 5)
+    assert np.unique(world.truth).tolist() == list(range(int(n_classes)))
+    assert 0.6 < world.accuracy < 0.95
+
+
+def test_errors_on_lookalikes_are_mostly_the_class_that_follows() -> None:
+    world = KINDS["lookalikes"](20_000, 1, prior_of(5))
+    wrong = world.predictions != world.truth
+    to_next = world.predictions[wrong] == (world.truth[wrong] + 1) % 5
+    assert wrong.mean() == pytest.approx(0.75 * 0.1 + 0.25 * 0.4, abs=0.03)
+    assert to_next.mean() == pytest.approx((0.75 * 0.1 / 4 + 0.25 * 0.3) / 0.175, abs=0.06)
 
 
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "independent"])
