@@ -27,6 +27,7 @@ from trueup.noise.sampling import PosteriorDraws, sample
 from trueup.noise.system_outputs import SystemOutputs
 
 INDEPENDENT, DIFFICULTY, KINDS, SOFT = "independent", "difficulty", "kinds", "soft"
+_EQUALLY_EASY = "independent, equally easy"
 _GATE = 0.04  # standard deviations of an item by which a model of dependence must predict better than independence
 _CLOSED = {INDEPENDENT: 0.95, DIFFICULTY: 0.05}  # shares of the draws where none does
 _OPEN = {DIFFICULTY: 0.5, KINDS: 0.5}
@@ -155,16 +156,7 @@ def draw_kinds(
     """
     given = {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
     models = {**models_for(labels), **given}
-    if DIFFICULTY in models and labels.n_classes > 2:
-        # The same model where all items are equally easy: what the other predicts better is then due to difficulty, and
-        # not to how it spreads errors over the classes.
-        models[f"{INDEPENDENT}, equally easy"] = SharedDifficulty(n_points=1)
-    many = labels.n_witnessed + outputs.codes.size > _MANY_VOTES
-    default = _FEWER_SWEEPS if many else _SWEEPS
-    if kernels.engine_for_chains() == "scipy":
-        default = _FEWEST_SWEEPS
-    if n_truths is not None:
-        default = default[0], min(default[1], max(_LEAST_SWEEPS, _SWEEPS_PER_TRUTH * n_truths))
+    default = _sweeps_for(labels.n_witnessed + outputs.codes.size, n_truths)
     warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
     n_steps = len(models)
     tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress
@@ -199,18 +191,31 @@ def draw_kinds(
 
 
 def models_for(labels: Labels) -> dict[str, NoiseModel]:
-    """The kinds of model that data of this size are read by."""
-    many = labels.n_witnessed > _MANY_VOTES
-    factor = SharedDifficulty(n_points=_FEW_POINTS) if many else SharedDifficulty()
+    """The kinds of model that data of this size are read by, and another model of independent errors for many classes.
+
+    That one is the model of difficulty where all items are equally easy: what difficulty predicts better is then due to
+    difficulty, and not to how it spreads errors over the classes.
+    """
+    factor = SharedDifficulty(n_points=_FEW_POINTS if labels.n_witnessed > _MANY_VOTES else None)
+    clusters = Clusters(averaged=False)
+    if clusters.most_states(labels.n_classes) > _MOST_STATES:
+        clusters = Clusters(n_extra=1, averaged=False)
     # Many labelers with few votes each are known by what labelers are like; of a few, nothing can be learned of others.
     alone: NoiseModel = DawidSkene() if labels.n_labelers <= _FEW_LABELERS else Clusters(n_extra=0)
-    models: dict[str, NoiseModel] = {INDEPENDENT: alone, DIFFICULTY: factor, KINDS: Clusters(averaged=False)}
-    points = _FEW_POINTS if many or labels.n_classes > 3 else 11
-    if points * labels.n_classes > _MOST_STATES:
-        del models[DIFFICULTY]
-    if 2 * labels.n_classes > _MOST_STATES:
-        models[KINDS] = Clusters(n_extra=1, averaged=False)
-    return models
+    if factor.most_states(labels.n_classes) > _MOST_STATES:
+        return {INDEPENDENT: alone, KINDS: clusters}
+    easy = {_EQUALLY_EASY: SharedDifficulty(n_points=1)} if labels.n_classes > 2 else {}
+    return {INDEPENDENT: alone, DIFFICULTY: factor, KINDS: clusters, **easy}
+
+
+def _sweeps_for(n_answers: int, n_truths: int | None) -> tuple[int, int]:
+    """Of warm-up and of draws of each chain, for so many answers of labelers and systems."""
+    warmup, kept = _FEWER_SWEEPS if n_answers > _MANY_VOTES else _SWEEPS
+    if kernels.engine_for_chains() == "scipy":
+        warmup, kept = _FEWEST_SWEEPS
+    if n_truths is not None:
+        kept = min(kept, max(_LEAST_SWEEPS, _SWEEPS_PER_TRUTH * n_truths))
+    return warmup, kept
 
 
 def evidence_of(draws: Mapping[str, KindDraws]) -> float:

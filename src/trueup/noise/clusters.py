@@ -12,7 +12,7 @@ from trueup.noise.base import Sampler, normalise
 from trueup.noise.dawid_skene import PooledSampler
 from trueup.noise.subtypes import StateModel
 
-_MAIN_DIAGONAL, _EXTRA_DIAGONAL = 4.0, 3.0  # pseudo-counts of the right answer in the pooled rows
+_EXTRA_DIAGONAL = 3.0  # pseudo-counts of the right answer in the pooled rows of extra clusters
 
 
 class Clusters(StateModel):
@@ -86,9 +86,9 @@ class ClusterSampler(PooledSampler):
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, n_extra: int) -> None:
         codes = np.concatenate([np.arange(n_classes), np.arange(n_extra) % n_classes]).astype(np.int32)
-        super().__init__(n_raters, n_classes, n_answers, state_class=codes, diagonal=_MAIN_DIAGONAL)
+        super().__init__(n_raters, n_classes, n_answers, state_class=codes)
         self.is_extra = np.arange(self.n_states) >= n_classes
-        self._diagonals = np.array([_MAIN_DIAGONAL, _EXTRA_DIAGONAL])
+        self._diagonals[1] = _EXTRA_DIAGONAL
         self._shares = (float(max(n_extra, 1)), float(n_classes))
         self.pooled = normalise(self._pooled_prior())
 

@@ -58,6 +58,10 @@ class StateModel(NoiseModel):
     def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
         """How many states beyond one for each class there may be, the fewest first."""
 
+    def most_states(self, n_classes: int) -> int:
+        """Classes and extra states, of the largest model that is tried."""
+        return n_classes + self._extra_choices(n_classes)[-1]
+
     def fit(self, labels: Labels) -> Self:
         """Learn matrices, weights and prior by EM."""
         check_number(self.pooling, name="pooling", low=0.0)
