@@ -23,6 +23,7 @@ from experiments.dolatshah2018.cleaning_runs import (
     Curve,
     Task,
     completed,
+    kept_file,
     means,
 )
 from experiments.dolatshah2018.cleaning_sets import FIVE
@@ -52,20 +53,22 @@ def _against(found: dict[Task, Curve], data: Sequence[str], rivals: Sequence[str
     return as_text([f"lead of {own}", *data, "average", "level or ahead"], rows)
 
 
-def curves_of(names: Sequence[str], data: Sequence[str], repetitions: int, cleanings: int) -> dict[Task, Curve]:
-    """Same data, votes and split for all; TRUEUP_CURVES may name a file in which finished curves are kept."""
-    named = os.environ.get("TRUEUP_CURVES")
+def curves_of(
+    names: Sequence[str], data: Sequence[str], repetitions: int, cleanings: int, file: Path | None
+) -> dict[Task, Curve]:
+    """Same data, votes and split for all; finished curves are kept in the file."""
     tasks = [Task(name, s, r, cleanings) for r in range(repetitions) for name in data for s in names]
-    return completed(tasks, Path(named) if named else None)
+    return completed(tasks, file)
 
 
-def curves(quick: bool) -> Section:
+def curves(quick: bool, *, file: Path | None = None) -> Section:
     """Mean accuracy over the learning curve, in percent."""
+    file = file if quick else kept_file()
     data, cleanings = (("gaussian", "gaussian, 3 apart"), 2) if quick else (FIVE, 100)
     n, few = (2, 2) if quick else (_named("TRUEUP_REPETITIONS", REPETITIONS), VARIANT_REPETITIONS)
     few = min(n, _named("TRUEUP_VARIANT_REPETITIONS", few))
     single = (START, *ORACLE_FREE, CEILING)
-    main = curves_of([*single, EMI, *BASELINES], data, n, cleanings)
+    main = curves_of([*single, EMI, *BASELINES], data, n, cleanings, file)
     rows = []
     for name in (EMI, *BASELINES, *single):
         values = [100 * means(main, one, name) for one in data]
@@ -85,7 +88,7 @@ def curves(quick: bool) -> Section:
         *_free(main, data),
     ]
     variants = [s for s in STRATEGIES if s not in BASELINES and s != EMI]
-    other = curves_of([EMI, *variants], data, few, cleanings)
+    other = curves_of([EMI, *variants], data, few, cleanings, file)
     text += [
         "",
         f"Variants, {few} repetitions. Without op1 all items train and validate.",

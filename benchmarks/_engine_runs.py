@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from benchmarks._coverage_tally import Section, say, tracked
 from trueup.exceptions import TrueupWarning
 
-__all__ = ["MOST_PROCESSES", "Case", "Figure", "Row", "run_cases", "run_figures"]
+__all__ = ["MOST_PROCESSES", "RUNS", "Case", "Figure", "Row", "fingerprint", "run_cases", "run_figures"]
 
 Row = dict[str, Any]
 MOST_PROCESSES = 2
@@ -139,7 +139,7 @@ def run_cases(
     folder : Path or None
         Where rows are kept; None keeps none.
     """
-    file = None if folder is None else folder / f"{name}-{_fingerprint(run)}.jsonl"
+    file = None if folder is None else folder / f"{name}-{fingerprint(run)}.jsonl"
     kept = {} if file is None else _read(file)
     missing = [case for case in cases if case not in kept]
     for case, rows in _results(run, missing, name, processes):
@@ -180,7 +180,7 @@ def _read(file: Path) -> dict[Case, list[Row]]:
     return {Case(line["world"], line["seed"]): line["rows"] for line in lines}
 
 
-def _fingerprint(run: Callable[[Case], list[Row]]) -> str:
+def fingerprint(run: Callable[..., Any]) -> str:
     """Of the code that decides the numbers; a module of runs names further packages in RESTS_ON."""
     parts = (*_RESTS_ON, *getattr(inspect.getmodule(run), "RESTS_ON", ()))
     sources = [path for part in parts for path in sorted((_ROOT / "src" / "trueup" / part).rglob("*"))]

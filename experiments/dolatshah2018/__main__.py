@@ -1,8 +1,8 @@
 """Run ``python -m experiments.dolatshah2018 figure7``, or ``… all [--quick] [--out folder]``.
 
 Each command prints what the paper says beside ours. Seeds are fixed. ``--out`` also draws the figures as PNG (needs
-``pip install 'trueup[plot]'``). Figures 10 and 13 and ``crowds`` need the open data sets, see TRUEUP_DATA. With
-``--out`` each finished learning curve of Figures 11–13 is kept, and an interrupted command goes on from there.
+``pip install 'trueup[plot]'``). Figures 10 and 13 and ``crowds`` need the open data sets, see TRUEUP_DATA. Each
+finished learning curve of Figures 11–13 is kept, and an interrupted command goes on from there.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from experiments.dolatshah2018.cleaning_runs import (
     Curve,
     Task,
     completed,
+    kept_file,
     means,
 )
 from experiments.dolatshah2018.cleaning_sets import CROWDS, FIVE, SETS
@@ -39,8 +40,10 @@ def paired(curves: dict[Task, Curve], data: str, one: str, other: str) -> tuple[
     return float(lead.mean()), error
 
 
-def _file(out: Path | None) -> Path | None:
-    return None if out is None else out / "curves.jsonl"
+def _file(out: Path | None, *, quick: bool) -> Path | None:
+    if out is not None:
+        return out / "curves.jsonl"
+    return None if quick else kept_file()
 
 
 def _curve(curves: dict[Task, Curve], data: str, strategy: str, what: str = "accuracy") -> Array:
@@ -57,7 +60,7 @@ def figure11(out: Path | None, *, quick: bool = False, repetitions: int = 30) ->
     tasks = [
         Task(name, s, r, cleanings) for r in range(repetitions) for name in names for s in (START, CEILING, *VARIANTS)
     ]
-    curves = completed(tasks, _file(out))
+    curves = completed(tasks, _file(out, quick=quick))
     rows: list[list[Any]] = []
     numbers: dict[str, float] = {}
     for name in names:
@@ -95,7 +98,7 @@ def figure12(out: Path | None, *, quick: bool = False, repetitions: int = 30) ->
         for n in sizes
         for p in shares
     }
-    curves = completed([task for some in tasks.values() for task in some], _file(out))
+    curves = completed([task for some in tasks.values() for task in some], _file(out, quick=quick))
     seconds, ends, numbers = {}, {}, {}
     for (n, p), some in tasks.items():
         seconds[n, p] = float(np.mean([curves[task].seconds for task in some]))
@@ -120,6 +123,7 @@ def _compared(
     cleanings: int,
     batch: int,
     picture: str,
+    quick: bool,
 ) -> Answer:
     """All strategies on some sets: mean accuracy over the curve, its end, and EMI's lead."""
     tasks = [
@@ -129,7 +133,7 @@ def _compared(
         for s in (*SINGLE, *strategies)
         if (name, s) not in NO_FIRST_ORDER
     ]
-    curves = completed(tasks, _file(out))
+    curves = completed(tasks, _file(out, quick=quick))
     text = [f"{repetitions} repetitions, {cleanings} labels cleaned; lead: EMI minus this, ± its standard error."]
     numbers: dict[str, float] = {}
     for name in data:
@@ -165,16 +169,16 @@ def figure13(out: Path | None, *, quick: bool = False, repetitions: int = 30) ->
     """All strategies on the five sets, and what needs no oracle."""
     data, strategies = (FIVE[:1], (EMI, "USample")) if quick else (FIVE, (EMI, "TARS as published", *BASELINES))
     cleanings = 5 if quick else 100
-    return _compared(
-        data, strategies, out, repetitions=repetitions, cleanings=cleanings, batch=1, picture="figure13.png"
-    )
+    how = {"repetitions": repetitions, "cleanings": cleanings, "batch": 1, "quick": quick}
+    return _compared(data, strategies, out, picture="figure13.png", **how)
 
 
 def crowds(out: Path | None, *, quick: bool = False, repetitions: int = 30) -> Answer:
     """The same with labels of real crowds, in batches of five."""
     data, strategies = (CROWDS[:1], (EMI, "USample")) if quick else (CROWDS, (EMI, "TARS as published", *BASELINES))
     cleanings = 5 if quick else 100
-    return _compared(data, strategies, out, repetitions=repetitions, cleanings=cleanings, batch=5, picture="crowds.png")
+    how = {"repetitions": repetitions, "cleanings": cleanings, "batch": 5, "quick": quick}
+    return _compared(data, strategies, out, picture="crowds.png", **how)
 
 
 CLEANING_FIGURES: dict[str, Callable[..., Answer]] = {

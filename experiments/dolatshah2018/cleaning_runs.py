@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
+from benchmarks._engine_runs import RUNS, fingerprint
 from experiments.dolatshah2018.cleaning_sets import CROWDS, CleaningSet, cleaning_set, gaussian_set
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Curve",
     "Task",
     "completed",
+    "kept_file",
     "learning_curve",
     "means",
     "stored",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
+RESTS_ON = ("cleaning", "training", "sessions")  # beside what all figures rest on
 EMI = "EMI"
 _PLAIN = {
     "Random": "random",
@@ -165,6 +168,11 @@ def timed_curve(task: Task) -> Curve:
     rng = np.random.default_rng([12, task.n_items, task.repetition])
     data = gaussian_set(rng, n=task.n_items, mix=((1.0, (0.4, 0.0)),))
     return learning_curve(data, STRATEGIES[task.strategy] | {"prune": task.prune}, task.cleanings, task.repetition)
+
+
+def kept_file() -> Path:
+    """Where finished curves are kept, so that an interrupted run goes on; another file for other code."""
+    return RUNS / f"curves-{fingerprint(one)}.jsonl"
 
 
 def stored(path: Path | None) -> dict[Task, Curve]:

@@ -31,9 +31,9 @@ def test_replays_choose_the_same():
 
 
 def test_curves_are_printed_and_a_second_run_reads_them(monkeypatch, tmp_path):
-    monkeypatch.setenv("TRUEUP_CURVES", str(tmp_path / "curves.jsonl"))
-    section = bench.curves(True)
+    file = tmp_path / "curves.jsonl"
+    section = bench.curves(True, file=file)
     assert "At least level with every baseline on" in section.text
     assert section.numbers["mean"]["gaussian"]["truth"] > section.numbers["mean"]["gaussian"]["noisy labels"]
     monkeypatch.setattr(cleaning_runs, "one", None)
-    assert bench.curves(True).text == section.text
+    assert bench.curves(True, file=file).text == section.text

@@ -58,7 +58,7 @@ def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert measured == [runs.Case("x", 7), runs.Case("y", 7)]
     assert rows[: len(first)] == first
     assert rows[-1] == {"world": "y", "seed": 7, "value": 70}
-    monkeypatch.setattr(runs, "_fingerprint", lambda run: "other code")
+    monkeypatch.setattr(runs, "fingerprint", lambda run: "other code")
     runs.run_cases("a", counted.run, counted.cases(1), processes=1, folder=tmp_path)
     assert measured[-2:] == counted.cases(1)
 
