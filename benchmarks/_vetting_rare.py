@@ -62,7 +62,7 @@ WORLDS = {"errors are independent": 0.0, "errors are shared": 0.7}
 
 def rare(quick: bool, repetitions: int | None = None) -> Section:
     """Root of the mean squared error after 50, 100 and 200 answers, with what the votes say for all methods."""
-    n_pools = max(1, (repetitions or (8 if quick else 500)) // (RUNS_A_POOL * len(WORLDS)))
+    n_pools = math.ceil((repetitions or (8 if quick else 500)) / (RUNS_A_POOL * len(WORLDS)))
     squares: dict[tuple[str, str, str, int], list[float]] = defaultdict(list)
     held: dict[tuple[str, str, int], list[bool]] = defaultdict(list)
     for k in tracked(range(n_pools), "rare"):
