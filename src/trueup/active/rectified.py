@@ -34,7 +34,7 @@ _UNIMPORTANT = 0.05
 # For ratios such as recall of a rare class; chosen on simulated pools.
 _LEAST_SHARE = 0.002
 _VOTE_LEVEL_SCALE = 2.3
-_VOTE_SLOPE_SCALE = 0.3
+_VOTE_SLOPE_SCALE = 0.6  # votes of labelers who err together are too sure
 _RATIO_DESIGN = 0.4
 _QUADRATURE = 31  # points
 _GRID = 41  # points along each axis
