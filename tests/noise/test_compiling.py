@@ -65,3 +65,12 @@ def test_a_command_says_that_it_compiles(
     monkeypatch.setattr(compiling, "compile_chains", lambda: calls.append(None))
     compile_first()
     assert ("compiling" in capsys.readouterr().err) == (len(calls) == 1) == (not is_done)
+
+
+def test_files_of_the_folder_at_hand_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "numpy.py").write_text("open('seen', 'w').close()", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compiling, "n_cores", lambda: 2)
+    monkeypatch.setattr(compiling, "_compile", lambda name: None)
+    compiling.compile_chains()
+    assert [path.name for path in tmp_path.iterdir()] == ["numpy.py"]

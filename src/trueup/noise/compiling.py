@@ -43,7 +43,7 @@ def compile_chains() -> None:
     here, *others = _MODELS
     if n_cores() < 2:
         others = []  # the first call of each compiles it
-    commands = [[sys.executable, "-m", __name__, name] for name in others]
+    commands = [[sys.executable, "-P", "-m", __name__, name] for name in others]  # nothing of the folder at hand
     helpers = [subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for line in commands]
     _compile(here)
     for helper in helpers:
