@@ -193,6 +193,22 @@ def test_large_data_are_read_from_some_items(monkeypatch):
     assert low < np.mean(sim.predictions == sim.truth) < high
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_few_predictions_are_judged_by_many_votes_as_by_their_own(seed, monkeypatch):
+    """Beside thousands of items without a prediction the answer on eighty could be anything from 0 to 1."""
+    sim = tu.simulate.dawid_skene(n_items=2000, n_classes=3, n_labelers=40, votes_per_item=5, random_state=seed)
+    few = sim.predictions[:80]
+    own = tu.evaluate(few, sim.labels.select(items=sim.labels.items[:80]), **FAST)
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 4_000)
+    monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 2_500)
+    predictions = dict(zip(sim.labels.items[:80].tolist(), few.tolist(), strict=True))
+    ev = tu.evaluate(predictions, sim.labels, missing="ignore", **FAST)
+    accuracy = float(np.mean(few == sim.truth[:80]))
+    for name in ("independent", "shared", "real"):
+        assert ev.assuming(name)["accuracy"].mean == pytest.approx(accuracy, abs=0.06), name
+    assert ev["accuracy"].std == pytest.approx(own["accuracy"].std, rel=0.3)
+
+
 def test_gold_that_was_drawn_comes_first_and_says_how_far_votes_go(dependent):
     rng = np.random.default_rng(0)
     truth = dependent.truth

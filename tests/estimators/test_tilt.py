@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from trueup.estimators.tilt import Directions, independent_directions, solve_tilts, tilted_truths
+from trueup.estimators.tilt import (
+    Directions,
+    independent_directions,
+    representative_rows,
+    solve_tilts,
+    tilted_truths,
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +84,41 @@ def test_rows_that_stand_for_several_items_are_moved_as_these_items(crowd):
     by_rows = solve_tilts(posterior, features[:1], moves, rng, times)
     by_items = solve_tilts(posterior[each], features[:1, each], moves, rng)
     np.testing.assert_allclose(by_rows, by_items, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_system_that_answered_few_of_many_items_moves_as_far_as_asked(seed):
+    """Tilts found on a few hundred items of all had two or three of its own, and moved its accuracy to an end."""
+    rng = np.random.default_rng(seed)
+    n_items, n_answered, n_classes = 6000, 60, 4
+    posterior = rng.dirichlet(np.full(n_classes, 0.4), n_items)
+    answered = rng.permutation(n_items)[:n_answered]
+    codes = rng.integers(n_classes, size=n_answered)
+    features = np.zeros((1 + n_classes, n_items, n_classes))
+    features[0, answered, codes] = n_items / n_answered  # the mean is its accuracy
+    features[1:] = np.eye(n_classes)[:, None, :]
+    covariance = np.diag([0.07, 0.03, 0.03, 0.03, 0.03]) ** 2
+    truths = tilted_truths(posterior, independent_directions(features, covariance), 1000, rng)
+    values = (truths[:, answered] == codes).mean(axis=1)
+    own = posterior[answered, codes]
+    assert values.mean() == pytest.approx(own.mean(), abs=0.012)
+    assert values.std() == pytest.approx(np.hypot(0.07, np.sqrt((own * (1 - own)).sum()) / n_answered), rel=0.15)
+
+
+def test_rows_stand_for_all_of_them():
+    rng = np.random.default_rng(0)
+    features, times = rng.exponential(size=(2, 5000, 3)), rng.exponential(size=5000)
+    features[1, 40:] = 0.0
+    some, masses = representative_rows(features, times, 200)
+    assert len(some) <= 200
+    assert masses.sum() == pytest.approx(times.sum())
+    assert masses.max() < 2.5 * 5000 / 200 * times.mean()
+    assert (some < 40).sum() >= 20
+    for row in np.ptp(features, axis=2):
+        assert row[some] @ masses == pytest.approx(row @ times, rel=0.1)
+    everything, same = representative_rows(features, times, 5000)
+    np.testing.assert_array_equal(everything, np.arange(5000))
+    np.testing.assert_array_equal(same, times)
 
 
 def test_many_classes():

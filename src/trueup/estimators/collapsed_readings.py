@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Codes, Floats, Positions, Target
+from trueup._base.types import Codes, Floats, Target
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
@@ -39,7 +39,6 @@ from trueup.metrics import Metric
 from trueup.noise.system_outputs import SystemOutputs
 from trueup.posteriors import Estimate
 
-_SAMPLE = 250  # items that show how far tilts get
 _MOST_NUMBERS = 4_000_000  # held at once
 _MOST_COUNTS = 50_000_000  # kept of all draws together, but for the least number of draws
 
@@ -72,8 +71,6 @@ class CollapsedReadings(Readings):
         The number of items of each row.
     codes : integer array of shape (n_systems, n_rows)
         What the systems say of them; rows of which they say the same lie together.
-    n_drawn : int
-        The number of items that the models were drawn on.
     vetted : integer array of shape (n_rows,)
         The class of vetted items that were drawn by chance and that the models were not told, -1 for all other rows.
     chances : array of shape (n_rows,)
@@ -84,15 +81,14 @@ class CollapsedReadings(Readings):
 
     times: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     codes: Codes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32), repr=False)
-    n_drawn: int = 0
     vetted: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int32), repr=False)
     chances: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     positive: int = 1
 
     @property
-    def drawn_share(self) -> float:
-        """The share of the items that the models were drawn on."""
-        return float(self.n_drawn / self.times.sum())
+    def row_times(self) -> Floats:
+        """How many items each row stands for."""
+        return self.times
 
     @property
     def unknown_share(self) -> float:
@@ -115,9 +111,6 @@ class CollapsedReadings(Readings):
 
     def _blind_correlations(self) -> Floats:
         return blind_correlations(self.features, self.times)
-
-    def _some_rows(self, rng: np.random.Generator) -> Positions:
-        return np.sort(rng.choice(len(self.times), size=_SAMPLE, p=self.times / self.times.sum()))
 
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         flat = self.features.reshape(len(self.features), -1)
@@ -284,7 +277,6 @@ def read_scan(
         seed,
         times=times,
         codes=codes,
-        n_drawn=labels.n_items,
         vetted=np.append(np.full(n_cells, -1), vetted.truths)[order].astype(np.int32),
         chances=np.append(np.full(n_cells, np.nan), vetted.chances)[order],
         positive=positive,

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy
 
-from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
@@ -37,6 +37,7 @@ from trueup.estimators.tilt import (
     Directions,
     deviations_under_tilts,
     independent_directions,
+    representative_rows,
     tilted_truths,
 )
 from trueup.estimators.truth_draws import TruthDraws
@@ -115,9 +116,18 @@ class Readings:
         return self._cache[assumption]
 
     @property
-    def drawn_share(self) -> float:
-        """The share of the items that the models were drawn on."""
-        return float(self.some.mean())
+    def row_times(self) -> Floats:
+        """How many items each row stands for."""
+        return np.ones(len(self.posterior))
+
+    @property
+    def drawn_shares(self) -> Floats:
+        """The share of the items that each feature looks at that the models were drawn on; shape (n_features,).
+
+        Of a system that said something of a few items all of these may have been drawn.
+        """
+        drawn, there = ((np.ptp(features, axis=2) > 0) for features in (self.part, self.features))
+        return np.asarray(drawn.sum(axis=1) / np.maximum(there @ self.row_times, 1.0))
 
     @property
     def unknown_share(self) -> float:
@@ -156,7 +166,8 @@ class Readings:
             if share
         )
         # The truth of each item is drawn afterwards, and its chance must not count twice.
-        covariance = np.sum(within, axis=0) * self.drawn_share + between
+        narrowed = np.sqrt(self.drawn_shares)
+        covariance = np.sum(within, axis=0) * np.outer(narrowed, narrowed) + between
         covariance = covariance - self._chance_covariance()
         directions = independent_directions(self.features, np.asarray(covariance))
         shift = centre - means[names.index(INDEPENDENT)]
@@ -194,24 +205,19 @@ class Readings:
         n_systems, n_shares = self.n_systems, n_moved_shares(self.features.shape[2])
         if n_systems < 2:
             return directions
-        some = self._some_rows(rng)
+        some, times = representative_rows(self.features, self.row_times, _SOME_ROWS)
         posterior, features = self.centre[some], self.features[:, some]
         alone = []
         for k in range(n_systems):
             own = [k, *range(n_systems, n_systems + n_shares)]
             of_system = independent_directions(features[own], covariance[np.ix_(own, own)])
-            alone.append(deviations_under_tilts(posterior, features[[k]], of_system, rng))
+            alone.append(deviations_under_tilts(posterior, features[[k]], of_system, times, rng))
         for _ in range(_SCALINGS):
             of_all = Directions(directions.features[:, some], directions.scales)
-            together = deviations_under_tilts(posterior, features[:n_systems], of_all, rng)
+            together = deviations_under_tilts(posterior, features[:n_systems], of_all, times, rng)
             missing = np.sqrt(np.sum(np.square(alone)) / max(float(np.sum(together**2)), 1e-300))
             directions = replace(directions, scales=directions.scales * np.clip(missing, 1.0, _MOST_SCALED))
         return directions
-
-    def _some_rows(self, rng: np.random.Generator) -> Positions:
-        """Items that stand for all."""
-        n_items = len(self.centre)
-        return np.sort(rng.choice(n_items, min(n_items, _SOME_ROWS), replace=False))
 
     def _chance_covariance(self) -> Floats:
         """Of the means of the features, from drawing each item's class on its own."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup.estimators.equal_classes import group_equal_classes
 
 _NEWTON_STEPS = 15
@@ -142,10 +142,12 @@ def solve_tilts(
         return np.zeros((len(moves), n_directions))
     moves = moves * (weights.sum() / weights[movable].sum())
     if len(movable) > _MOST_TOLD_APART:
-        shares = None if times is None else weights[movable] / weights[movable].sum()
-        movable = rng.choice(movable, _MOST_TOLD_APART, replace=times is not None, p=shares)
-        weights = np.ones(len(posterior))
-    posterior, features, weights = _different_items(posterior[movable], features[:, movable], weights[movable])
+        movable = rng.permutation(movable)
+        some, masses = representative_rows(features[:, movable], weights[movable], _MOST_TOLD_APART)
+        movable = movable[some]
+    else:
+        masses = weights[movable]
+    posterior, features, weights = _different_items(posterior[movable], features[:, movable], masses)
     logs = log_chances(posterior)
     flat = _weighted(features, weights)
     targets = moves + flat @ posterior.ravel()
@@ -161,31 +163,55 @@ def solve_tilts(
 def _different_items(posterior: Floats, features: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Items that differ in what is known of them, and what share of all items is like each: often a handful.
 
-    Of very many some are taken, evenly along their order, so that each part of them has its share.
+    Of very many some are taken.
     """
     n_classes = posterior.shape[1]
     table = np.concatenate([posterior, *features], axis=1)
     rows, first_like = np.unique(table, axis=0, return_inverse=True)
     masses = np.bincount(first_like.ravel(), weights=weights)
-    if len(rows) > _MOST_SOLVED:
-        upto = np.cumsum(masses) / masses.sum()
-        points = (np.arange(_MOST_SOLVED) + 0.5) / _MOST_SOLVED
-        chosen, masses = np.unique(np.searchsorted(upto, points).clip(max=len(rows) - 1), return_counts=True)
-        rows = rows[chosen]
     parts = rows.reshape(len(rows), 1 + len(features), n_classes).swapaxes(0, 1)
-    return parts[0], parts[1:], masses / masses.sum()
+    some, masses = representative_rows(parts[1:], masses, _MOST_SOLVED)
+    return parts[0, some], parts[1:, some], masses / masses.sum()
+
+
+def representative_rows(features: Floats, times: Floats, most: int) -> tuple[Positions, Floats]:
+    """So many rows at most that stand for all, and for how many items each; evenly along the order of the rows.
+
+    Rows that move a feature far are among them more often, and stand for fewer: of a system that said something of one
+    item in a hundred there would otherwise be two or three items, and what moves these need not move the others.
+
+    Parameters
+    ----------
+    features : array of shape (n_features, n_rows, n_classes)
+    times : array of shape (n_rows,)
+        How many items each row stands for.
+    """
+    if len(times) <= most:
+        return np.arange(len(times)), times
+    reach = np.ptp(features, axis=2) * times
+    total = reach.sum(axis=1, keepdims=True)
+    shares = np.concatenate([times[None] / times.sum(), np.divide(reach, total, out=reach, where=total > 0)])
+    # Half of them evenly, so that none stands for more than twice its share.
+    size = shares[0] + shares[1:].mean(axis=0) if len(features) else shares[0]
+    upto = np.cumsum(size) / size.sum()
+    points = (np.arange(most) + 0.5) / most
+    some, often = np.unique(np.searchsorted(upto, points).clip(max=len(size) - 1), return_counts=True)
+    masses = often * times[some] / size[some]
+    return some, np.asarray(masses * (times.sum() / masses.sum()))
 
 
 def deviations_under_tilts(
-    posterior: Floats, features: Floats, directions: Directions, rng: np.random.Generator
+    posterior: Floats, features: Floats, directions: Directions, times: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Standard deviations of the means of features under tilts along directions; shape (n_features,)."""
+    """Standard deviations of the means of features under tilts along directions; shape (n_features,).
+
+    Each row stands for so many items as `times` says.
+    """
     moves = standard_moves(_TRIED, directions.n, rng) * directions.scales
-    tilts = solve_tilts(posterior, directions.features, moves, rng)
+    tilts = solve_tilts(posterior, directions.features, moves, rng, times)
     chances = tilted_chances(log_chances(posterior), directions.features, tilts)
-    return np.asarray((chances.reshape(len(tilts), -1) @ features.reshape(len(features), -1).T).std(axis=0)) / len(
-        posterior
-    )
+    means = chances.reshape(len(tilts), -1) @ _weighted(features, times / times.sum()).T
+    return np.asarray(means.std(axis=0))
 
 
 def _weighted(features: Floats, weights: Floats) -> Floats:
