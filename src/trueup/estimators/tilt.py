@@ -168,7 +168,7 @@ def _different_items(posterior: Floats, features: Floats, weights: Floats) -> tu
     n_classes = posterior.shape[1]
     table = np.concatenate([posterior, *features], axis=1)
     rows, first_like = np.unique(table, axis=0, return_inverse=True)
-    masses = np.bincount(first_like.ravel(), weights=weights)
+    masses = np.asarray(np.bincount(first_like.ravel(), weights=weights), dtype=float)
     parts = rows.reshape(len(rows), 1 + len(features), n_classes).swapaxes(0, 1)
     some, masses = representative_rows(parts[1:], masses, _MOST_SOLVED)
     return parts[0, some], parts[1:, some], masses / masses.sum()
