@@ -205,7 +205,7 @@ class Readings:
         n_systems, n_shares = self.n_systems, n_moved_shares(self.features.shape[2])
         if n_systems < 2:
             return directions
-        some, times = representative_rows(self.features, self.row_times, _SOME_ROWS)
+        some, times = representative_rows(np.ptp(self.features, axis=2), self.row_times, _SOME_ROWS)
         posterior, features = self.centre[some], self.features[:, some]
         alone = []
         for k in range(n_systems):

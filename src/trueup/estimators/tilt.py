@@ -137,13 +137,14 @@ def solve_tilts(
         return np.zeros((len(moves), 0))
     weights = np.ones(len(posterior)) if times is None else times
     # An item on which no feature tells classes apart is not moved, and one that is known cannot be.
-    movable = np.flatnonzero((np.ptp(features, axis=2).max(axis=0) > 0) & (posterior.max(axis=1) < 1.0))
+    reach = np.ptp(features, axis=2)
+    movable = np.flatnonzero((reach.max(axis=0) > 0) & (posterior.max(axis=1) < 1.0))
     if not len(movable):
         return np.zeros((len(moves), n_directions))
     moves = moves * (weights.sum() / weights[movable].sum())
     if len(movable) > _MOST_TOLD_APART:
         movable = rng.permutation(movable)
-        some, masses = representative_rows(features[:, movable], weights[movable], _MOST_TOLD_APART)
+        some, masses = representative_rows(reach[:, movable], weights[movable], _MOST_TOLD_APART)
         movable = movable[some]
     else:
         masses = weights[movable]
@@ -170,11 +171,11 @@ def _different_items(posterior: Floats, features: Floats, weights: Floats) -> tu
     rows, first_like = np.unique(table, axis=0, return_inverse=True)
     masses = np.asarray(np.bincount(first_like.ravel(), weights=weights), dtype=float)
     parts = rows.reshape(len(rows), 1 + len(features), n_classes).swapaxes(0, 1)
-    some, masses = representative_rows(parts[1:], masses, _MOST_SOLVED)
+    some, masses = representative_rows(np.ptp(parts[1:], axis=2), masses, _MOST_SOLVED)
     return parts[0, some], parts[1:, some], masses / masses.sum()
 
 
-def representative_rows(features: Floats, times: Floats, most: int) -> tuple[Positions, Floats]:
+def representative_rows(reach: Floats, times: Floats, most: int) -> tuple[Positions, Floats]:
     """So many rows at most that stand for all, and for how many items each; evenly along the order of the rows.
 
     Rows that move a feature far are among them more often, and stand for fewer: of a system that said something of one
@@ -182,17 +183,17 @@ def representative_rows(features: Floats, times: Floats, most: int) -> tuple[Pos
 
     Parameters
     ----------
-    features : array of shape (n_features, n_rows, n_classes)
+    reach : array of shape (n_features, n_rows)
+        How far the feature of a row lies apart between classes.
     times : array of shape (n_rows,)
         How many items each row stands for.
     """
     if len(times) <= most:
         return np.arange(len(times)), times
-    reach = np.ptp(features, axis=2) * times
-    total = reach.sum(axis=1, keepdims=True)
-    shares = np.concatenate([times[None] / times.sum(), np.divide(reach, total, out=reach, where=total > 0)])
+    far = reach * times
+    total = np.maximum(far.sum(axis=1, keepdims=True), 1e-300)
     # Half of them evenly, so that none stands for more than twice its share.
-    size = shares[0] + shares[1:].mean(axis=0) if len(features) else shares[0]
+    size = times / times.sum() + np.sum(far / total, axis=0) / max(len(reach), 1)
     upto = np.cumsum(size) / size.sum()
     points = (np.arange(most) + 0.5) / most
     some, often = np.unique(np.searchsorted(upto, points).clip(max=len(size) - 1), return_counts=True)
