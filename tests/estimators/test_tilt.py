@@ -98,7 +98,7 @@ def test_a_system_that_answered_few_of_many_items_moves_as_far_as_asked(n_items,
     features[0, answered, codes] = n_items / n_answered  # the mean is its accuracy
     features[1:] = np.eye(n_classes)[:, None, :]
     covariance = np.diag([0.07, 0.03, 0.03, 0.03, 0.03]) ** 2
-    truths = tilted_truths(posterior, independent_directions(features, covariance), 1000, rng)
+    truths = tilted_truths(posterior, independent_directions(features, covariance), 400, rng)
     values = (truths[:, answered] == codes).mean(axis=1)
     own = posterior[answered, codes]
     assert values.mean() == pytest.approx(own.mean(), abs=0.012)
