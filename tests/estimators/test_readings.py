@@ -193,6 +193,14 @@ def test_large_data_are_read_from_some_items(monkeypatch):
     assert low < np.mean(sim.predictions == sim.truth) < high
 
 
+def test_shares_of_ten_classes_are_moved_too():
+    """What no vote shows moves the share of a class of ten as far as of one of four: real sets are .04 off in both."""
+    sim = tu.simulate.dawid_skene(n_items=300, n_classes=10, n_labelers=12, votes_per_item=4, random_state=0)
+    ev = tu.evaluate(sim.predictions, sim.labels, metrics=["accuracy", "prevalence:0"], **FAST)
+    assert ev.assuming("independent")["prevalence:0"].std < 0.01
+    assert 0.02 < ev["prevalence:0"].std < 0.06
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_few_predictions_are_judged_by_many_votes_as_by_their_own(seed, monkeypatch):
     """Beside thousands of items without a prediction the answer on eighty could be anything from 0 to 1."""
