@@ -149,7 +149,9 @@ def set_weights(grades: Sequence[Grade]) -> np.ndarray:
 def fit_additive(grades: Sequence[Grade], *, floor: float = 0.05, coverage: float = 0.95) -> Widening:
     """The map with one constant: mean ± q √(s.d.² + floor²), with q so that a share `coverage` of the grades holds."""
     scale = np.sqrt(np.array([grade.sd for grade in grades]) ** 2 + floor**2)
-    needed = np.abs(np.array([grade.mean - grade.true for grade in grades])) / scale
+    errors = np.abs(np.array([grade.mean - grade.true for grade in grades]))
+    # An answer that is certain holds with any widening if it is right, else with none.
+    needed = np.divide(errors, scale, out=np.where(errors > 0, np.inf, 0.0), where=scale > 0)
     order = np.argsort(needed)
     held = np.cumsum(set_weights(grades)[order])
     q = float(needed[order][min(np.searchsorted(held, coverage - 1e-12), len(needed) - 1)])

@@ -166,6 +166,12 @@ def test_the_map_with_one_constant_holds_what_it_was_asked_to() -> None:
     assert fit_additive(heavy, coverage=0.95)(heavy[-1]).holds  # one set in two is more than 5%
     near_one = fit_additive(grades)(grade("set", true=0.99, error=0.48))
     assert near_one.high <= 1
+    certain = [grade(f"sure {k}", sd=0.0) for k in range(60)]  # and right: they ask for no widening
+    with_floor = [replace(g, sd=0.05) for g in grades]
+    assert (
+        fit_additive([*with_floor, *certain], floor=0.0)(grades[0]).width
+        < fit_additive(with_floor, floor=0.0)(grades[0]).width
+    )
 
 
 def test_widths_are_compared_on_the_cases_of_both() -> None:
