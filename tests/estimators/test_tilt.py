@@ -51,18 +51,29 @@ def test_means_cannot_leave_what_is_possible():
     assert high == pytest.approx(1.0, abs=0.004)
 
 
-def test_targets_that_exclude_each_other_stay_in_the_middle():
-    """An accuracy of 0.99 leaves no room for a share that is 0.2 off; neither goes to an end."""
+@pytest.mark.parametrize(
+    ("yields", "low", "high"),
+    [([False, False], 0.86, 0.92), ([False, True], 0.93, 0.99), ([True, False], 0.78, 0.86)],
+    ids=["neither", "the share", "the accuracy"],
+)
+def test_of_targets_that_exclude_each_other_what_yields_is_off(yields, low, high):
+    """An accuracy of 0.99 leaves no room for a share that is 0.2 off."""
     rng = np.random.default_rng(0)
     codes = rng.integers(2, size=300)
     posterior = np.where(codes[:, None] == np.arange(2), 0.99, 0.01)
     features = np.stack([codes[:, None] == np.arange(2), np.broadcast_to([False, True], (300, 2))]).astype(float)
-    tilts = solve_tilts(posterior, features, np.array([[0.0, 0.2]]), rng)
+    directions = independent_directions(features, np.diag([0.1, 0.05]) ** 2, np.array(yields))
+    means = (
+        directions.features.reshape(2, -1)
+        @ features.reshape(2, -1).T
+        @ np.linalg.inv(features.reshape(2, -1) @ features.reshape(2, -1).T)
+    )
+    tilts = solve_tilts(posterior, directions, np.array([[0.0, 0.2]]) @ means.T, rng)
     assert np.isfinite(tilts).all()
-    moved = posterior * np.exp(np.tensordot(tilts[0], features, axes=1))
+    moved = posterior * np.exp(np.tensordot(tilts[0], directions.features, axes=1))
     moved /= moved.sum(axis=1, keepdims=True)
     accuracy = moved[np.arange(300), codes].mean()
-    assert 0.75 < accuracy < 0.99
+    assert low < accuracy < high
 
 
 def test_what_is_known_stays(crowd):
@@ -79,10 +90,10 @@ def test_rows_that_stand_for_several_items_are_moved_as_these_items(crowd):
     posterior, _, features = crowd
     times = np.random.default_rng(0).integers(1, 5, 400).astype(float)
     each = np.repeat(np.arange(400), times.astype(int))
-    moves = np.array([[0.05], [-0.1]])
+    moves, scales = np.array([[0.05], [-0.1]]), np.ones(1)
     rng = np.random.default_rng(0)
-    by_rows = solve_tilts(posterior, features[:1], moves, rng, times)
-    by_items = solve_tilts(posterior[each], features[:1, each], moves, rng)
+    by_rows = solve_tilts(posterior, Directions(features[:1], scales), moves, rng, times)
+    by_items = solve_tilts(posterior[each], Directions(features[:1, each], scales), moves, rng)
     np.testing.assert_allclose(by_rows, by_items, rtol=1e-6)
 
 

@@ -26,8 +26,6 @@ from trueup.estimators.readings import (
     MOST_SYSTEMS,
     Assumption,
     Readings,
-    blind_correlations,
-    drawing_covariance,
     n_moved_shares,
 )
 from trueup.estimators.real_map import RealMap
@@ -105,18 +103,6 @@ class CollapsedReadings(Readings):
     def patterns(self) -> Patterns:
         """What systems say together."""
         return Patterns(self.codes[:, self._first_rows], np.add.reduceat(self.times, self._first_rows))
-
-    def _chance_covariance(self) -> Floats:
-        return drawing_covariance(self.posterior, self.features, self.times)
-
-    def _blind_correlations(self) -> Floats:
-        return blind_correlations(self.features, self.times)
-
-    def _along(self, directions: Directions, shift: Floats) -> Floats:
-        flat = self.features.reshape(len(self.features), -1)
-        heavy = flat * np.repeat(self.times, self.features.shape[2])
-        own = directions.features.reshape(directions.n, -1)
-        return np.asarray(np.linalg.lstsq(heavy @ flat.T, heavy @ own.T, rcond=None)[0].T @ shift)
 
     def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
         most = _MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1])

@@ -54,7 +54,7 @@ _LEAST_ITEMS = 500
 MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
-_MOST_SHARES = 8  # classes up to which their shares are moved; of ten small ones, what moves them moves accuracies down
+_MOST_SHARES = 12  # classes up to which their shares are moved
 _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
@@ -168,8 +168,8 @@ class Readings:
         # The truth of each item is drawn afterwards, and its chance must not count twice.
         narrowed = np.sqrt(self.drawn_shares)
         covariance = np.sum(within, axis=0) * np.outer(narrowed, narrowed) + between
-        covariance = covariance - self._chance_covariance()
-        directions = independent_directions(self.features, np.asarray(covariance))
+        covariance = covariance - drawing_covariance(self.centre, self.features, self.row_times)
+        directions = independent_directions(self.features, np.asarray(covariance), self._is_share)
         shift = centre - means[names.index(INDEPENDENT)]
         truths = self._tilted(directions, self._along(directions, shift), rng)
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
@@ -178,7 +178,8 @@ class Readings:
         # The truth of each item is drawn afterwards, and its chance must not count twice.
         models = self.kinds.spread(self.part) ** 2 - np.diag(drawing_covariance(self.kinds.centre, self.part))
         spread = np.sqrt(np.maximum(models, 0.0))
-        covariance = self.real_map.covariance(spread, self._blind_correlations(), self.unknown_share)
+        alike = blind_correlations(self.features, self.row_times)
+        covariance = self.real_map.covariance(spread, alike, self.unknown_share)
         last = len(covariance) - self.n_contrasts
         part = np.where(np.arange(len(covariance)) < last, 1.0, np.sqrt(self.real_map.slice_share))
         covariance *= np.outer(part, part)
@@ -201,7 +202,8 @@ class Readings:
         The more systems, the fewer truths are as far off about one of them and not about the others, and draws that
         ask for such are drawn in: so more is asked for.
         """
-        directions = independent_directions(self.features, covariance)
+        yields = self._is_share
+        directions = independent_directions(self.features, covariance, yields)
         n_systems, n_shares = self.n_systems, n_moved_shares(self.features.shape[2])
         if n_systems < 2:
             return directions
@@ -210,27 +212,27 @@ class Readings:
         alone = []
         for k in range(n_systems):
             own = [k, *range(n_systems, n_systems + n_shares)]
-            of_system = independent_directions(features[own], covariance[np.ix_(own, own)])
+            of_system = independent_directions(features[own], covariance[np.ix_(own, own)], yields[own])
             alone.append(deviations_under_tilts(posterior, features[[k]], of_system, times, rng))
         for _ in range(_SCALINGS):
-            of_all = Directions(directions.features[:, some], directions.scales)
+            of_all = directions.at_items(some)
             together = deviations_under_tilts(posterior, features[:n_systems], of_all, times, rng)
             missing = np.sqrt(np.sum(np.square(alone)) / max(float(np.sum(together**2)), 1e-300))
             directions = replace(directions, scales=directions.scales * np.clip(missing, 1.0, _MOST_SCALED))
         return directions
 
-    def _chance_covariance(self) -> Floats:
-        """Of the means of the features, from drawing each item's class on its own."""
-        return drawing_covariance(self.centre, self.features)
-
-    def _blind_correlations(self) -> Floats:
-        return blind_correlations(self.features)
+    @property
+    def _is_share(self) -> Booleans:
+        """Which of the features are shares of classes: these give way to the metrics of systems."""
+        place = np.arange(len(self.features)) - self.n_systems
+        return (place >= 0) & (place < n_moved_shares(self.features.shape[2]))
 
     def _along(self, directions: Directions, shift: Floats) -> Floats:
         """A shift of the means of the features as one of the means of the directions."""
         flat = self.features.reshape(len(self.features), -1)
-        loadings = np.linalg.lstsq(flat @ flat.T, flat @ directions.features.reshape(directions.n, -1).T, rcond=None)[0]
-        return np.asarray(loadings.T @ shift)
+        heavy = flat * np.repeat(self.row_times, self.features.shape[2])
+        own = directions.features.reshape(directions.n, -1)
+        return np.asarray(np.linalg.lstsq(heavy @ flat.T, heavy @ own.T, rcond=None)[0].T @ shift)
 
     def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
         most = _MOST_LABELS // max(len(self.posterior), 1)
@@ -409,13 +411,11 @@ def drawing_covariance(posterior: Floats, features: Floats, times: Floats | None
 
     Each row stands for so many items as `times` says, by default for one.
     """
-    n_items = len(posterior) if times is None else float(times.sum())
+    times = np.ones(len(posterior)) if times is None else times
     means = np.einsum("fnc,nc->fn", features, posterior)
     flat = features.reshape(len(features), -1)
-    if times is None:
-        return np.asarray(((flat * posterior.ravel()) @ flat.T - means @ means.T) / n_items**2)
     masses = (posterior * times[:, None]).ravel()
-    return np.asarray(((flat * masses) @ flat.T - (means * times) @ means.T) / n_items**2)
+    return np.asarray(((flat * masses) @ flat.T - (means * times) @ means.T) / times.sum() ** 2)
 
 
 def blind_correlations(features: Floats, times: Floats | None = None) -> Floats:

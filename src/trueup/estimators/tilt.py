@@ -8,16 +8,17 @@ metric of that truth moves along, and what two systems have in common cancels in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
 
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.estimators.equal_classes import group_equal_classes
 
 _NEWTON_STEPS = 15
-_RIDGE = 1e-3  # keeps the tilt finite where no probabilities have the value that was drawn
+_RIDGE = 1e-3  # keeps tilts finite where no probabilities have the values that were drawn
+_YIELDING_RIDGE = 4e-3  # of features that are then the ones to be off
 _LONGEST_STEP = 4.0
 _HALVINGS = 5
 _PRECISION = 5e-4  # of the means
@@ -40,18 +41,25 @@ class Directions:
     features : array of shape (n_directions, n_items, n_classes)
     scales : array of shape (n_directions,)
         Standard deviations of the means of the features, which are moved independently of each other.
+    ridge : array of shape (n_directions, n_directions), optional
+        How strongly tilts are held back; by default all alike.
     """
 
     features: Floats
     scales: Floats
+    ridge: Floats | None = None
 
     @property
     def n(self) -> int:
         """How many there are."""
         return len(self.scales)
 
+    def at_items(self, some: Positions) -> Directions:
+        """The same directions on some of the items."""
+        return replace(self, features=self.features[:, some])
 
-def independent_directions(features: Floats, covariance: Floats) -> Directions:
+
+def independent_directions(features: Floats, covariance: Floats, yields: Booleans | None = None) -> Directions:
     """Directions whose means move independently, so that those of `features` have the given covariance.
 
     Parameters
@@ -59,10 +67,15 @@ def independent_directions(features: Floats, covariance: Floats) -> Directions:
     features : array of shape (n_features, n_items, n_classes)
     covariance : array of shape (n_features, n_features)
         Features that are the same have the same row; they then share a direction.
+    yields : boolean array of shape (n_features,), optional
+        Features that give way where no truth has all the values that were drawn: if a system is nearly always right,
+        the classes are about as frequent as it says, and how frequent they are must not make it err.
     """
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-4 * max(float(values.max(initial=0.0)), 1e-12)
-    return Directions(np.tensordot(vectors[:, kept].T, features, axes=1), np.sqrt(values[kept]))
+    onto = vectors[:, kept].T
+    ridges = np.full(len(features), _RIDGE) if yields is None else np.where(yields, _YIELDING_RIDGE, _RIDGE)
+    return Directions(np.tensordot(onto, features, axes=1), np.sqrt(values[kept]), (onto * ridges) @ onto.T)
 
 
 def tilted_truths(
@@ -83,7 +96,7 @@ def tilted_truths(
         floored = np.exp(log_chances(posterior))
         groups = group_equal_classes(floored / floored.sum(axis=1, keepdims=True), directions.features, rng)
         if groups.posterior.shape[1] <= _FEW_CLASSES:
-            together = Directions(groups.features, directions.scales)
+            together = replace(directions, features=groups.features)
             return groups.draw_classes(tilted_truths(groups.posterior, together, n_draws, rng, shift=shift), rng)
     tilts = draw_tilts(posterior, directions, n_draws, rng, shift=shift)
     return draw_tilted(posterior, directions.features, tilts, rng)
@@ -100,7 +113,7 @@ def draw_tilts(
 ) -> Floats:
     """A tilt for each draw, shape (n_draws, n_directions); where there are many draws, some share one."""
     moves = standard_moves(min(n_draws, _MOST_TILTS), directions.n, rng) * directions.scales
-    tilts = solve_tilts(posterior, directions.features, moves if shift is None else moves + shift, rng, times)
+    tilts = solve_tilts(posterior, directions, moves if shift is None else moves + shift, rng, times)
     return tilts[np.arange(n_draws) % len(tilts)]
 
 
@@ -125,14 +138,14 @@ def draw_tilted(posterior: Floats, features: Floats, tilts: Floats, rng: np.rand
 
 
 def solve_tilts(
-    posterior: Floats, features: Floats, moves: Floats, rng: np.random.Generator, times: Floats | None = None
+    posterior: Floats, directions: Directions, moves: Floats, rng: np.random.Generator, times: Floats | None = None
 ) -> Floats:
     """The tilts under which the means of the features are moved as asked, or as near to that as they can be.
 
     Newton's method on the convex function whose gradient is the gap, for all draws at once. Found on some of the items
     where many differ. Each row stands for so many items as `times` says, by default for one.
     """
-    n_directions = len(features)
+    features, n_directions = directions.features, directions.n
     if not n_directions:
         return np.zeros((len(moves), 0))
     weights = np.ones(len(posterior)) if times is None else times
@@ -155,9 +168,10 @@ def solve_tilts(
     # No probabilities have means beyond these; a value drawn outside is the nearest that can be.
     low, high = features.min(axis=2) @ weights, features.max(axis=2) @ weights
     targets = np.clip(targets, low, high)
+    ridge = _RIDGE * np.eye(n_directions) if directions.ridge is None else directions.ridge
     rows = max(1, _MOST_NUMBERS // (features[0].size * n_directions))
     return np.concatenate(
-        [_solve(logs, features, weights, targets[first : first + rows]) for first in range(0, len(moves), rows)]
+        [_solve(logs, features, weights, targets[first : first + rows], ridge) for first in range(0, len(moves), rows)]
     )
 
 
@@ -209,7 +223,7 @@ def deviations_under_tilts(
     Each row stands for so many items as `times` says.
     """
     moves = standard_moves(_TRIED, directions.n, rng) * directions.scales
-    tilts = solve_tilts(posterior, directions.features, moves, rng, times)
+    tilts = solve_tilts(posterior, directions, moves, rng, times)
     chances = tilted_chances(log_chances(posterior), directions.features, tilts)
     means = chances.reshape(len(tilts), -1) @ _weighted(features, times / times.sum()).T
     return np.asarray(means.std(axis=0))
@@ -230,7 +244,7 @@ def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Float
     return np.asarray(np.linalg.solve(factor, moves.T).T)
 
 
-def _solve(logs: Floats, features: Floats, weights: Floats, targets: Floats) -> Floats:
+def _solve(logs: Floats, features: Floats, weights: Floats, targets: Floats, ridge: Floats) -> Floats:
     # Tilts do not notice what a feature adds to all classes of an item, so the first class need not be looked at.
     # Classes come first: sums over few of them are then sums of whole arrays.
     contrasts = np.ascontiguousarray((features[:, :, 1:] - features[:, :, :1]).transpose(2, 0, 1))
@@ -238,23 +252,23 @@ def _solve(logs: Floats, features: Floats, weights: Floats, targets: Floats) -> 
     targets = targets - features[:, :, 0] @ weights
     weighted = contrasts * weights
     tilts = np.zeros_like(targets)
-    value, chances = _value(odds, contrasts, weights, tilts, targets)
+    value, chances = _value(odds, contrasts, weights, tilts, targets, ridge)
     for _ in range(_NEWTON_STEPS):
-        gap = targets - sum(p @ rows.T for p, rows in zip(chances, weighted, strict=True)) - _RIDGE * tilts
+        gap = targets - sum(p @ rows.T for p, rows in zip(chances, weighted, strict=True)) - tilts @ ridge
         if np.abs(gap).max() < _PRECISION:
             break
-        curvature = _curvature(contrasts, weights, chances) + (_RIDGE + 1e-9) * np.eye(len(features))
+        curvature = _curvature(contrasts, weights, chances) + ridge + 1e-9 * np.eye(len(features))
         step = np.linalg.solve(curvature, gap[:, :, None])[:, :, 0]
         size = np.abs(step).max(axis=1, keepdims=True)
         step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(size, 1e-12))
         for _ in range(_HALVINGS):  # a step that is too long would leave some draws in a corner
-            new, new_chances = _value(odds, contrasts, weights, tilts + step, targets)
+            new, new_chances = _value(odds, contrasts, weights, tilts + step, targets, ridge)
             worse = new > value + 1e-12
             if not worse.any():
                 break
             step[worse] /= 2
         else:
-            new, new_chances = _value(odds, contrasts, weights, tilts + step, targets)
+            new, new_chances = _value(odds, contrasts, weights, tilts + step, targets, ridge)
         tilts, value, chances = tilts + step, new, new_chances
     return tilts
 
@@ -274,7 +288,9 @@ def _curvature(contrasts: Floats, weights: Floats, chances: Floats) -> Floats:
     return np.asarray(second - np.matmul(means * weights, means.transpose(0, 2, 1)))
 
 
-def _value(odds: Floats, contrasts: Floats, weights: Floats, tilts: Floats, targets: Floats) -> tuple[Floats, Floats]:
+def _value(
+    odds: Floats, contrasts: Floats, weights: Floats, tilts: Floats, targets: Floats, ridge: Floats
+) -> tuple[Floats, Floats]:
     """The convex function that the tilts minimise, and P(class) of each item there, for all classes but the first."""
     heights = np.stack([own + tilts @ rows for own, rows in zip(odds, contrasts, strict=True)])
     top = np.maximum(heights.max(axis=0), 0.0)
@@ -285,7 +301,7 @@ def _value(odds: Floats, contrasts: Floats, weights: Floats, tilts: Floats, targ
     np.log(total, out=total)
     total += top
     value = total @ weights - (tilts * targets).sum(axis=1)
-    return value + 0.5 * _RIDGE * (tilts**2).sum(axis=1), heights
+    return value + 0.5 * ((tilts @ ridge) * tilts).sum(axis=1), heights
 
 
 def tilted_chances(logs: Floats, features: Floats, tilts: Floats) -> Floats:
