@@ -90,6 +90,24 @@ def test_the_answers_are_those_of_votes_in_memory(frame, scan_of, monkeypatch):
         assert one.std == pytest.approx(other.std, rel=0.35)
 
 
+def test_models_are_drawn_on_items_with_predictions_first(frame, scan_of, monkeypatch):
+    """By chance, one in ten of sixty predictions would be among a hundred items of a thousand."""
+    monkeypatch.setattr("trueup.estimators.readings._LEAST_ITEMS", 100)
+    monkeypatch.setattr("trueup.estimators.readings._SOME_VOTES", 10)
+    few = {item: said for item, said in predictions_of(frame).items() if item % 16 == 3 and item < 960}
+    samples = [collapsed.sample_items(rated_scan(scan_of(n), [few], may_miss=True), 0) for n in (1, 3, 7)]
+    for labels, said in samples:
+        assert labels.n_items == 100
+        assert (said[0] >= 0).sum() == len(few) == 60
+        assert (labels.votes != samples[0][0].votes).nnz == 0
+        np.testing.assert_array_equal(said, samples[0][1])
+    gold = {item: "yes" for item in range(40)}
+    labels, said = collapsed.checked_items(rated_scan(scan_of(3).with_gold(gold), [few], may_miss=True), 0)
+    assert (labels.gold_codes >= 0).sum() == 40
+    assert 100 < labels.n_items <= 140
+    assert (said[0] >= 0).sum() == 60
+
+
 def test_cells_hold_all_that_the_posterior_says(frame, scan_of):
     scan = rated_scan(scan_of(3), ["model"], may_miss=False)
     cells, _ = collapsed.collapse(scan)

@@ -8,7 +8,7 @@ Cells do not depend on how items are spread over files.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -289,9 +289,39 @@ def patterns_of(scan: LabelScan[Labels]) -> Patterns:
     return scan_over(scan, joined_patterns, block_patterns)  # type: ignore[no-any-return]
 
 
-def block_sample(block: VoteBlock, share: float, seed: int, n_threads: int) -> VoteBlock:
-    """Some items of a block, chosen by their keys: the same whatever block they are in."""
-    return block.items(np.flatnonzero(keyed_uniforms(block.keys, seed) < share))
+def some_items(block: VoteBlock, n: int, seed: int, keep_vetted: bool, n_threads: int) -> VoteBlock:
+    """So many items of a block, by chance; those that systems say something of before others.
+
+    They are chosen by their keys, so that the chosen ones of several blocks, joined and chosen from again, are those of
+    all items however these are spread over files.
+
+    Parameters
+    ----------
+    n : int
+        At most.
+    seed : int
+    keep_vetted : bool
+        All that are vetted too.
+    """
+    is_silent = (np.asarray(block.outputs) < 0).all(axis=1)
+    order = np.argsort(is_silent + keyed_uniforms(block.keys, seed), kind="stable")
+    chosen = np.zeros(block.n_items, dtype=bool)
+    chosen[order[:n]] = True
+    if keep_vetted:
+        chosen |= (block.gold_codes >= 0) | (block.vetted >= 0)
+    return block.items(np.flatnonzero(chosen))
+
+
+def _some_of_both(one: VoteBlock, other: VoteBlock, *, n: int, seed: int, keep_vetted: bool) -> VoteBlock:
+    return some_items(_joined_blocks(one, other), n, seed, keep_vetted, 1)
+
+
+def _some_of_scan(scan: LabelScan[Labels], seed: int, *, keep_vetted: bool) -> VoteBlock:
+    """The items that models are drawn on, in the order of their keys."""
+    n = n_some_items(scan.n_items, max(scan.n_witnessed, 1))
+    join = partial(_some_of_both, n=n, seed=seed, keep_vetted=keep_vetted)
+    block: VoteBlock = scan_over(scan, join, some_items, n, seed, keep_vetted)
+    return block.items(np.argsort(block.keys, kind="stable"))
 
 
 def _joined_blocks(one: VoteBlock, other: VoteBlock) -> VoteBlock:
@@ -304,31 +334,18 @@ def _joined_blocks(one: VoteBlock, other: VoteBlock) -> VoteBlock:
 
 def sample_items(scan: LabelScan[Labels], seed: int) -> tuple[Labels, Codes]:
     """Labels of some items of a scan, in an order that does not depend on files, and what systems say of them."""
-    block = scan_over(scan, _joined_blocks, block_sample, _sampled_share(scan), seed)
-    block = block.items(np.argsort(block.keys, kind="stable"))
+    block = _some_of_scan(scan, seed, keep_vetted=False)
     return _labels_of(scan, block, gold_codes=block.gold.astype(np.int32)), block.outputs.T.astype(np.int32)
-
-
-def block_checked(block: VoteBlock, share: float, seed: int, n_threads: int) -> VoteBlock:
-    """The items of `block_sample`, and all that are vetted."""
-    is_chosen = (keyed_uniforms(block.keys, seed) < share) | (block.gold_codes >= 0) | (block.vetted >= 0)
-    return block.items(np.flatnonzero(is_chosen))
 
 
 def checked_items(scan: LabelScan[Labels], seed: int) -> tuple[Labels, Codes]:
     """Labels of some items of a scan and of all that are vetted, with their gold, and what systems say of them."""
-    block = scan_over(scan, _joined_blocks, block_checked, _sampled_share(scan), seed)
-    block = block.items(np.argsort(block.keys, kind="stable"))
+    block = _some_of_scan(scan, seed, keep_vetted=True)
     vetted = np.asarray(block.vetted, dtype=np.int32)
     chances = np.full(block.n_items, np.nan)
     chances[vetted >= 0] = _chances_of(scan, block.keys[vetted >= 0])
     gold = np.where(vetted >= 0, vetted, block.gold_codes).astype(np.int32)
     return _labels_of(scan, block, gold_codes=gold, gold_chance=chances), block.outputs.T.astype(np.int32)
-
-
-def _sampled_share(scan: LabelScan[Labels]) -> float:
-    """The share of the items that models are drawn on."""
-    return n_some_items(scan.n_items, max(scan.n_witnessed, 1)) / scan.n_items
 
 
 def _labels_of(scan: LabelScan[Labels], block: VoteBlock, **gold: npt.NDArray[Any]) -> Labels:
