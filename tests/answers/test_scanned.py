@@ -101,7 +101,7 @@ def test_models_are_drawn_on_items_with_predictions_first(frame, scan_of, monkey
         assert (said[0] >= 0).sum() == len(few) == 60
         assert (labels.votes != samples[0][0].votes).nnz == 0
         np.testing.assert_array_equal(said, samples[0][1])
-    gold = {item: "yes" for item in range(40)}
+    gold = dict.fromkeys(range(40), "yes")
     labels, said = collapsed.checked_items(rated_scan(scan_of(3).with_gold(gold), [few], may_miss=True), 0)
     assert (labels.gold_codes >= 0).sum() == 40
     assert 100 < labels.n_items <= 140
