@@ -146,6 +146,12 @@ def test_dependent_labelers_are_found(kind, n_gold):
     assert check.sentence.startswith("Labelers err together")
     assert 'use noise="clusters"' in check.advice(noise.DawidSkene())
     assert "allows for that" in check.advice(noise.Clusters())
+    for model in (
+        noise.Clusters(n_extra=0),
+        noise.Subtypes(n_subtypes=1),
+        noise.SharedDifficulty(n_points=1),
+    ):
+        assert check.advice(model) == check.advice(noise.DawidSkene())
 
 
 def test_subtypes_account_for_shared_difficulty():

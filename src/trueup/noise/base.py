@@ -175,7 +175,6 @@ class NoiseModel(ABC):
     """Base of all noise models; the module's docstring is the contract."""
 
     alias: ClassVar[str]
-    allows_dependence: ClassVar[bool] = False  # whether labelers may err together given the class
     needs_order: ClassVar[bool] = False  # whether the order of the classes means something
     engines: ClassVar[tuple[EngineName, ...]] = ("scipy",)  # that it can be fitted with
 
@@ -231,6 +230,11 @@ class NoiseModel(ABC):
     def can_be_drawn(self) -> bool:
         """Whether the model has samplers, so that its uncertainty can be drawn together with the truth."""
         return type(self).samplers is not NoiseModel.samplers
+
+    @property
+    def allows_dependence(self) -> bool:
+        """Whether labelers may err together given the class."""
+        return False
 
     @property
     def is_known(self) -> bool:

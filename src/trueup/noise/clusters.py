@@ -46,7 +46,6 @@ class Clusters(StateModel):
     """
 
     alias = "clusters"
-    allows_dependence = True
 
     def __init__(
         self,
@@ -62,6 +61,11 @@ class Clusters(StateModel):
         self.n_extra = n_extra
         self.averaged = averaged
         super().__init__(pooling=pooling, n_starts=n_starts, max_iter=max_iter, tol=tol, random_state=random_state)
+
+    @property
+    def allows_dependence(self) -> bool:
+        """Whether labelers may err together given the class: not without extra clusters."""
+        return self.n_extra != 0
 
     def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
         n_extra = n_classes if self.n_extra is None else check_integer(self.n_extra, name="n_extra", low=0)

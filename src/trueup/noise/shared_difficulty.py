@@ -52,11 +52,15 @@ class SharedDifficulty(StateModel):
     """
 
     alias = "shared-difficulty"
-    allows_dependence = True
 
     def __init__(self, *, n_points: int | None = None, random_state: RandomState = 0) -> None:
         self.n_points = n_points
         self.random_state = random_state
+
+    @property
+    def allows_dependence(self) -> bool:
+        """Whether labelers may err together given the class: not if all items are equally easy."""
+        return self.n_points != 1
 
     def _extra_choices(self, n_classes: int) -> tuple[int, ...]:
         return ((self._size(n_classes) - 1) * n_classes,)

@@ -231,7 +231,6 @@ class Subtypes(StateModel):
     """
 
     alias = "subtypes"
-    allows_dependence = True
 
     def __init__(
         self,
@@ -245,6 +244,11 @@ class Subtypes(StateModel):
     ) -> None:
         self.n_subtypes = n_subtypes
         super().__init__(pooling=pooling, n_starts=n_starts, max_iter=max_iter, tol=tol, random_state=random_state)
+
+    @property
+    def allows_dependence(self) -> bool:
+        """Whether labelers may err together given the class: not if a class has one subtype."""
+        return self.n_subtypes != 1
 
     @property
     def n_subtypes_(self) -> int:
