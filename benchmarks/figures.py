@@ -138,6 +138,7 @@ FIGURES: dict[str, Figure] = {
         _module("real-crowds-fit", "experiments.real_crowds", _REAL, "fit"),
         _module("real-crowds-votes", "experiments.real_crowds", _REAL, "votes", "differences"),
         _module("real-crowds-thinned", "experiments.real_crowds", _REAL, "thinned", "left-out"),
+        _module("real-crowds-scores", "experiments.real_crowds", _REAL, "scores"),
         _module("real-crowds-gold", "experiments.real_crowds", _REAL, "gold"),
         _module("coverage-cifar", "benchmarks.coverage", _REAL, "cifar"),
         _module("compare", "benchmarks.compare", _COMPARING),

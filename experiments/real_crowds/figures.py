@@ -36,6 +36,7 @@ from experiments.real_crowds.judging import (
     over_sets,
     ratio_of_widths,
 )
+from experiments.real_crowds.scoring import N_SPLITS, has_scores, run_scores
 from experiments.real_crowds.sets import set_names
 from experiments.su2024.report import table
 from trueup.estimators.real_map import shipped_map
@@ -153,6 +154,24 @@ def differences(plan: Plan) -> Answer:
     return table([*HEAD, "told apart", "on the wrong side"], lines), numbers
 
 
+def scores(plan: Plan) -> Answer:
+    """AUC of quarters of the crowds of two classes from the votes of the other half, and its differences."""
+    cases = [Case(name, k) for name in plan.sets if has_scores(crowd_of(name)) for k in range(plan.number(N_SPLITS))]
+    grades = plan.measure("real-scores", run_scores, cases)
+    lines, numbers = [], {}
+    for metric in ("auc", "difference"):
+        for answer in ASSUMPTIONS:
+            overall = over_sets(_of(grades, metric=metric, answer=answer))
+            lines.append([f"{metric}, {answer}", *_cells(overall)])
+            numbers.update(numbers_of(overall, f"AUC, {metric}, {answer}"))
+    sets = [
+        [name, f"{100 * s.coverage:.0f}", s.width, s.mean_error, s.mean_absolute_error, s.n]
+        for name, s in by_set(_of(grades, metric="difference", answer="real")).items()
+    ]
+    by_sets = table(["difference, real", "holds %", "width", "mean error", "mean |error|", "pairs"], sets)
+    return f"{table(HEAD, lines)}\n\n{by_sets}", numbers
+
+
 def gold(plan: Plan) -> Answer:
     """Vetted items drawn at random: accuracy, precision, recall, F1 and differences, beside PPI++ and Wilson."""
     n_cases = 1 if plan.quick else -(-plan.repetitions // REPETITIONS_A_CASE)
@@ -237,5 +256,6 @@ FIGURES: dict[str, Callable[[Plan], Answer]] = {
     "thinned": thinned,
     "left-out": left_out,
     "differences": differences,
+    "scores": scores,
     "gold": gold,
 }

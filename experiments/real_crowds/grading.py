@@ -28,6 +28,7 @@ __all__ = [
     "N_VETTED",
     "PPI",
     "REPETITIONS_A_CASE",
+    "grade_row",
     "graded_class",
     "pairs_of",
     "run_gold",
@@ -113,7 +114,7 @@ def run_system(case: Case) -> list[Row]:
     rows = []
     for answer in ASSUMPTIONS:
         estimates = ev.assuming(answer)
-        rows += [_row(crowd, str(labeler), m, condition, answer, true[m], estimates[m]) for m in metrics]
+        rows += [grade_row(crowd, str(labeler), m, condition, answer, true[m], estimates[m]) for m in metrics]
     return [row for row in rows if not np.isnan(row["true"])]
 
 
@@ -125,7 +126,7 @@ def run_pair(case: Case) -> list[Row]:
     true = _accuracy(crowd, systems["a"]) - _accuracy(crowd, systems["b"])
     cmp = tu.compare(systems, crowd.others_of(a, b), check_dependence=False, random_state=case.seed)
     return [
-        _row(crowd, f"{a} − {b}", "difference", ALL_VOTES, answer, true, cmp.assuming(answer).difference("a", "b"))
+        grade_row(crowd, f"{a} − {b}", "difference", ALL_VOTES, answer, true, cmp.assuming(answer).difference("a", "b"))
         for answer in ASSUMPTIONS
     ]
 
@@ -156,7 +157,7 @@ def run_gold(case: Case) -> list[Row]:
         at = np.sort(rng.choice(pool.n_items, n, replace=False))
         ev = evaluate_again(plain, pool.with_gold(_named(pool, truth, at), drawn="random"))
         about = (crowd, str(labeler), f"{n} vetted")
-        rows += [_row(about[0], about[1], m, about[2], HEADLINE, true[m], ev[m]) for m in metrics]
+        rows += [grade_row(about[0], about[1], m, about[2], HEADLINE, true[m], ev[m]) for m in metrics]
         rivals = rival_intervals(said, truth, p_class, pool.classes, one_class, at)
         rows += [
             _interval_row(about[0], about[1], m, about[2], answer, true[m], *interval)
@@ -188,7 +189,7 @@ def run_gold_pair(case: Case) -> list[Row]:
         at = np.sort(rng.choice(pool.n_items, n, replace=False))
         cmp = compare_again(plain, pool.with_gold(_named(pool, truth, at), drawn="random"))
         about = (crowd, f"{a} − {b}", "difference", f"{n} vetted")
-        rows.append(_row(*about, HEADLINE, float(gain.mean()), cmp.difference("a", "b")))
+        rows.append(grade_row(*about, HEADLINE, float(gain.mean()), cmp.difference("a", "b")))
         rows.append(_interval_row(*about, PPI, float(gain.mean()), *ppi_of_pool(_sample(gain, f, at))))
     return rows
 
@@ -229,9 +230,10 @@ def rival_intervals(
 # ------------------------------------------------------------------ rows
 
 
-def _row(
+def grade_row(
     crowd: CrowdSet, system: str, metric: str, condition: str, answer: str, true: float, estimate: Estimate
 ) -> Row:
+    """An estimate beside the truth as plain numbers; see `Grade`."""
     interval = estimate.interval(LEVEL)
     return _interval_row(crowd, system, metric, condition, answer, true, estimate.mean, interval, estimate.std)
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
+from benchmarks._engine_runs import Case
 from experiments.real_crowds.figures import FIGURES, FOLDER
 from experiments.real_crowds.grading import PPI, graded_class, pairs_of, rival_intervals, true_values
 from experiments.real_crowds.judging import (
@@ -23,6 +25,7 @@ from experiments.real_crowds.judging import (
     over_sets,
     ratio_of_widths,
 )
+from experiments.real_crowds.scoring import has_scores, run_scores, two_systems
 from experiments.real_crowds.sets import (
     CrowdSet,
     choose_graded,
@@ -207,6 +210,33 @@ def test_pairs_have_enough_items_in_common(collection: Path) -> None:
     assert len({frozenset(pair) for pair in pairs}) == 6
     assert pairs == pairs_of(load_set("judge-complete"))
     assert graded_class(crowd) == crowd.labels.classes.tolist()[1]
+
+
+def test_scores_are_shares_of_the_votes_of_labelers_whose_votes_are_then_gone(collection: Path) -> None:
+    crowd = load_set("judge-complete")
+    assert has_scores(crowd)
+    by_item, others = two_systems(crowd, 3)
+    assert others.n_labelers == 9 - 2 * 2
+    gone = [labeler for labeler in crowd.labels.labelers.tolist() if labeler not in others.labelers.tolist()]
+    codes = {labeler: vote_codes(crowd.labels, labeler) for labeler in gone}
+    at = {item: k for k, item in enumerate(crowd.labels.items.tolist())}
+    assert len(by_item) == 120
+    for item, scores in by_item.items():
+        assert 2 * (scores["a"] + scores["b"]) == sum(own[at[item]] for own in codes.values())
+    assert two_systems(crowd, 4)[0] != by_item
+
+
+def test_scores_are_graded_beside_the_auc_by_scikit_learn(collection: Path) -> None:
+    crowd = load_set("judge-complete")
+    rows = run_scores(Case("judge-complete", 0))
+    by_item, _ = two_systems(crowd, 0)
+    truths = [int(crowd.truths[item]) for item in by_item]
+    of_a = roc_auc_score(truths, [scores["a"] for scores in by_item.values()])
+    assert [row["true"] for row in rows if row["system"] == "a"] == pytest.approx([of_a] * 3)
+    assert [row["metric"] for row in rows] == ["auc", "auc", "difference"] * 3
+    for row in rows:
+        assert row["low"] <= row["mean"] <= row["high"]
+        assert row["mean"] == pytest.approx(row["true"], abs=0.15)
 
 
 def test_what_is_asked_names_what_is_measured() -> None:
