@@ -8,8 +8,10 @@ from collections import defaultdict
 import numpy as np
 
 import trueup as tu
-from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share, tracked
-from benchmarks._vetting_pools import Case, crowd_cases, vet
+from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share
+from benchmarks._engine_answers import interval_row, row_of, select, tally_of
+from benchmarks._engine_runs import Case, Row
+from benchmarks._vetting_pools import REPETITIONS_A_CASE, Pool, kept_rows, load_pool, pool_names, set_of, vet
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus, ppi_python
 from trueup.active import Event
 from trueup.posteriors import wilson
@@ -29,38 +31,46 @@ Tallies = dict[str, dict[str, Tally]]
 
 def crowd(quick: bool, repetitions: int | None = None) -> Section:
     """Labelers as classifiers, 50 truths: coverage and width beside a Wilson interval on 50 random truths."""
-    repetitions = repetitions or (5 if quick else 200)
-    n_bayes = max(repetitions // 10, 1)  # it is fitted anew each time
-    tallies: Tallies = {name: defaultdict(Tally) for name in METHODS}
-    samples: list[Sample] = []
-    behind: list[tuple[str, float]] = []
-    cases = list(crowd_cases(quick, most=2 if quick else 8))
-    for case in tracked(cases, "crowd"):
-        sessions = {name: case.session(strategy=name) for name in OURS}
-        bayes, believed = case.session(strategy="random", estimator="bayes"), case.believed(sessions["random"])
-        for seed in range(repetitions):
-            tests = {
-                name: vet(test.restart(random_state=seed), case.truth, N_VETTED, batch=BATCH)
-                for name, test in sessions.items()
-            }
-            for name, test in tests.items():
-                tallies[OURS[name]][case.name].add(case.accuracy, test.estimate())
-            if seed < n_bayes:
-                tallies[BAYES][case.name].add(case.accuracy, bayes.replay(tests["random"].log).estimate())
-            vetted = tests["random"].progress.vetted
-            hits = case.hits[vetted]
-            ends = wilson(float(hits.sum()), len(hits))
-            tallies[WILSON][case.name].add_interval(case.accuracy, float(hits.mean()), ends)
-            samples.append(Sample(hits, believed[vetted], believed[~vetted]))
-            behind.append((case.name, case.accuracy))
-            tallies[PPI][case.name].add_interval(case.accuracy, *ppi_plus_plus(samples[-1]))
-    for (name, true), interval in zip(behind, ppi_python(samples) or [], strict=False):
-        tallies[PEER][name].add_interval(true, sum(interval) / 2, interval)
+    n_cases = math.ceil((repetitions or (5 if quick else 20)) / REPETITIONS_A_CASE)
+    names = pool_names(quick, most=2 if quick else 8)
+    rows = kept_rows("crowd", run_crowd, [Case(name, k) for k in range(n_cases) for name in names], quick=quick)
+    sets = list(dict.fromkeys(set_of(name) for name in names))
+    tallies: Tallies = {
+        method: {name: tally_of(select(rows, answer=method, set=name)) for name in sets}
+        for method in METHODS
+        if select(rows, answer=method)
+    }
     about = (
-        f"{len(cases)} labelers of {len({case.name for case in cases})} crowd sets as classifiers, {N_VETTED} vetted "
-        f"truths, {repetitions} repetitions each (bayes: {n_bayes})"
+        f"{len(names)} labelers of {len(sets)} crowd sets as classifiers, {N_VETTED} vetted truths, "
+        f"{n_cases * REPETITIONS_A_CASE} repetitions each (bayes: {n_cases})"
     )
-    return _crowd_section(about, {name: by_set for name, by_set in tallies.items() if by_set})
+    return _crowd_section(about, tallies)
+
+
+def run_crowd(case: Case) -> list[Row]:
+    """Some repetitions of one labeler."""
+    pool = load_pool(case.world)
+    sessions = {name: pool.session(strategy=name) for name in OURS}
+    believed = pool.believed(sessions["random"])
+    rows, samples = [], []
+    for k in range(REPETITIONS_A_CASE):
+        seed = case.seed * REPETITIONS_A_CASE + k
+        tests = {
+            name: vet(test.restart(random_state=seed), pool.truth, N_VETTED, batch=BATCH)
+            for name, test in sessions.items()
+        }
+        rows += [row_of(OURS[name], pool.accuracy, test.estimate()) for name, test in tests.items()]
+        if k == 0:  # it is fitted anew each time
+            bayes = pool.session(strategy="random", estimator="bayes").replay(tests["random"].log)
+            rows.append(row_of(BAYES, pool.accuracy, bayes.estimate()))
+        vetted = tests["random"].progress.vetted
+        hits = pool.hits[vetted]
+        ends = wilson(float(hits.sum()), len(hits))
+        rows.append(interval_row(WILSON, pool.accuracy, float(hits.mean()), ends))
+        samples.append(Sample(hits, believed[vetted], believed[~vetted]))
+        rows.append(interval_row(PPI, pool.accuracy, *ppi_plus_plus(samples[-1])))
+    rows += [interval_row(PEER, pool.accuracy, sum(ends) / 2, ends) for ends in ppi_python(samples) or []]
+    return [{**row, "set": pool.name} for row in rows]
 
 
 def _crowd_section(about: str, tallies: Tallies) -> Section:
@@ -116,16 +126,13 @@ def _crowd_section(about: str, tallies: Tallies) -> Section:
 
 def needed(quick: bool, repetitions: int | None = None) -> Section:
     """Answers until half of the interval of the accuracy is at most 0.02 wide."""
-    repetitions = repetitions or (1 if quick else 5)
-    by_set: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    held: list[list[bool]] = []
-    cases = list(crowd_cases(quick, most=2 if quick else 8))
-    for case in tracked(cases, "needed"):
-        sessions = [case.session(strategy=name) for name in OURS]
-        for seed in range(repetitions):
-            ours = [_needed_by(case, test.restart(random_state=seed)) for test in sessions]
-            by_set[case.name].append((case.labels.n_items, *_vetted_only(case, seed), *(n for n, _ in ours)))
-            held.append([inside for _, inside in ours])
+    repetitions = repetitions or 1
+    names = pool_names(quick, most=2 if quick else 8)
+    found = kept_rows("needed", run_needed, [Case(name, k) for k in range(repetitions) for name in names], quick=quick)
+    by_set: dict[str, list[list[float]]] = defaultdict(list)
+    for row in found:
+        by_set[set_of(row["world"])].append(row["numbers"])
+    held = [row["held"] for row in found]
     means = {name: np.mean(rows, axis=0) for name, rows in by_set.items()}
     rows, shares = [], []
     for name, mean in means.items():
@@ -148,7 +155,7 @@ def needed(quick: bool, repetitions: int | None = None) -> Section:
     ]
     text = "\n\n".join(
         [
-            f"Answers for a half-width of {HALF_WIDTH} on accuracy: {len(cases)} labelers, {repetitions} repetitions",
+            f"Answers for a half-width of {HALF_WIDTH} on accuracy: {len(names)} labelers, {repetitions} repetitions",
             as_text(head, rows),
             "Wilson: vetted-only, random, until half of Wilson's interval is narrow enough or all items are vetted;\n"
             "finite: the same with the correction for a finite pool. Asked: at most 0.5 on the mean over the sets.\n"
@@ -166,10 +173,18 @@ def needed(quick: bool, repetitions: int | None = None) -> Section:
     return Section(text, numbers)
 
 
-def _vetted_only(case: Case, seed: int) -> tuple[int, int]:
+def run_needed(case: Case) -> list[Row]:
+    """One labeler: the number of items, what Wilson's intervals take, and what sessions take."""
+    pool = load_pool(case.world)
+    ours = [_needed_by(pool, pool.session(strategy=name, random_state=case.seed)) for name in OURS]
+    numbers = [pool.labels.n_items, *_vetted_only(pool, case.seed), *(n for n, _ in ours)]
+    return [{"numbers": numbers, "held": [bool(inside) for _, inside in ours]}]
+
+
+def _vetted_only(pool: Pool, seed: int) -> tuple[int, int]:
     """Answers that Wilson's interval takes; and the same if it knows how few items are left."""
-    n_items = case.labels.n_items
-    upto = np.cumsum(np.random.default_rng(seed).permutation(case.hits))
+    n_items = pool.labels.n_items
+    upto = np.cumsum(np.random.default_rng(seed).permutation(pool.hits))
     half = np.array([np.ptp(wilson(float(right), n)) / 2 for n, right in enumerate(upto, start=1)])
     left = np.sqrt(1 - np.arange(1, n_items + 1) / n_items)
     first, finite = (
@@ -179,20 +194,20 @@ def _vetted_only(case: Case, seed: int) -> tuple[int, int]:
     return first, finite
 
 
-def _needed_by(case: Case, test: tu.ActiveTest) -> tuple[int, bool]:
+def _needed_by(pool: Pool, test: tu.ActiveTest) -> tuple[int, bool]:
     """Answers that the session takes, and whether its interval then holds the truth.
 
     By bisection: it is asked for all items, and cut where half the interval fits.
     """
-    n_items = case.labels.n_items
-    vet(test, case.truth, n_items, batch=max(BATCH, math.ceil(n_items / 25)))
+    n_items = pool.labels.n_items
+    vet(test, pool.truth, n_items, batch=max(BATCH, math.ceil(n_items / 25)))
     log, tells = test.log, [k for k, event in enumerate(test.log) if event.kind == "tell"]
     low, high, inside = BATCH, len(tells), True
     while high - low > max(0.02 * high, 1):
         middle = (low + high) // 2
         ends = test.replay(_first_tells(log, tells[middle - 1])).estimate().interval(LEVEL)
         if (ends[1] - ends[0]) / 2 <= HALF_WIDTH:
-            high, inside = middle, ends[0] - 1e-9 <= case.accuracy <= ends[1] + 1e-9
+            high, inside = middle, ends[0] - 1e-9 <= pool.accuracy <= ends[1] + 1e-9
         else:
             low = middle
     return high, inside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,9 +12,11 @@ import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_cifar import drawn_labels, load_cifar
-from benchmarks._coverage_tally import Section, Tally, as_text, share, tracked
+from benchmarks._coverage_tally import Section, Tally, as_text, share
 from benchmarks._data import data_folder
-from benchmarks._vetting_pools import Case, vet
+from benchmarks._engine_answers import interval_row, row_of, select, tally_of
+from benchmarks._engine_runs import Case, Row
+from benchmarks._vetting_pools import Pool, kept_rows, vet
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus, ppi_python
 from trueup.posteriors import wilson
 
@@ -41,29 +42,8 @@ def judge(quick: bool, repetitions: int | None = None) -> Section:
     The share of positives is the accuracy of a system that always says yes.
     """
     repetitions = repetitions or (5 if quick else 200)
-    tallies: dict[str, Tally] = defaultdict(Tally)
-    samples: list[Sample] = []
-    for seed in tracked(range(repetitions), "judge"):
-        truth, said = _judged(np.random.default_rng(seed))
-        labels = tu.Labels.from_matrix(said[:, None], classes=[0, 1])
-        case = Case("judge", labels, dict.fromkeys(range(N_JUDGED), 1), dict(enumerate(truth.tolist())))
-        # The same draws whatever the noise model: even chances do not depend on it.
-        test = vet(case.session(strategy="random", random_state=seed), case.truth, N_GOLD, batch=N_GOLD)
-        vetted = test.progress.vetted
-        hits, predicted = truth[vetted].astype(float), said.astype(float)
-        for noise in NOISES:
-            for target, true in (("sample", case.accuracy), ("population", PREVALENCE)):
-                like = case.session(strategy="random", noise=noise, target=target, random_state=seed)
-                tallies[f"rectified, {noise}, {target}"].add(true, like.replay(test.log).estimate())
-        spread = 1.959964 * hits.std() / np.sqrt(N_GOLD)
-        classical = (float(hits.mean() - spread), float(hits.mean() + spread))
-        tallies["classical"].add_interval(PREVALENCE, float(hits.mean()), classical)
-        tallies["Wilson"].add_interval(PREVALENCE, float(hits.mean()), wilson(float(hits.sum()), N_GOLD))
-        samples.append(Sample(hits, predicted[vetted], predicted[~vetted]))
-        tallies["PPI++"].add_interval(PREVALENCE, *ppi_plus_plus(samples[-1]))
-        tallies["Rogan–Gladen"].add_interval(PREVALENCE, *_rogan_gladen(samples[-1]))
-    for interval in ppi_python(samples) or []:
-        tallies["ppi-python"].add_interval(PREVALENCE, sum(interval) / 2, interval)
+    found = kept_rows("judge", run_judge, [Case("judge", seed) for seed in range(repetitions)], quick=quick)
+    tallies = {name: tally_of(select(found, answer=name)) for name in dict.fromkeys(row["answer"] for row in found)}
     rows = [
         [name, share(t), f"{t.width:.3f}", f"{t.width / tallies['PPI++'].width:.3f}", f"{t.rmse:.4f}"]
         for name, t in tallies.items()
@@ -83,6 +63,31 @@ def judge(quick: bool, repetitions: int | None = None) -> Section:
         ]
     )
     return Section(text, {**{name: t.numbers() for name, t in tallies.items()}, "wider than PPI++": wider})
+
+
+def run_judge(case: Case) -> list[Row]:
+    """One judge."""
+    truth, said = _judged(np.random.default_rng(case.seed))
+    labels = tu.Labels.from_matrix(said[:, None], classes=[0, 1])
+    pool = Pool("judge", labels, dict.fromkeys(range(N_JUDGED), 1), dict(enumerate(truth.tolist())))
+    # The same draws whatever the noise model: even chances do not depend on it.
+    test = vet(pool.session(strategy="random", random_state=case.seed), pool.truth, N_GOLD, batch=N_GOLD)
+    vetted = test.progress.vetted
+    hits, predicted = truth[vetted].astype(float), said.astype(float)
+    rows = []
+    for noise in NOISES:
+        for target, true in (("sample", pool.accuracy), ("population", PREVALENCE)):
+            like = pool.session(strategy="random", noise=noise, target=target, random_state=case.seed)
+            rows.append(row_of(f"rectified, {noise}, {target}", true, like.replay(test.log).estimate()))
+    mean, spread = float(hits.mean()), 1.959964 * float(hits.std()) / np.sqrt(N_GOLD)
+    sample = Sample(hits, predicted[vetted], predicted[~vetted])
+    rows += [
+        interval_row("classical", PREVALENCE, mean, (mean - spread, mean + spread)),
+        interval_row("Wilson", PREVALENCE, mean, wilson(float(hits.sum()), N_GOLD)),
+        interval_row("PPI++", PREVALENCE, *ppi_plus_plus(sample)),
+        interval_row("Rogan–Gladen", PREVALENCE, *_rogan_gladen(sample)),
+    ]
+    return rows + [interval_row("ppi-python", PREVALENCE, sum(e) / 2, e) for e in ppi_python([sample]) or []]
 
 
 def _judged(rng: np.random.Generator) -> tuple[Codes, Codes]:
@@ -125,28 +130,16 @@ def _network_probabilities() -> dict[str, npt.NDArray[np.float64]]:
 
 def cifar(quick: bool, repetitions: int | None = None) -> Section:
     """The error of five networks from one human vote an image and 100 answers, beside the answers alone."""
-    repetitions = repetitions or (2 if quick else 40)
-    counts, truth, _ = load_cifar()
-    networks = _network_probabilities()
-    if quick:
-        counts, truth = counts[:2000], truth[:2000]
-        networks = {name: p[:2000] for name, p in networks.items()}
-    tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
-    answers = dict(enumerate(truth.tolist()))
-    for name, p in networks.items():
-        true = float((p.argmax(axis=1) != truth).mean())
-        p = p / p.sum(axis=1, keepdims=True)
-        for seed in tracked(range(repetitions), f"cifar, {name}"):
-            labels = drawn_labels(counts, 1, seed=seed)
-            for noise, strategy in itertools.product(NOISES, ("random", "propensity")):
-                test = tu.ActiveTest(p, labels, metric="error", noise=noise, strategy=strategy, random_state=seed)
-                vet(test, answers, N_IMAGES_VETTED, batch=10)
-                tallies[name, f"{strategy}, {noise}"].add(true, test.estimate())
-                if (noise, strategy) == (NOISES[0], "random"):
-                    vetted = test.progress.vetted
-                    wrong = float((p.argmax(axis=1) != truth)[vetted].sum())
-                    ends = wilson(wrong, N_IMAGES_VETTED)
-                    tallies[name, "vetted only"].add_interval(true, wrong / N_IMAGES_VETTED, ends)
+    repetitions = repetitions or (2 if quick else 4)
+    n_images = 2000 if quick else 10_000
+    networks = list(_network_probabilities())
+    cases = [Case(f"{name} / {n_images}", seed) for seed in range(repetitions) for name in networks]
+    found = kept_rows("cifar", run_cifar, cases, quick=quick)
+    tallies = {
+        (name, how): tally_of(select(found, network=name, answer=how))
+        for name in networks
+        for how in dict.fromkeys(row["answer"] for row in found)
+    }
     rows, numbers = [], {}
     for (name, how), tally in sorted(tallies.items()):
         ratio = tally.width / tallies[name, "vetted only"].width
@@ -159,7 +152,7 @@ def cifar(quick: bool, repetitions: int | None = None) -> Section:
         numbers[f"all, {how}"] = {**tally.numbers(), "ratio": ratio}
     text = "\n\n".join(
         [
-            f"CIFAR-10H: error of five networks on {len(truth)} images, one human vote each, {N_IMAGES_VETTED} "
+            f"CIFAR-10H: error of five networks on {n_images} images, one human vote each, {N_IMAGES_VETTED} "
             f"vetted, {repetitions} repetitions",
             as_text(
                 ["network", "vetted", "covers %", "half-width, points", "/ vetted only", "rmse, points"],
@@ -170,6 +163,28 @@ def cifar(quick: bool, repetitions: int | None = None) -> Section:
         ]
     )
     return Section(text, numbers)
+
+
+def run_cifar(case: Case) -> list[Row]:
+    """One network and one draw of the votes."""
+    network, n_images = case.world.split(" / ")
+    counts, truth, _ = load_cifar()
+    counts, truth = counts[: int(n_images)], truth[: int(n_images)]
+    p = _network_probabilities()[network][: int(n_images)]
+    p = p / p.sum(axis=1, keepdims=True)
+    is_wrong = p.argmax(axis=1) != truth
+    true, answers = float(is_wrong.mean()), dict(enumerate(truth.tolist()))
+    labels = drawn_labels(counts, 1, seed=case.seed)
+    rows = []
+    for noise, strategy in itertools.product(NOISES, ("random", "propensity")):
+        test = tu.ActiveTest(p, labels, metric="error", noise=noise, strategy=strategy, random_state=case.seed)
+        vet(test, answers, N_IMAGES_VETTED, batch=10)
+        rows.append(row_of(f"{strategy}, {noise}", true, test.estimate()))
+        if (noise, strategy) == (NOISES[0], "random"):
+            wrong = float(is_wrong[test.progress.vetted].sum())
+            ends = wilson(wrong, N_IMAGES_VETTED)
+            rows.append(interval_row("vetted only", true, wrong / N_IMAGES_VETTED, ends))
+    return [{**row, "network": network} for row in rows]
 
 
 # ------------------------------------------------------------------ speed

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
+from benchmarks import _engine_runs as runs
 from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_against_others
 
-__all__ = ["QUICK_SETS", "Case", "crowd_cases", "vet"]
+__all__ = ["QUICK_SETS", "REPETITIONS_A_CASE", "Pool", "kept_rows", "load_pool", "pool_names", "set_of", "vet"]
 
 QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
+REPETITIONS_A_CASE = 5  # for which a pool is read once
 _LEAST_ITEMS = 100
+_SEPARATOR = " / "
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Pool:
     """One system, noisy votes, and the truth that only an expert gets to see.
 
     Attributes
@@ -54,18 +57,43 @@ class Case:
         return np.asarray(test.pool.prior[np.arange(test.pool.n_items), codes[0]])
 
 
-def crowd_cases(quick: bool, *, most: int = 8) -> Iterator[Case]:
-    """The labelers with most votes of each crowd set, each on the items he voted on and whose truth is known."""
-    for name in QUICK_SETS if quick else CROWD_SETS:
-        labels, truth = load_crowd(name)
-        classes = labels.classes.tolist()
-        known = {item: classes[c] for item, c in zip(labels.items.tolist(), truth.tolist(), strict=True) if c >= 0}
-        for t in graded_labelers(name, labels)[:most].tolist():
-            others, votes = one_against_others(labels, t)
-            mine = {item: vote for item, vote in votes.items() if item in known}
-            if len(mine) < _LEAST_ITEMS:
-                continue
-            yield Case(name, others.select(items=list(mine)), mine, {item: known[item] for item in mine})
+@lru_cache(maxsize=2)
+def _pools_of(name: str) -> tuple[Pool, ...]:
+    """Of the labelers with most votes of a crowd set, each on the items he voted on and whose truth is known."""
+    labels, truth = load_crowd(name)
+    classes = labels.classes.tolist()
+    known = {item: classes[c] for item, c in zip(labels.items.tolist(), truth.tolist(), strict=True) if c >= 0}
+    pools = []
+    for t in graded_labelers(name, labels).tolist():
+        others, votes = one_against_others(labels, t)
+        mine = {item: vote for item, vote in votes.items() if item in known}
+        if len(mine) >= _LEAST_ITEMS:
+            pools.append(Pool(name, others.select(items=list(mine)), mine, {item: known[item] for item in mine}))
+    return tuple(pools)
+
+
+def pool_names(quick: bool, *, most: int = 8) -> list[str]:
+    """Of so many labelers of each crowd set at most."""
+    sets = QUICK_SETS if quick else CROWD_SETS
+    return [f"{name}{_SEPARATOR}{k}" for name in sets for k in range(len(_pools_of(name)[:most]))]
+
+
+def load_pool(name: str) -> Pool:
+    """The pool of that name."""
+    return _pools_of(set_of(name))[int(name.split(_SEPARATOR)[1])]
+
+
+def set_of(name: str) -> str:
+    """The crowd set that a pool is of."""
+    return name.split(_SEPARATOR)[0]
+
+
+def kept_rows(
+    section: str, run: Callable[[runs.Case], list[runs.Row]], cases: Sequence[runs.Case], *, quick: bool
+) -> list[runs.Row]:
+    """The rows of all cases; but for a quick run they are kept, so that an interrupted measurement goes on."""
+    processes = 1 if quick else runs.MOST_PROCESSES
+    return runs.run_cases(f"vetting-{section}", run, cases, processes=processes, folder=None if quick else runs.RUNS)
 
 
 def vet(test: tu.ActiveTest, truth: Mapping[Any, Any], n: int, *, batch: int) -> tu.ActiveTest:
