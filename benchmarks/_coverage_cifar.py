@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, say
+from benchmarks._coverage_tally import LEVEL, Section, as_text
 from benchmarks._data import data_folder
+from benchmarks._engine_answers import interval_row, select, tally_of
+from benchmarks._engine_runs import MOST_PROCESSES, RUNS, Case, Row, run_cases
 from trueup.exceptions import TrueupWarning
 
-__all__ = ["cifar", "draw_votes", "drawn_labels", "load_cifar"]
+__all__ = ["cifar", "draw_votes", "drawn_labels", "load_cifar", "run_network"]
 
 SEED = 7
+_ASKED = ((3, "dawid-skene"), (2, "dawid-skene"), (1, "dawid-skene"), (1, "clusters"))
+_INTERVAL, _BOUNDS = "interval", "bounds"
 
 
+@dataclass(frozen=True)
+class _World:
+    """So many votes an image, how they are read, and whose error is asked for."""
+
+    n_votes: int
+    noise: str
+    network: str
+    n_images: int
+
+    @property
+    def name(self) -> str:
+        return " / ".join(str(part) for part in (self.n_votes, self.noise, self.network, self.n_images))
+
+    @classmethod
+    def named(cls, name: str) -> _World:
+        n_votes, noise, network, n_images = name.split(" / ")
+        return cls(int(n_votes), noise, network, int(n_images))
+
+
+@lru_cache(maxsize=1)
 def load_cifar() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
     """Counts of human votes (10000, 10), the true classes, and what each network predicts."""
     import pyarrow.parquet as pq
@@ -45,20 +71,19 @@ def draw_votes(counts: npt.NDArray[np.int64], n_votes: int, *, seed: int) -> npt
 
 def cifar(quick: bool) -> Section:
     """The error of five networks from one, two and three anonymous human votes an image."""
-    counts, truth, nets = load_cifar()
-    if quick:
-        counts, truth, nets = counts[:2000], truth[:2000], {k: v[:2000] for k, v in nets.items()}
-    repetitions = 1 if quick else 3
-    sampling = {"n_chains": 2, "n_warmup": 200, "n_draws": 400} if quick else {"n_warmup": 300, "n_draws": 700}
+    n_images, repetitions = (2000, 1) if quick else (10_000, 3)
+    worlds = [_World(n_votes, noise, name, n_images) for n_votes, noise in _ASKED for name in load_cifar()[2]]
+    cases = [Case(world.name, repetition) for repetition in range(repetitions) for world in worlds]
+    kept = {"processes": 1, "folder": None} if quick else {"processes": MOST_PROCESSES, "folder": RUNS}
+    found = run_cases("coverage-cifar", run_network, cases, **kept)  # type: ignore[arg-type]
     rows, summary, numbers = [], [], {}
-    for n_votes, noise in ((3, "dawid-skene"), (2, "dawid-skene"), (1, "dawid-skene"), (1, "clusters")):
-        tally, bounds = Tally(), Tally()
-        for repetition in range(repetitions):
-            labels = drawn_labels(counts, n_votes, seed=10 * n_votes + repetition)
-            for name, predicted in nets.items():
-                row = _network(labels, predicted, truth, noise, (tally, bounds), **sampling)
-                if repetition == 0:
-                    rows.append([str(n_votes), noise, name, *row])
+    for n_votes, noise in _ASKED:
+        own = select(found, n_votes=n_votes, noise=noise)
+        tally, bounds = (tally_of(select(own, answer=answer)) for answer in (_INTERVAL, _BOUNDS))
+        rows += [
+            [str(n_votes), noise, *_cells(*pair)]
+            for pair in zip(select(own, answer=_INTERVAL, seed=0), select(own, answer=_BOUNDS, seed=0), strict=True)
+        ]
         held = [f"{sum(t.held)} of {len(t)}" for t in (tally, bounds)]
         numbers_of = [
             f"{tally.mae:.3f}",
@@ -70,11 +95,10 @@ def cifar(quick: bool) -> Section:
         ]
         summary.append([str(n_votes), noise, *numbers_of])
         numbers[f"{n_votes}, {noise}"] = {**tally.numbers(), "bounds": bounds.numbers()}
-        say(f"  {n_votes} votes, {noise}: mean |error| {tally.mae:.3f} points, held {held[0]}")
-    how = ", ".join(f"{k}={v}" for k, v in sampling.items())
+    how = ", ".join(f"{k}={v}" for k, v in _sampling(n_images).items())
     text = "\n\n".join(
         [
-            f"CIFAR-10H: error of five networks on {len(truth)} images from anonymous human votes ({how})\n"
+            f"CIFAR-10H: error of five networks on {n_images} images from anonymous human votes ({how})\n"
             f"Of {repetitions} draws of the votes, the first:",
             as_text(_NETWORK_HEAD, rows, left=(0, 1, 2)),
             f"All {repetitions} draws:",
@@ -108,33 +132,46 @@ def drawn_labels(counts: npt.NDArray[np.int64], n_votes: int, *, seed: int) -> t
         return tu.Labels.from_counts(draw_votes(counts, n_votes, seed=seed), classes=range(counts.shape[1]))
 
 
-def _network(
-    labels: tu.Labels,
-    predicted: npt.NDArray[np.int64],
-    truth: npt.NDArray[np.int64],
-    noise: str,
-    tallies: tuple[Tally, Tally],
-    **sampling: Any,
-) -> list[str]:
-    """Tally the error of one network in percent: the interval, and the bounds if errors may depend on each other."""
+def _sampling(n_images: int) -> dict[str, int]:
+    return {"n_chains": 2, "n_warmup": 200, "n_draws": 400} if n_images < 10_000 else {"n_warmup": 300, "n_draws": 700}
+
+
+def run_network(case: Case) -> list[Row]:
+    """The error of one network in percent: the interval, and the bounds if errors may depend on each other."""
+    world = _World.named(case.world)
+    counts, truth, nets = load_cifar()
+    counts, truth, predicted = (x[: world.n_images] for x in (counts, truth, nets[world.network]))
     ev = tu.evaluate(
         predicted,
-        labels,
-        noise=noise,
+        drawn_labels(counts, world.n_votes, seed=10 * world.n_votes + case.seed),
+        noise=world.noise,
         metrics=["accuracy"],
         check_dependence=False,
         random_state=SEED,
-        **sampling,
+        **_sampling(world.n_images),
     )
     true = 100 * float((predicted != truth).mean())
-    error = 100 * (1 - ev["accuracy"].mean)
     low, high = (100 * (1 - end) for end in ev["accuracy"].interval(LEVEL)[::-1])
     least, most = (100 * bound for bound in ev.sensitivity().bounds)
-    tallies[0].add_interval(true, error, (low, high))
-    tallies[1].add_interval(true, (least + most) / 2, (least, most))
-    held = [_yes(tally.held[-1]) for tally in tallies]
-    shown = [f"{low:.2f} to {high:.2f}", held[0], f"{least:.2f} to {most:.2f}", held[1]]
-    return [f"{true:.2f}", f"{error:.2f}", *shown, f"{ev.solution.diagnostics['r_hat']:.2f}"]
+    about = {"n_votes": world.n_votes, "noise": world.noise, "network": world.network}
+    return [
+        interval_row(
+            _INTERVAL,
+            true,
+            100 * (1 - ev["accuracy"].mean),
+            (low, high),
+            r_hat=float(ev.solution.diagnostics["r_hat"]),
+            **about,
+        ),
+        interval_row(_BOUNDS, true, (least + most) / 2, (least, most), **about),
+    ]
+
+
+def _cells(interval: Row, bounds: Row) -> list[str]:
+    held = [_yes(tally_of([row]).held[0]) for row in (interval, bounds)]
+    ends = [f"{row['low']:.2f} to {row['high']:.2f}" for row in (interval, bounds)]
+    numbers = [interval["network"], f"{interval['true']:.2f}", f"{interval['mean']:.2f}"]
+    return [*numbers, ends[0], held[0], ends[1], held[1], f"{interval['r_hat']:.2f}"]
 
 
 def _yes(value: bool) -> str:
