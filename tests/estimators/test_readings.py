@@ -240,3 +240,33 @@ def test_gold_that_was_drawn_comes_first_and_says_how_far_votes_go(dependent):
     low, high = sixty["accuracy"].interval(0.99)
     assert low <= np.mean(dependent.predictions == truth) <= high
     assert sixty.assuming("real").basis == "votes"
+
+
+@pytest.fixture(scope="module")
+def anonymous_crowd():
+    """Counts of three good anonymous votes on items of ten classes, a good system, and the truth."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(10, size=600)
+
+    def say(skill):
+        return np.where(rng.random(600) < skill, truth, rng.integers(10, size=600))
+
+    counts = np.sum([np.eye(10, dtype=int)[say(0.94)] for _ in range(3)], axis=0)
+    return tu.Labels.from_counts(counts, classes=range(10)), say(0.93), truth
+
+
+@pytest.mark.parametrize(("noise", "widest"), [("dawid-skene", 0.04), ("subtypes", 0.08)])
+def test_classes_of_a_crowd_and_a_system_that_agree_are_not_exchanged(anonymous_crowd, noise, widest):
+    """Two raters hardly say which class is which: the accuracy of a system that is right on 93% was .48 to .94."""
+    labels, said, truth = anonymous_crowd
+    accuracy = tu.evaluate(said, labels, noise=noise, metrics=["accuracy"], **FAST)["accuracy"]
+    low, high = accuracy.interval(0.95)
+    assert accuracy.mean == pytest.approx(np.mean(said == truth), abs=0.02)
+    assert high - low < widest
+
+
+def test_a_plain_answer_about_an_anonymous_crowd_of_ten_classes_says_something(anonymous_crowd):
+    labels, said, truth = anonymous_crowd
+    low, high = tu.evaluate(said, labels, metrics=["accuracy"], **FAST)["accuracy"].interval(0.95)
+    assert low < np.mean(said == truth) < high
+    assert high - low < 0.32
