@@ -4,7 +4,8 @@ Run ``python -m benchmarks.aggregation [--quick] [--sets a,b] [--json out.json]`
 TRUEUP_DATA (see `benchmarks._data`); the peers, crowd-kit and cleanlab, are run by the Python that TRUEUP_PEERS names
 and left out where it is not set. The truth is used for counting right answers only. All models have their default
 settings unless their name says otherwise; where classes tie for an item they share it. Times are informational:
-whatever else the machine does is in them.
+whatever else the machine does is in them. But for a quick run each set is kept as it ends, so that an interrupted
+measurement goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy.typing as npt
 from benchmarks._aggregation_ebcc import EnhancedCombination
 from benchmarks._aggregation_peers import PEERS, winners
 from benchmarks._data import CROWD_SETS, JUDGE_SETS, LATER_CROWD_SETS, PUBLISHED, PUBLISHED_MODELS, load_crowd
+from benchmarks._engine_runs import RUNS, Case, Row, run_cases
 from trueup import Labels, noise
 from trueup.exceptions import TrueupWarning
 
@@ -37,6 +39,7 @@ QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
 ALL_CROWD_SETS = (*CROWD_SETS, *LATER_CROWD_SETS)
 ALL_SETS = (*ALL_CROWD_SETS, *JUDGE_SETS)
 N_FOLDS = 5
+PEER_SECONDS = 300  # for each model and set at most
 SHORT = {
     "crowd-d-sentiment": "d-sent",
     "crowd-labelme-feat": "labelme",
@@ -82,6 +85,20 @@ class SetResult:
     weight: Floats = field(default_factory=lambda: np.empty(0))
     chosen: list[tuple[str, float, float]] = field(default_factory=list)
     reason: str = ""
+
+    def as_row(self) -> Row:
+        """In plain numbers, to be kept."""
+        return {k: _in_lists(value) for k, value in vars(self).items()}
+
+    @classmethod
+    def of_row(cls, row: Row) -> SetResult:
+        """The same from what was kept."""
+        arrays = {
+            name: {model: np.asarray(values) for model, values in row[name].items()} for name in ("correct", "held_out")
+        }
+        chosen = [(model, weight, score) for model, weight, score in row["chosen"]]
+        plain = {name: row[name] for name in ("name", "seconds", "missing", "reason")}
+        return cls(**plain, **arrays, chosen=chosen, weight=np.asarray(row["weight"]))
 
     @property
     def short(self) -> str:
@@ -137,6 +154,19 @@ def measure(name: str, *, peers: str | None, seeds: int, limit: int) -> SetResul
             else:
                 count(model, share, seconds)
     return result
+
+
+def run_set(case: Case) -> list[Row]:
+    """One set, with so many seeds of the peers as the number says, 0 for no peers."""
+    peers = peers_python()[0] if case.seed else None
+    return [measure(case.world, peers=peers, seeds=case.seed, limit=PEER_SECONDS).as_row()]
+
+
+def _in_lists(value: Any) -> Any:
+    """Arrays as lists, at any depth of dictionaries."""
+    if isinstance(value, dict):
+        return {k: _in_lists(v) for k, v in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def measure_held_out(result: SetResult, model: str, labels: Labels) -> None:
@@ -372,11 +402,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     unknown = sorted(set(names) - set(ALL_SETS))
     if unknown:
         parser.error(f"unknown sets {', '.join(unknown)}; there are {', '.join(ALL_SETS)}")
-    seeds, limit = (1, 30) if options.quick else (3, 300)
+    seeds = 1 if options.quick else 3
     peers, said = peers_python()
     say(said)
     try:
-        results = [measure(name, peers=peers, seeds=seeds, limit=limit) for name in names]
+        if options.quick:
+            results = [measure(name, peers=peers, seeds=seeds, limit=30) for name in names]
+        else:  # one at a time, since times are measured
+            cases = [Case(name, 0 if peers is None else seeds) for name in names]
+            rows = run_cases("aggregation", run_set, cases, processes=1, folder=RUNS)
+            results = [SetResult.of_row(row) for row in rows]
     except FileNotFoundError as error:
         parser.exit(1, f"{error}\n")
     print(report(results, said, seeds))
