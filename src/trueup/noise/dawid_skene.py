@@ -58,7 +58,7 @@ class DawidSkene(TableModel):
         point for the Dirichlet–multinomial).
     diagonal : float, optional
         Pseudo-count of the right answer where matrices are drawn; the other answers have 1. By default 3; where rows
-        are pooled 4, and with four classes and more 6.3 times the root of their number.
+        are pooled 4, and of C classes, four and more, 4 √(2.5 C).
 
     Attributes
     ----------
