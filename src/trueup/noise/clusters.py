@@ -21,9 +21,10 @@ class Clusters(StateModel):
     Generative model: item i is in cluster g_i ~ w; the first C clusters are the classes, and each extra one has a class
     of its own, unknown beforehand. A vote of t on i is a with probability θ_t[g_i, a]. Labelers are pooled within a
     cluster: θ_t[g] ~ Dir(s_g m_g), s_g ~ Gamma(2, 1/2), and m_g ~ Dir(1, with 4 at the class of a main cluster, of four
-    classes and more 4 √(2.5 C), and 3 at that of an extra one). So an extra cluster may be a hard or a misleading kind of any class, labelers err together
-    on its items, and which class it is of enters the uncertainty. All of this is drawn together with the truth, in
-    every second chain without extra clusters, so that the draws average over whether there are any.
+    classes and more 4 √(2.5 C), and 3 at that of an extra one). So an extra cluster may be a hard or a misleading kind
+    of any class, labelers err together on its items, and which class it is of enters the uncertainty. All of this is
+    drawn together with the truth, in every second chain without extra clusters, so that the draws average over whether
+    there are any.
 
     A fit takes the extra clusters or none of them, as held-out votes tell, and otherwise is that of `Subtypes`, which
     has as many kinds of every class.

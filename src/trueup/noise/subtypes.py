@@ -195,8 +195,8 @@ class Subtypes(StateModel):
     that. With one subtype the model is `DawidSkene`.
 
     Where the model is drawn together with the truth (`trueup.noise.sample`), each state has one class, K of each, with
-    m_s ~ Dir(1, and 3 at its class, of four classes and more 3 √(2.5 C)), θ_t[s] ~ Dir(pooling · m_s) and w ~ Dir(1), and
-    which states are of which class is drawn too. `Clusters` has states that may be of any class.
+    m_s ~ Dir(1, and 3 at its class, of four classes and more 3 √(2.5 C)), θ_t[s] ~ Dir(pooling · m_s) and w ~ Dir(1),
+    and which states are of which class is drawn too. `Clusters` has states that may be of any class.
 
     Parameters
     ----------
