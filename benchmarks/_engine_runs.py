@@ -6,6 +6,7 @@ Runs go through joblib, so ``joblib.parallel_config(backend="dask")`` or "ray" s
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import inspect
 import json
@@ -180,12 +181,25 @@ def _read(file: Path) -> dict[Case, list[Row]]:
     return {Case(line["world"], line["seed"]): line["rows"] for line in lines}
 
 
+def _imported_from(path: Path, found: dict[Path, None]) -> list[Path]:
+    """A file of benchmarks or experiments, and those that it imports, directly or not."""
+    if path in found:
+        return []
+    found[path] = None
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in {"benchmarks", "experiments"}:
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for file in (_ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names):
+                if file.exists():
+                    _imported_from(file, found)
+    return sorted(found)
+
+
 def fingerprint(run: Callable[..., Any]) -> str:
     """Of the code that decides the numbers; a module of runs names further packages in RESTS_ON."""
     parts = (*_RESTS_ON, *getattr(inspect.getmodule(run), "RESTS_ON", ()))
     sources = [path for part in parts for path in sorted((_ROOT / "src" / "trueup" / part).rglob("*"))]
-    sources += sorted((_ROOT / "benchmarks").glob("_engine*.py"))
-    sources.append(Path(inspect.getfile(run)))
+    sources += _imported_from(Path(inspect.getfile(run)), {})
     digest = hashlib.sha256()
     for path in dict.fromkeys(sources):
         if path.suffix in {".py", ".json"}:

@@ -11,7 +11,7 @@ import trueup as tu
 from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share
 from benchmarks._engine_answers import interval_row, row_of, select, tally_of
 from benchmarks._engine_runs import Case, Row
-from benchmarks._vetting_pools import REPETITIONS_A_CASE, Pool, kept_rows, load_pool, pool_names, set_of, vet
+from benchmarks._vetting_pools import REPETITIONS_A_CASE, Pool, kept_rows, load_pool, pool_names, set_of, vet, with_peer
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus, ppi_python
 from trueup.active import Event
 from trueup.posteriors import wilson
@@ -33,7 +33,8 @@ def crowd(quick: bool, repetitions: int | None = None) -> Section:
     """Labelers as classifiers, 50 truths: coverage and width beside a Wilson interval on 50 random truths."""
     n_cases = math.ceil((repetitions or (5 if quick else 20)) / REPETITIONS_A_CASE)
     names = pool_names(quick, most=2 if quick else 8)
-    rows = kept_rows("crowd", run_crowd, [Case(name, k) for k in range(n_cases) for name in names], quick=quick)
+    cases = [Case(with_peer(name), k) for k in range(n_cases) for name in names]
+    rows = kept_rows("crowd", run_crowd, cases, quick=quick)
     sets = list(dict.fromkeys(set_of(name) for name in names))
     tallies: Tallies = {
         method: {name: tally_of(select(rows, answer=method, set=name)) for name in sets}

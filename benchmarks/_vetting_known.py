@@ -16,7 +16,7 @@ from benchmarks._coverage_tally import Section, Tally, as_text, share
 from benchmarks._data import data_folder
 from benchmarks._engine_answers import interval_row, row_of, select, tally_of
 from benchmarks._engine_runs import Case, Row
-from benchmarks._vetting_pools import Pool, kept_rows, vet
+from benchmarks._vetting_pools import Pool, kept_rows, vet, with_peer
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus, ppi_python
 from trueup.posteriors import wilson
 
@@ -42,7 +42,8 @@ def judge(quick: bool, repetitions: int | None = None) -> Section:
     The share of positives is the accuracy of a system that always says yes.
     """
     repetitions = repetitions or (5 if quick else 200)
-    found = kept_rows("judge", run_judge, [Case("judge", seed) for seed in range(repetitions)], quick=quick)
+    cases = [Case(with_peer("judge"), seed) for seed in range(repetitions)]
+    found = kept_rows("judge", run_judge, cases, quick=quick)
     tallies = {name: tally_of(select(found, answer=name)) for name in dict.fromkeys(row["answer"] for row in found)}
     rows = [
         [name, share(t), f"{t.width:.3f}", f"{t.width / tallies['PPI++'].width:.3f}", f"{t.rmse:.4f}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,7 +15,17 @@ import trueup as tu
 from benchmarks import _engine_runs as runs
 from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_against_others
 
-__all__ = ["QUICK_SETS", "REPETITIONS_A_CASE", "Pool", "kept_rows", "load_pool", "pool_names", "set_of", "vet"]
+__all__ = [
+    "QUICK_SETS",
+    "REPETITIONS_A_CASE",
+    "Pool",
+    "kept_rows",
+    "load_pool",
+    "pool_names",
+    "set_of",
+    "vet",
+    "with_peer",
+]
 
 QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
 REPETITIONS_A_CASE = 5  # for which a pool is read once
@@ -86,6 +97,11 @@ def load_pool(name: str) -> Pool:
 def set_of(name: str) -> str:
     """The crowd set that a pool is of."""
     return name.split(_SEPARATOR)[0]
+
+
+def with_peer(name: str) -> str:
+    """The name of a case that a peer is asked about too, where there is one: without it less is kept."""
+    return f"{name}{_SEPARATOR}peer" if os.environ.get("TRUEUP_PEERS") else name
 
 
 def kept_rows(

@@ -255,14 +255,16 @@ def anonymous_crowd():
     return tu.Labels.from_counts(counts, classes=range(10)), say(0.93), truth
 
 
-@pytest.mark.parametrize(("noise", "widest"), [("dawid-skene", 0.04), ("subtypes", 0.08)])
-def test_classes_of_a_crowd_and_a_system_that_agree_are_not_exchanged(anonymous_crowd, noise, widest):
-    """Two raters hardly say which class is which: the accuracy of a system that is right on 93% was .48 to .94."""
+@pytest.mark.parametrize(("noise", "most_off"), [("dawid-skene", 0.02), ("subtypes", 0.08)])
+def test_classes_of_a_crowd_and_a_system_that_agree_are_not_exchanged(anonymous_crowd, noise, most_off):
+    """Two raters hardly say which class is which: a system that is right on 93% was thought to be on 84% and 40%."""
     labels, said, truth = anonymous_crowd
-    accuracy = tu.evaluate(said, labels, noise=noise, metrics=["accuracy"], **FAST)["accuracy"]
+    ev = tu.evaluate(said, labels, noise=noise, metrics=["accuracy"], **FAST)
+    accuracy = ev["accuracy"]
     low, high = accuracy.interval(0.95)
-    assert accuracy.mean == pytest.approx(np.mean(said == truth), abs=0.02)
-    assert high - low < widest
+    assert ev.solution.diagnostics["r_hat"] < 1.1
+    assert low <= np.mean(said == truth) <= high
+    assert accuracy.mean == pytest.approx(np.mean(said == truth), abs=most_off)
 
 
 def test_a_plain_answer_about_an_anonymous_crowd_of_ten_classes_says_something(anonymous_crowd):

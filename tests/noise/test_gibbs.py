@@ -12,6 +12,7 @@ from scipy.stats import gamma
 from trueup import Labels, noise, simulate
 from trueup.exceptions import ConvergenceWarning, InvalidParameter, InvalidPredictions
 from trueup.noise.chain import SamplingProblem
+from trueup.noise.dawid_skene import PooledSampler
 from trueup.noise.system_outputs import SystemOutputs
 
 ENGINES = ("scipy", "numba")
@@ -401,6 +402,18 @@ def test_shapes_sums_and_seeds(strong, engine, model):
     np.testing.assert_array_equal(draws.prior, again.prior)
     other = draw(strong, model, **sweeps, random_state=1)
     assert not np.array_equal(draws.truths, other.truths)
+
+
+@pytest.mark.parametrize("n_raters", [2, 5])
+def test_a_chain_that_starts_with_classes_exchanged_finds_them(n_raters):
+    """Exchanges given pooled rows alone were never made with ten classes: rows drawn for a class held it back."""
+    sampler = PooledSampler(n_raters, 10, 10)
+    sampler.state_class[[0, 1]] = 1, 0
+    counts = np.repeat(20.0 * np.eye(10)[None], n_raters, axis=0)  # raters, answers, states: all agree
+    rng, gold = np.random.default_rng(0), np.zeros((10, 10))
+    for _ in range(50):
+        sampler.draw(counts.reshape(n_raters * 10, 10), np.full(10, 20.0), gold, rng)
+    np.testing.assert_array_equal(sampler.state_class, np.arange(10))
 
 
 @COMPILED

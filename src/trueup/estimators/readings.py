@@ -169,7 +169,7 @@ class Readings:
         narrowed = np.sqrt(self.drawn_shares)
         covariance = np.sum(within, axis=0) * np.outer(narrowed, narrowed) + between
         covariance = covariance - drawing_covariance(self.centre, self.features, self.row_times)
-        directions = independent_directions(self.features, np.asarray(covariance), self._is_share)
+        directions = independent_directions(self.features, np.asarray(covariance))
         shift = centre - means[names.index(INDEPENDENT)]
         truths = self._tilted(directions, self._along(directions, shift), rng)
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)

@@ -101,8 +101,7 @@ class ClusterSampler(PooledSampler):
         self, tables: Floats, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator
     ) -> None:
         """The class of each extra cluster given its tables, the pooled row integrated out."""
-        of_classes = tables[:, : self.n_classes]
-        weight = gammaln(_EXTRA_DIAGONAL + of_classes) - gammaln(1.0 + of_classes)
+        weight = self._log_tables(tables)[1]
         weight[forbidden] = -np.inf
         for g in np.flatnonzero(self.is_extra):
             if self.evidence is not None:  # what is known of its items, and how many the classes then have

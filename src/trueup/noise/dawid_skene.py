@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import Literal, Self
 
@@ -136,17 +137,17 @@ class DawidSkene(TableModel):
 def pooled_diagonal(of_few: float, n_classes: int) -> float:
     """Pseudo-count of the right answer in a pooled row: `of_few` up to three classes, and more with more of them.
 
-    Votes do not say which state is of which class, only this does. If n raters all agree, that two classes are
-    exchanged has odds of (d choose n, with repetition) to the power of -2: with d = 4 and two raters one to a hundred,
-    for each of the 45 pairs of ten classes. So a crowd and a system that agree on nine items in ten could have been
-    wrong about half of them.
+    Votes do not say which state is of which class, only this does. If n raters all agree, and open one table each, that
+    two classes are exchanged has odds of (d choose n, with repetition) to the power of -2: with d = 4 and two raters
+    one to a hundred, for each of the 45 pairs of ten classes. So a crowd and a system that agree on nine items in ten
+    could have been wrong about half of them.
 
     Examples
     --------
     >>> [round(pooled_diagonal(4.0, n_classes), 1) for n_classes in (2, 3, 4, 10)]
     [4.0, 4.0, 12.6, 20.0]
     """
-    return of_few * (np.sqrt(2.5 * n_classes) if n_classes > _MOST_CLASSES_ALONE else 1.0)
+    return of_few * (math.sqrt(2.5 * n_classes) if n_classes > _MOST_CLASSES_ALONE else 1.0)
 
 
 def row_sampler(
@@ -249,16 +250,19 @@ class PooledSampler(Sampler):
         return _row_prior(self.state_class, self.n_answers, self._diagonals[self.is_extra.astype(int)])
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Strengths, classes of states, pooled rows, exchanges, weights and rows, in this order."""
+        """Strengths, classes of states, exchanges, pooled rows, exchanges, weights and rows, in this order."""
         by_state = counts.reshape(self.n_raters, self.n_answers, -1).transpose(2, 0, 1)  # states, raters, answers
         tables = self._draw_tables(by_state, rng)
         if not self._fixed:
             self._draw_strengths(by_state.sum(axis=2), tables.sum(axis=1), rng)
         forbidden = np.asarray(gold.sum(axis=1, keepdims=True) > gold)  # classes that a known item of a state excludes
         self._draw_classes(tables, state_counts, forbidden, rng)
+        self._exchange_classes(self._log_tables(tables), state_counts, forbidden, rng)
         gamma = rng.standard_gamma(self._pooled_prior() + tables) + 1e-12
         self.pooled = gamma / gamma.sum(axis=1, keepdims=True)
-        self._exchange_classes(state_counts, forbidden, rng)
+        # Rows that were drawn for a class hold it back where it counts for much, and tables where it counts for little.
+        of_rows = (self._diagonals[:, None, None] - 1) * np.log(self.pooled[:, : self.n_classes])
+        self._exchange_classes(of_rows, state_counts, forbidden, rng)
         self._draw_weights(state_counts, rng)
         shape = (self.strength[:, None] * self.pooled)[:, None, :] + by_state
         rows = np.maximum(rng.standard_gamma(shape), 1e-100)
@@ -306,9 +310,24 @@ class PooledSampler(Sampler):
     ) -> None:
         """The classes of states that are unknown; here none are."""
 
-    def _exchange_classes(self, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
-        """Propose that two states, one main at least, exchange class and role."""
-        log_pooled = np.log(self.pooled)
+    def _log_tables(self, tables: Floats) -> Floats:
+        """Log P(tables of a state | role, class), pooled rows integrated out; shape (2, states, classes)."""
+        diagonal = self._diagonals[:, None, None]
+        least = self.n_answers - 1.0 + diagonal
+        of_class = tables[:, : self.n_classes]
+        all_but_class = gammaln(least) - gammaln(diagonal) - gammaln(least + tables.sum(axis=1)[:, None])
+        return np.asarray(all_but_class + gammaln(diagonal + of_class) - gammaln(1.0 + of_class))
+
+    def _exchange_classes(
+        self, fit: Floats, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator
+    ) -> None:
+        """Propose that two states, one main at least, exchange class and role.
+
+        Parameters
+        ----------
+        fit : array of shape (2, n_states, n_classes)
+            The log probability of a state, main or extra, by its class.
+        """
         # Pairs are unordered and the conditions are the same from both sides, so each step has its own reverse.
         for a, b in combinations(range(self.n_states), 2):
             class_a, class_b = self.state_class[a], self.state_class[b]
@@ -316,9 +335,8 @@ class PooledSampler(Sampler):
                 continue
             if forbidden[a, class_b] or forbidden[b, class_a]:
                 continue
-            diagonal = self._diagonals[self.is_extra.astype(int)]
-            change = (diagonal[a] - 1) * (log_pooled[b, class_a] - log_pooled[a, class_a])
-            change += (diagonal[b] - 1) * (log_pooled[a, class_b] - log_pooled[b, class_b])
+            as_a, as_b = int(self.is_extra[a]), int(self.is_extra[b])
+            change = fit[as_b, a, class_b] + fit[as_a, b, class_a] - fit[as_a, a, class_a] - fit[as_b, b, class_b]
             roles = self.is_extra.copy()
             roles[[a, b]] = roles[[b, a]]
             if self.evidence is not None:

@@ -59,8 +59,52 @@ def _agrees(held, state, label):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _exchange_classes(fit, state_counts, held, evidence, labels, is_extra, rare_a, rare_b, rng):  # type: ignore[no-untyped-def]
+    """Propose that two states exchange class and role; see `PooledSampler._exchange_classes`.
+
+    `fit` is the log probability of a state by its role and class.
+    """
+    n_states, n_classes = held.shape
+    with_evidence = len(evidence) > 0
+    # Pairs are unordered and the condition is the same from both sides, so each step has its own reverse.
+    for a in range(n_states):
+        for b in range(a + 1, n_states):
+            la = labels[a]
+            lb = labels[b]
+            if is_extra[a] == is_extra[b] and (is_extra[a] or la == lb):
+                continue
+            if not (_agrees(held, a, lb) and _agrees(held, b, la)):
+                continue
+            role_a = is_extra[a]
+            role_b = is_extra[b]
+            as_a = 1 if role_a else 0
+            as_b = 1 if role_b else 0
+            change = fit[as_b, a, lb] + fit[as_a, b, la] - fit[as_a, a, la] - fit[as_b, b, lb]
+            if with_evidence:
+                change += evidence[a, lb] + evidence[b, la] - evidence[a, la] - evidence[b, lb]
+                change -= _log_within_classes(state_counts, labels, n_classes)
+                labels[a] = lb
+                labels[b] = la
+                change += _log_within_classes(state_counts, labels, n_classes)
+            elif role_a != role_b:
+                change -= _log_allocation(state_counts, is_extra, rare_a, rare_b)
+                is_extra[a] = role_b
+                is_extra[b] = role_a
+                change += _log_allocation(state_counts, is_extra, rare_a, rare_b)
+            is_extra[a] = role_b
+            is_extra[b] = role_a
+            labels[a] = lb
+            labels[b] = la
+            if math.log(max(rng.random(), 1e-300)) >= change:
+                is_extra[a] = role_a
+                is_extra[b] = role_b
+                labels[a] = la
+                labels[b] = lb
+
+
+@numba.njit(cache=True, nogil=True)
 def _draw_hyper(counts, state_counts, held, evidence, labels, is_extra, pooled, strength, prior, rng):  # type: ignore[no-untyped-def]
-    """Tables, strengths, classes of extra clusters, pooled rows and roles; see `PooledSampler.draw`.
+    """Tables, strengths, classes of extra clusters, roles and pooled rows; see `PooledSampler.draw`.
 
     `evidence`, the sum of the log item prior of each class over the items of a state, has no rows where items have no
     prior of their own.
@@ -99,12 +143,21 @@ def _draw_hyper(counts, state_counts, held, evidence, labels, is_extra, pooled, 
         if learns_strength:
             shape = max(shape0 + tables[g].sum() - seats, 1e-3)
             strength[g] = max(rng.standard_gamma(shape) / (rate0 - log_x), 1e-2)
+    fit = np.empty((2, n_states, n_classes))  # log P(tables | class) of a main and of an extra state
+    for role in range(2):
+        diagonal = extra_diagonal if role == 1 else main_diagonal
+        least = n_answers - 1.0 + diagonal
+        for g in range(n_states):
+            all_but_class = math.lgamma(least) - math.lgamma(diagonal) - math.lgamma(least + tables[g].sum())
+            for y in range(n_classes):
+                own = math.lgamma(diagonal + tables[g, y]) - math.lgamma(1.0 + tables[g, y])
+                fit[role, g, y] = all_but_class + own
     weight = np.empty(n_classes)
     for g in range(n_states):
         if is_extra[g]:
             top = -1e300
             for y in range(n_classes):
-                weight[y] = math.lgamma(extra_diagonal + tables[g, y]) - math.lgamma(1.0 + tables[g, y])
+                weight[y] = fit[1, g, y]
                 if with_evidence:
                     labels[g] = y
                     weight[y] += evidence[g, y] + _log_within_classes(state_counts, labels, n_classes)
@@ -122,6 +175,8 @@ def _draw_hyper(counts, state_counts, held, evidence, labels, is_extra, pooled, 
                 rest -= weight[y]
                 if rest < 0:
                     break
+    _exchange_classes(fit, state_counts, held, evidence, labels, is_extra, rare_a, rare_b, rng)
+    for g in range(n_states):
         diagonal = extra_diagonal if is_extra[g] else main_diagonal
         total = 0.0
         for a in range(n_answers):
@@ -130,41 +185,13 @@ def _draw_hyper(counts, state_counts, held, evidence, labels, is_extra, pooled, 
             total += pooled[g, a]
         for a in range(n_answers):
             pooled[g, a] /= total
-    # Pairs are unordered and the condition is the same from both sides, so each step has its own reverse.
-    for a in range(n_states):
-        for b in range(a + 1, n_states):
-            la = labels[a]
-            lb = labels[b]
-            if is_extra[a] == is_extra[b] and (is_extra[a] or la == lb):
-                continue
-            if not (_agrees(held, a, lb) and _agrees(held, b, la)):
-                continue
-            diagonal_a = extra_diagonal if is_extra[a] else main_diagonal
-            diagonal_b = extra_diagonal if is_extra[b] else main_diagonal
-            change = (diagonal_a - 1) * (math.log(pooled[b, la]) - math.log(pooled[a, la]))
-            change += (diagonal_b - 1) * (math.log(pooled[a, lb]) - math.log(pooled[b, lb]))
-            role_a = is_extra[a]
-            role_b = is_extra[b]
-            if with_evidence:
-                change += evidence[a, lb] + evidence[b, la] - evidence[a, la] - evidence[b, lb]
-                change -= _log_within_classes(state_counts, labels, n_classes)
-                labels[a] = lb
-                labels[b] = la
-                change += _log_within_classes(state_counts, labels, n_classes)
-            elif role_a != role_b:
-                change -= _log_allocation(state_counts, is_extra, rare_a, rare_b)
-                is_extra[a] = role_b
-                is_extra[b] = role_a
-                change += _log_allocation(state_counts, is_extra, rare_a, rare_b)
-            is_extra[a] = role_b
-            is_extra[b] = role_a
-            labels[a] = lb
-            labels[b] = la
-            if math.log(max(rng.random(), 1e-300)) >= change:
-                is_extra[a] = role_a
-                is_extra[b] = role_b
-                labels[a] = la
-                labels[b] = lb
+    # Rows that were drawn for a class hold it back where it counts for much, and tables where it counts for little.
+    for role in range(2):
+        diagonal = extra_diagonal if role == 1 else main_diagonal
+        for g in range(n_states):
+            for y in range(n_classes):
+                fit[role, g, y] = (diagonal - 1.0) * math.log(pooled[g, y])
+    _exchange_classes(fit, state_counts, held, evidence, labels, is_extra, rare_a, rare_b, rng)
 
 
 @numba.njit(cache=True, nogil=True)
