@@ -33,7 +33,7 @@ def drawn(labels, model, engine, seed, n_draws=200, **more):
 @pytest.mark.parametrize("model", ["dawid-skene", "clusters", *(pytest.param(name, marks=SLOW) for name in OTHERS)])
 def test_draws_have_the_law_of_the_processor(crowd, model, device):
     labels, codes = crowd
-    n_draws, apart = (2000, 25) if model in OTHERS else (200, 5)
+    n_draws, apart = (2000, 25) if model in OTHERS else (600, 15)
     outputs = SystemOutputs(codes[None], np.array([2]), np.ones(1))
     placed, plain = (drawn(labels, model, engine, 1, n_draws, outputs=outputs) for engine in (f"torch:{device}", None))
     np.testing.assert_allclose(placed.posterior, plain.posterior, atol=0.15)
