@@ -112,18 +112,19 @@ def test_a_session_is_served_continued_and_ended(files, run_main, monkeypatch):
         assert "Yes" in placed["html"]
         assert "Look at" in placed["html"]
         card = json.loads(ann("reply", {"card": placed["card"], "choice": "1", "key": "k"}).read())["card"]
-        with pytest.raises(urllib.error.HTTPError, match="403"):
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
             browser(links["ann"])  # it was used
+        refused.value.close()
         made = run_main("serve", "--new-link", "bob", "q3.toml")
         assert made.code == 0, made.err
         new = re.search(r"enter\?key=\S+", made.out)[0]
         bob = browser(links["owner"].partition("enter")[0] + new)
         assert first_card(bob)["card"] != card
-        stream = owner("owner-events")  # stays open
-        assert stream.readline().startswith(b"retry")
-        process.send_signal(signal.SIGINT)
-        code = process.wait(HANGS_AFTER)
-        assert code == 0, process.stdout.read()
+        with owner("owner-events") as stream:  # stays open
+            assert stream.readline().startswith(b"retry")
+            process.send_signal(signal.SIGINT)
+            code = process.wait(HANGS_AFTER)
+            assert code == 0, process.stdout.read()
     with serving(files, "q3.toml", "--expert", "ann", "--expert", "eve", last="eve") as (_, links):
         assert set(links) == {"owner", "eve"}  # ann has a way in
         told = json.loads(browser(links["owner"])("export-log.json").read())

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -186,10 +186,12 @@ class _Forwarding(BaseHTTPRequestHandler):
         path = self.path[len(self.prefix) :] if self.strips else self.path
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         there = urlsplit(self.target)
-        connection = http.client.HTTPConnection(there.hostname or "", there.port, timeout=HANGS_AFTER)
-        headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
-        connection.request(self.command, path, body or None, headers)
-        answer = connection.getresponse()
+        with closing(http.client.HTTPConnection(there.hostname or "", there.port, timeout=HANGS_AFTER)) as connection:
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+            connection.request(self.command, path, body or None, headers)
+            self._hand_back(connection.getresponse())
+
+    def _hand_back(self, answer: http.client.HTTPResponse) -> None:
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in ("transfer-encoding", "connection", "date", "server"):
@@ -199,7 +201,6 @@ class _Forwarding(BaseHTTPRequestHandler):
             while block := answer.read1(65536):
                 self.wfile.write(block)
                 self.wfile.flush()
-        connection.close()
 
     do_GET = do_POST = _forward  # noqa: N815  # the names that the base class looks for
 
