@@ -20,6 +20,7 @@ from benchmarks._engine_classes import CLASSES_FIGURE, KINDS, prior_of
 from benchmarks._engine_compare import AUC_FIGURE, COPIES_FIGURE, PAIRS_FIGURE
 from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of, summarise_sbc
 from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
+from benchmarks._vetting_crowd import run_crowd
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
 
 
@@ -61,6 +62,19 @@ def test_kept_runs_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(runs, "fingerprint", lambda run: "other code")
     runs.run_cases("a", counted.run, counted.cases(1), processes=1, folder=tmp_path)
     assert measured[-2:] == counted.cases(1)
+
+
+def test_runs_are_known_by_all_code_of_benchmarks_that_they_rest_on(monkeypatch):
+    """What a run imports decides its numbers too: how often a case is repeated was in another file than the run."""
+    known = runs.fingerprint(run_crowd)
+    read = Path.read_bytes
+    for name in ("_vetting_crowd.py", "_vetting_pools.py", "_vetting_rivals.py", "_data.py"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", lambda path, name=name: read(path) + b"#" * (path.name == name))
+            assert runs.fingerprint(run_crowd) != known, name
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path.name == "_aggregation_ebcc.py"))
+        assert runs.fingerprint(run_crowd) == known
 
 
 def test_two_processes_give_the_rows_of_one(tmp_path: Path) -> None:
