@@ -9,8 +9,9 @@ LOCK := requirements/development.txt
 TORCH := requirements/torch.txt
 # What is not imported need not be compiled.
 INSTALL := -m pip install --disable-pip-version-check --no-compile
-# Two workers with one thread each: the suite is dominated by short numeric work on small arrays.
-WORKERS ?= 2
+# One thread each: the suite is dominated by short numeric work on small arrays. One worker more than there are cores,
+# since tests of programs and servers wait for a third of their time; few, since each takes up to a gigabyte.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(min((os.cpu_count() or 1) + 1, 4))")
 MARKERS ?= not slow
 # What is compiled is kept, also where the variable says otherwise: the tests start hundreds of processes, and each would
 # compile all that it imports, which takes longer than the rest of it.
