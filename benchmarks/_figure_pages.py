@@ -2,7 +2,8 @@
 
 On a page, what stands between ``<!-- table: name -->`` or ``<!-- begin: name -->`` and ``<!-- end -->`` is made; the
 prose around is written by hand and has no measured number. benchmarks/asked.toml says what is asked and where in a
-stored result the answer stands, so a figure without one cannot appear.
+stored result the answer stands, so a figure without one cannot appear. A reference that ends with a limit, as in
+``{1 > shared > 2 :: 93 to 97}``, is set in bold where what stands there misses it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,28 @@ from pathlib import Path
 
 from benchmarks._results import Result
 
-__all__ = ["ASKED", "Headline", "Row", "asked_rows", "filled", "headlines", "picture", "table_of", "without_marks"]
+__all__ = [
+    "ASKED",
+    "Headline",
+    "Row",
+    "asked_rows",
+    "filled",
+    "headlines",
+    "misses",
+    "picture",
+    "table_of",
+    "without_marks",
+]
 
 ASKED = Path(__file__).parent / "asked.toml"
 NOT_RUN = "not run with this version"
 CHANGED = re.compile(r" Since then \d+ of \d+ modules have changed: .*\.(?=\n)")
 MOST_NAMED = 4  # modules that have changed
 REFERENCE = re.compile(r"\{([^{}]+)\}")
+LIMIT = " :: "
+LIMITS = re.compile(r"(?:at least (?P<least>\S+)|at most (?P<most>\S+)|(?P<low>\S+) to (?P<high>\S+))")
+NUMBER = re.compile(r"[-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?")
+STANDARD_ERRORS = 2  # outside of a limit that chance is granted
 AGREED = re.compile(r"^(\d+) of (\d+) agree\.$", re.MULTILINE)
 
 
@@ -99,6 +115,27 @@ def filled(template: str, text: str, result: Result) -> str:
 
 
 def _referred(reference: str, text: str, result: Result) -> str:
+    place, _, limit = reference.partition(LIMIT)
+    cell = _cell(place, text, result)
+    return f"**{cell}**" if limit and misses(cell, limit) else cell
+
+
+def misses(cell: str, limit: str) -> bool:
+    """Whether a number is outside of "at least …", "at most …" or "… to …", by two standard errors where it has one."""
+    match = LIMITS.fullmatch(limit)
+    if match is None:
+        raise ValueError(f"a limit is 'at least x', 'at most x' or 'x to y', and not {limit!r}")
+    value, *rest = _numbers(cell)
+    chance = STANDARD_ERRORS * rest[0] if "±" in cell else 0.0
+    low, high = match["least"] or match["low"], match["most"] or match["high"]
+    return (low is not None and value + chance < float(low)) or (high is not None and value - chance > float(high))
+
+
+def _numbers(told: str) -> list[float]:
+    return [float(part.replace(",", "")) for part in NUMBER.findall(told.replace("−", "-"))]
+
+
+def _cell(reference: str, text: str, result: Result) -> str:
     if reference == "agreed":
         counts = [(int(yes), int(all_)) for yes, all_ in AGREED.findall(text)]
         return f"{sum(yes for yes, _ in counts)} of {sum(all_ for _, all_ in counts)}"
@@ -107,9 +144,9 @@ def _referred(reference: str, text: str, result: Result) -> str:
         if match is None:
             raise KeyError(f"the output of {result.command} has no {reference[1:]!r}")
         return match[1].strip()
-    number, row, column = reference.split(" > ")
-    cell = result.tables[int(number) - 1].cell(row, column)
-    return cell.removesuffix(".0000")  # counts are printed as other numbers of an experiment are
+    number, row, columns = reference.split(" > ")
+    cells = [result.tables[int(number) - 1].cell(row, column) for column in columns.split(" ± ")]
+    return " ± ".join(cells).removesuffix(".0000")  # counts are printed as other numbers of an experiment are
 
 
 def table_of(
@@ -168,7 +205,7 @@ def without_marks(page: str) -> str:
 def value_of(headline: Headline, text: str, result: Result) -> tuple[str, float, float]:
     """What is told of a headline, its number, and the standard error, nan if there is none."""
     told = filled(headline.measured, text, result)
-    numbers = [float(part.replace(",", "")) for part in re.findall(r"[-+]?[\d,]*\.?\d+", told.replace("−", "-"))]
+    numbers = _numbers(told)
     return told, numbers[0], numbers[1] if "±" in told else float("nan")
 
 

@@ -147,6 +147,37 @@ def test_references_are_filled_from_the_result_and_the_text():
         _figure_pages.filled("{~nothing (here)}", text, result)
 
 
+@pytest.mark.parametrize(
+    ("cell", "limit", "missed"),
+    [
+        ("94.0", "at least 94", False),
+        ("93.9", "at least 94", True),
+        ("92.1 ± 1.0%", "at least 94", False),  # two standard errors are granted
+        ("91.9 ± 1.0%", "at least 94", True),
+        ("0.3105", "at most 0.30", True),
+        ("77,832", "at most 36000", True),
+        ("98.9 ± 0.5", "93 to 97", True),
+        ("97.9 ± 0.5", "93 to 97", False),
+        ("-0.0072 ± 0.0011", "-0.005 to 0.005", False),
+        ("−0.0075 ± 0.0011", "-0.005 to 0.005", True),
+        ("1.1e-16 on COCO", "at most 1e-6", False),
+        ("11 of 15", "at least 12", True),
+    ],
+)
+def test_what_misses_a_limit_is_set_in_bold(cell, limit, missed):
+    result = Result("command", {"trueup": "0"}, "here")
+    shown = _figure_pages.filled(f"{{~value (.+) :: {limit}}} as asked", f"value {cell}", result)
+    assert shown == (f"**{cell}** as asked" if missed else f"{cell} as asked")
+
+
+def test_a_number_and_its_standard_error_may_stand_in_two_columns():
+    text = "=== a ===\n\nset    holds  s.e.\n----------------\nfirst   92.1   1.0\n"
+    result = Result("command", {"trueup": "0"}, "here", tables=tables_in(text))
+    assert _figure_pages.filled("{1 > first > 1 ± 2 :: at least 94}", text, result) == "92.1 ± 1.0"
+    with pytest.raises(ValueError, match="a limit is 'at least x'"):
+        _figure_pages.filled("{1 > first > 1 :: below 3}", text, result)
+
+
 def test_an_older_result_is_marked():
     row = _figure_pages.Row("small", "what", "asked", "{~value (.+)}")
     commands = {"small": "command"}
