@@ -175,8 +175,12 @@ class Chromium:
 
     def open(self, page: Path) -> None:
         """Load a file and wait until it is there."""
+        self.visit(page.resolve().as_uri())
+
+    def visit(self, address: str) -> None:
+        """Load a page and wait until it is there."""
         self.events.clear()
-        self.send("Page.navigate", url=page.resolve().as_uri())
+        self.send("Page.navigate", url=address)
         until = time.monotonic() + self._wait
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read(until))
@@ -197,6 +201,6 @@ class Chromium:
         found = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in found]
 
-    def screenshot(self, path: Path) -> None:
-        data = self.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+    def screenshot(self, path: Path, *, whole: bool = True) -> None:
+        data = self.send("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         path.write_bytes(base64.b64decode(data))

@@ -220,6 +220,14 @@ def test_nothing_is_wider_than_the_page_at_200_percent(site, browser, name):
 
 
 @pytest.mark.browser
+def test_the_list_of_methods_fits_a_screen(site, browser):
+    browser.resize(1440, height=900)
+    browser.open(site / "which-method.html")
+    end = "[...document.querySelectorAll('article p')].at(-1).getBoundingClientRect().bottom"
+    assert browser.evaluate(end) <= 900
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["default", "slate"])
 @pytest.mark.parametrize(
     "name", ["index", *(pytest.param(name, marks=pytest.mark.slow) for name in ("judges", "guide/evaluate"))]

@@ -1,14 +1,14 @@
-"""Intervals held against the truth: sets weigh alike, and a map is judged on families it was not fitted on."""
+"""Intervals held against the truth: sets weigh alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Grade", "Overall", "SetSummary", "Widening", "by_set", "leave_family_out", "over_sets", "ratio_of_widths"]
+__all__ = ["Grade", "Overall", "SetSummary", "by_set", "numbers_of", "over_sets", "ratio_of_widths"]
 
 _SLACK = 1e-9  # a true metric is a quotient of whole numbers and may be an end of the interval itself
 
@@ -84,10 +84,6 @@ class Overall:
     least_coverage: float
 
 
-Widening = Callable[[Grade], Grade]
-"""A fitted map: the same estimate with another interval, and perhaps another centre."""
-
-
 def by_set(grades: Iterable[Grade]) -> dict[str, SetSummary]:
     """What the grades of each set say."""
     groups: dict[str, list[Grade]] = {}
@@ -120,49 +116,6 @@ def ratio_of_widths(grades: Sequence[Grade], rivals: Sequence[Grade]) -> float:
         return math.nan
     of_rival = over_sets(theirs[case] for case in common)
     return over_sets(mine[case] for case in common).width / of_rival.width
-
-
-def leave_family_out(grades: Sequence[Grade], fit: Callable[[Sequence[Grade]], Widening]) -> list[Grade]:
-    """Every grade by the map that was fitted without its family.
-
-    Parameters
-    ----------
-    grades : sequence of Grade
-    fit : callable
-        From grades to a map. It sees nothing of the family it is judged on.
-    """
-    maps = {
-        family: fit([grade for grade in grades if grade.family != family])
-        for family in sorted({grade.family for grade in grades})
-    }
-    return [maps[grade.family](grade) for grade in grades]
-
-
-def set_weights(grades: Sequence[Grade]) -> np.ndarray:
-    """Weights of grades that sum to one in all, with the same sum for each set."""
-    sizes: dict[str, int] = {}
-    for grade in grades:
-        sizes[grade.crowd] = sizes.get(grade.crowd, 0) + 1
-    return np.array([1 / sizes[grade.crowd] / len(sizes) for grade in grades])
-
-
-def fit_additive(grades: Sequence[Grade], *, floor: float = 0.05, coverage: float = 0.95) -> Widening:
-    """The map with one constant: mean ± q √(s.d.² + floor²), with q so that a share `coverage` of the grades holds."""
-    scale = np.sqrt(np.array([grade.sd for grade in grades]) ** 2 + floor**2)
-    errors = np.abs(np.array([grade.mean - grade.true for grade in grades]))
-    # An answer that is certain holds with any widening if it is right, else with none.
-    needed = np.divide(errors, scale, out=np.where(errors > 0, np.inf, 0.0), where=scale > 0)
-    order = np.argsort(needed)
-    held = np.cumsum(set_weights(grades)[order])
-    q = float(needed[order][min(np.searchsorted(held, coverage - 1e-12), len(needed) - 1)])
-    return lambda grade: _widened(grade, q * math.sqrt(grade.sd**2 + floor**2))
-
-
-def _widened(grade: Grade, half: float) -> Grade:
-    low, high = grade.mean - half, grade.mean + half
-    if grade.metric != "difference":
-        low, high = max(low, 0.0), min(high, 1.0)
-    return replace(grade, low=low, high=high)
 
 
 def _summary(grades: Sequence[Grade]) -> SetSummary:

@@ -97,9 +97,8 @@ def test_rows_that_stand_for_several_items_are_moved_as_these_items(crowd):
     np.testing.assert_allclose(by_rows, by_items, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("n_items", "seed"), [(6000, 0), (6000, 1), (6000, 2), (25_000, 3)])
-def test_a_system_that_answered_few_of_many_items_moves_as_far_as_asked(n_items, seed):
-    """Tilts found on a few hundred items of all had two or three of its own, and moved its accuracy to an end."""
+def moved_when_few_answered(n_items, seed):
+    """How far the accuracy of a system on 60 items moves, over what is asked, and how far its mean is off."""
     rng = np.random.default_rng(seed)
     n_answered, n_classes = 60, 4
     posterior = rng.dirichlet(np.full(n_classes, 0.4), n_items)
@@ -112,8 +111,17 @@ def test_a_system_that_answered_few_of_many_items_moves_as_far_as_asked(n_items,
     truths = tilted_truths(posterior, independent_directions(features, covariance), 400, rng)
     values = (truths[:, answered] == codes).mean(axis=1)
     own = posterior[answered, codes]
-    assert values.mean() == pytest.approx(own.mean(), abs=0.012)
-    assert values.std() == pytest.approx(np.hypot(0.07, np.sqrt((own * (1 - own)).sum()) / n_answered), rel=0.15)
+    asked = np.hypot(0.07, np.sqrt((own * (1 - own)).sum()) / n_answered)
+    return values.std() / asked, values.mean() - own.mean()
+
+
+@pytest.mark.parametrize("n_items", [6000, 25_000])
+def test_a_system_that_answered_few_of_many_items_moves_as_far_as_asked(n_items):
+    """Tilts found on a few hundred items of all had two or three of its own, and moved its accuracy to an end."""
+    ratios, errors = np.array([moved_when_few_answered(n_items, seed) for seed in range(6)]).T
+    assert np.abs(errors).max() < 0.02
+    assert ratios.mean() == pytest.approx(1.0, abs=0.15)  # of one system it is .73 to 1.28
+    assert ratios.max() < 1.6
 
 
 def test_rows_stand_for_all_of_them():

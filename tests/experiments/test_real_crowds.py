@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from benchmarks._engine_runs import Case
-from experiments.real_crowds.figures import FIGURES, FOLDER
+from experiments.real_crowds.figures import FIGURES, FOLDER, scale_interval
+from experiments.real_crowds.fitting import widenings_left_out
 from experiments.real_crowds.grading import PPI, graded_class, pairs_of, rival_intervals, true_values
-from experiments.real_crowds.judging import (
-    Grade,
-    Widening,
-    by_set,
-    fit_additive,
-    leave_family_out,
-    over_sets,
-    ratio_of_widths,
-)
+from experiments.real_crowds.judging import Grade, by_set, over_sets, ratio_of_widths
 from experiments.real_crowds.scoring import has_scores, run_scores, two_systems
 from experiments.real_crowds.sets import (
     CrowdSet,
@@ -145,36 +138,19 @@ def test_sets_weigh_alike_whatever_their_size() -> None:
 
 
 def test_the_map_is_fitted_without_the_family_it_is_judged_on() -> None:
-    grades = [grade(c, family=f) for c, f in (("x1", "x"), ("x2", "x"), ("y", "y"), ("z", "z"))]
-    seen = []
+    def a_set(family: str, needed: float) -> Any:
+        crowd = SimpleNamespace(family=family)
+        return SimpleNamespace(crowd=crowd, true=np.zeros(4), expected=np.full(4, needed * 0.05), spread=np.zeros(4))
 
-    def fit(others: Sequence[Grade]) -> Widening:
-        families = sorted({g.family for g in others})
-        seen.append(families)
-        return lambda g: replace(g, answer="+".join(families))
-
-    judged = leave_family_out(grades, fit)
-    assert sorted(seen) == [["x", "y"], ["x", "z"], ["y", "z"]]
-    assert [g.answer for g in judged] == ["y+z", "y+z", "x+z", "x+y"]
-    assert [g.crowd for g in judged] == ["x1", "x2", "y", "z"]
+    sets = [a_set("x", 3.0), a_set("x", 1.0), a_set("y", 2.0), a_set("z", 1.5)]
+    assert widenings_left_out(sets, floor=0.05) == pytest.approx({"x": 2.0, "y": 3.0, "z": 3.0})
 
 
-def test_the_map_with_one_constant_holds_what_it_was_asked_to() -> None:
-    rng = np.random.default_rng(0)
-    grades = [grade(f"set {k}", error=e, true=0.5) for k, e in enumerate(rng.normal(0, 0.1, 400))]
-    widen = fit_additive(grades, coverage=0.9)
-    assert np.mean([widen(g).holds for g in grades]) == pytest.approx(0.9, abs=0.003)
-    assert widen(grades[0]).width == pytest.approx(2 * 1.645 * 0.1, rel=0.15)
-    heavy = [grade("many", error=0.0) for _ in range(99)] + [grade("one", error=0.3)]
-    assert fit_additive(heavy, coverage=0.95)(heavy[-1]).holds  # one set in two is more than 5%
-    near_one = fit_additive(grades)(grade("set", true=0.99, error=0.48))
-    assert near_one.high <= 1
-    certain = [grade(f"sure {k}", sd=0.0) for k in range(60)]  # and right: they ask for no widening
-    with_floor = [replace(g, sd=0.05) for g in grades]
-    assert (
-        fit_additive([*with_floor, *certain], floor=0.0)(grades[0]).width
-        < fit_additive(with_floor, floor=0.0)(grades[0]).width
-    )
+def test_an_interval_is_scaled_about_its_mean_and_stays_in_its_bounds() -> None:
+    wider = scale_interval(replace(grade("set"), mean=0.9, low=0.8, high=0.98), 1.5)
+    assert (wider.low, wider.high) == pytest.approx((0.75, 1.0))
+    apart = scale_interval(replace(grade("set"), metric="difference", mean=0.1, low=-0.1, high=0.2), 2.0)
+    assert (apart.low, apart.high) == pytest.approx((-0.3, 0.3))
 
 
 def test_widths_are_compared_on_the_cases_of_both() -> None:

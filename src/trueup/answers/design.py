@@ -14,6 +14,8 @@ from trueup.data.labels import Labels
 from trueup.exceptions import Sentence, quoted
 
 _SURELY = 0.001  # the chance of a false alarm
+_OF_ONE_CLASS = 0.01  # the same where all gold has one class, which is strange enough by itself
+_LEAST_OF_ONE_CLASS = 10
 _REMEDY = (
     'if someone chose them, say so with ⟨drawn="chosen"⟩, or the numbers are those of such items only, and not of all'
 )
@@ -28,7 +30,8 @@ def design_doubts(labels: Labels) -> list[Sentence]:
     chances = labels.gold_chance[drawn]
     if not len(chances) or drawn.all() or not np.allclose(chances, chances[0]):
         return []
-    return [*_doubt_of_classes(labels, drawn), *_doubt_of_agreement(labels, drawn)]
+    of_classes = _doubt_of_classes(labels, drawn) or _doubt_of_one_class(labels, drawn)
+    return [*of_classes, *_doubt_of_agreement(labels, drawn)]
 
 
 def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
@@ -48,6 +51,29 @@ def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
             f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
             f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
             f"1,000 samples; {_REMEDY}."
+        )
+    ]
+
+
+def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[Sentence]:
+    """Whether all gold has one class, and votes say that other items have others."""
+    truths = labels.gold_codes[drawn]
+    if len(truths) < _LEAST_OF_ONE_CLASS or np.ptp(truths):
+        return []
+    counts = labels.answer_counts[:, : labels.n_classes]
+    n_votes = counts.sum(axis=1)
+    share = counts[:, truths[0]] / np.maximum(n_votes, 1)
+    gold, others = share[drawn & (n_votes > 0)], share[~drawn & (n_votes > 0)]
+    if not len(gold) or not len(others) or np.ptp(share[n_votes > 0]) == 0:
+        return []
+    if scipy.stats.mannwhitneyu(gold, others, alternative="greater", method="asymptotic").pvalue >= _OF_ONE_CLASS:
+        return []
+    name = quoted(labels.classes[[truths[0]]].tolist()[0])
+    return [
+        Sentence(
+            f"The gold is said to be drawn at random, but all {len(truths):,} items have the class {name}, which "
+            f"{percent(gold.mean())} of the votes name there and {percent(others.mean())} elsewhere: chance gives such "
+            f"votes in less than one of 100 samples; {_REMEDY}."
         )
     ]
 

@@ -94,7 +94,7 @@ def _show(
         ("items", f"{counts['items']:,}"),
         ("labelers", f"{counts['labelers']:,}"),
         ("votes an item", f"{per_item['min']} to {per_item['max']}, {per_item['mean']:.1f} on average"),
-        ("votes a labeler", f"{per_labeler['min']} to {per_labeler['max']}, {per_labeler['median']:.0f} in the middle"),
+        ("votes a labeler", f"{per_labeler['min']} to {per_labeler['max']}, median {per_labeler['median']:.0f}"),
         ("repeated votes", f"{counts['repeated_votes']:,}"),
         ("rows without a vote", f"{counts['missing']:,}"),
         ("abstentions", f"{counts['abstentions']:,}"),

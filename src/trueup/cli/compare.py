@@ -291,7 +291,7 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
 
     ranking, level = comparison.ranking, comparison.level
     first, second = ranking[0], ranking[1]
-    sure = "and is told apart from" if comparison.told_apart(first, second) else "but cannot be told apart from"
+    sure = "and is better than" if comparison.told_apart(first, second) else "but may be no better than"
     if comparison.refused:
         say(f"{shown(first)} comes first of {len(ranking)} by {comparison.metric}, but vetted items contradict that.")
     else:

@@ -48,7 +48,7 @@ Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
 DEFAULT_ASSUMPTION: Assumption = "real"
 MOST_VOTES = 40_000  # above, models are drawn on some of the items
-_SOME_VOTES = 5_000  # on these
+_SOME_VOTES = 10_000  # on these
 FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
 MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
@@ -447,5 +447,5 @@ def _not_mixed(rhat: float, effective: float) -> str:
 def _spread_of_chains(rhat: float, effective: float) -> str:
     return (
         f"The votes admit several readings of the truth, and chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} "
-        "effective draws): the interval spans what all of them say, and is rough; vet some items drawn at random."
+        "effective draws): how far they lie apart is in the interval, which is rough; vet some items drawn at random."
     )

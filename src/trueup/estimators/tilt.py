@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
+import scipy
+from scipy.special import expit, ndtri
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.estimators.equal_classes import group_equal_classes
@@ -23,7 +24,7 @@ _LONGEST_STEP = 4.0
 _HALVINGS = 5
 _PRECISION = 5e-4  # of the means
 _MOST_NUMBERS = 4_000_000  # held at once
-_MOST_TILTS = 500  # different ones; more draws share them
+_MOST_TILTS = 512  # different ones; more draws share them
 _MOST_SOLVED = 250  # different items on which tilts are found; they then hold for all
 _MOST_TOLD_APART = 20_000  # items of which the different ones are looked for
 _TRIED = 100  # tilts that show how far one gets
@@ -235,9 +236,15 @@ def _weighted(features: Floats, weights: Floats) -> Floats:
 
 
 def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Floats:
-    """Normal draws whose means are 0 and whose covariance is 1 exactly, where there are enough of them."""
-    moves = rng.standard_normal((n, n_directions))
-    if n < 10 * n_directions or not n_directions:
+    """Normal draws whose means are 0 and whose covariance is 1 exactly, where there are enough of them.
+
+    They fill space evenly (scrambled Sobol points), so that the ends of an interval hang less on the seed.
+    """
+    if not n_directions or not n:
+        return np.zeros((n, n_directions))
+    points = scipy.stats.qmc.Sobol(n_directions, scramble=True, seed=rng).random_base2(max(n - 1, 1).bit_length())[:n]
+    moves = np.asarray(ndtri(np.clip(points, _LEAST, 1 - _LEAST)))
+    if n < 10 * n_directions:
         return moves
     moves -= moves.mean(axis=0)
     factor = np.linalg.cholesky(np.atleast_2d(np.cov(moves.T, bias=True)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from trueup.estimators.population import Population, unseen_counts
 from trueup.estimators.problem import Solution
 from trueup.estimators.system_values import system_counts
 
+_Number = TypeVar("_Number", bound=np.generic)
 _MOST_CELLS = 100_000_000  # of all tables of counts together, held in memory
 _FEWEST_TABLES = 500  # where a table is large
 
@@ -49,7 +51,9 @@ class TruthDraws:
         return len(self.truths)
 
 
-def mixed_draws(first: Codes, second: Codes, share: float, rng: np.random.Generator) -> Codes:
+def mixed_draws(
+    first: npt.NDArray[_Number], second: npt.NDArray[_Number], share: float, rng: np.random.Generator
+) -> npt.NDArray[_Number]:
     """Draws of which a share are those of the second, at random places; draws are along the first axis."""
     n = min(len(first), len(second))
     is_second = rng.permutation(n) < round(share * n)

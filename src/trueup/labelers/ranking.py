@@ -16,6 +16,7 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
 from trueup.estimators.truth import Basis
+from trueup.estimators.truth_draws import mixed_draws
 from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
@@ -228,7 +229,8 @@ def rank(
 
     Gold first: the accuracy of a labeler with 20 vetted items or more among their votes that were drawn at random
     (``labels.with_gold(…, drawn="random")``) rests on these, as that of a system in `trueup.evaluate` does: it is
-    right whatever the noise model. Below that both stand side by side (`RankedLabeler.gold_only`). The other
+    right whatever the noise model. Below that it rests on them in part, and what they say alone stands beside it
+    (`RankedLabeler.gold_only`). The other
     quantities, which need every class, rest on votes and the noise model, which is told vetted truths and no more. So
     does the order by information, the default: to rank by what vetted items say, pass ``sort="accuracy"``.
 
@@ -370,8 +372,8 @@ def _ranked(
     """The ranking by draws, with what vetted items say of accuracies."""
     drawn = told.draws
     for t, of_labeler in vetted.items():
-        if of_labeler.draws is not None:
-            drawn.accuracy[:, t] = of_labeler.draws
+        rng = np.random.default_rng([t, of_labeler.n_vetted])
+        drawn.accuracy[:, t] = mixed_draws(drawn.accuracy[:, t], of_labeler.draws, of_labeler.share, rng)
     ranked = getattr(drawn, sort)
     places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
@@ -400,7 +402,7 @@ def _row(
         spam=DrawnEstimate(np.minimum(drawn.spam[:, t], 1.0), name="spam"),
         spam_probability=float(drawn.spam_probability[t]),
         rank=places,
-        basis="votes" if vetted is None or vetted.draws is None else "gold",
+        basis="gold" if vetted is not None and vetted.share == 1 else "votes",
         vetted=0 if vetted is None else vetted.n_vetted,
         gold_only=None if vetted is None else vetted.gold_only,
         consistency=told.consistency.get(labels.labelers.tolist()[t]),

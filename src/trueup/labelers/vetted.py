@@ -21,7 +21,7 @@ from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.population import Population
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_values import system_values
-from trueup.estimators.truth import ENOUGH_GOLD, TruthEngine
+from trueup.estimators.truth import TruthEngine, gold_share
 from trueup.exceptions import silenced_warnings
 from trueup.metrics import get_metric
 from trueup.posteriors import Estimate
@@ -39,15 +39,19 @@ class VettedAccuracy:
         Such items among their votes.
     gold_only : Estimate
         Their accuracy from these alone, with no votes of others and no model.
-    draws : array of shape (n_draws,) or None
-        Their accuracy from the models as these items correct them; None where they are too few for that.
+    draws : array of shape (n_draws,)
+        Their accuracy from the models as these items correct them.
+    share : float
+        What these draws count for beside those from votes alone: 1 from `ENOUGH_GOLD` vetted items on, and less below,
+        so that one item more never changes much.
     slices : mapping from int to VettedAccuracy
         The same within slices that have items of theirs; the correction is learned on all items together.
     """
 
     n_vetted: int
     gold_only: Estimate
-    draws: Floats | None
+    draws: Floats
+    share: float
     slices: Mapping[int, VettedAccuracy] = field(default_factory=dict)
 
 
@@ -90,26 +94,25 @@ def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> Ve
     outputs, gold = everywhere.at_items(own), engine.drawn_gold[own]
     metric = get_metric("accuracy", labels.classes.tolist())
     rng = np.random.default_rng([engine.seed, place])
-    if not (gold >= 0).any():
+    share = gold_share(gold_in_denominator(metric, outputs, gold, engine.positive))
+    if not share:
         return None
-    truths = None
     groups = None if engine.groups is None else engine.groups[own]
-    if gold_in_denominator(metric, outputs, gold, engine.positive) >= ENOUGH_GOLD:
-        with silenced_warnings():  # vetted items correct the models also where their chains have not mixed
-            centre = engine.readings("classes").centre[own]
-        truths = rectified_truths(
-            centre,
-            outputs,
-            metric,
-            gold=gold,
-            chance=labels.gold_chance[own],
-            positive=engine.positive,
-            n_draws=n_draws,
-            rng=rng,
-            groups=groups,
-        )
-        chosen = engine.model_labels.gold_codes[own]
-        truths[:, chosen >= 0] = chosen[chosen >= 0]
+    with silenced_warnings():  # vetted items correct the models also where their chains have not mixed
+        centre = engine.readings("classes").centre[own]
+    truths = rectified_truths(
+        centre,
+        outputs,
+        metric,
+        gold=gold,
+        chance=labels.gold_chance[own],
+        positive=engine.positive,
+        n_draws=n_draws,
+        rng=rng,
+        groups=groups,
+    )
+    chosen = engine.model_labels.gold_codes[own]
+    truths[:, chosen >= 0] = chosen[chosen >= 0]
 
     def accuracy_on(members: Booleans) -> VettedAccuracy:
         """Their accuracy on some of their items."""
@@ -118,28 +121,23 @@ def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> Ve
             gold[members], labels.gold_chance[own][members], labels.classes, engine.positive, "population"
         )
         gold_only = gold_only_estimate(some, metric, sample, n_draws=n_draws, rng=rng)
-        values = None
-        if truths is not None:
-            values = system_values(
-                truths[:, members],
-                some,
-                metric,
-                classes=labels.classes,
-                positive=engine.positive,
-                random_state=rng,
-                population=Population(),
-            )[:, 0]
-        return VettedAccuracy(int((sample.gold >= 0).sum()), gold_only, values)
+        values = system_values(
+            truths[:, members],
+            some,
+            metric,
+            classes=labels.classes,
+            positive=engine.positive,
+            random_state=rng,
+            population=Population(),
+        )[:, 0]
+        return VettedAccuracy(int((sample.gold >= 0).sum()), gold_only, values, share)
 
     whole = accuracy_on(np.ones(len(own), dtype=bool))
     if groups is None:
         return whole
     within = {int(k): groups == k for k in np.unique(groups[groups >= 0])}
-    # A slice without vetted items borrows the correction of the others, if there is one, and else rests on votes.
-    told = {
-        k: accuracy_on(members) for k, members in within.items() if truths is not None or (gold[members] >= 0).any()
-    }
-    return replace(whole, slices=told)
+    # A slice without vetted items borrows the correction of the others.
+    return replace(whole, slices={k: accuracy_on(members) for k, members in within.items()})
 
 
 def _aligned(labeler: System, labels: Labels) -> AlignedPredictions:

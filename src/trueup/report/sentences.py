@@ -114,8 +114,8 @@ def _ranking_sentence(comparison: Mapping[str, Any]) -> str:
             )
         apart = interval(gap["low"], gap["high"], least=2)
         return (
-            f"{quoted(first['system'])} and {quoted(second['system'])} cannot be told apart: the difference in {label} "
-            f"is {apart} ({level}), and the probability that {quoted(first['system'])} is the better one is "
+            f"Which of {quoted(first['system'])} and {quoted(second['system'])} is better is open: the difference in "
+            f"{label} is {apart} ({level}), and the probability that {quoted(first['system'])} is the better one is "
             f"{chance(gap['prob_a_better'])}."
         )
     group = next((g for g in comparison["groups"] if g[0] == first["system"]), [first["system"]])
@@ -127,7 +127,7 @@ def _ranking_sentence(comparison: Mapping[str, Any]) -> str:
         return f"{sentence}; it is better than each of the others ({level})."
     more = f" and {len(group) - 4} more" if len(group) > 4 else ""
     others = ", ".join(quoted(name, 40) for name in group[1:4]) + more
-    return f"{sentence}. It cannot be told apart from {others} ({level})."
+    return f"{sentence}. It may be no better than {others} ({level})."
 
 
 def plain_warnings(found: Mapping[str, Sequence[str]], n_systems: int) -> list[dict[str, Any]]:

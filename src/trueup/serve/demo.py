@@ -8,7 +8,7 @@ from trueup._base.validation import RandomState, as_generator
 from trueup.data.labels import Labels
 
 _THINGS = ("the kettle", "this lamp", "the train ticket app", "my new headphones", "the hotel room", "the bread knife")
-_MOODS = {
+MOODS = {
     "bad": (
         "I sent {thing} back after two days.",
         "{thing} broke, and nobody answered my letters.",
@@ -39,7 +39,7 @@ def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dic
     (20, ('review',))
     """
     rng = as_generator(random_state)
-    moods = list(_MOODS)
+    moods = list(MOODS)
     truth = rng.integers(len(moods), size=n_items)
     items = [f"review-{k:03d}" for k in range(1, n_items + 1)]
 
@@ -63,6 +63,6 @@ def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dic
 
 def _review(mood: str, rng: np.random.Generator) -> str:
     thing = _THINGS[int(rng.integers(len(_THINGS)))]
-    sentences = [_MOODS[mood][int(rng.integers(3))].format(thing=thing), _MORE[int(rng.integers(len(_MORE)))]]
+    sentences = [MOODS[mood][int(rng.integers(3))].format(thing=thing), _MORE[int(rng.integers(len(_MORE)))]]
     text = " ".join(sentences)
     return text[0].upper() + text[1:]
