@@ -6,7 +6,8 @@ measurement goes on where it stopped; runs of other code are not taken up, and q
 standard error.
 
 Sections: independent, dependent, classes (votes alone), gold (vetted items, against PPI++), pairs, auc, copies (several
-systems), sbc and sbc-item-prior (simulation-based calibration of the samplers), speed.
+systems), sbc and sbc-item-prior (simulation-based calibration of the samplers), large (models drawn on some of many
+items), speed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from benchmarks._engine_classes import CLASSES_FIGURE
 from benchmarks._engine_compare import AUC_FIGURE, COPIES_FIGURE, PAIRS_FIGURE
 from benchmarks._engine_coverage import DEPENDENT_FIGURE, GOLD_FIGURE, INDEPENDENT_FIGURE
+from benchmarks._engine_large import LARGE_FIGURE
 from benchmarks._engine_runs import Figure, run_figures
 from benchmarks._engine_sbc import SBC_FIGURE, SBC_ITEM_PRIOR_FIGURE
 from benchmarks._engine_speed import SPEED_FIGURE
@@ -30,6 +32,7 @@ FIGURES: dict[str, Figure] = {
     "copies": COPIES_FIGURE,
     "sbc": SBC_FIGURE,
     "sbc-item-prior": SBC_ITEM_PRIOR_FIGURE,
+    "large": LARGE_FIGURE,
     "speed": SPEED_FIGURE,
 }
 ONE_AT_A_TIME = frozenset({"speed"})  # what else runs would be measured too

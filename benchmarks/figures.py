@@ -166,6 +166,7 @@ FIGURES: dict[str, Figure] = {
         Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
         _module("speed", "benchmarks.speed", _SPEED),
         _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
+        _module("engine-large", "benchmarks.engine", _SPEED, "large"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("scale-gpu", "benchmarks.scale_gpu", _SPEED),
         _module("scale-crowdkit", "benchmarks.scale", _SCALE, "crowdkit"),
