@@ -1,5 +1,7 @@
 """The front door `compare`: right answers where the truth is known, and one sentence where the input is wrong."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -431,3 +433,22 @@ def test_gold_corrects_each_of_many_systems_as_it_does_one():
         assert answer[k].mean == pytest.approx(alone.mean, abs=2 * alone.std)
         assert answer[k].std < 1.2 * alone.std
         assert answer[k].mean == pytest.approx(np.mean(systems[k] == data.truth), abs=4 * answer[k].std)
+
+
+def test_a_best_system_by_votes_alone_comes_with_what_vetting_would_settle():
+    data = tu.simulate.dawid_skene(n_items=300, n_labelers=7, accuracy=0.9, random_state=0)
+    rng = np.random.default_rng(0)
+    classes = {
+        name: np.where(rng.random(300) < right, data.truth, 1 - data.truth) for name, right in (("a", 0.95), ("b", 0.5))
+    }
+    by_class = tu.compare(classes, data.labels, random_state=0)
+    assert by_class.basis == "votes"
+    assert by_class.prob_best["a"] > 0.9
+    (advice,) = [w for w in by_class.warnings if "rests on votes alone" in w]
+    assert re.search(r"20 vetted items among the \d+ where it differs from 'b' .* to about ±0\.\d+", advice)
+    scores = {name: np.clip(codes + rng.normal(0, 0.3, 300), 0, 1) for name, codes in classes.items()}
+    by_score = tu.compare(scores, data.labels, metric="auc", positive=1, random_state=0)
+    assert by_score.prob_best["a"] > 0.9
+    assert any("rests on votes alone. Have 20 items or more vetted" in w for w in by_score.warnings)
+    named = tu.compare(classes, data.labels, noise="dawid-skene", random_state=0)
+    assert not any("rests on votes alone" in w for w in named.warnings)

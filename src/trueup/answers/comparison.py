@@ -141,7 +141,7 @@ class Comparison(LabelsAnswer, PairedEstimates):
 
     def with_advice(self) -> Comparison:
         """With what some vettings would settle, where a system is called the best from votes alone."""
-        has_advice = self.engine is not None and self.basis == "votes" and len(self) > 1 and self.codes is not None
+        has_advice = self.engine is not None and self.basis == "votes" and len(self) > 1
         return super().with_advice() if has_advice else self
 
     def numbers_apart(self, a: Any, b: Any) -> tuple[int, int]:

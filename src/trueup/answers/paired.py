@@ -299,18 +299,23 @@ class PairedEstimates(Answer, Mapping[Any, Estimate]):
         first, second = self.ranking[:2]
         if self.prob_best[first] <= _NEARLY_SURE:
             return self
+        advice = Sentence(f"That {first!r} is best rests on votes alone. {self._settled_by_vetting(first, second)}")
+        return replace(self, warnings=(*self.warnings, advice))  # type: ignore[type-var]
+
+    def _settled_by_vetting(self, first: Any, second: Any) -> str:
+        """What some vettings would tell of the difference of two systems."""
+        if self.measure.looks_at != "classes":
+            return f"Have {_ADVISED} items or more vetted that are drawn at random, which then decide."
         n_both, n_different = self.numbers_apart(first, second)
         half = 1.96 * n_different / max(n_both, 1) / np.sqrt(_ADVISED)
         low, high = self.difference(first, second).interval(self.level)
-        if not half < (high - low) / 2:  # it would settle nothing
-            return self
-        advice = Sentence(
-            f"That {first!r} is best rests on votes alone. {_ADVISED} vetted items among the "
-            f"{n_different:,} where it differs from {second!r} "
-            f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about '
-            f"±{half:.3f}."
+        told = (
+            f"{_ADVISED} vetted items among the {n_different:,} where it differs from {second!r} "
+            f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about ±{half:.3f}'
         )
-        return replace(self, warnings=(*self.warnings, advice))  # type: ignore[type-var]
+        return (
+            f"{told}." if half < (high - low) / 2 else f"{told}, which is not less than votes give: have more vetted."
+        )
 
     def __repr__(self) -> str:
         some = self.ranking[:10]
