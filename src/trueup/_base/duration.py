@@ -22,12 +22,14 @@ class LongWork:
     ----------
     what : str
         What is done, e.g. "drawing the truth of 20,000 items".
+    hint : str
+        What the caller can do about it.
     clock : callable
         Seconds.
     """
 
-    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.what = what
+    def __init__(self, what: str, hint: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        self.what, self.hint = what, hint
         self._clock, self._is_told = clock, False
         self._begin, self._mark = 0.0, (0.0, 0.0)
         self._paces: list[float] = []
@@ -50,4 +52,4 @@ class LongWork:
         if seconds > _LONG:
             minutes = max(1, math.ceil(seconds * (1 - share) / 60))
             duration = f"{minutes} more minute" + "s" * (minutes > 1)
-            logger.warning("%s will take about %s; pass progress= to watch it", self.what, duration)
+            logger.warning("%s will take about %s%s", self.what, duration, f"; {self.hint}" if self.hint else "")

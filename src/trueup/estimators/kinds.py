@@ -159,7 +159,8 @@ def draw_kinds(
     default = _sweeps_for(labels.n_witnessed + outputs.codes.size, n_truths)
     warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
     n_steps = len(models)
-    tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress
+    what, hint = f"drawing the truth of {labels.n_items:,} items", "pass progress= to watch it"
+    tell = LongWork(what, hint) if progress is None else progress
 
     def report(step: int, share: float) -> None:
         tell((step + share) / n_steps)

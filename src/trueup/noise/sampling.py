@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from trueup._base.duration import LongWork
 from trueup._base.engines import choose_engine, for_threads, using_engine
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
@@ -137,12 +138,12 @@ def sample(
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
     seeds = as_generator(random_state).spawn(n_chains)
     done = np.zeros(n_chains)
+    tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress
 
     def run(chain: int) -> Chain:
         def report(share: float) -> None:
             done[chain] = share
-            if progress is not None:
-                progress(float(done.mean()))
+            tell(float(done.mean()))
 
         of_chain = Chain(problem, samplers[chain], chain, n_draws, n_chains)
         of_chain.run(n_warmup, seeds[chain], report)
