@@ -234,6 +234,9 @@ def rank(
     quantities, which need every class, rest on votes and the noise model, which is told vetted truths and no more. So
     does the order by information, the default: to rank by what vetted items say, pass ``sort="accuracy"``.
 
+    From votes alone, intervals hold as far as the noise model does: they are not widened by what real crowds taught, as
+    those of ``trueup.compare(labels.as_systems(), labels)`` are.
+
     Several votes of a labeler on an item are one witness who wavers, whatever their number; how often two of them agree
     is told as `RankedLabeler.consistency`.
 
