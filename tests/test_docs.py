@@ -104,6 +104,8 @@ def test_code_runs_and_prints_what_the_text_says(path, tmp_path, monkeypatch):
             exec(code, vars(page))
         if block.printed is not None:
             assert printed.getvalue() == block.printed, f"{name_of(path)}, line {block.line}"
+    said = [told for value in vars(page).values() if isinstance(told := getattr(value, "warnings", None), tuple)]
+    assert not [sentence for told in said for sentence in told if "not mixed" in sentence], "chains must have mixed"
 
 
 def console_commands() -> list[tuple[str, str]]:
