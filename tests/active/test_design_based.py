@@ -101,7 +101,7 @@ def test_gold_and_told_items_count_for_themselves():
 
 
 @pytest.mark.parametrize("estimator", ["ppi++", "lure"])
-@pytest.mark.parametrize("strategy", ["random", "propensity"])
+@pytest.mark.parametrize("strategy", [pytest.param("random", marks=pytest.mark.slow), "propensity"])
 def test_intervals_hold_though_the_crowd_errs_together(estimator, strategy):
     held, n = 0, 100
     for seed in range(n):

@@ -511,7 +511,9 @@ def test_pruned_scores_outlive_looks_at_the_model(monkeypatch):
     assert len(counted) <= 5
 
 
-@pytest.mark.parametrize("metric", ["precision", "recall", "f1"])
+@pytest.mark.parametrize(
+    "metric", ["precision", *(pytest.param(name, marks=pytest.mark.slow) for name in ("recall", "f1"))]
+)
 def test_the_positive_class_is_the_last_whatever_its_name(metric):
     """With all truth known the metric is that of `evaluate`, for classes whose order is not that of the alphabet."""
     sim = simulation(300)

@@ -193,7 +193,10 @@ def test_large_data_are_read_from_some_items(monkeypatch):
     assert low < np.mean(sim.predictions == sim.truth) < high
 
 
-@pytest.mark.parametrize(("n_classes", "most_lost"), [(2, 0.08), (4, 0.047), (8, 0.045), (10, 0.05)])
+@pytest.mark.parametrize(
+    ("n_classes", "most_lost"),
+    [(2, 0.08), (4, 0.047), *(pytest.param(*many, marks=pytest.mark.slow) for many in ((8, 0.045), (10, 0.05)))],
+)
 def test_moving_shares_leaves_a_good_system_where_it_is(n_classes, most_lost):
     """A system that is nearly always right leaves shares little room, and they took six hundredths off it."""
     sim = tu.simulate.dawid_skene(n_items=300, n_classes=n_classes, n_labelers=12, votes_per_item=5, random_state=0)
@@ -205,7 +208,7 @@ def test_moving_shares_leaves_a_good_system_where_it_is(n_classes, most_lost):
     assert high > 0.99
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_few_predictions_are_judged_by_many_votes_as_by_their_own(seed, monkeypatch):
     """Beside thousands of items without a prediction the answer on eighty could be anything from 0 to 1."""
     sim = tu.simulate.dawid_skene(n_items=2000, n_classes=3, n_labelers=40, votes_per_item=5, random_state=seed)

@@ -116,10 +116,10 @@ def moved_when_few_answered(n_items, seed):
     return values.std() / asked, values.mean() - own.mean()
 
 
-@pytest.mark.parametrize("n_items", [6000, 25_000])
+@pytest.mark.parametrize("n_items", [6000, pytest.param(25_000, marks=pytest.mark.slow)])
 def test_a_system_that_answered_few_of_many_items_moves_as_far_as_asked(n_items):
     """Tilts found on a few hundred items of all had two or three of its own, and moved its accuracy to an end."""
-    ratios, errors = np.array([moved_when_few_answered(n_items, seed) for seed in range(6)]).T
+    ratios, errors = np.array([moved_when_few_answered(n_items, seed) for seed in range(3)]).T
     assert np.abs(errors).max() < 0.02
     assert ratios.mean() == pytest.approx(1.0, abs=0.15)  # of one system it is .73 to 1.28
     assert ratios.max() < 1.6

@@ -312,7 +312,7 @@ def feldman_cousins(measured: float, level: float) -> tuple[float, float]:
     return min(accepted), max(accepted)
 
 
-@pytest.mark.parametrize("level", [0.68, 0.95])
+@pytest.mark.parametrize("level", [pytest.param(0.68, marks=pytest.mark.slow), 0.95])
 @pytest.mark.parametrize("measured", [-1.0, 0.0, 1.0, 2.0])
 def test_intervals_near_a_bound_are_those_of_feldman_and_cousins(measured, level):
     found = fixed(0.01 * measured, 0.01).interval(level)

@@ -27,6 +27,7 @@ def test_equation_15_at_values_worked_out_by_hand():
     assert figures.equation_15(100, 0.0, 0.5) == pytest.approx(1.959964 * 0.05, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_errors_shrink_with_the_sample_for_tars_only():
     small, large = (runs.gaussian_runs(6, n=n) for n in (100, 1000))
     ratio = small.half_width[0, 0] / large.half_width[0, 0]

@@ -50,6 +50,7 @@ def test_initial_point_does_not_matter_to_mmse_as_in_table_11():
     assert not wrong("table11", ours, starting=("ratios", "sampling"))
 
 
+@pytest.mark.slow
 def test_operating_points_are_found_as_in_table_12():
     (each,) = runs.grid_runs("fresh", 1, 2)  # 25 operating points
     _, ours = tables.fresh_errors(each)

