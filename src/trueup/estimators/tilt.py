@@ -29,6 +29,7 @@ _MOST_SOLVED = 250  # different items on which tilts are found; they then hold f
 _MOST_TOLD_APART = 20_000  # items of which the different ones are looked for
 _TRIED = 100  # tilts that show how far one gets
 _LEAST = 1e-6  # probability below which a class is taken for excluded only by what is known
+_EDGE = 1e-6  # of the unit interval, that even points keep from its ends
 _EXCLUDED = -1e4  # log probability of a class where another is certain
 _FEW_CLASSES = 60  # above, classes that are moved alike are moved as one
 
@@ -243,7 +244,7 @@ def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Float
     if not n_directions or not n:
         return np.zeros((n, n_directions))
     points = scipy.stats.qmc.Sobol(n_directions, scramble=True, seed=rng).random_base2(max(n - 1, 1).bit_length())[:n]
-    moves = np.asarray(ndtri(np.clip(points, _LEAST, 1 - _LEAST)))
+    moves = np.asarray(ndtri(np.clip(points, _EDGE, 1 - _EDGE)))
     if n < 10 * n_directions:
         return moves
     moves -= moves.mean(axis=0)

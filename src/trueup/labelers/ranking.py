@@ -230,9 +230,9 @@ def rank(
     Gold first: the accuracy of a labeler with 20 vetted items or more among their votes that were drawn at random
     (``labels.with_gold(…, drawn="random")``) rests on these, as that of a system in `trueup.evaluate` does: it is
     right whatever the noise model. Below that it rests on them in part, and what they say alone stands beside it
-    (`RankedLabeler.gold_only`). The other
-    quantities, which need every class, rest on votes and the noise model, which is told vetted truths and no more. So
-    does the order by information, the default: to rank by what vetted items say, pass ``sort="accuracy"``.
+    (`RankedLabeler.gold_only`). The other quantities, which need every class, rest on votes and the noise model, which
+    is told vetted truths and no more. So does the order by information, the default: to rank by what vetted items say,
+    pass ``sort="accuracy"``.
 
     From votes alone, intervals hold as far as the noise model does: they are not widened by what real crowds taught, as
     those of ``trueup.compare(labels.as_systems(), labels)`` are.
