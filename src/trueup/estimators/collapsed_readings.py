@@ -22,7 +22,6 @@ from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.population import unseen_counts
 from trueup.estimators.readings import (
     FEW_SWEEPS,
-    LEAST_DRAWS,
     MOST_SYSTEMS,
     Assumption,
     Readings,
@@ -104,10 +103,12 @@ class CollapsedReadings(Readings):
         """What systems say together."""
         return Patterns(self.codes[:, self._first_rows], np.add.reduceat(self.times, self._first_rows))
 
-    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
-        most = _MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1])
-        n_draws = int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws))
-        tilts = draw_tilts(self.posterior, directions, n_draws, rng, shift=shift, times=self.times)
+    @property
+    def _n_tilted(self) -> int:
+        return self._n_within(_MOST_COUNTS // (len(self._first_rows) * self.posterior.shape[1]))
+
+    def _tilted(self, directions: Directions, moves: Floats | None, n_draws: int, rng: np.random.Generator) -> Codes:
+        tilts = draw_tilts(self.posterior, directions, n_draws, rng, moves=moves, times=self.times)
         return self._counts(directions.features, tilts, rng)
 
     def _counts(self, features: Floats, tilts: Floats, rng: np.random.Generator) -> Codes:
@@ -186,7 +187,7 @@ class CollapsedReadings(Readings):
                 chance=self.chances,
                 known=self.known,
                 positive=self.positive,
-                n_draws=int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws)),
+                n_draws=self._n_within(most),
                 rng=np.random.default_rng([self.seed, 17]),
                 times=self.times,
                 first_rows=self._first_rows,

@@ -337,11 +337,15 @@ def _kept(drawn: PosteriorDraws, n_classes: int) -> KindDraws:
 
 def covariance_of_means(truths: Codes, features: Floats) -> Floats:
     """Of the means of features over drawn truths, shape (n_features, n_features)."""
+    return np.atleast_2d(np.cov(means_of_truths(truths, features).T, bias=True))
+
+
+def means_of_truths(truths: Codes, features: Floats) -> Floats:
+    """The means of features under some of the drawn truths, evenly spaced; shape (n_draws, n_features)."""
     n_items = truths.shape[1]
     at = np.arange(n_items)
     some = truths[:: max(1, len(truths) // _DRAWS_COUNTED)]
-    values = np.array([features[:, at, truth].sum(axis=1) / n_items for truth in some])
-    return np.atleast_2d(np.cov(values.T, bias=True))
+    return np.array([features[:, at, truth].sum(axis=1) / n_items for truth in some])
 
 
 def _evenly(n: int, wanted: int, rng: np.random.Generator) -> Positions:

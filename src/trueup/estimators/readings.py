@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy
+from scipy.special import ndtri
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
@@ -23,12 +24,13 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.kinds import (
     INDEPENDENT,
+    KINDS,
     KindDraws,
     Kinds,
     as_outputs,
-    covariance_of_means,
     different_systems,
     draw_kinds,
+    means_of_truths,
     mixing_of,
 )
 from trueup.estimators.real_map import RealMap
@@ -37,6 +39,7 @@ from trueup.estimators.tilt import (
     Directions,
     deviations_under_tilts,
     independent_directions,
+    normal_moves,
     representative_rows,
     tilted_truths,
 )
@@ -48,7 +51,7 @@ Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
 DEFAULT_ASSUMPTION: Assumption = "real"
 MOST_VOTES = 40_000  # above, models are drawn on some of the items
-_SOME_VOTES = 10_000  # on these
+_SOME_VOTES = 20_000  # on these
 FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
 MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
@@ -59,10 +62,11 @@ _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
 _WORST_RHAT = 1.1
 _FEWEST_DRAWS = 100
 _FEWEST_FOR_SPREAD = 40  # draws that a standard deviation can rest on
-LEAST_DRAWS = 200
+_LEAST_DRAWS = 200
 _SOME_ROWS = 250  # items that show how far tilts get
 _SCALINGS = 3  # of what is asked of tilts, until all systems together move as far as each alone
 _MOST_SCALED = 1.5  # each time
+_ENDS = (0.025, 0.975)
 _NOTHING = 1e-9  # of a variance, beside the usual one
 
 
@@ -130,7 +134,7 @@ class Readings:
         return np.asarray(drawn.sum(axis=1) / np.maximum(there @ self.row_times, 1.0))
 
     @property
-    def unknown_share(self) -> float:
+    def unbeyond_chance(self) -> float:
         """The share of the items whose class the models were not told."""
         return float((self.known < 0).mean())
 
@@ -150,46 +154,42 @@ class Readings:
         if self.some.all():
             truths = self.kinds.mixed(shares, self.n_draws, rng)
             return TruthDraws(truths, self.kinds.posterior(shares), diagnostics, converged, notes)
-        # Where there are many items, parameters are known as well as all votes tell, and models as well as some do.
-        part = self.part
-        means = self.kinds.means(part)
-        names = list(self.kinds.draws)
-        weights = np.array([shares.get(name, 0.0) for name in names])
-        centre = weights @ means / weights.sum()
-        within = [
-            covariance_of_means(self.kinds.draws[name].truths, part) * share / weights.sum()
-            for name, share in shares.items()
-        ]
-        between = sum(
-            share / weights.sum() * np.outer(gap, gap)
-            for share, gap in zip(weights, means - centre, strict=True)
-            if share
-        )
-        # The truth of each item is drawn afterwards, and its chance must not count twice.
-        narrowed = np.sqrt(self.drawn_shares)
-        covariance = np.sum(within, axis=0) * np.outer(narrowed, narrowed) + between
-        covariance = covariance - drawing_covariance(self.centre, self.features, self.row_times)
-        directions = independent_directions(self.features, np.asarray(covariance))
-        shift = centre - means[names.index(INDEPENDENT)]
-        truths = self._tilted(directions, self._along(directions, shift), rng)
+        parts = [self._of_kind(name, share / sum(shares.values()), rng) for name, share in shares.items()]
+        truths = np.concatenate(parts)
+        truths = truths[rng.permutation(len(truths))]
         return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
+
+    def _of_kind(self, name: str, share: float, rng: np.random.Generator) -> Codes:
+        """A share of the draws, under one kind: the means that its draws have on some of the items, carried to all."""
+        drawn = self.kinds.draws[name]
+        means = means_of_truths(drawn.truths, self.part)
+        middle = means.mean(axis=0)
+        # The truth of each item is drawn afterwards, and its chance must not count twice.
+        chance = np.diag(drawing_covariance(drawn.posterior, self.part))
+        beyond_chance = 1 - chance / np.maximum(_variance_without_tails(means), 1e-300)
+        # Parameters are known as well as all votes tell; what kinds of items there are, more items do not tell.
+        narrowed = np.sqrt(np.clip(beyond_chance, 0.0, 1.0) * (1.0 if name == KINDS else self.drawn_shares))
+        independent = self.kinds.means(self.part)[list(self.kinds.draws).index(INDEPENDENT)]
+        moves = rng.permutation(middle - independent + (means - middle) * narrowed)
+        directions = independent_directions(self.features, moves.T @ moves / len(moves))
+        return self._tilted(directions, self._along(directions, moves), max(1, round(share * self._n_tilted)), rng)
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
         # The truth of each item is drawn afterwards, and its chance must not count twice.
         models = self.kinds.spread(self.part) ** 2 - np.diag(drawing_covariance(self.kinds.centre, self.part))
         spread = np.sqrt(np.maximum(models, 0.0))
         alike = blind_correlations(self.features, self.row_times)
-        covariance = self.real_map.covariance(spread, alike, self.unknown_share)
+        covariance = self.real_map.covariance(spread, alike, self.unbeyond_chance)
         last = len(covariance) - self.n_contrasts
         part = np.where(np.arange(len(covariance)) < last, 1.0, np.sqrt(self.real_map.slice_share))
         covariance *= np.outer(part, part)
         directions = self._directions(covariance, rng)
-        shift = None
+        moves = None
         if not self.some.all():
             means = self.kinds.means(self.part)
             gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
-            shift = self._along(directions, gap)
-        truths = self._tilted(directions, shift, rng)
+            moves = normal_moves(directions, self._n_tilted, rng) + self._along(directions, gap)
+        truths = self._tilted(directions, moves, self._n_tilted, rng)
         rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
         converged = _have_mixed(rhat, effective, _FEWEST_FOR_SPREAD)
@@ -227,17 +227,24 @@ class Readings:
         place = np.arange(len(self.features)) - self.n_systems
         return (place >= 0) & (place < n_moved_shares(self.features.shape[2]))
 
-    def _along(self, directions: Directions, shift: Floats) -> Floats:
-        """A shift of the means of the features as one of the means of the directions."""
+    def _along(self, directions: Directions, moves: Floats) -> Floats:
+        """Moves of the means of the features (along the last axis) as moves of the means of the directions."""
         flat = self.features.reshape(len(self.features), -1)
         heavy = flat * np.repeat(self.row_times, self.features.shape[2])
         own = directions.features.reshape(directions.n, -1)
-        return np.asarray(np.linalg.lstsq(heavy @ flat.T, heavy @ own.T, rcond=None)[0].T @ shift)
+        return np.asarray(moves @ np.linalg.lstsq(heavy @ flat.T, heavy @ own.T, rcond=None)[0])
 
-    def _tilted(self, directions: Directions, shift: Floats | None, rng: np.random.Generator) -> Codes:
-        most = _MOST_LABELS // max(len(self.posterior), 1)
-        n_draws = int(np.clip(most, min(LEAST_DRAWS, self.n_draws), self.n_draws))
-        truths = tilted_truths(self.centre, directions, n_draws, rng, shift=shift)
+    @property
+    def _n_tilted(self) -> int:
+        """Draws where all are moved by tilts: as many as there is room for."""
+        return self._n_within(_MOST_LABELS // max(len(self.posterior), 1))
+
+    def _n_within(self, most: int) -> int:
+        """As many draws as were asked for, `most` where these are fewer, but no fewer than an interval can rest on."""
+        return int(np.clip(most, min(_LEAST_DRAWS, self.n_draws), self.n_draws))
+
+    def _tilted(self, directions: Directions, moves: Floats | None, n_draws: int, rng: np.random.Generator) -> Codes:
+        truths = tilted_truths(self.centre, directions, n_draws, rng, moves=moves)
         truths[:, self.known >= 0] = self.known[self.known >= 0]
         return truths
 
@@ -404,6 +411,16 @@ def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) 
     truths = tilted_truths(posterior, nothing, n_draws, rng)
     draws: Mapping[str, KindDraws] = {INDEPENDENT: KindDraws(truths, posterior, np.zeros(len(posterior)))}
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
+
+
+def _variance_without_tails(values: Floats) -> Floats:
+    """Of each column, had it the ends that it has and normal tails.
+
+    A few draws in a thousand may take the classes for one another. They move no end of an interval, but would rule a
+    variance.
+    """
+    low, high = np.quantile(values, _ENDS, axis=0)
+    return np.asarray(((high - low) / np.ptp(ndtri(_ENDS))) ** 2)
 
 
 def drawing_covariance(posterior: Floats, features: Floats, times: Floats | None = None) -> Floats:

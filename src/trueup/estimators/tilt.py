@@ -81,7 +81,7 @@ def independent_directions(features: Floats, covariance: Floats, yields: Boolean
 
 
 def tilted_truths(
-    posterior: Floats, directions: Directions, n_draws: int, rng: np.random.Generator, *, shift: Floats | None = None
+    posterior: Floats, directions: Directions, n_draws: int, rng: np.random.Generator, *, moves: Floats | None = None
 ) -> Codes:
     """Draws of the truth of all items, shape (n_draws, n_items).
 
@@ -91,16 +91,17 @@ def tilted_truths(
         f; where it is 0 or 1 the class is known.
     directions : Directions
     n_draws : int
-    shift : array of shape (n_directions,), optional
-        How far the means lie from those of `posterior` in the middle.
+    moves : array of shape (n_moves, n_directions), optional
+        How far the means lie from those of `posterior`; draws take them in turn. By default normal, with the scales of
+        the directions.
     """
     if posterior.shape[1] > _FEW_CLASSES:
         floored = np.exp(log_chances(posterior))
         groups = group_equal_classes(floored / floored.sum(axis=1, keepdims=True), directions.features, rng)
         if groups.posterior.shape[1] <= _FEW_CLASSES:
             together = replace(directions, features=groups.features)
-            return groups.draw_classes(tilted_truths(groups.posterior, together, n_draws, rng, shift=shift), rng)
-    tilts = draw_tilts(posterior, directions, n_draws, rng, shift=shift)
+            return groups.draw_classes(tilted_truths(groups.posterior, together, n_draws, rng, moves=moves), rng)
+    tilts = draw_tilts(posterior, directions, n_draws, rng, moves=moves)
     return draw_tilted(posterior, directions.features, tilts, rng)
 
 
@@ -110,12 +111,12 @@ def draw_tilts(
     n_draws: int,
     rng: np.random.Generator,
     *,
-    shift: Floats | None = None,
+    moves: Floats | None = None,
     times: Floats | None = None,
 ) -> Floats:
     """A tilt for each draw, shape (n_draws, n_directions); where there are many draws, some share one."""
-    moves = standard_moves(min(n_draws, _MOST_TILTS), directions.n, rng) * directions.scales
-    tilts = solve_tilts(posterior, directions, moves if shift is None else moves + shift, rng, times)
+    moves = normal_moves(directions, n_draws, rng) if moves is None else moves[:n_draws]
+    tilts = solve_tilts(posterior, directions, moves, rng, times)
     return tilts[np.arange(n_draws) % len(tilts)]
 
 
@@ -224,7 +225,7 @@ def deviations_under_tilts(
 
     Each row stands for so many items as `times` says.
     """
-    moves = standard_moves(_TRIED, directions.n, rng) * directions.scales
+    moves = normal_moves(directions, _TRIED, rng)
     tilts = solve_tilts(posterior, directions, moves, rng, times)
     chances = tilted_chances(log_chances(posterior), directions.features, tilts)
     means = chances.reshape(len(tilts), -1) @ _weighted(features, times / times.sum()).T
@@ -234,6 +235,11 @@ def deviations_under_tilts(
 def _weighted(features: Floats, weights: Floats) -> Floats:
     """Features with what each item counts for, flat: a product with chances is a mean."""
     return np.asarray((features * weights[:, None]).reshape(len(features), -1))
+
+
+def normal_moves(directions: Directions, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Moves of the means along directions, normal with their scales; where there are many draws, some share one."""
+    return standard_moves(min(n_draws, _MOST_TILTS), directions.n, rng) * directions.scales
 
 
 def standard_moves(n: int, n_directions: int, rng: np.random.Generator) -> Floats:

@@ -306,7 +306,7 @@ def rank(
                     parameter="noise",
                 )
             told = read_labelers(labels, resolve(noise or DEFAULT_NOISE), n_draws, spam_prior, rng)
-            return _ranked(labels, told, {}, sort, level, name)
+            return _ranked(labels, told, {}, sort, level, name, rng)
         return _rank_in_memory(labels, noise, by, sort, level, spam_prior, n_draws, rng, name)
 
 
@@ -332,7 +332,7 @@ def _rank_in_memory(
     members = [labels, *(labels.select(items=labels.items[codes == k]) for k in range(len(draws) - 1))]
     of_parts = _vetted_by_part(vetted, len(draws))
     whole, *parts = (
-        _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name)
+        _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name, rng)
         for part, drawn, of_part in zip(members, draws, of_parts, strict=True)
     )
     whole = replace(whole, warnings=(*notes, *_order_notes(whole)))
@@ -371,11 +371,11 @@ def _ranked(
     sort: Sort,
     level: float,
     noise: str,
+    rng: np.random.Generator,
 ) -> LabelerRanking:
     """The ranking by draws, with what vetted items say of accuracies."""
     drawn = told.draws
     for t, of_labeler in vetted.items():
-        rng = np.random.default_rng([t, of_labeler.n_vetted])
         drawn.accuracy[:, t] = mixed_draws(drawn.accuracy[:, t], of_labeler.draws, of_labeler.share, rng)
     ranked = getattr(drawn, sort)
     places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1

@@ -32,7 +32,7 @@ _STRENGTHS = (0.5, 200.0)
 _FITTED_POOLING = 2.0  # the strength of a fit where none was asked for
 _STRENGTH_PRIOR = (2.0, 0.5)  # of the Gamma law of a strength that is drawn
 _LEAST_STRENGTH = 1e-2
-_DIAGONAL_ALONE, _DIAGONAL_POOLED = 3.0, 4.0
+DIAGONAL_ALONE, _DIAGONAL_POOLED = 3.0, 4.0  # pseudo-counts of the right answer; the others have 1
 _MOST_CLASSES_ALONE = 3  # beyond, pseudo-counts of rows by themselves say that labelers are wrong half of the time
 
 
@@ -161,7 +161,7 @@ def row_sampler(
 ) -> Sampler:
     """The sampler of rows that are pooled within states as strongly as `pooling` says; 0 does not pool them."""
     if diagonal is None:
-        diagonal = pooled_diagonal(_DIAGONAL_ALONE, n_classes) if pooling else _DIAGONAL_ALONE
+        diagonal = pooled_diagonal(DIAGONAL_ALONE, n_classes) if pooling else DIAGONAL_ALONE
     check_number(diagonal, name="diagonal", low=0.0, strict=True)
     check_pooling(pooling)
     if not pooling:
@@ -180,7 +180,7 @@ class DawidSkeneSampler(Sampler):
         n_answers: int,
         *,
         state_class: Codes | None = None,
-        diagonal: float = _DIAGONAL_ALONE,
+        diagonal: float = DIAGONAL_ALONE,
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
         self._prior = _row_prior(self.state_class, n_answers, np.full(self.n_states, diagonal))

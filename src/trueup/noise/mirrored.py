@@ -12,8 +12,8 @@ from trueup._base.validation import RandomState, as_generator
 from trueup.data.labels import Labels
 from trueup.noise.averaging import kept_sweeps, likeliest_classes
 from trueup.noise.base import Sampler, TableModel, from_table, warn_if_unidentifiable
+from trueup.noise.dawid_skene import DIAGONAL_ALONE
 
-_DIAGONAL = 3.0  # pseudo-count of the right answer; the others have 1, as where Dawid and Skene's rows are drawn
 _FIT_SWEEPS = (200, 300)
 _SWAP = (1, 0, 2)
 
@@ -139,7 +139,7 @@ class MirroredSampler(Sampler):
 
 def row_prior(n_classes: int) -> Floats:
     """Pseudo-counts of the rows of a judge."""
-    return np.ones((n_classes, n_classes)) + (_DIAGONAL - 1.0) * np.eye(n_classes)
+    return np.ones((n_classes, n_classes)) + (DIAGONAL_ALONE - 1.0) * np.eye(n_classes)
 
 
 def draw_rows(mass: Floats, rng: np.random.Generator) -> Floats:
