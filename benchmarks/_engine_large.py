@@ -26,21 +26,31 @@ def many_labelers(n_items: int, seed: int) -> World:
     return World(sim.labels, np.asarray(sim.truth), np.asarray(sim.predictions))
 
 
+VERSIONS = "families, three versions"  # of the system, which err with it
 MAKERS: dict[str, Callable[[int, int], World]] = {
     **{name: WORLDS[name] for name in ("independent", "families", "difficulty", "kinds")},
+    VERSIONS: WORLDS["families"],
     "a hundred labelers": many_labelers,
 }
 
 
 def run_large(case: Case) -> list[Row]:
-    world = MAKERS[case.world](N_ITEMS, case.seed)
+    world, own = MAKERS[case.world](N_ITEMS, case.seed), "own"
+    systems = {own: world.predictions}
+    if case.world == VERSIONS:
+        rng = np.random.default_rng(case.seed)
+        systems |= {k: np.where(rng.random(N_ITEMS) < 0.05, 1 - world.predictions, world.predictions) for k in "abc"}
     rows = []
     for part, most in PARTS.items():
         with mock.patch.object(readings, "MOST_VOTES", most):
-            ev = tu.evaluate(
-                world.predictions, world.labels, metrics=["accuracy"], check_dependence=False, random_state=case.seed
-            )
-            rows += [row_of(name, world.accuracy, ev.assuming(name)["accuracy"], part=part) for name in ASSUMPTIONS]
+            how = {"check_dependence": False, "random_state": case.seed}
+            if len(systems) > 1:
+                cmp = tu.compare(systems, world.labels, metric="accuracy", **how)
+                found = {name: cmp.assuming(name)[own] for name in ASSUMPTIONS}
+            else:
+                ev = tu.evaluate(world.predictions, world.labels, metrics=["accuracy"], **how)
+                found = {name: ev.assuming(name)["accuracy"] for name in ASSUMPTIONS}
+            rows += [row_of(name, world.accuracy, estimate, part=part) for name, estimate in found.items()]
     return rows
 
 

@@ -17,11 +17,10 @@ from trueup.answers.settings import Settings
 from trueup.answers.setup import check_one_metric, check_rankable, items_in_words
 from trueup.data.encoding import Vocabulary, vocabulary_from
 from trueup.data.labels import Labels
-from trueup.data.rated import rated_scan, with_chosen_raters
+from trueup.data.rated import rated_scan, with_common_outputs
 from trueup.data.scanning import LabelScan
 from trueup.estimators.collapsed import patterns_of
 from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, read_scan
-from trueup.estimators.kinds import different_places
 from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidPredictions, silenced_warnings
@@ -156,11 +155,8 @@ def compare_scan(systems: Any, scan: LabelScan[Labels], settings: Settings) -> S
         is_any = (patterns.codes >= 0).any(axis=0)
         n_common, n_any = (int(patterns.times[where].sum()) for where in (patterns.is_common, is_any))
         findings = [items_in_words(n_common, n_any, rule)]
-    patterns = patterns.common() if only_common else patterns
-    raters = different_places(patterns.codes, patterns.times).tolist()
-    if only_common or len(raters) < len(sources):
-        n_of_raters = int((patterns.codes[raters] >= 0).sum(axis=0) @ patterns.times)
-        rated = with_chosen_raters(rated, raters, only_common=only_common, n_of_raters=n_of_raters)
+    if only_common:
+        patterns, rated = patterns.common(), with_common_outputs(rated)
     with silenced_warnings():  # what fits would say is among the warnings below
         how = {"n_draws": n_draws, "seed": task.seed, "positive": task.positive}
         readings = read_scan(rated, task.real_map, **how, patterns=patterns)

@@ -185,8 +185,6 @@ class Facts:
         The first and the last item.
     n_gold : int
         Vetted items.
-    n_of_raters : int
-        Votes of raters beyond the labelers, which are in no other number.
     """
 
     n_items: int
@@ -197,7 +195,6 @@ class Facts:
     keys: Keys = field(repr=False)
     ends: tuple[Any, Any]
     n_gold: int
-    n_of_raters: int = 0
 
 
 def item_keys(items: Vocabulary) -> Keys:
@@ -275,11 +272,6 @@ class PartitionReader(Generic[_V]):
     @cached_property
     def _class_position(self) -> dict[Hashable, int]:
         return {name: k for k, name in enumerate(self.classes.tolist())}
-
-    @property
-    def all_labelers(self) -> Vocabulary:
-        """Who has votes in what is read."""
-        return self.labelers
 
     @property
     def known_names(self) -> dict[str, Vocabulary]:

@@ -1,13 +1,12 @@
 """A scan with systems under test: their classes come from columns of the files, or by name.
 
-Systems are beside the votes of a block, and those that help to read them are more labelers, too.
+Systems are beside the votes of a block: none of them is a labeler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,10 +14,10 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes
 from trueup._base.validation import preview
-from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
+from trueup.data.encoding import is_null
 from trueup.data.partitions import Facts, PartitionReader, VoteBlock, facts_of, item_keys
 from trueup.data.scanning import LabelScan
-from trueup.data.votes import Votes, new_name, votes_with_raters, with_rater
+from trueup.data.votes import Votes
 from trueup.exceptions import InvalidPredictions
 
 _V = TypeVar("_V", bound=Votes)
@@ -34,8 +33,6 @@ class RatedReader(PartitionReader[_V]):
     ----------
     systems : tuple of str or mapping
         Of each, the column of the files that holds the class it names, or the classes by item.
-    raters : tuple of int
-        The places of the systems that are labelers, too.
     may_miss : bool
         Whether items may be without a prediction.
     vetted : mapping from item to class
@@ -43,27 +40,11 @@ class RatedReader(PartitionReader[_V]):
     """
 
     systems: tuple[SystemSource, ...] = ()
-    raters: tuple[int, ...] = ()
     may_miss: bool = False
     vetted: Mapping[Hashable, Hashable] = field(default_factory=dict, repr=False)
 
-    @property
-    def all_labelers(self) -> Vocabulary:
-        """The labelers, and the systems that are some after them."""
-        names = self.labelers
-        for _ in self.raters:
-            names = vocabulary_from([*names.tolist(), new_name(names)])
-        return names
-
-    def read(self, path: str) -> _V:
-        """The votes of a file, with those of the systems that are labelers."""
-        labels, outputs = self.read_rated(path)
-        for place in self.raters:
-            labels = with_rater(labels, outputs[:, place].astype(np.int32))
-        return labels
-
     def read_rated(self, path: str) -> tuple[_V, Outputs]:
-        """The votes of a file without any system, and what all systems say."""
+        """The votes of a file, and what all systems say."""
         columns = dict.fromkeys(system for system in self.systems if isinstance(system, str))
         labels, cells = self.read_beside(path, list(columns))
         names = labels.items.tolist()
@@ -93,32 +74,11 @@ class RatedReader(PartitionReader[_V]):
         labels, outputs = self.read_rated(path)
         vetted = self.class_codes(labels.items.tolist(), self.vetted).astype(np.int16)
         block = replace(VoteBlock.of(labels), keys=item_keys(labels.items), outputs=outputs, vetted=vetted)
-        n_of_raters = int((outputs[:, list(self.raters)] >= 0).sum())
-        rated = with_raters(block, self.raters, n_own=block.n_columns, n_answers=labels.n_answers)
-        return rated, replace(facts_of(labels), n_of_raters=n_of_raters)
-
-
-def with_raters(
-    block: VoteBlock, raters: Sequence[int], *, n_own: int, n_answers: int, only_common: bool = False
-) -> VoteBlock:
-    """A block in which these systems are labelers, too, and no others.
-
-    Parameters
-    ----------
-    n_own : int
-        Columns of the labelers themselves.
-    only_common : bool
-        Whether systems are silent on items that one of them is silent on.
-    """
-    outputs = np.asarray(block.outputs)
-    if only_common:
-        outputs = np.where((outputs >= 0).all(axis=1, keepdims=True), outputs, np.int16(-1))
-    votes = votes_with_raters(block.matrix[:, :n_own], outputs[:, list(raters)].T, n_answers)
-    return VoteBlock.of_matrix(votes, block.gold, keys=block.keys, outputs=outputs, vetted=block.vetted)
+        return block, facts_of(labels)
 
 
 def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss: bool) -> LabelScan[_V]:
-    """The scan with systems, which are labelers, too.
+    """The scan with what systems say of its items.
 
     Parameters
     ----------
@@ -131,19 +91,15 @@ def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss
     fields = {name: getattr(scan.reader, name) for name in PartitionReader.__dataclass_fields__}
     told = {item: name for item, name in scan.gold.items() if item not in scan.reader.drawn}
     vetted = {item: name for item, name in scan.gold.items() if item in scan.reader.drawn}
-    raters = tuple(range(len(systems)))
-    reader = RatedReader(
-        **(fields | {"gold": told}), systems=tuple(systems), raters=raters, may_miss=may_miss, vetted=vetted
-    )
+    reader = RatedReader(**(fields | {"gold": told}), systems=tuple(systems), may_miss=may_miss, vetted=vetted)
     return LabelScan(scan.files, reader, scan.regroup)
 
 
-def with_chosen_raters(
-    scan: LabelScan[_V], raters: Sequence[int], *, only_common: bool, n_of_raters: int
-) -> LabelScan[_V]:
-    """A rated scan in which these systems alone are labelers, who then have so many votes; see `with_raters`."""
-    reader = scan.reader
-    assert isinstance(reader, RatedReader)
-    n_own = len(reader.labelers) * scan.n_answers
-    change = partial(with_raters, raters=tuple(raters), n_own=n_own, n_answers=scan.n_answers, only_common=only_common)
-    return scan.mapped(replace(reader, raters=tuple(raters)), change, n_of_raters=n_of_raters)
+def with_common_outputs(scan: LabelScan[_V]) -> LabelScan[_V]:
+    """A rated scan in which all systems are silent on items that one of them is silent on."""
+    return scan.mapped(scan.reader, _common_outputs)
+
+
+def _common_outputs(block: VoteBlock) -> VoteBlock:
+    outputs = np.asarray(block.outputs)
+    return replace(block, outputs=np.where((outputs >= 0).all(axis=1, keepdims=True), outputs, np.int16(-1)))

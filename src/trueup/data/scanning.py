@@ -73,7 +73,7 @@ class LabelScan(VoteNames, Generic[_V]):
     @property
     def labelers(self) -> Vocabulary:
         """The names of the labelers of all files, sorted."""
-        return self.reader.all_labelers
+        return self.reader.labelers
 
     @property
     def classes(self) -> Vocabulary:
@@ -113,8 +113,8 @@ class LabelScan(VoteNames, Generic[_V]):
 
     @property
     def n_votes(self) -> int:
-        """Number of votes of all files, repeated ones and those of raters counted each time."""
-        return sum(facts.n_votes for facts in self.facts) + self._somewhere.n_of_raters
+        """Number of votes of all files, repeated ones counted each time."""
+        return sum(facts.n_votes for facts in self.facts)
 
     @property
     def n_witnessed(self) -> int:
@@ -216,9 +216,7 @@ class LabelScan(VoteNames, Generic[_V]):
             self._places[place] = self._encode(client)
         return self._places[place]
 
-    def mapped(
-        self, reader: PartitionReader[_V], change: Callable[[VoteBlock], VoteBlock], *, n_of_raters: int
-    ) -> LabelScan[_V]:
+    def mapped(self, reader: PartitionReader[_V], change: Callable[[VoteBlock], VoteBlock]) -> LabelScan[_V]:
         """The same items with every block changed, where the blocks are.
 
         Parameters
@@ -227,8 +225,6 @@ class LabelScan(VoteNames, Generic[_V]):
             How one would read them so.
         change : callable
             From block to block.
-        n_of_raters : int
-            Votes of raters beyond the labelers.
         """
         encoded, changed = self.encoded, LabelScan(self.files, reader, self.regroup)
         if encoded.client is None:
@@ -236,7 +232,7 @@ class LabelScan(VoteNames, Generic[_V]):
         else:
             held = list(encoded.blocks)
             blocks = map_at(encoded.client, places_of(encoded.client, held), change, held)
-        changed._places[_name_of(encoded.client)] = replace(encoded, blocks=blocks, n_of_raters=n_of_raters)
+        changed._places[_name_of(encoded.client)] = replace(encoded, blocks=blocks)
         return changed
 
     @cached_property
@@ -255,7 +251,7 @@ class LabelScan(VoteNames, Generic[_V]):
             files = regrouped_files(files, self.reader, self.regroup)
             blocks, facts = self._encode_files(files, client)
         self._tell(facts)
-        return EncodedScan(files, blocks, self.checked(facts), client, sum(one.n_of_raters for one in facts))
+        return EncodedScan(files, blocks, self.checked(facts), client)
 
     def _encode_files(self, files: tuple[str, ...], client: Any | None) -> tuple[Iterable[Any], list[Facts]]:
         if client is not None:
@@ -322,15 +318,12 @@ class EncodedScan:
     blocks : iterable of VoteBlock, or of futures of the client
     facts : tuple of Facts
     client : dask.distributed.Client or None
-    n_of_raters : int
-        Votes of raters beyond the labelers.
     """
 
     files: tuple[str, ...]
     blocks: Iterable[Any]
     facts: tuple[Facts, ...]
     client: Any | None
-    n_of_raters: int = 0
 
 
 def _encode_on(client: Any, reader: PartitionReader[Any], files: Sequence[str]) -> tuple[list[Any], list[Facts]]:

@@ -205,7 +205,7 @@ def _joined_vetted(one: tuple[VoteBlock, Floats], other: tuple[VoteBlock, Floats
 
 
 def collapse(scan: LabelScan[Labels]) -> tuple[Cells, VettedItems]:
-    """The items of a scan summed up, by Dawid and Skene's model of labelers and raters, fitted to all votes.
+    """The items of a scan summed up, by Dawid and Skene's model of labelers, fitted to all votes.
 
     Those that were drawn by chance and vetted stay apart.
     """
@@ -349,15 +349,14 @@ def checked_items(scan: LabelScan[Labels], seed: int) -> tuple[Labels, Codes]:
 
 
 def _labels_of(scan: LabelScan[Labels], block: VoteBlock, **gold: npt.NDArray[Any]) -> Labels:
-    """The votes of a block, without those of systems."""
+    """The votes of a block."""
     reader = scan.reader
-    assert isinstance(reader, RatedReader)
     labels: Labels = reader.make(
         items=np.arange(block.n_items),
         labelers=reader.labelers,
         classes=scan.classes,
         answers=scan.answers,
-        votes=sparse.csr_array(block.matrix[:, : len(reader.labelers) * scan.n_answers]),  # systems are no witnesses
+        votes=block.matrix,
         **{**nothing_vetted(block.n_items), **gold},
         n_missing=0,
         abstentions=np.zeros(len(reader.labelers), dtype=np.int64),

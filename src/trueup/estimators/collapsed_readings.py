@@ -13,11 +13,10 @@ from trueup._base.types import Codes, Floats, Target
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
-from trueup.data.rated import RatedReader
 from trueup.data.scanning import LabelScan
 from trueup.estimators.collapsed import Patterns, collapse, sample_items
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
-from trueup.estimators.kinds import draw_kinds, first_of_equals, witness_weights
+from trueup.estimators.kinds import different_systems, draw_kinds, first_of_equals, means_of, witness_weights
 from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.population import unseen_counts
 from trueup.estimators.readings import (
@@ -29,6 +28,7 @@ from trueup.estimators.readings import (
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.rectified import rectified_counts
+from trueup.estimators.system_evidence import fitted_posterior, with_systems
 from trueup.estimators.tilt import Directions, draw_tilts, log_chances, tilted_chances
 from trueup.estimators.truth import Basis, gold_share
 from trueup.estimators.truth_draws import mixed_draws
@@ -229,12 +229,10 @@ def read_scan(
     Parameters
     ----------
     scan : LabelScan
-        Of which those systems are labelers that help to read the votes.
+        With what the systems say.
     patterns : Patterns, optional
         What systems say together, where there are several.
     """
-    reader = scan.reader
-    assert isinstance(reader, RatedReader)
     rng = np.random.default_rng(seed)
     labels, said = sample_items(scan, seed)
     n_classes, n_systems = scan.n_classes, len(said)
@@ -243,7 +241,7 @@ def read_scan(
     )
     outputs = SystemOutputs.of_classes(said.astype(np.int64), n_classes, weights)
     sweeps: dict[str, Any] = dict(FEW_SWEEPS)
-    kinds = draw_kinds(labels, outputs, said[list(reader.raters)], rng=rng, **sweeps)
+    kinds = draw_kinds(labels, outputs, different_systems(said), rng=rng, **sweeps)
     cells, vetted = collapse(scan)
     n_cells = len(cells.times)
     codes = np.concatenate([cells.codes, vetted.codes], axis=1)
@@ -251,11 +249,14 @@ def read_scan(
     codes, times = codes[:, order], np.append(cells.times, np.ones(len(vetted)))[order]
     known = np.append(cells.known, np.full(len(vetted), -1))[order]
     posterior = np.concatenate([cells.posterior, vetted.posterior])[order]
+    posterior = with_systems(posterior, SystemOutputs.of_classes(codes.astype(np.int64), n_classes, weights), times)
     judged = slice(MOST_SYSTEMS)
+    part = class_features(said[judged], np.ones(labels.n_items), n_classes)
     return CollapsedReadings(
         kinds,
         np.zeros(len(times), dtype=bool),
-        class_features(said[judged], np.ones(labels.n_items), n_classes),
+        part,
+        means_of(part, fitted_posterior(labels, outputs)),
         posterior,
         class_features(codes[judged], times, n_classes),
         known.astype(np.int32),

@@ -100,10 +100,7 @@ class Kinds:
 
     def means(self, features: Floats) -> Floats:
         """What each kind expects of the means of features, shape (n_kinds, n_features)."""
-        n_items = features.shape[1]
-        return np.stack(
-            [np.einsum("fnc,nc->f", features, one.posterior) / max(n_items, 1) for one in self.draws.values()]
-        )
+        return np.stack([means_of(features, one.posterior) for one in self.draws.values()])
 
     def spread(self, features: Floats) -> Floats:
         """The standard deviation of the means of features, within the kinds and between them; shape (n_features,)."""
@@ -288,18 +285,13 @@ def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
 
 def different_systems(codes: Codes) -> Codes:
     """The classes of one system of each group that says almost the same, where any of them says something."""
-    return codes[different_places(codes)].astype(np.int32)
-
-
-def different_places(codes: Codes, times: Floats | None = None) -> Positions:
-    """The place of one system of each group that says almost the same; columns stand for so many items as `times`."""
     kept: list[int] = []
     for place, row in enumerate(codes):
-        if all(_agreement(row, codes[other], times) < _SAME for other in kept):
+        if all(_agreement(row, codes[other]) < _SAME for other in kept):
             kept.append(place)
         if len(kept) > _MOST_SOFT:
             break
-    return np.array(kept, dtype=np.int64)
+    return codes[kept].astype(np.int32)
 
 
 def first_of_equals(table: npt.NDArray[Any]) -> Positions:
@@ -310,17 +302,10 @@ def first_of_equals(table: npt.NDArray[Any]) -> Positions:
     return np.array(list(seen.values()), dtype=np.int64)
 
 
-def _agreement(codes: Codes, others: Codes, times: Floats | None) -> float:
+def _agreement(codes: Codes, others: Codes) -> float:
     """The share of equal answers among the items that either of two has an answer to."""
     either = (codes >= 0) | (others >= 0)
-    return share_of(codes == others, either, times, nothing=1.0)
-
-
-def share_of(told: Booleans, members: Booleans, times: Floats | None, *, nothing: float) -> float:
-    """The share of `told` among members, each of which stands for so many items; `nothing` where there are none."""
-    if not members.any():
-        return nothing
-    return float(np.average(told[members], weights=None if times is None else times[members]))
+    return float((codes == others)[either].mean()) if either.any() else 1.0
 
 
 def _soft(labels: Labels, representatives: Codes) -> KindDraws:
@@ -338,6 +323,11 @@ def _kept(drawn: PosteriorDraws, n_classes: int) -> KindDraws:
 def covariance_of_means(truths: Codes, features: Floats) -> Floats:
     """Of the means of features over drawn truths, shape (n_features, n_features)."""
     return np.atleast_2d(np.cov(means_of_truths(truths, features).T, bias=True))
+
+
+def means_of(features: Floats, posterior: Floats) -> Floats:
+    """What is expected of the means of features, shape (n_features,)."""
+    return np.asarray(np.einsum("fnc,nc->f", features, posterior) / max(len(posterior), 1))
 
 
 def means_of_truths(truths: Codes, features: Floats) -> Floats:

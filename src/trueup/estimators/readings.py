@@ -30,10 +30,12 @@ from trueup.estimators.kinds import (
     as_outputs,
     different_systems,
     draw_kinds,
+    means_of,
     means_of_truths,
     mixing_of,
 )
 from trueup.estimators.real_map import RealMap
+from trueup.estimators.system_evidence import fitted_posterior
 from trueup.estimators.system_features import Used
 from trueup.estimators.tilt import (
     Directions,
@@ -44,7 +46,7 @@ from trueup.estimators.tilt import (
     tilted_truths,
 )
 from trueup.estimators.truth_draws import TruthDraws
-from trueup.noise import GLAD, DawidSkene, NoiseModel
+from trueup.noise import GLAD, NoiseModel
 from trueup.noise.system_outputs import ROW_MASS
 
 Assumption = Literal["independent", "shared", "real"]
@@ -82,6 +84,8 @@ class Readings:
         The items that the models were drawn on; all of them but in large data.
     part : array of shape (n_features, n_some, n_classes)
         The features of these items, whose means are the same metrics on them.
+    base : array of shape (n_features,)
+        What is expected of these means by such a fit as gave `posterior`, to the votes on these items.
     posterior : array of shape (n_items, n_classes)
         P(class) of every item under independent errors, from all votes.
     features : array of shape (n_features, n_items, n_classes)
@@ -95,6 +99,7 @@ class Readings:
     kinds: Kinds
     some: Booleans = field(repr=False)
     part: Floats = field(repr=False)
+    base: Floats = field(repr=False)
     posterior: Floats = field(repr=False)
     features: Floats = field(repr=False)
     known: Codes = field(repr=False)
@@ -169,8 +174,7 @@ class Readings:
         beyond_chance = 1 - chance / np.maximum(_variance_without_tails(means), 1e-300)
         # Parameters are known as well as all votes tell; what kinds of items there are, more items do not tell.
         narrowed = np.sqrt(np.clip(beyond_chance, 0.0, 1.0) * (1.0 if name == KINDS else self.drawn_shares))
-        independent = self.kinds.means(self.part)[list(self.kinds.draws).index(INDEPENDENT)]
-        moves = rng.permutation(middle - independent + (means - middle) * narrowed)
+        moves = rng.permutation(middle - self.base + (means - middle) * narrowed)
         directions = independent_directions(self.features, moves.T @ moves / len(moves))
         return self._tilted(directions, self._along(directions, moves), max(1, round(share * self._n_tilted)), rng)
 
@@ -186,8 +190,7 @@ class Readings:
         directions = self._directions(covariance, rng)
         moves = None
         if not self.some.all():
-            means = self.kinds.means(self.part)
-            gap = means.mean(axis=0) - means[list(self.kinds.draws).index(INDEPENDENT)]
+            gap = self.kinds.means(self.part).mean(axis=0) - self.base
             moves = normal_moves(directions, self._n_tilted, rng) + self._along(directions, gap)
         truths = self._tilted(directions, moves, self._n_tilted, rng)
         rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
@@ -296,6 +299,7 @@ def read_truth(
     no_classes = np.empty((0, labels.n_items), dtype=np.int32)
     representatives = different_systems(no_classes if others.codes is None else others.codes)
     some = np.ones(labels.n_items, dtype=bool)
+    of_part = None
     sampling = {"n_truths": n_truths, **sampling, "candidates": candidates}
     if labels.n_classes > MANY_CLASSES:
         raters = one_vote_each(labels, rng)
@@ -307,11 +311,11 @@ def read_truth(
         posterior = kinds.draws[INDEPENDENT].posterior
     else:
         some = _some_items(labels, np.asarray(outputs.has_output(used).any(axis=0)), rng)
-        chosen = labels.select(items=labels.items[some])
-        systems = replace(systems, codes=systems.codes[:, some])
+        chosen, of_chosen = labels.select(items=labels.items[some]), replace(systems, codes=systems.codes[:, some])
         sampling = {**FEW_SWEEPS, **sampling}
-        kinds = draw_kinds(chosen, systems, representatives[:, some], rng=rng, progress=progress, **sampling)
-        posterior = _from_all_votes(one_vote_each(labels, rng), representatives, kinds.independent)
+        kinds = draw_kinds(chosen, of_chosen, representatives[:, some], rng=rng, progress=progress, **sampling)
+        posterior = fitted_posterior(one_vote_each(labels, rng), systems, kinds.independent)
+        of_part = fitted_posterior(one_vote_each(chosen, rng), of_chosen, kinds.independent)
     n_moved = min(outputs.n_systems, MOST_SYSTEMS)
     sliced = groups if groups is not None and _can_move(groups, n_moved) else None
     features = direction_features(outputs, labels.n_classes, used, posterior, sliced)
@@ -324,6 +328,7 @@ def read_truth(
         kinds,
         some,
         part,
+        means_of(part, posterior if of_part is None else of_part),
         posterior,
         features,
         labels.gold_codes,
@@ -396,13 +401,6 @@ def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) 
     some = np.zeros(labels.n_items, dtype=bool)
     some[order[:n]] = True
     return some
-
-
-def _from_all_votes(labels: Labels, representatives: Codes, model: NoiseModel | None) -> Floats:
-    """P(class) of every item under independent errors, with different systems as more labelers."""
-    for codes in representatives:
-        labels = with_rater(labels, codes)
-    return (DawidSkene() if model is None else model.clone()).fit(labels).posterior(labels)
 
 
 def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:
