@@ -178,6 +178,7 @@ def strips(seed: int | tuple[int, ...], *, second: float = 0.0, n_strips: int = 
     return pooled(truth, scores, rng)
 
 
+@cache
 def close_pair(which: str, seed: int) -> Tagging:
     """Two systems with a small true gap: the first data set of a sequence in which it lies within the limits."""
     makes: dict[str, Callable[[tuple[int, int]], Tagging]] = {
