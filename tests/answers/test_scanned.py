@@ -146,6 +146,18 @@ def test_gold_is_certain(frame, scan_of):
     assert readings.unknown_share == pytest.approx(1 - 100 / N_ITEMS)
 
 
+def test_what_is_vetted_narrows_the_headline_as_in_memory(frame, scan_of, monkeypatch):
+    monkeypatch.setattr("trueup.estimators.readings.MOST_VOTES", 2000)
+    labels = tu.Labels.from_frame(frame)
+    likeliest = labels.classes[tu.noise.DawidSkene().fit(labels).posterior(labels).argmax(axis=1)].tolist()
+    vetted = dict(zip(range(3 * N_ITEMS // 4), likeliest[: 3 * N_ITEMS // 4], strict=True))
+    here = tu.evaluate(predictions_of(frame), labels.with_gold(vetted), check_dependence=False)
+    scanned = tu.evaluate("model", scan_of(2).with_gold(vetted), check_dependence=False)
+    for name in ("shared", "real"):
+        mine, theirs = (one.assuming(name)["accuracy"] for one in (here, scanned))
+        assert mine.std == pytest.approx(theirs.std, rel=0.3)
+
+
 def random_gold(frame, n):
     """The first votes on so many items drawn at random, as if these were true."""
     chosen = np.random.default_rng(7).choice(N_ITEMS, n, replace=False).tolist()

@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy
-from scipy.special import ndtri
 
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_integer
@@ -24,7 +23,6 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.kinds import (
     INDEPENDENT,
-    KINDS,
     KindDraws,
     Kinds,
     as_outputs,
@@ -69,6 +67,7 @@ _SOME_ROWS = 250  # items that show how far tilts get
 _SCALINGS = 3  # of what is asked of tilts, until all systems together move as far as each alone
 _MOST_SCALED = 1.5  # each time
 _ENDS = (0.025, 0.975)
+_INNER_VARIANCE = 0.913  # of a standard normal value that is drawn in to these
 _NOTHING = 1e-9  # of a variance, beside the usual one
 
 
@@ -87,7 +86,7 @@ class Readings:
     base : array of shape (n_features,)
         What is expected of these means by such a fit as gave `posterior`, to the votes on these items.
     posterior : array of shape (n_items, n_classes)
-        P(class) of every item under independent errors, from all votes.
+        P(class) of every item under independent errors, from all votes and systems.
     features : array of shape (n_features, n_items, n_classes)
         Those whose means are the metrics of the systems, then the shares of the classes.
     known : integer array of shape (n_items,)
@@ -139,7 +138,7 @@ class Readings:
         return np.asarray(drawn.sum(axis=1) / np.maximum(there @ self.row_times, 1.0))
 
     @property
-    def unbeyond_chance(self) -> float:
+    def unknown_share(self) -> float:
         """The share of the items whose class the models were not told."""
         return float((self.known < 0).mean())
 
@@ -166,24 +165,33 @@ class Readings:
 
     def _of_kind(self, name: str, share: float, rng: np.random.Generator) -> Codes:
         """A share of the draws, under one kind: the means that its draws have on some of the items, carried to all."""
+        means, independent = (self._means_beyond_chance(one) for one in (name, INDEPENDENT))
+        inner = _inner(independent)
+        usual, chance = inner.mean(axis=0), inner.var(axis=0)
+        # Draws that lie off a fit by less than they differ are off by chance, which must not be carried to all items.
+        gap = usual - self.base
+        offset = gap * gap**2 / np.maximum(gap**2 + chance, 1e-300)
+        # If errors are independent, parameters are known as well as all votes tell; how kinds differ, as some do.
+        narrowed = np.sqrt(self.drawn_shares) if name == INDEPENDENT else 1.0
+        moves = rng.permutation(offset + (means - usual) * narrowed)
+        directions = independent_directions(self.features, _covariance_with_mean(moves))
+        return self._tilted(directions, self._along(directions, moves), max(1, round(share * self._n_tilted)), rng)
+
+    def _means_beyond_chance(self, name: str) -> Floats:
+        """The means of the features under draws of a kind, less far apart than these by the chance of each item.
+
+        The truth of each item is drawn afterwards, and its chance must not count twice.
+        """
         drawn = self.kinds.draws[name]
         means = means_of_truths(drawn.truths, self.part)
-        middle = means.mean(axis=0)
-        # The truth of each item is drawn afterwards, and its chance must not count twice.
-        chance = np.diag(drawing_covariance(drawn.posterior, self.part))
-        beyond_chance = 1 - chance / np.maximum(_variance_without_tails(means), 1e-300)
-        # Parameters are known as well as all votes tell; what kinds of items there are, more items do not tell.
-        narrowed = np.sqrt(np.clip(beyond_chance, 0.0, 1.0) * (1.0 if name == KINDS else self.drawn_shares))
-        moves = rng.permutation(middle - self.base + (means - middle) * narrowed)
-        directions = independent_directions(self.features, moves.T @ moves / len(moves))
-        return self._tilted(directions, self._along(directions, moves), max(1, round(share * self._n_tilted)), rng)
+        return without_part(means, drawing_covariance(drawn.posterior, self.part))
 
     def _real(self, rng: np.random.Generator) -> TruthDraws:
         # The truth of each item is drawn afterwards, and its chance must not count twice.
         models = self.kinds.spread(self.part) ** 2 - np.diag(drawing_covariance(self.kinds.centre, self.part))
         spread = np.sqrt(np.maximum(models, 0.0))
         alike = blind_correlations(self.features, self.row_times)
-        covariance = self.real_map.covariance(spread, alike, self.unbeyond_chance)
+        covariance = self.real_map.covariance(spread, alike, self.unknown_share)
         last = len(covariance) - self.n_contrasts
         part = np.where(np.arange(len(covariance)) < last, 1.0, np.sqrt(self.real_map.slice_share))
         covariance *= np.outer(part, part)
@@ -232,9 +240,10 @@ class Readings:
 
     def _along(self, directions: Directions, moves: Floats) -> Floats:
         """Moves of the means of the features (along the last axis) as moves of the means of the directions."""
-        flat = self.features.reshape(len(self.features), -1)
+        n_columns = self.posterior.size
+        flat = self.features.reshape(len(self.features), n_columns)
         heavy = flat * np.repeat(self.row_times, self.features.shape[2])
-        own = directions.features.reshape(directions.n, -1)
+        own = directions.features.reshape(directions.n, n_columns)
         return np.asarray(moves @ np.linalg.lstsq(heavy @ flat.T, heavy @ own.T, rcond=None)[0])
 
     @property
@@ -314,8 +323,9 @@ def read_truth(
         chosen, of_chosen = labels.select(items=labels.items[some]), replace(systems, codes=systems.codes[:, some])
         sampling = {**FEW_SWEEPS, **sampling}
         kinds = draw_kinds(chosen, of_chosen, representatives[:, some], rng=rng, progress=progress, **sampling)
-        posterior = fitted_posterior(one_vote_each(labels, rng), systems, kinds.independent)
-        of_part = fitted_posterior(one_vote_each(chosen, rng), of_chosen, kinds.independent)
+        votes = one_vote_each(labels, rng)
+        posterior = fitted_posterior(votes, systems, kinds.independent)
+        of_part = fitted_posterior(votes.select(items=labels.items[some]), of_chosen, kinds.independent)
     n_moved = min(outputs.n_systems, MOST_SYSTEMS)
     sliced = groups if groups is not None and _can_move(groups, n_moved) else None
     features = direction_features(outputs, labels.n_classes, used, posterior, sliced)
@@ -411,14 +421,36 @@ def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) 
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
 
 
-def _variance_without_tails(values: Floats) -> Floats:
-    """Of each column, had it the ends that it has and normal tails.
+def without_part(values: Floats, part: Floats) -> Floats:
+    """Values whose covariance is less by that of a part which is independent of the rest; shape (n, n_features).
 
     A few draws in a thousand may take the classes for one another. They move no end of an interval, but would rule a
-    variance.
+    covariance; so it is that of the values between the ends.
     """
-    low, high = np.quantile(values, _ENDS, axis=0)
-    return np.asarray(((high - low) / np.ptp(ndtri(_ENDS))) ** 2)
+    inner = _inner(values)
+    middle, covariance = inner.mean(axis=0), np.atleast_2d(np.cov(inner.T, bias=True)) / _INNER_VARIANCE
+    sizes, vectors = np.linalg.eigh(covariance)
+    kept = sizes > _NOTHING * max(float(sizes.max(initial=0.0)), 1e-300)
+    scales, vectors = np.sqrt(sizes[kept]), vectors[:, kept]
+    rest = np.eye(len(scales)) - (vectors.T @ part @ vectors) / np.outer(scales, scales)
+    shares, onto = np.linalg.eigh(rest)
+    smaller = (onto * np.sqrt(np.clip(shares, 0.0, 1.0))) @ onto.T
+    return np.asarray(middle + (((values - middle) @ vectors / scales) @ smaller * scales) @ vectors.T)
+
+
+def _inner(values: Floats) -> Floats:
+    """Values of which those in the tails are drawn in to where these begin."""
+    return np.clip(values, *np.quantile(values, _ENDS, axis=0))
+
+
+def _covariance_with_mean(moves: Floats) -> Floats:
+    """The covariance of moves but for their tails, with as much again along their mean: a direction leads there."""
+    inner = _inner(moves)
+    covariance, mean = np.atleast_2d(np.cov(inner.T, bias=True)), inner.mean(axis=0)
+    size = float(mean @ mean)
+    if size <= 0:
+        return covariance
+    return np.asarray(covariance + np.outer(mean, mean) / size * max(float(np.trace(covariance)), _NOTHING))
 
 
 def drawing_covariance(posterior: Floats, features: Floats, times: Floats | None = None) -> Floats:

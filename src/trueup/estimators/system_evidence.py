@@ -5,20 +5,29 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from trueup._base.types import Floats
+from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.estimators.tilt import log_chances
 from trueup.noise import DawidSkene, NoiseModel
 from trueup.noise.system_outputs import SystemOutputs
 
 _MOST_STEPS = 50
+_LEAST = 1e-6  # probability
 _PRECISION = 1e-4  # of what a system says how often
 
 
 def fitted_posterior(labels: Labels, systems: SystemOutputs, model: NoiseModel | None = None) -> Floats:
-    """P(class) of each item under a fitted model of independent errors, by default Dawid and Skene's."""
+    """P(class) of each item by votes and systems, under a fitted model of independent errors.
+
+    The model is by default Dawid and Skene's.
+    """
     fitted = (DawidSkene() if model is None else model.clone()).fit(labels)
-    return with_systems(fitted.posterior(labels), systems)
+    return doubted(with_systems(fitted.posterior(labels), systems), labels.gold_codes)
+
+
+def doubted(posterior: Floats, known: Codes) -> Floats:
+    """P(class) that is certain of no item whose class is not known (-1), so that all others can be moved."""
+    return np.where((known >= 0)[:, None], posterior, np.clip(posterior, _LEAST, 1 - _LEAST))
 
 
 def with_systems(posterior: Floats, systems: SystemOutputs, times: Floats | None = None) -> Floats:
@@ -39,7 +48,7 @@ def with_systems(posterior: Floats, systems: SystemOutputs, times: Floats | None
         return posterior
     said, logs = systems.indicator(), log_chances(posterior)
     power = np.repeat(systems.power, systems.n_answers)[:, None]
-    beforehand = systems.row_prior()
+    beforehand = systems.row_prior(times=times)
     rows = np.zeros((len(power), posterior.shape[1]))
     current = posterior
     for _ in range(_MOST_STEPS):

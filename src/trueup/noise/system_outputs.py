@@ -79,11 +79,11 @@ class SystemOutputs:
         """The first column of each system, and the end."""
         return np.concatenate([[0], np.cumsum(self.n_answers)]).astype(np.int64)
 
-    def row_prior(self, n_groups: int = 1, closeness: Floats | None = None) -> Floats:
+    def row_prior(self, n_groups: int = 1, closeness: Floats | None = None, times: Floats | None = None) -> Floats:
         """Pseudo-counts of the columns in each group of states, shape (columns, n_groups).
 
         In each group what a system mostly says; where classes are near each other or far, an answer as much more in a
-        group as it is near (`Sampler.closeness`).
+        group as it is near (`Sampler.closeness`). Items count so many times as `times` says.
         """
         rows = [np.empty((0, n_groups))]
         masses = [*[ROW_MASS] * (len(self.codes) - 1), self.group_mass]
@@ -91,7 +91,9 @@ class SystemOutputs:
         if closeness is not None and self.said_class is not None:
             near = np.where(self.said_class[:, None] >= 0, closeness[self.said_class], 1.0)
         for s, (codes, mass) in enumerate(zip(self.codes, masses[: len(self.codes)], strict=True)):
-            counts = np.bincount(codes[codes >= 0], minlength=self.n_answers[s]) + 1.0
+            said = codes >= 0
+            often = None if times is None else times[said]
+            counts = np.bincount(codes[said], often, minlength=self.n_answers[s]) + 1.0
             weights = counts[:, None] * near[self.first[s] : self.first[s + 1]]
             rows.append(mass * weights / weights.sum(axis=0))
         return np.concatenate(rows)
