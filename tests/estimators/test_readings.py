@@ -257,6 +257,21 @@ def test_kinds_that_disagree_stay_apart_in_large_data(drawn_on_some_items):
     assert max(low.std(), high.std()) < 0.02
 
 
+@pytest.mark.parametrize("name", [INDEPENDENT, KINDS])
+def test_large_data_are_as_uncertain_as_the_draws_on_some_items(drawn_on_some_items, name):
+    """What labelers are like is known better the more items there are, what kinds of items there are is not."""
+    readings, codes = drawn_on_some_items
+    rng, on_some = np.random.default_rng(0), codes[readings.some]
+    draws = {INDEPENDENT: kind_of_accuracy(0.8, 0.03, on_some, rng), KINDS: kind_of_accuracy(0.8, 0.03, on_some, rng)}
+    as_drawn = means_of(readings.part, draws[INDEPENDENT].posterior)
+    apart = replace(readings, kinds=Kinds(draws, {KINDS: 1.0}, 1.0), base=as_drawn)
+    found = accuracies(apart.assuming("independent" if name == INDEPENDENT else "shared"), codes)
+    right = np.take_along_axis(readings.posterior, codes[:, None], axis=1)[:, 0]
+    chance = np.sum(right * (1 - right)) / len(codes) ** 2
+    share = readings.some.mean() if name == INDEPENDENT else 1.0
+    assert found.std() == pytest.approx(np.sqrt(0.03**2 * share + chance), rel=0.15)
+
+
 @pytest.mark.parametrize("assumption", ["independent", "shared"])
 def test_a_few_draws_that_exchange_classes_change_nothing_in_large_data(drawn_on_some_items, assumption):
     """In data with many labelers one draw of a thousand made intervals five times too wide."""

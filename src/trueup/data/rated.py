@@ -97,7 +97,7 @@ def rated_scan(scan: LabelScan[_V], systems: Sequence[SystemSource], *, may_miss
 
 def with_common_outputs(scan: LabelScan[_V]) -> LabelScan[_V]:
     """A rated scan in which all systems are silent on items that one of them is silent on."""
-    return scan.mapped(scan.reader, _common_outputs)
+    return scan.mapped(_common_outputs)
 
 
 def _common_outputs(block: VoteBlock) -> VoteBlock:

@@ -216,17 +216,9 @@ class LabelScan(VoteNames, Generic[_V]):
             self._places[place] = self._encode(client)
         return self._places[place]
 
-    def mapped(self, reader: PartitionReader[_V], change: Callable[[VoteBlock], VoteBlock]) -> LabelScan[_V]:
-        """The same items with every block changed, where the blocks are.
-
-        Parameters
-        ----------
-        reader : PartitionReader
-            How one would read them so.
-        change : callable
-            From block to block.
-        """
-        encoded, changed = self.encoded, LabelScan(self.files, reader, self.regroup)
+    def mapped(self, change: Callable[[VoteBlock], VoteBlock]) -> LabelScan[_V]:
+        """The same items with every block changed, where the blocks are."""
+        encoded, changed = self.encoded, LabelScan(self.files, self.reader, self.regroup)
         if encoded.client is None:
             blocks: Iterable[Any] = _BlockStore.of(map(change, encoded.blocks))
         else:

@@ -28,7 +28,7 @@ from trueup.estimators.readings import (
 )
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.rectified import rectified_counts
-from trueup.estimators.system_evidence import doubted, fitted_posterior, with_systems
+from trueup.estimators.system_evidence import fitted_posterior, with_doubt, with_systems
 from trueup.estimators.tilt import Directions, draw_tilts, log_chances, tilted_chances
 from trueup.estimators.truth import Basis, gold_share
 from trueup.estimators.truth_draws import mixed_draws
@@ -250,7 +250,7 @@ def read_scan(
     known = np.append(cells.known, np.full(len(vetted), -1))[order]
     posterior = np.concatenate([cells.posterior, vetted.posterior])[order]
     posterior = with_systems(posterior, SystemOutputs.of_classes(codes.astype(np.int64), n_classes, weights), times)
-    posterior = doubted(posterior, known)
+    posterior = with_doubt(posterior, known)
     judged = slice(MOST_SYSTEMS)
     part = class_features(said[judged], np.ones(labels.n_items), n_classes)
     return CollapsedReadings(

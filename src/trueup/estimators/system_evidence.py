@@ -22,10 +22,10 @@ def fitted_posterior(labels: Labels, systems: SystemOutputs, model: NoiseModel |
     The model is by default Dawid and Skene's.
     """
     fitted = (DawidSkene() if model is None else model.clone()).fit(labels)
-    return doubted(with_systems(fitted.posterior(labels), systems), labels.gold_codes)
+    return with_doubt(with_systems(fitted.posterior(labels), systems), labels.gold_codes)
 
 
-def doubted(posterior: Floats, known: Codes) -> Floats:
+def with_doubt(posterior: Floats, known: Codes) -> Floats:
     """P(class) that is certain of no item whose class is not known (-1), so that all others can be moved."""
     return np.where((known >= 0)[:, None], posterior, np.clip(posterior, _LEAST, 1 - _LEAST))
 

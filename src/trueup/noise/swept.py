@@ -129,7 +129,7 @@ def sweep_scan(scan: LabelScan[Labels], model: NoiseModel, *, n_draws: int, rng:
     check_matrices_fit(scan.n_labelers, scan.n_classes, scan.n_answers)
     keyed = LabelScan(scan.files, replace(scan.reader, keeps_keys=True), scan.regroup)
     if keyed.n_repeats:
-        keyed = keyed.mapped(keyed.reader, partial(as_one_witness, n_answers=scan.n_answers))
+        keyed = keyed.mapped(partial(as_one_witness, n_answers=scan.n_answers))
     samplers = model.samplers(keyed, keyed.n_labelers, _CHAINS)  # type: ignore[arg-type]  # its sizes are all they ask
     streams = rng.spawn(_CHAINS)
     chains = [_Chain(keyed, sampler, n_draws // _CHAINS, own) for sampler, own in zip(samplers, streams, strict=True)]
