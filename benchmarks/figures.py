@@ -152,6 +152,7 @@ FIGURES: dict[str, Figure] = {
         _module("rates", "benchmarks.rates", _RATES),
         _module("unbiased", "benchmarks.unbiased", _RATES),
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
+        _module("real-crowds-ranking", "experiments.real_crowds", _RATES, "ranking"),
         _module("vetting", "benchmarks.vetting", _ACTIVE, "crowd"),
         _module("vetting-known", "benchmarks.vetting", _ACTIVE, "judge", "cifar", "speed"),
         _module("vetting-needed", "benchmarks.vetting", _ACTIVE, "needed"),

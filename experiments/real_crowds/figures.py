@@ -15,6 +15,7 @@ from experiments.real_crowds.grading import (
     HEADLINE,
     N_VETTED,
     PPI,
+    RANKED_BY,
     REPETITIONS_A_CASE,
     SEPARATOR,
     WILSON,
@@ -23,6 +24,7 @@ from experiments.real_crowds.grading import (
     run_gold,
     run_gold_pair,
     run_pair,
+    run_ranking,
     run_system,
 )
 from experiments.real_crowds.judging import (
@@ -223,6 +225,20 @@ def sources() -> str:
     return licence_table(load_sets())
 
 
+def ranking(plan: Plan) -> Answer:
+    """Accuracies of the same labelers in the ranking of all, from all votes and by one model that is named."""
+    grades = plan.measure("real-ranking", run_ranking, [Case(name, 0) for name in plan.sets])
+    lines, numbers = [], {}
+    for answer in ("real", RANKED_BY):
+        overall = over_sets(_of(grades, answer=answer))
+        lines.append([f"accuracy, {answer}", *_cells(overall)])
+        numbers.update(numbers_of(overall, f"accuracy in the ranking, {answer}"))
+    summaries = by_set(_of(grades, answer="real"))
+    sets = [[name, f"{100 * s.coverage:.0f}", s.width, s.mean_error, s.n] for name, s in summaries.items()]
+    by_sets = table(["accuracy, real", "holds %", "width", "mean error", "labelers"], sets)
+    return f"{table(HEAD, lines)}\n\n{by_sets}", numbers
+
+
 def _system_grades(plan: Plan, conditions: Sequence[str]) -> list[Grade]:
     cases = [
         Case(f"{name}{SEPARATOR}{condition}", k)
@@ -281,4 +297,5 @@ FIGURES: dict[str, Callable[[Plan], Answer]] = {
     "differences": differences,
     "scores": scores,
     "gold": gold,
+    "ranking": ranking,
 }

@@ -27,6 +27,7 @@ __all__ = [
     "HEADLINE",
     "N_VETTED",
     "PPI",
+    "RANKED_BY",
     "REPETITIONS_A_CASE",
     "grade_row",
     "graded_class",
@@ -34,6 +35,7 @@ __all__ = [
     "run_gold",
     "run_gold_pair",
     "run_pair",
+    "run_ranking",
     "run_system",
     "true_values",
 ]
@@ -41,6 +43,7 @@ __all__ = [
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+RANKED_BY = "clusters"  # a model whose answer is shown beside
 ALL_VOTES = "all votes"
 FEWER_VOTES = {"5 votes": 5, "3 votes": 3}
 N_VETTED = (20, 30, 60)
@@ -129,6 +132,19 @@ def run_pair(case: Case) -> list[Row]:
         grade_row(crowd, f"{a} − {b}", "difference", ALL_VOTES, answer, true, cmp.assuming(answer).difference("a", "b"))
         for answer in ASSUMPTIONS
     ]
+
+
+def run_ranking(case: Case) -> list[Row]:
+    """The ranking of all labelers of a set by all votes, their own among them; the graded ones are looked at."""
+    crowd = crowd_of(case.world)
+    rows = []
+    for answer, options in {"real": {}, RANKED_BY: {"noise": RANKED_BY}}.items():
+        ranking = tu.labelers.rank(crowd.labels, random_state=case.seed, **options)
+        for labeler in crowd.graded:
+            true = _accuracy(crowd, crowd.predictions_of(labeler))
+            estimate = ranking[labeler].accuracy
+            rows.append(grade_row(crowd, str(labeler), "accuracy", ALL_VOTES, answer, true, estimate))
+    return rows
 
 
 # ------------------------------------------------------------------ with vetted items

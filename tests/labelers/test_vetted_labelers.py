@@ -7,10 +7,15 @@ import pytest
 
 import trueup as tu
 from trueup.labelers import rank
+from trueup.labelers.as_systems import labeler_engine
 from trueup.labelers.skill_draws import draw_labelers
 from trueup.labelers.vetted import vetted_accuracies
 
 N_ITEMS, N_LABELERS = 300, 5
+
+
+def vetted_by_engine(labels: tu.Labels, *, n_draws: int, seed: int) -> dict:
+    return vetted_accuracies(labeler_engine(labels, n_draws=n_draws, seed=seed), n_draws=n_draws)
 
 
 def with_drawn_gold(labels: tu.Labels, truth: np.ndarray, n: int, seed: int) -> tu.Labels:
@@ -40,7 +45,7 @@ def test_accuracies_hold_where_labelers_err_together_and_the_model_is_wrong():
             n_items=N_ITEMS, n_labelers=N_LABELERS, prior=(0.6, 0.4), accuracy=(0.65, 0.9), slope=2.0, random_state=seed
         )
         labels = with_drawn_gold(data.labels, data.truth, 30, seed)
-        judged = vetted_accuracies(labels, n_draws=400, seed=seed)
+        judged = vetted_by_engine(labels, n_draws=400, seed=seed)
         drawn = draw_labelers(
             data.labels, "dawid-skene", n_draws=400, spam_prior=0.1, rng=np.random.default_rng(seed)
         ).accuracy
@@ -82,21 +87,20 @@ def test_the_basis_goes_by_vetted_items_among_own_votes(crowd):
 
 def test_chosen_gold_and_none_leave_the_answer_to_the_votes(crowd):
     chosen = crowd.labels.with_gold({item: int(crowd.truth[item]) for item in range(40)})
-    assert vetted_accuracies(chosen, n_draws=50, seed=0) == {}
-    assert vetted_accuracies(crowd.labels, n_draws=50, seed=0) == {}
+    assert vetted_by_engine(chosen, n_draws=50, seed=0) == {}
+    assert vetted_by_engine(crowd.labels, n_draws=50, seed=0) == {}
 
 
 def test_every_item_vetted_leaves_the_share_of_right_votes(crowd):
     """Nothing is left to a model, and the interval is that of a share of items to come."""
     labels = with_drawn_gold(crowd.labels, crowd.truth, N_ITEMS, seed=0)
-    judged = vetted_accuracies(labels, n_draws=4000, seed=0)
+    judged = vetted_by_engine(labels, n_draws=4000, seed=0)
     for t, true in enumerate(own_accuracies(crowd.labels, crowd.truth)):
         assert judged[t].draws.mean() == pytest.approx(true, abs=0.005)
         assert judged[t].draws.std() == pytest.approx(np.sqrt(true * (1 - true) / N_ITEMS), rel=0.08)
 
 
-def test_it_is_said_what_the_order_rests_on(crowd, monkeypatch):
-    monkeypatch.setattr("trueup.labelers.vetted._SWEEPS", {"n_warmup": 30, "n_draws": 60})  # words, not numbers
+def test_it_is_said_what_the_order_rests_on(crowd):
     labels = crowd.labels
     vetted = labels.with_gold({int(i): int(crowd.truth[i]) for i in range(0, labels.n_items, 4)}, drawn="random")
     by_information = tu.labelers.rank(vetted, n_draws=100, random_state=0)

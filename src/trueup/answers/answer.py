@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 from trueup._base.types import Target
-from trueup.answers.findings import all_kinds_in_words, noise_in_words
+from trueup.answers.findings import noise_in_words
 from trueup.answers.scanned_setup import ScannedTask
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.estimators.readings import Assumption
+from trueup.estimators.assumptions import Assumption, all_kinds_in_words
 from trueup.estimators.truth import TruthEngine
 from trueup.noise import NoiseModel
 

@@ -14,14 +14,14 @@ from trueup.answers.chosen_gold import check_chosen_gold
 from trueup.answers.comparison import Comparison
 from trueup.answers.findings import findings_of
 from trueup.answers.paired import undefined_notes
-from trueup.answers.reading import engine_of, notes_on, settle_assumption
+from trueup.answers.reading import engine_of, notes_on
 from trueup.answers.scanned_comparison import ScannedComparison, compare_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import Task, check_asked_of_all, check_rankable, prepare, settle_target, values_on
 from trueup.answers.unused_gold import unused_gold
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption
+from trueup.estimators.assumptions import DEFAULT_ASSUMPTION, Assumption, settle_assumption
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import TruthEngine, settle_noise, truths_given_outputs
 from trueup.exceptions import silenced_warnings

@@ -17,7 +17,7 @@ from trueup.answers.gold_alone import estimate_alone
 from trueup.answers.paired import Disagreement, PairedEstimates
 from trueup.answers.setup import Task, values_on
 from trueup.data.encoding import Vocabulary
-from trueup.estimators.readings import ASSUMPTIONS, Assumption
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis, TruthEngine
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import InvalidParameter

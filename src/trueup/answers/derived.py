@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from trueup.answers.evaluation import Evaluation
-from trueup.estimators.readings import Assumption
+from trueup.estimators.assumptions import Assumption
 from trueup.estimators.truth import Basis
 
 

@@ -12,7 +12,7 @@ from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_options
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
-from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
+from trueup.answers.reading import engine_of, evaluation_by
 from trueup.answers.scanned import ScannedEvaluation, evaluate_scan
 from trueup.answers.settings import Settings
 from trueup.answers.setup import DEFAULT_TARGET, Task, check_asked_of_all, prepare, settle_target
@@ -20,7 +20,7 @@ from trueup.answers.unused_gold import unused_gold
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.estimators import METHODS, Method, Problem, Solution
-from trueup.estimators.readings import Assumption
+from trueup.estimators.assumptions import Assumption, settle_assumption
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings

@@ -21,6 +21,7 @@ from trueup.answers.slices import Slices
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, JointPoint, Problem, Solution
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.counts import CountsPosterior, PointCounts, point_estimate
 from trueup.estimators.curves import (
     Curve,
@@ -30,7 +31,6 @@ from trueup.estimators.curves import (
     error_sensitivity,
     performance_curve,
 )
-from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.system_features import Used
 from trueup.estimators.truth import Basis, TruthEngine, is_drawn, truths_given_outputs
 from trueup.estimators.truth_draws import TruthDraws

@@ -12,7 +12,7 @@ from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
 from trueup.estimators.metric_scope import counts_right_only
-from trueup.estimators.readings import MANY_CLASSES, Assumption
+from trueup.estimators.readings import MANY_CLASSES
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
@@ -92,11 +92,6 @@ def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
     if not is_drawn(model):
         return f"{name} (fitted)"
     return name if asked.alias == model.alias else f"{name} ({model.alias})"
-
-
-def all_kinds_in_words(assumption: Assumption) -> str:
-    """The noise of an answer for which no model was named."""
-    return f"all kinds of models, assuming {assumption} errors"
 
 
 def _many_numbers(task: Task) -> list[Sentence]:

@@ -14,7 +14,7 @@ from trueup._base.optional import require
 from trueup.answers.answer import Answer
 from trueup.answers.confusion import ConfusionEstimate
 from trueup.data.frames import make_frame
-from trueup.estimators.readings import ASSUMPTIONS, Assumption
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric

@@ -19,7 +19,7 @@ from trueup._base.validation import check_level, did_you_mean, kind_hint, previe
 from trueup.answers.answer import Answer
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
-from trueup.estimators.readings import ASSUMPTIONS, Assumption
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric

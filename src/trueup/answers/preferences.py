@@ -14,16 +14,16 @@ from trueup._base.validation import RandomState, check_choice, did_you_mean, pre
 from trueup._base.wording import some
 from trueup.answers.comparison import Comparison
 from trueup.answers.derived import DerivedAnswer
-from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
+from trueup.answers.reading import engine_of, evaluation_by
 from trueup.answers.settings import Settings
 from trueup.answers.setup import prepare
 from trueup.answers.share import mean_of
 from trueup.data.frames import make_frame
 from trueup.data.pairs import FIRST, UNKNOWN, Pairs
 from trueup.data.predictions import Predictions
+from trueup.estimators.assumptions import Assumption, settle_assumption
 from trueup.estimators.bradley_terry import leverages_of, strengths_of
 from trueup.estimators.position_bias import draw_biases, weights_of_repeats
-from trueup.estimators.readings import Assumption
 from trueup.estimators.real_map import RealMap
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric

@@ -14,31 +14,16 @@ from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.gold_alone import few_vetted
 from trueup.answers.setup import Task, solution_on
-from trueup.estimators.readings import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
+from trueup.estimators.assumptions import Assumption
+from trueup.estimators.readings import MANY_CLASSES
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import TruthEngine
-from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
+from trueup.exceptions import Sentence, silenced_warnings
 from trueup.noise import Clusters, NoiseModel, Ordinal
 
 SAMPLING = ("n_chains", "n_warmup", "n_draws")
 _FEW_CLUSTERS = 0.7  # of those expected, below which vetted items were not drawn one by one
 _LEAST_RATINGS = 3  # classes; of two, the order says nothing
-
-
-def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> Assumption:
-    """The assumption that is meant; an error where a noise model or method that is named leaves no choice."""
-    if assume is None:
-        return DEFAULT_ASSUMPTION
-    if alone:
-        raise InvalidParameter(
-            f"⟨assume⟩ chooses between the answers of all models, got {assume!r} beside a ⟨noise⟩ or ⟨method⟩ that is "
-            "named and gives its own alone; leave out one of them",
-            parameter="assume",
-        )
-    if isinstance(assume, RealMap):
-        return "real"
-    check_choice(assume, ASSUMPTIONS, name="assume")
-    return assume
 
 
 def engine_of(

@@ -17,9 +17,9 @@ from trueup.answers.settings import Settings
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan
 from trueup.data.scanning import LabelScan
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, read_scan
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, PointCounts, point_estimate
-from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import silenced_warnings

@@ -19,9 +19,9 @@ from trueup.data.encoding import Vocabulary, vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.rated import rated_scan, with_common_outputs
 from trueup.data.scanning import LabelScan
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.collapsed import patterns_of
 from trueup.estimators.collapsed_readings import CollapsedReadings, counts_of_systems, read_scan
-from trueup.estimators.readings import ASSUMPTIONS, Assumption
 from trueup.estimators.truth import Basis
 from trueup.exceptions import InvalidPredictions, silenced_warnings
 from trueup.metrics import Metric

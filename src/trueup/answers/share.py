@@ -16,7 +16,7 @@ from trueup.answers.comparison import Comparison
 from trueup.answers.derived import DerivedAnswer
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.rank_agreement import RankCorrelation, rank_correlations
-from trueup.answers.reading import engine_of, evaluation_by, settle_assumption
+from trueup.answers.reading import engine_of, evaluation_by
 from trueup.answers.settings import Settings
 from trueup.answers.setup import prepare, settle_target
 from trueup.answers.slices import Slices
@@ -24,7 +24,7 @@ from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
-from trueup.estimators.readings import Assumption
+from trueup.estimators.assumptions import Assumption, settle_assumption
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.vetting import item_variance, items_for_width
 from trueup.exceptions import InvalidParameter

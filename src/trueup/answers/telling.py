@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from trueup._base.wording import number
 from trueup.answers.metric_estimates import MetricEstimates
 from trueup.answers.paired import PairedEstimates
-from trueup.estimators.readings import Assumption
+from trueup.estimators.assumptions import Assumption
 
 WHAT_IS_ASSUMED: Mapping[Assumption, str] = {
     "independent": "each labeler errs on their own",

@@ -9,7 +9,7 @@ from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.reading import evaluation_by
 from trueup.data.labels import Labels
-from trueup.estimators.readings import Assumption
+from trueup.estimators.assumptions import Assumption
 from trueup.estimators.truth import TruthEngine
 from trueup.exceptions import InvalidParameter
 

@@ -32,7 +32,7 @@ def _noise_models() -> list[str]:
 
 
 def _assumptions() -> list[str]:
-    from trueup.estimators.readings import ASSUMPTIONS
+    from trueup.estimators.assumptions import ASSUMPTIONS
 
     return list(ASSUMPTIONS)
 

@@ -32,9 +32,8 @@ def auc(
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.auc import auc as area
-    from trueup.answers.findings import all_kinds_in_words
     from trueup.answers.setup import DEFAULT_TARGET
-    from trueup.estimators.readings import DEFAULT_ASSUMPTION
+    from trueup.estimators.assumptions import DEFAULT_ASSUMPTION, all_kinds_in_words
 
     known = options.lists["VIEWS"]()
     views = known if "all" in view else [check_choice(v, known, name="view") for v in dict.fromkeys(view)]

@@ -327,7 +327,7 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
 
 def show_assumptions(comparison: Comparison) -> None:
     """How the first two differ in each answer from votes alone, and what each assumes."""
-    from trueup.estimators.readings import ASSUMPTIONS
+    from trueup.estimators.assumptions import ASSUMPTIONS
 
     if comparison.engine is None or comparison.refused:
         return

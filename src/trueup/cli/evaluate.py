@@ -283,7 +283,7 @@ def show_slices(evaluation: Evaluation) -> None:
 def show_assumptions(evaluation: Evaluation) -> None:
     """The answers from votes alone side by side, what each assumes, and what vettings would bring."""
     from trueup.answers.telling import vetting_words
-    from trueup.estimators.readings import ASSUMPTIONS
+    from trueup.estimators.assumptions import ASSUMPTIONS
 
     if evaluation.engine is None:
         return

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trueup.noise import EffectiveLabelers, IndependenceCheck, NoiseModel
 
 
+_OF_RANKING = 0.7  # of the time, about: chains take most of it
 _SPAMMER = 0.5  # more probably a spammer than not
 
 _KEYS: dict[str, Callable[[RankedLabeler], Any]] = {
@@ -47,6 +48,7 @@ def labelers(
     votes: options.VotesFile,
     how: options.VoteOptions,
     noise: options.Noise = None,
+    assume: options.Assume = None,
     sort: Annotated[str, options.option("--sort", f"Order of the rows: {', '.join(_KEYS)}.")] = "information",
     top: Annotated[int | None, options.option("--top", "Show the first N rows only.", metavar="N", min=1)] = None,
     level: options.Level = 0.95,
@@ -83,17 +85,15 @@ def labelers(
     labels = read_votes(votes, how)
     model = resolve(noise or DEFAULT_NOISE)
     with progress_bar("ranking labelers") as hear:
+        options_of_rank: dict[str, Any] = {"noise": noise, "assume": assume, "by": by, "random_state": seed}
         ranking = rank(
             labels,
-            by=by,
             sort="accuracy" if sort == "accuracy" else "information",
             level=level,
             spam_prior=spam_prior,
-            random_state=seed,
-            noise=noise,
+            progress=None if hear is None else (lambda share: hear(_OF_RANKING * share)),
+            **options_of_rank,
         )
-        if hear is not None:
-            hear(0.7)  # about; the sampler takes most of the time
         about, independence = about_votes(labels)
         warnings = [in_our_words(sentence) for sentence in (*about, *ranking.warnings)]
         effective = None

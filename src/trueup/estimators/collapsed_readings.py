@@ -14,18 +14,13 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
+from trueup.estimators.assumptions import Assumption
 from trueup.estimators.collapsed import Patterns, collapse, sample_items
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
 from trueup.estimators.kinds import different_systems, draw_kinds, first_of_equals, means_of, witness_weights
 from trueup.estimators.metric_scope import gold_in_denominator
 from trueup.estimators.population import unseen_counts
-from trueup.estimators.readings import (
-    FEW_SWEEPS,
-    MOST_SYSTEMS,
-    Assumption,
-    Readings,
-    n_moved_shares,
-)
+from trueup.estimators.readings import FEW_SWEEPS, MOST_SYSTEMS, Readings, n_moved_shares
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.rectified import rectified_counts
 from trueup.estimators.system_evidence import fitted_posterior, with_doubt, with_systems

@@ -104,8 +104,13 @@ class Kinds:
 
     def spread(self, features: Floats) -> Floats:
         """The standard deviation of the means of features, within the kinds and between them; shape (n_features,)."""
-        within = [np.diag(covariance_of_means(one.truths, features)) for one in self.draws.values() if len(one.truths)]
-        return np.asarray(np.sqrt(np.mean(within, axis=0) + self.means(features).var(axis=0)))
+        return self.spread_of(partial(means_of_truths, features=features), partial(means_of, features))
+
+    def spread_of(self, given_truths: Callable[[Codes], Floats], given_posterior: Callable[[Floats], Floats]) -> Floats:
+        """The standard deviation of what is worked out from drawn truths, and from P(class), along the last axis."""
+        within = [given_truths(one.truths).var(axis=0) for one in self.draws.values() if len(one.truths)]
+        between = np.var([given_posterior(one.posterior) for one in self.draws.values()], axis=0)
+        return np.asarray(np.sqrt(np.mean(within, axis=0) + between))
 
     def mixed(self, shares: Mapping[str, float], n_draws: int, rng: np.random.Generator) -> Codes:
         """Truths of several kinds in the given shares, in random order."""
@@ -320,22 +325,21 @@ def _kept(drawn: PosteriorDraws, n_classes: int) -> KindDraws:
     return KindDraws(truths, drawn.posterior, drawn.scores, drawn.rhat, drawn.ess)
 
 
-def covariance_of_means(truths: Codes, features: Floats) -> Floats:
-    """Of the means of features over drawn truths, shape (n_features, n_features)."""
-    return np.atleast_2d(np.cov(means_of_truths(truths, features).T, bias=True))
-
-
 def means_of(features: Floats, posterior: Floats) -> Floats:
     """What is expected of the means of features, shape (n_features,)."""
     return np.asarray(np.einsum("fnc,nc->f", features, posterior) / max(len(posterior), 1))
 
 
 def means_of_truths(truths: Codes, features: Floats) -> Floats:
-    """The means of features under some of the drawn truths, evenly spaced; shape (n_draws, n_features)."""
+    """The means of features under some of the drawn truths; shape (n_draws, n_features)."""
     n_items = truths.shape[1]
     at = np.arange(n_items)
-    some = truths[:: max(1, len(truths) // _DRAWS_COUNTED)]
-    return np.array([features[:, at, truth].sum(axis=1) / n_items for truth in some])
+    return np.array([features[:, at, truth].sum(axis=1) / n_items for truth in some_truths(truths)])
+
+
+def some_truths(truths: Codes) -> Codes:
+    """Some of the drawn truths, evenly spaced: enough for a covariance."""
+    return truths[:: max(1, len(truths) // _DRAWS_COUNTED)]
 
 
 def _evenly(n: int, wanted: int, rng: np.random.Generator) -> Positions:

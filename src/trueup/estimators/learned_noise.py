@@ -14,8 +14,8 @@ from trueup.data.labels import Labels
 from trueup.estimators.exact_binary import bayes
 from trueup.estimators.population import population_for
 from trueup.estimators.problem import Problem, Solution
-from trueup.estimators.truth import is_drawn, not_mixed, small_codes
-from trueup.estimators.truth_draws import TruthDraws, solution_of
+from trueup.estimators.truth import is_drawn, small_codes
+from trueup.estimators.truth_draws import TruthDraws, not_mixed, solution_of
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.noise.sampling import sample
 from trueup.noise.system_outputs import SystemOutputs
@@ -98,6 +98,6 @@ def bayes_learned(
         draws.posterior,
         {"r_hat": draws.rhat, "effective_draws": draws.ess, "least_prior": float(draws.prior.mean(0).min())},
         draws.converged,
-        () if draws.converged else (not_mixed(draws),),
+        () if draws.converged else (not_mixed(draws.rhat, draws.ess),),
     )
     return solution_of(truth, codes, labels.n_classes, population=population_for(target), rng=rng)

@@ -8,10 +8,10 @@ every metric and every difference follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import scipy
@@ -21,6 +21,7 @@ from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
+from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.kinds import (
     INDEPENDENT,
     KindDraws,
@@ -43,13 +44,10 @@ from trueup.estimators.tilt import (
     representative_rows,
     tilted_truths,
 )
-from trueup.estimators.truth_draws import TruthDraws
+from trueup.estimators.truth_draws import TruthDraws, not_mixed
 from trueup.noise import GLAD, NoiseModel
 from trueup.noise.system_outputs import ROW_MASS
 
-Assumption = Literal["independent", "shared", "real"]
-ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
-DEFAULT_ASSUMPTION: Assumption = "real"
 MOST_VOTES = 40_000  # above, models are drawn on some of the items
 _SOME_VOTES = 20_000  # on these
 FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
@@ -151,17 +149,22 @@ class Readings:
 
     def _of_models(self, assumption: Assumption, rng: np.random.Generator) -> TruthDraws:
         shares = {INDEPENDENT: 1.0} if assumption == "independent" else self.kinds.shares
-        rhat, effective = mixing_of(self.kinds, shares)
-        diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        converged = _have_mixed(rhat, effective)
-        notes = () if converged else (_not_mixed(rhat, effective),)
         if self.some.all():
-            truths = self.kinds.mixed(shares, self.n_draws, rng)
-            return TruthDraws(truths, self.kinds.posterior(shares), diagnostics, converged, notes)
+            truths, posterior = self.kinds.mixed(shares, self.n_draws, rng), self.kinds.posterior(shares)
+            return self._with_mixing(truths, posterior, shares, _FEWEST_DRAWS, not_mixed)
         parts = [self._of_kind(name, share / sum(shares.values()), rng) for name, share in shares.items()]
         truths = np.concatenate(parts)
         truths = truths[rng.permutation(len(truths))]
-        return TruthDraws(truths, self.posterior, diagnostics, converged, notes)
+        return self._with_mixing(truths, self.posterior, shares, _FEWEST_DRAWS, not_mixed)
+
+    def _with_mixing(
+        self, truths: Codes, posterior: Floats, names: Iterable[str], fewest: float, say: Callable[[float, float], str]
+    ) -> TruthDraws:
+        """Draws, with how well the chains behind them agree and what to say of those that do not."""
+        rhat, effective = mixing_of(self.kinds, names)
+        diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
+        converged = bool(rhat <= _WORST_RHAT and effective >= fewest)
+        return TruthDraws(truths, posterior, diagnostics, converged, () if converged else (say(rhat, effective),))
 
     def _of_kind(self, name: str, share: float, rng: np.random.Generator) -> Codes:
         """A share of the draws, under one kind: the means that its draws have on some of the items, carried to all."""
@@ -200,12 +203,17 @@ class Readings:
         if not self.some.all():
             gap = self.kinds.means(self.part).mean(axis=0) - self.base
             moves = normal_moves(directions, self._n_tilted, rng) + self._along(directions, gap)
-        truths = self._tilted(directions, moves, self._n_tilted, rng)
-        rhat, effective = mixing_of(self.kinds, [name for name, one in self.kinds.draws.items() if len(one.truths)])
-        diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        converged = _have_mixed(rhat, effective, _FEWEST_FOR_SPREAD)
-        notes = () if converged else (_spread_of_chains(rhat, effective),)
-        return TruthDraws(truths, self.centre, diagnostics, converged, notes)
+        return self._as_centred(self._tilted(directions, moves, self._n_tilted, rng))
+
+    def at_centre(self) -> TruthDraws:
+        """The class of each item drawn on its own from `centre`: how far off all may be at once is not in it."""
+        nothing, rng = Directions.none(*self.posterior.shape), np.random.default_rng([self.seed, len(ASSUMPTIONS)])
+        return self._as_centred(self._tilted(nothing, None, self._n_tilted, rng))
+
+    def _as_centred(self, truths: Codes) -> TruthDraws:
+        """Draws about the centre: all kinds are behind it that were drawn."""
+        drawn = [name for name, one in self.kinds.draws.items() if len(one.truths)]
+        return self._with_mixing(truths, self.centre, drawn, _FEWEST_FOR_SPREAD, _spread_of_chains)
 
     def _directions(self, covariance: Floats, rng: np.random.Generator) -> Directions:
         """Directions along which each system moves as far, all in all, as it would by itself.
@@ -415,8 +423,7 @@ def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) 
 
 def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:
     """One kind, whose parameters are taken as known."""
-    nothing = Directions(np.empty((0, *posterior.shape)), np.empty(0))
-    truths = tilted_truths(posterior, nothing, n_draws, rng)
+    truths = tilted_truths(posterior, Directions.none(*posterior.shape), n_draws, rng)
     draws: Mapping[str, KindDraws] = {INDEPENDENT: KindDraws(truths, posterior, np.zeros(len(posterior)))}
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
 
@@ -478,17 +485,6 @@ def blind_correlations(features: Floats, times: Floats | None = None) -> Floats:
     possible = vectors[:, values > _NOTHING]
     onto = possible @ possible.T  # shares add up to one, slices to the whole: no truth moves them otherwise
     return np.asarray(onto @ (covariance / np.outer(scales, scales)) @ onto)
-
-
-def _have_mixed(rhat: float, effective: float, fewest: float = _FEWEST_DRAWS) -> bool:
-    return bool(rhat <= _WORST_RHAT and effective >= fewest)
-
-
-def _not_mixed(rhat: float, effective: float) -> str:
-    return (
-        f"The chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} effective draws): raise n_draws, or take "
-        "it that the votes admit several readings of the truth and vet some items."
-    )
 
 
 def _spread_of_chains(rhat: float, effective: float) -> str:

@@ -23,17 +23,18 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
+from trueup.estimators.assumptions import DEFAULT_ASSUMPTION, Assumption
 from trueup.estimators.kinds import as_outputs, first_of_equals
 from trueup.estimators.metric_scope import gold_in_denominator
-from trueup.estimators.readings import DEFAULT_ASSUMPTION, Assumption, Readings, read_truth
+from trueup.estimators.readings import Readings, read_truth
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, mixed_draws
+from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, mixed_draws, not_mixed
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.item_prior import LogLinearPrior
-from trueup.noise.sampling import PosteriorDraws, sample
+from trueup.noise.sampling import sample
 from trueup.noise.system_outputs import ROW_MASS, SystemOutputs
 
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
@@ -95,15 +96,7 @@ def draw_truths(
         draws.posterior,
         {"r_hat": draws.rhat, "effective_draws": draws.ess},
         draws.converged,
-        () if draws.converged else (not_mixed(draws),),
-    )
-
-
-def not_mixed(draws: PosteriorDraws) -> str:
-    """What to say of chains that disagree."""
-    return (
-        f"The chains have not mixed (R-hat {draws.rhat:.2f}, {draws.ess:.0f} effective draws): raise n_draws, or take "
-        "it that the votes admit several readings of the truth and vet some items."
+        () if draws.converged else (not_mixed(draws.rhat, draws.ess),),
     )
 
 
@@ -403,6 +396,13 @@ class TruthEngine:
             draws = self._drawn_alone(metric.looks_at, self.alone)
         else:
             draws = self.readings(metric.looks_at).assuming(assumption or DEFAULT_ASSUMPTION)
+        return self._with_drawn_gold(draws)
+
+    def at_centre(self, used: Used) -> TruthDraws:
+        """Draws about what all kinds of models say on average, with what was drawn and vetted; see `Readings`."""
+        return self._with_drawn_gold(self.readings(used).at_centre())
+
+    def _with_drawn_gold(self, draws: TruthDraws) -> TruthDraws:
         known = self.drawn_gold >= 0
         if not known.any():
             return draws

@@ -51,6 +51,14 @@ class TruthDraws:
         return len(self.truths)
 
 
+def not_mixed(rhat: float, effective: float) -> str:
+    """What to say of chains that disagree."""
+    return (
+        f"The chains have not mixed (R-hat {rhat:.2f}, {effective:.0f} effective draws): raise n_draws, or take it "
+        "that the votes admit several readings of the truth and vet some items."
+    )
+
+
 def mixed_draws(
     first: npt.NDArray[_Number], second: npt.NDArray[_Number], share: float, rng: np.random.Generator
 ) -> npt.NDArray[_Number]:

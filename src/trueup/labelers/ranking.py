@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any, Literal
@@ -10,17 +10,23 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup._base.engines import check_engine, using_engine
+from trueup._base.types import Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
+from trueup.estimators.assumptions import Assumption, all_kinds_in_words, settle_assumption
+from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import Basis
 from trueup.estimators.truth_draws import mixed_draws
 from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
+from trueup.labelers.as_systems import labeler_engine
+from trueup.labelers.real_errors import accuracy_moves
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
 from trueup.labelers.vetted import VettedAccuracy, vetted_accuracies
+from trueup.metrics import get_metric
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import DEFAULT_NOISE, resolve
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -199,6 +205,7 @@ def rank(
     labels: Labels | LabelScan[Labels],
     *,
     noise: str | NoiseModel | None = None,
+    assume: Assumption | RealMap | None = None,
     by: str | Mapping[Hashable, Hashable] | None = None,
     sort: Sort = "information",
     level: float = 0.95,
@@ -206,6 +213,7 @@ def rank(
     n_draws: int = 2000,
     random_state: RandomState = 0,
     engine: str | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> LabelerRanking:
     r"""Rank labelers by skill, with intervals for skill, bias and spam.
 
@@ -234,8 +242,11 @@ def rank(
     is told vetted truths and no more. So does the order by information, the default: to rank by what vetted items say,
     pass ``sort="accuracy"``.
 
-    From votes alone, intervals hold as far as the noise model does: they are not widened by what real crowds taught, as
-    those of ``trueup.compare(labels.as_systems(), labels)`` are.
+    From votes alone, truths are those of `trueup.evaluate`: by default of all kinds of models, and accuracies are
+    widened by what real crowds taught. Then θ is tilted, in each draw, towards right answers or away from them until
+    the accuracy is as far off as that, and the other quantities follow. What is wrong about one labeler is wrong about
+    another as far as they said the same of the same items. A noise model that is named gives its own answer alone, and
+    its intervals hold as far as it does.
 
     Several votes of a labeler on an item are one witness who wavers, whatever their number; how often two of them agree
     is told as `RankedLabeler.consistency`.
@@ -245,12 +256,14 @@ def rank(
     labels : Labels or LabelScan
         Of votes that are scanned (`Labels.scan`), a sweep of the sampler is one pass over the files.
     noise : {"clusters", "subtypes", "dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
-        By default `trueup.noise.DEFAULT_NOISE`. A model that is named gives its own answer alone, gold or not.
-        With these, by name or as a model, truths are drawn
-        together with the noise by `trueup.noise.sample`. Another model is taken as known once it is fitted, and truths
-        are drawn item by item from its posterior. That is right for known noise (`Confusion`). For a learned model it
-        is far too sure: nominal 95% intervals of accuracy held in one case of three with "majority". Votes that are
-        scanned can be read by "clusters", "dawid-skene" and "one-coin".
+        By default all kinds of models are drawn, as `assume` says; votes that are scanned are read by
+        `trueup.noise.DEFAULT_NOISE`. A model that is named gives its own answer alone, gold or not. With these, by
+        name or as a model, truths are drawn together with the noise by `trueup.noise.sample`. Another model is taken
+        as known once it is fitted, and truths are drawn item by item from its posterior. That is right for known noise
+        (`Confusion`). For a learned model it is far too sure: nominal 95% intervals of accuracy held in one case of
+        three with "majority". Votes that are scanned can be read by "clusters", "dawid-skene" and "one-coin".
+    assume : {"real", "shared", "independent"} or RealMap, optional
+        What the answer from votes assumes of errors, as for `trueup.evaluate`; "real" by default.
     by : str or mapping, optional
         Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
         or a mapping from item to slice. All come from one fit: in a slice a labeler is much as on all items, as far as
@@ -266,6 +279,8 @@ def rank(
     random_state : int, Generator or None
     engine : {"scipy", "numba", "dask"}, optional
         What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
+    progress : callable, optional
+        Called with the share of the work that is done; not for votes that are scanned.
 
     References
     ----------
@@ -289,7 +304,7 @@ def rank(
     check_level(spam_prior, name="spam_prior")
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
-    name = DEFAULT_NOISE if noise is None else noise if isinstance(noise, str) else repr(noise)
+    assumption = settle_assumption(assume, alone=noise is not None)
     with using_engine(engine):
         if isinstance(labels, LabelScan):
             if by is not None:
@@ -305,30 +320,56 @@ def rank(
                     "scan.read()",
                     parameter="noise",
                 )
-            told = read_labelers(labels, resolve(noise or DEFAULT_NOISE), n_draws, spam_prior, rng)
-            return _ranked(labels, told, {}, sort, level, name, rng)
-        return _rank_in_memory(labels, noise, by, sort, level, spam_prior, n_draws, rng, name)
+            if assume is not None:
+                raise InvalidParameter(
+                    f"votes that are scanned are ranked by one noise model, got ⟨assume⟩={assume!r}; leave it out, or "
+                    "read all votes into memory with scan.read()",
+                    parameter="assume",
+                )
+            model = DEFAULT_NOISE if noise is None else noise
+            told = read_labelers(labels, resolve(model), n_draws, spam_prior, rng)
+            return _ranked(labels, told, {}, sort, level, _name_of(model), rng)
+        real_map = assume if isinstance(assume, RealMap) else None
+        return _rank_in_memory(labels, noise, assumption, real_map, by, sort, level, spam_prior, n_draws, rng, progress)
+
+
+def _name_of(noise: str | NoiseModel) -> str:
+    return noise if isinstance(noise, str) else repr(noise)
 
 
 def _rank_in_memory(
     labels: Labels,
     noise: str | NoiseModel | None,
+    assumption: Assumption,
+    real_map: RealMap | None,
     by: str | Mapping[Hashable, Hashable] | None,
     sort: Sort,
     level: float,
     spam_prior: float,
     n_draws: int,
     rng: np.random.Generator,
-    name: str,
+    progress: Callable[[float], None] | None,
 ) -> LabelerRanking:
     """The ranking on all items, and within slices."""
     slicing = None if by is None else slices_of(labels, by)
     codes = None if slicing is None else slicing.codes
-    truths, notes = draw_truths(labels, noise or DEFAULT_NOISE, n_draws=n_draws, rng=rng)
-    draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes)
     vetted: dict[int, VettedAccuracy] = {}
+    moves: list[Floats] | None = None
     if noise is None:
-        vetted = vetted_accuracies(labels, n_draws=len(truths), seed=int(rng.integers(2**31)), slices=codes)
+        name = all_kinds_in_words(assumption)
+        seed = int(rng.integers(2**31))
+        engine = labeler_engine(labels, n_draws=n_draws, seed=seed, slices=codes, real_map=real_map, progress=progress)
+        if assumption == "real":
+            drawn = engine.at_centre("classes")
+            moves = accuracy_moves(engine, drawn.n_draws, rng)
+        else:
+            drawn = engine.assuming(get_metric("accuracy", labels.classes.tolist()), assumption)
+        truths, notes = drawn.truths, tuple(Sentence(note) for note in drawn.notes)
+        vetted = vetted_accuracies(engine, n_draws=len(truths))
+    else:
+        name = _name_of(noise)
+        truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
+    draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes, moves=moves)
     members = [labels, *(labels.select(items=labels.items[codes == k]) for k in range(len(draws) - 1))]
     of_parts = _vetted_by_part(vetted, len(draws))
     whole, *parts = (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from trueup._base.types import Booleans, Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.votes import shared_votes
 from trueup.estimators.exact_multiclass import draw_categories
-from trueup.estimators.truth import not_mixed
+from trueup.estimators.truth_draws import not_mixed
 from trueup.exceptions import Sentence
 from trueup.labelers.channel import entropy
 from trueup.noise import kernels
@@ -23,6 +24,7 @@ from trueup.noise.sampling import sample
 
 _RIGHT = 3.0  # pseudo-votes for the right answer, 1 for the others: the prior of the sampler of Dawid–Skene
 _CELLS = 2_000_000  # votes times draws that are counted at once
+_LEAST = 1e-6  # chance of a right and of a wrong answer
 _WORTH = 1.0  # pseudo-votes of a row, shared by all answers (Perks): the sampler's own prior pulls accuracies too far
 # Votes that what a labeler is like elsewhere counts for within a slice: how many is learned from how slices differ.
 _BORROWED = np.array([2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0])
@@ -38,27 +40,33 @@ class LabelerDraws:
     spam: Floats
     spam_probability: Floats
 
-    def fill(self, block: slice, theta: Floats, prior: Floats) -> None:
-        """Set some of the draws from matrices, shape (n, labelers, classes, answers), and class shares."""
-        self.accuracy[block], self.bias[block] = _accuracy_and_bias(theta, prior)
-        self.information[block] = _information(theta, prior)
-        self.spam[block] = spam_share(theta)
+    def fill(self, block: slice, joint: Floats) -> None:
+        """Set some of the draws from P(class, answer), shape (n, labelers, classes, answers)."""
+        self.accuracy[block], self.bias[block] = _accuracy_and_bias(joint)
+        self.information[block] = _information(joint)
+        self.spam[block] = spam_share(joint / np.maximum(joint.sum(axis=-1, keepdims=True), 1e-300))
 
 
 def draw_truths(
-    labels: Labels, noise: str | NoiseModel, *, n_draws: int, rng: np.random.Generator
+    labels: Labels,
+    noise: str | NoiseModel,
+    *,
+    n_draws: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[Codes, tuple[Sentence, ...]]:
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items); and what to say of them."""
     model = resolve(noise)
     if model.can_be_drawn:
+        draw = partial(sample, labels, model, one_witness=True, random_state=rng, progress=progress)
         if kernels.engine_for_chains() == "scipy":  # a second run would take minutes
-            drawn = sample(labels, model, one_witness=True, n_warmup=400, n_draws=800, random_state=rng)
+            drawn = draw(n_warmup=400, n_draws=800)
         else:
-            drawn = sample(labels, model, one_witness=True, n_warmup=500, n_draws=500, random_state=rng, warn=False)
+            drawn = draw(n_warmup=500, n_draws=500, warn=False)
             if not drawn.converged:
-                drawn = sample(labels, model, one_witness=True, n_warmup=2000, n_draws=4000, random_state=rng)
+                drawn = draw(n_warmup=2000, n_draws=4000)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
-        return drawn.truths[kept], () if drawn.converged else (Sentence(not_mixed(drawn)),)
+        return drawn.truths[kept], () if drawn.converged else (Sentence(not_mixed(drawn.rhat, drawn.ess)),)
     fitted = model if model.is_fitted else fit(labels, model)
     return draw_categories(fitted.posterior(labels), n_draws, rng), ()
 
@@ -72,7 +80,13 @@ def draw_labelers(
 
 
 def labeler_draws(
-    labels: Labels, truths: Codes, *, spam_prior: float, rng: np.random.Generator, slices: Codes | None = None
+    labels: Labels,
+    truths: Codes,
+    *,
+    spam_prior: float,
+    rng: np.random.Generator,
+    slices: Codes | None = None,
+    moves: Sequence[Floats] | None = None,
 ) -> list[LabelerDraws]:
     """What labelers are like on all items and then, if there are some, in each slice, for drawn truths.
 
@@ -87,6 +101,8 @@ def labeler_draws(
     rng : Generator
     slices : integer array of shape (n_items,), optional
         -1 for items in none.
+    moves : sequence of arrays of shape (n_draws, n_labelers), optional
+        By how much accuracies are off in each draw, on all items and then in each slice; see `real_errors`.
     """
     n_slices = 0 if slices is None else int(slices.max(initial=-1)) + 1
     sizes = (labels.n_labelers, labels.n_classes, labels.n_answers)
@@ -100,7 +116,7 @@ def labeler_draws(
 
     rows = max(1, _CELLS // max(labels.votes.nnz, 1))
     return draws_of_tallies(
-        count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, spam_prior=spam_prior, rng=rng
+        count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, spam_prior=spam_prior, rng=rng, moves=moves
     )
 
 
@@ -127,6 +143,7 @@ def draws_of_tallies(
     rows: int,
     spam_prior: float,
     rng: np.random.Generator,
+    moves: Sequence[Floats] | None = None,
 ) -> list[LabelerDraws]:
     """What labelers are like on all items and then in each slice, given what they said of items of each class.
 
@@ -140,6 +157,8 @@ def draws_of_tallies(
         All items, and the slices.
     rows : int
         Draws that are counted at once.
+    moves : sequence of arrays of shape (n_draws, n_labelers), optional
+        As for `labeler_draws`.
     """
     n_labelers, n_classes, n_answers = sizes
     shape = (n_draws, n_labelers)
@@ -156,14 +175,16 @@ def draws_of_tallies(
         block = slice(start, min(start + rows, n_draws))
         everywhere, *of_slices = count(block)
         theta = _dirichlet(everywhere.votes + _WORTH / n_answers, rng)
-        parts[0].fill(block, theta, _dirichlet(1.0 + everywhere.items, rng))
+        tables = [_joint(theta, _dirichlet(1.0 + everywhere.items, rng))]
         log_factor[block] = _log_spam_factor(everywhere.votes, base)
         if of_slices:
             mean = np.maximum(theta, 1e-6)
             worth = _draw_borrowed([one.votes for one in of_slices], mean, rng)[:, :, None, None]
-            for part, of_slice in zip(parts[1:], of_slices, strict=True):
+            for of_slice in of_slices:
                 shares = _dirichlet(1.0 + of_slice.items, rng)
-                part.fill(block, _dirichlet(of_slice.votes + worth * mean, rng), shares)
+                tables.append(_joint(_dirichlet(of_slice.votes + worth * mean, rng), shares))
+        for k, (part, joint) in enumerate(zip(parts, tables, strict=True)):
+            part.fill(block, joint if moves is None else _moved(joint, moves[k][block]))
     # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
     log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(n_draws)
     probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
@@ -209,19 +230,35 @@ def _confusion_counts(labels: Labels, truths: Codes, members: Booleans) -> Float
     return np.bincount(cell.ravel(), weights, int(np.prod(shape))).astype(float).reshape(shape)
 
 
-def _accuracy_and_bias(theta: Floats, prior: Floats) -> tuple[Floats, Floats]:
-    """Among answers that name a class: the chance of a right one, and answered less true shares.
+def _joint(theta: Floats, prior: Floats) -> Floats:
+    """P(class, answer) from matrices, shape (..., labelers, classes, answers), and class shares, (..., classes)."""
+    return np.asarray(prior[..., None, :, None] * theta)
 
-    `theta` is (..., labelers, classes, answers) and `prior` (..., classes).
+
+def _accuracy_and_bias(joint: Floats) -> tuple[Floats, Floats]:
+    """Among answers that name a class: the chance of a right one, and answered less true shares."""
+    named = joint[..., : joint.shape[-2]]
+    named = named / np.maximum(named.sum(axis=(-2, -1), keepdims=True), 1e-300)
+    return np.einsum("...yy->...", named), named.sum(axis=-2) - named.sum(axis=-1)
+
+
+def _moved(joint: Floats, moves: Floats) -> Floats:
+    """P(class, answer) tilted towards right answers, or away, until the accuracy is off by so much.
+
+    The truth of each vote is as much likelier, or less likely, to be what was said; what is said of wrong answers among
+    themselves stays.
     """
-    joint = prior[..., None, :, None] * theta[..., : prior.shape[-1]]
-    joint = joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-300)
-    return np.einsum("...yy->...", joint), joint.sum(axis=-2) - joint.sum(axis=-1)
+    diagonal = np.arange(joint.shape[-2])
+    right, _ = _accuracy_and_bias(joint)
+    right = np.clip(right, _LEAST, 1 - _LEAST)
+    wanted = np.clip(right + moves, _LEAST, 1 - _LEAST)
+    tilted = joint.copy()
+    tilted[..., diagonal, diagonal] *= (wanted * (1 - right) / ((1 - wanted) * right))[..., None]
+    return np.asarray(tilted / np.maximum(tilted.sum(axis=(-2, -1), keepdims=True), 1e-300))
 
 
-def _information(theta: Floats, prior: Floats) -> Floats:
-    """Bits of one vote of each labeler; shapes as above."""
-    joint = prior[..., None, :, None] * theta
+def _information(joint: Floats) -> Floats:
+    """Bits of one vote of each labeler."""
     told = entropy(joint.sum(axis=-1)) + entropy(joint.sum(axis=-2))
     return np.asarray(np.maximum(told - entropy(joint.reshape(*joint.shape[:-2], -1)), 0.0))
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trueup._base.types import Booleans, Codes, Floats
-from trueup.data.aligned import AlignedPredictions
-from trueup.data.labels import Labels
+from trueup._base.types import Booleans, Floats
 from trueup.data.predictions import Predictions
 from trueup.data.systems import System
 from trueup.estimators.gold_only import GoldSample, gold_only_estimate
@@ -23,10 +21,9 @@ from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import TruthEngine, gold_share
 from trueup.exceptions import silenced_warnings
+from trueup.labelers.as_systems import aligned_votes
 from trueup.metrics import get_metric
 from trueup.posteriors import Estimate
-
-_SWEEPS = {"n_warmup": 150, "n_draws": 300}  # of chains whose means alone are used, and corrected
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,33 +52,20 @@ class VettedAccuracy:
     slices: Mapping[int, VettedAccuracy] = field(default_factory=dict)
 
 
-def vetted_accuracies(
-    labels: Labels, *, n_draws: int, seed: int, slices: Codes | None = None
-) -> dict[int, VettedAccuracy]:
+def vetted_accuracies(engine: TruthEngine, *, n_draws: int) -> dict[int, VettedAccuracy]:
     """The accuracy of every labeler with drawn and vetted items among their votes, by their place.
 
     Parameters
     ----------
-    labels : Labels
+    engine : TruthEngine
+        As `labeler_engine` makes it.
     n_draws : int
-    seed : int
-    slices : integer array of shape (n_items,), optional
-        Slices of the items, -1 for none.
     """
-    if np.isnan(labels.gold_chance).all() or not labels.n_votes:
+    labels = engine.labels
+    if np.isnan(labels.gold_chance).all():
         return {}
-    parts = Predictions.from_labelers(labels).parts
     place_of = {name: place for place, name in enumerate(labels.labelers.tolist())}
-    # The models see all votes, so one labeler's are enough to ask with; whose they are changes nothing.
-    engine = TruthEngine(
-        labels,
-        _aligned(parts[0], labels),
-        positive=0,
-        in_votes=np.ones(1, dtype=bool),
-        seed=seed,
-        sampling=_SWEEPS,
-        groups=slices,
-    )
+    parts = Predictions.from_labelers(labels).parts
     judged = {place_of[part.name]: _judge(engine, part, n_draws, place_of[part.name]) for part in parts}
     return {place: accuracy for place, accuracy in judged.items() if accuracy is not None}
 
@@ -89,7 +73,7 @@ def vetted_accuracies(
 def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> VettedAccuracy | None:
     """What is known of one labeler; None where no drawn item is among their votes."""
     labels = engine.labels
-    everywhere = _aligned(labeler, labels)
+    everywhere = aligned_votes(labeler, labels)
     own = np.flatnonzero(everywhere.outputs("classes")[0] >= 0)
     outputs, gold = everywhere.at_items(own), engine.drawn_gold[own]
     metric = get_metric("accuracy", labels.classes.tolist())
@@ -138,8 +122,3 @@ def _judge(engine: TruthEngine, labeler: System, n_draws: int, place: int) -> Ve
     within = {int(k): groups == k for k in np.unique(groups[groups >= 0])}
     # A slice without vetted items borrows the correction of the others.
     return replace(whole, slices={k: accuracy_on(members) for k, members in within.items()})
-
-
-def _aligned(labeler: System, labels: Labels) -> AlignedPredictions:
-    """The votes of a labeler as the predictions of a system, in the order of the items."""
-    return Predictions((labeler,)).align(labels, missing="ignore")

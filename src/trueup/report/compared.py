@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words
-from trueup.estimators.readings import ASSUMPTIONS
+from trueup.estimators.assumptions import ASSUMPTIONS
 from trueup.report.measures import depends_on_positive, finite
 from trueup.report.sentences import judged_words, metric_label, text
 

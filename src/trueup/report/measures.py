@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words, vetting_words
+from trueup.estimators.assumptions import ASSUMPTIONS
 from trueup.estimators.published.practice import shared_counts
-from trueup.estimators.readings import ASSUMPTIONS
 from trueup.metrics import Metric, get_metric
 from trueup.noise.majority import majority_codes, majority_shares
 from trueup.posteriors import Estimate

@@ -83,7 +83,7 @@ def distinct_items(votes, systems, gold, item_prior):  # type: ignore[no-untyped
     return (starts, columns, counts), own_systems, own_gold, own_prior, times[:n].copy()
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@numba.njit(cache=True, nogil=True)
 def expect(distinct, n_points, group, shares, weights, table, output_table, work):  # type: ignore[no-untyped-def]
     """Log P(what is said of all items), their states summed over; `work` gets what is expected of the counts then.
 
