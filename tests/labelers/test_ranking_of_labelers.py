@@ -198,3 +198,10 @@ def test_bad_requests_are_one_sentence(crowd, options, message):
 def test_labels_are_needed():
     with pytest.raises(InvalidLabels, match=r"must be trueup.Labels"):
         rank([[0, 1]])
+
+
+def test_who_is_ahead_among_equals_is_left_to_chance():
+    """Accuracies at the ceiling are equal in many draws: the first name must not gain by it."""
+    votes = np.tile(np.arange(200) % 2, (4, 1)).T
+    ranking = rank(tu.Labels.from_matrix(votes), sort="accuracy", n_draws=400, random_state=0)
+    assert {row.rank for row in ranking} == {(1, 4)}

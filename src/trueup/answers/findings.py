@@ -11,8 +11,8 @@ from trueup._base.validation import numbers_of, preview
 from trueup.answers.design import design_doubts, draw_not_told
 from trueup.answers.setup import Task
 from trueup.data.labels import Labels
+from trueup.estimators.assumptions import MANY_CLASSES
 from trueup.estimators.metric_scope import counts_right_only
-from trueup.estimators.readings import MANY_CLASSES
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem

@@ -14,8 +14,7 @@ from trueup.answers.evaluation import Evaluation
 from trueup.answers.findings import findings_of
 from trueup.answers.gold_alone import few_vetted
 from trueup.answers.setup import Task, solution_on
-from trueup.estimators.assumptions import Assumption
-from trueup.estimators.readings import MANY_CLASSES
+from trueup.estimators.assumptions import Assumption, doubts_of_many_classes
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.estimators.truth import TruthEngine
 from trueup.exceptions import Sentence, silenced_warnings
@@ -92,22 +91,8 @@ def notes_on(engine: TruthEngine, task: Task, assumption: Assumption | None) -> 
     notes = few_vetted(engine, task)
     if any(engine.basis(metric) == "votes" for metric in task.metrics.values()):
         notes += engine.real_map.doubts(task.labels) if assumption == "real" else []
-        notes += _many_classes(task) if engine.alone is None else []
+        notes += doubts_of_many_classes(task.labels.n_classes) if engine.alone is None else []
     return [*notes, *_whole_clusters(engine, task)]
-
-
-def _many_classes(task: Task) -> list[Sentence]:
-    """What to say of classes that are too many to learn what labelers take for what."""
-    n_classes = task.labels.n_classes
-    if n_classes <= MANY_CLASSES:
-        return []
-    return [
-        Sentence(
-            f"With {n_classes:,} classes, more than {MANY_CLASSES}, one accuracy of each labeler is learned and taken "
-            "as known: the answer assuming shared errors is that assuming independent ones, and both are too narrow; "
-            "vet some items drawn at random."
-        )
-    ]
 
 
 def _whole_clusters(engine: TruthEngine, task: Task) -> list[Sentence]:

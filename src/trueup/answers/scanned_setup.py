@@ -14,9 +14,8 @@ from trueup.data.encoding import is_null
 from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource
 from trueup.data.scanning import LabelScan
-from trueup.estimators.assumptions import ASSUMPTIONS, DEFAULT_ASSUMPTION, Assumption
+from trueup.estimators.assumptions import ASSUMPTIONS, DEFAULT_ASSUMPTION, MANY_CLASSES, Assumption
 from trueup.estimators.collapsed_readings import CollapsedReadings
-from trueup.estimators.readings import MANY_CLASSES
 from trueup.estimators.real_map import RealMap, shipped_map
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, as_metrics

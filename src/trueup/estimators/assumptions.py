@@ -6,11 +6,12 @@ from typing import Literal, get_args
 
 from trueup._base.validation import check_choice
 from trueup.estimators.real_map import RealMap
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 
 Assumption = Literal["independent", "shared", "real"]
 ASSUMPTIONS: tuple[Assumption, ...] = get_args(Assumption)
 DEFAULT_ASSUMPTION: Assumption = "real"
+MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 
 
 def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> Assumption:
@@ -32,3 +33,16 @@ def settle_assumption(assume: Assumption | RealMap | None, *, alone: bool) -> As
 def all_kinds_in_words(assumption: Assumption) -> str:
     """The noise of an answer for which no model was named."""
     return f"all kinds of models, assuming {assumption} errors"
+
+
+def doubts_of_many_classes(n_classes: int) -> list[Sentence]:
+    """What to say of classes that are too many to learn what labelers take for what."""
+    if n_classes <= MANY_CLASSES:
+        return []
+    return [
+        Sentence(
+            f"With {n_classes:,} classes, more than {MANY_CLASSES}, one accuracy of each labeler is learned and taken "
+            "as known: the answer assuming shared errors is that assuming independent ones, and both are too narrow; "
+            "vet some items drawn at random."
+        )
+    ]

@@ -21,6 +21,7 @@ from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
+from trueup.estimators.exact_multiclass import draw_categories
 from trueup.estimators.system_features import Used
 from trueup.noise import Clusters, DawidSkene, NoiseModel, SharedDifficulty, SoftTruth, kernels
 from trueup.noise.sampling import PosteriorDraws, sample
@@ -116,8 +117,11 @@ class Kinds:
         """Truths of several kinds in the given shares, in random order."""
         parts = []
         for name, share in shares.items():
-            truths = self.draws[name].truths
-            parts.append(truths[_evenly(len(truths), max(1, round(share * n_draws)), rng)])
+            one, wanted = self.draws[name], max(1, round(share * n_draws))
+            if len(one.truths):
+                parts.append(one.truths[_evenly(len(one.truths), wanted, rng)])
+            else:
+                parts.append(draw_categories(one.posterior, wanted, rng))
         joined = np.concatenate(parts)
         return joined[rng.permutation(len(joined))]
 

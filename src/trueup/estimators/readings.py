@@ -21,7 +21,7 @@ from trueup._base.validation import check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
-from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
+from trueup.estimators.assumptions import ASSUMPTIONS, MANY_CLASSES, Assumption
 from trueup.estimators.kinds import (
     INDEPENDENT,
     KindDraws,
@@ -52,7 +52,6 @@ MOST_VOTES = 40_000  # above, models are drawn on some of the items
 _SOME_VOTES = 20_000  # on these
 FEW_SWEEPS = {"n_warmup": 200, "n_draws": 400}
 _LEAST_ITEMS = 500
-MANY_CLASSES = 60  # above, nothing but accuracies of labelers can be learned
 MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
 _MOST_SHARES = 12  # classes up to which their shares are moved
@@ -205,10 +204,15 @@ class Readings:
             moves = normal_moves(directions, self._n_tilted, rng) + self._along(directions, gap)
         return self._as_centred(self._tilted(directions, moves, self._n_tilted, rng))
 
-    def at_centre(self) -> TruthDraws:
-        """The class of each item drawn on its own from `centre`: how far off all may be at once is not in it."""
-        nothing, rng = Directions.none(*self.posterior.shape), np.random.default_rng([self.seed, len(ASSUMPTIONS)])
-        return self._as_centred(self._tilted(nothing, None, self._n_tilted, rng))
+    def of_all_kinds(self) -> TruthDraws:
+        """Draws of which each kind has the same share: what all are off by beyond what models know is not in them."""
+        rng = np.random.default_rng([self.seed, len(ASSUMPTIONS)])
+        if self.some.all():
+            return self._as_centred(
+                self.kinds.mixed(dict.fromkeys(self.kinds.draws, 1 / len(self.kinds.draws)), self.n_draws, rng)
+            )
+        drawn = [name for name, one in self.kinds.draws.items() if len(one.truths)]
+        return self._as_centred(np.concatenate([self._of_kind(name, 1 / len(drawn), rng) for name in drawn]))
 
     def _as_centred(self, truths: Codes) -> TruthDraws:
         """Draws about the centre: all kinds are behind it that were drawn."""

@@ -396,13 +396,6 @@ class TruthEngine:
             draws = self._drawn_alone(metric.looks_at, self.alone)
         else:
             draws = self.readings(metric.looks_at).assuming(assumption or DEFAULT_ASSUMPTION)
-        return self._with_drawn_gold(draws)
-
-    def at_centre(self, used: Used) -> TruthDraws:
-        """Draws about what all kinds of models say on average, with what was drawn and vetted; see `Readings`."""
-        return self._with_drawn_gold(self.readings(used).at_centre())
-
-    def _with_drawn_gold(self, draws: TruthDraws) -> TruthDraws:
         known = self.drawn_gold >= 0
         if not known.any():
             return draws

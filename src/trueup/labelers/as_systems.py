@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -24,6 +24,7 @@ def labeler_engine(
     slices: Codes | None = None,
     real_map: RealMap | None = None,
     progress: Callable[[float], None] | None = None,
+    sampling: Mapping[str, int] | None = None,
 ) -> TruthEngine:
     """The engine for what is asked of labelers.
 
@@ -36,20 +37,25 @@ def labeler_engine(
         Slices of the items, -1 for none.
     real_map : RealMap, optional
     progress : callable, optional
+    sampling : mapping, optional
+        Options of the chains.
     """
     if not (labels.vote_table()[2] < labels.n_classes).any():
         raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
-    # The models see all votes, so one labeler's are enough to ask with; whose they are changes nothing.
-    first = Predictions.from_labelers(labels).parts[0]
+    # The models see all votes. What is asked with is what most votes say, whatever labelers are called.
+    said = np.flatnonzero(labels.answer_counts[:, : labels.n_classes].sum(axis=1) > 0)
+    most = labels.answer_counts[said, : labels.n_classes].argmax(axis=1).astype(np.int32)
+    plurality = System("plurality", len(said), labels.items[said], codes=most, classes=labels.classes)
     return TruthEngine(
         labels,
-        aligned_votes(first, labels),
+        aligned_votes(plurality, labels),
         positive=0,
         in_votes=np.ones(1, dtype=bool),
         real_map=shipped_map() if real_map is None else real_map,
         n_draws=n_draws,
         seed=seed,
         progress=progress,
+        sampling=sampling or {},
         groups=slices,
     )
 

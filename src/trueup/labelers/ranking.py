@@ -16,23 +16,23 @@ from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
-from trueup.estimators.assumptions import Assumption, all_kinds_in_words, settle_assumption
+from trueup.estimators.assumptions import Assumption, all_kinds_in_words, doubts_of_many_classes, settle_assumption
 from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import Basis
 from trueup.estimators.truth_draws import mixed_draws
-from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence
+from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, silenced_warnings
 from trueup.labelers.as_systems import labeler_engine
 from trueup.labelers.real_errors import accuracy_moves
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
-from trueup.labelers.vetted import VettedAccuracy, vetted_accuracies
-from trueup.metrics import get_metric
+from trueup.labelers.vetted import FEWER_SWEEPS, VettedAccuracy, vetted_accuracies
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import DEFAULT_NOISE, resolve
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
 Sort = Literal["information", "accuracy"]
+_TIE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -243,9 +243,10 @@ def rank(
     pass ``sort="accuracy"``.
 
     From votes alone, truths are those of `trueup.evaluate`: by default of all kinds of models, and accuracies are
-    widened by what real crowds taught. Then θ is tilted, in each draw, towards right answers or away from them until
-    the accuracy is as far off as that, and the other quantities follow. What is wrong about one labeler is wrong about
-    another as far as they said the same of the same items. A noise model that is named gives its own answer alone, and
+    widened by what real crowds taught. Then the truth of each of their answers is tilted, in each draw, towards that
+    answer or away from it until the accuracy is as far off as that; information, bias and spam follow, and the
+    probability of a pure spammer does not. What is wrong about one labeler is wrong about another as far as they said
+    the same of the same items. A noise model that is named gives its own answer alone, and
     its intervals hold as far as it does.
 
     Several votes of a labeler on an item are one witness who wavers, whatever their number; how often two of them agree
@@ -357,15 +358,20 @@ def _rank_in_memory(
     moves: list[Floats] | None = None
     if noise is None:
         name = all_kinds_in_words(assumption)
-        seed = int(rng.integers(2**31))
-        engine = labeler_engine(labels, n_draws=n_draws, seed=seed, slices=codes, real_map=real_map, progress=progress)
-        if assumption == "real":
-            drawn = engine.at_centre("classes")
-            moves = accuracy_moves(engine, drawn.n_draws, rng)
-        else:
-            drawn = engine.assuming(get_metric("accuracy", labels.classes.tolist()), assumption)
-        truths, notes = drawn.truths, tuple(Sentence(note) for note in drawn.notes)
-        vetted = vetted_accuracies(engine, n_draws=len(truths))
+        how: dict[str, Any] = {"n_draws": n_draws, "seed": int(rng.integers(2**31)), "slices": codes}
+        # Models are told all that is vetted; those that drawn items are to correct are not told these.
+        told = replace(labels, gold_chance=np.full(labels.n_items, nan))
+        engine = labeler_engine(told, **how, real_map=real_map, progress=progress)
+        with silenced_warnings():  # what fits would say is among the notes
+            readings = engine.readings("classes")
+            drawn = readings.of_all_kinds() if assumption == "real" else readings.assuming(assumption)
+            moves = accuracy_moves(engine, drawn.truths, rng) if assumption == "real" else None
+            if not np.isnan(labels.gold_chance).all():
+                untold = labeler_engine(labels, **how, sampling=FEWER_SWEEPS)
+                vetted = vetted_accuracies(untold, n_draws=drawn.n_draws)
+        doubts = engine.real_map.doubts(labels) if assumption == "real" else []
+        doubts += doubts_of_many_classes(labels.n_classes)
+        truths, notes = drawn.truths, (*(Sentence(note) for note in drawn.notes), *doubts)
     else:
         name = _name_of(noise)
         truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
@@ -419,7 +425,8 @@ def _ranked(
     for t, of_labeler in vetted.items():
         drawn.accuracy[:, t] = mixed_draws(drawn.accuracy[:, t], of_labeler.draws, of_labeler.share, rng)
     ranked = getattr(drawn, sort)
-    places = (-ranked).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
+    # Accuracies of 1 are equal: who is ahead then is left to chance, not to the order of the names.
+    places = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1).argsort(axis=1) + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
     rows = tuple(_row(labels, told, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t))) for t in order)

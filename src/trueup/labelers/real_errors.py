@@ -17,38 +17,44 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
 from trueup.estimators.kinds import some_truths
 from trueup.estimators.readings import Readings
+from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import TruthEngine
 
 _CELLS = 10_000_000  # random numbers that are drawn at once
 _NOTHING = 1e-9
 
 
-def accuracy_moves(engine: TruthEngine, n_draws: int, rng: np.random.Generator) -> list[Floats]:
-    """Moves of all accuracies in each draw, on all items and then in each slice; each (n_draws, n_labelers).
+def accuracy_moves(engine: TruthEngine, truths: Codes, rng: np.random.Generator) -> list[Floats]:
+    """What accuracies are off by beyond draws of all kinds, on all items and then in each slice.
 
     Parameters
     ----------
     engine : TruthEngine
-        Whose systems are labelers of the votes.
+        As `labeler_engine` makes it, told all that is vetted.
+    truths : integer array of shape (n_draws, n_items)
+        Of all kinds (`Readings.of_all_kinds`): as far as these differ, accuracies do so already.
+
+    Returns
+    -------
+    list of arrays of shape (n_draws, n_labelers)
     """
-    readings, everything = engine.readings("classes"), NamedVotes.of(engine.labels, rng)
-    is_unknown = (readings.known < 0) & (engine.drawn_gold < 0)
+    readings, real_map = engine.readings("classes"), engine.real_map
+    everything = NamedVotes.of(engine.labels, rng)
     # Of vetted items the truth is known: nothing is wrong about the votes on these.
-    votes = everything.where(is_unknown[everything.item])
-    unknown = votes.sums() / np.maximum(everything.sums(), 1.0)
-    scales = unknown * engine.real_map.deviations(_spread(votes, readings))
-    offset = unknown * _offset(votes, readings)
+    votes = everything.where(readings.known[everything.item] < 0)
     parts = [np.ones(votes.n_items, dtype=bool)]
     if engine.groups is not None:
         parts += [engine.groups == k for k in range(int(engine.groups.max(initial=-1)) + 1)]
-    whole, *slices = _blind_moves(votes, parts, engine.labels.n_classes, n_draws, rng)
-    moves = [offset + scales * whole.values]
-    own = np.sqrt(engine.real_map.slice_share)
-    for part in slices:
+    blind = _blind_moves(votes, parts, engine.labels.n_classes, len(truths), rng)
+    whole, moves = blind[0], []
+    for part, moved in zip(parts, blind, strict=True):
+        own, of_all = (some.where(part[some.item]) for some in (votes, everything))
+        unknown = own.sums() / np.maximum(of_all.sums(), 1.0)
         # What moves all items moves their part; what is left is the slice's own.
-        correlation = part.deviations / np.maximum(whole.deviations, _NOTHING)
-        rest = part.values - correlation * whole.values
-        moves.append(offset + scales * (whole.values + own * rest))
+        correlation = moved.deviations / np.maximum(whole.deviations, _NOTHING)
+        rest = moved.values - correlation * whole.values
+        together = whole.values + np.sqrt(real_map.slice_share) * rest
+        moves.append(unknown * (_offset(own, readings, truths) + _scales(own, readings, real_map) * together))
     return moves
 
 
@@ -114,23 +120,41 @@ class NamedVotes:
         return np.asarray(np.maximum(self.sums(self.times * chance) - of_pairs, 0.0))
 
 
+def _scales(votes: NamedVotes, readings: Readings, real_map: RealMap) -> Floats:
+    """Standard deviations of the moves of each labeler's accuracy on these votes."""
+    spread = _spread(votes, readings)
+    wanted = real_map.deviations(spread)
+    if not readings.some.all():  # draws that are carried to all items hardly differ about single labelers
+        return wanted
+    return np.sqrt(np.maximum(wanted**2 - spread**2, 0.0))
+
+
 def _spread(votes: NamedVotes, readings: Readings) -> Floats:
     """What the models disagree by about the accuracy of each labeler, beyond the chance of each item's draw."""
     part = votes.on(readings.some)
     n_votes = part.sums()
-    by_chance = part.variances(readings.kinds.centre) / np.maximum(n_votes, 1.0) ** 2
-    variance = np.maximum(readings.kinds.spread_of(part.right_given, part.right_by) ** 2 - by_chance, 0.0)
+    variance = readings.kinds.spread_of(part.right_given, part.right_by) ** 2 - _by_chance(part, readings)
+    variance = np.maximum(variance, 0.0)
     usual = float(n_votes @ variance) / max(float(n_votes.sum()), 1.0)
     # Nothing was drawn of labelers who voted on other items alone: they are as the others are.
     return np.sqrt(np.where(n_votes > 0, variance, usual))
 
 
-def _offset(votes: NamedVotes, readings: Readings) -> Floats:
-    """By how much all kinds on some of the items say otherwise of each labeler than the fit carried to all items."""
+def _by_chance(part: NamedVotes, readings: Readings) -> Floats:
+    """The variance of each labeler's share of right votes from drawing each item's class on its own."""
+    return np.asarray(part.variances(readings.kinds.centre) / np.maximum(part.sums(), 1.0) ** 2)
+
+
+def _offset(votes: NamedVotes, readings: Readings, truths: Codes) -> Floats:
+    """By how much all kinds on some of the items say otherwise of each labeler than truths carried to all items.
+
+    A gap that chance explains must not be carried to all votes of a labeler.
+    """
     if readings.some.all():
         return np.zeros(votes.n_labelers)
     part = votes.on(readings.some)
-    return np.asarray(part.right_by(readings.kinds.centre) - part.right_by(readings.centre[readings.some]))
+    gap = part.right_by(readings.kinds.centre) - part.right_given(truths[:, readings.some]).mean(axis=0)
+    return np.asarray(gap * gap**2 / np.maximum(gap**2 + _by_chance(part, readings), 1e-300))
 
 
 @dataclass(frozen=True, eq=False)

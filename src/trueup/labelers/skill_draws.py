@@ -25,6 +25,7 @@ from trueup.noise.sampling import sample
 _RIGHT = 3.0  # pseudo-votes for the right answer, 1 for the others: the prior of the sampler of Dawid–Skene
 _CELLS = 2_000_000  # votes times draws that are counted at once
 _LEAST = 1e-6  # chance of a right and of a wrong answer
+_FURTHEST, _HALVINGS = 30.0, 32  # of log odds, and of the interval in which they are looked for
 _WORTH = 1.0  # pseudo-votes of a row, shared by all answers (Perks): the sampler's own prior pulls accuracies too far
 # Votes that what a labeler is like elsewhere counts for within a slice: how many is learned from how slices differ.
 _BORROWED = np.array([2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0])
@@ -58,13 +59,13 @@ def draw_truths(
     """Draws of the truth of all items given all votes, shape (at most n_draws, n_items); and what to say of them."""
     model = resolve(noise)
     if model.can_be_drawn:
-        draw = partial(sample, labels, model, one_witness=True, random_state=rng, progress=progress)
+        draw = partial(sample, labels, model, one_witness=True, random_state=rng)
         if kernels.engine_for_chains() == "scipy":  # a second run would take minutes
-            drawn = draw(n_warmup=400, n_draws=800)
+            drawn = draw(n_warmup=400, n_draws=800, progress=progress)
         else:
             drawn = draw(n_warmup=500, n_draws=500, warn=False)
             if not drawn.converged:
-                drawn = draw(n_warmup=2000, n_draws=4000)
+                drawn = draw(n_warmup=2000, n_draws=4000, progress=progress)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
         return drawn.truths[kept], () if drawn.converged else (Sentence(not_mixed(drawn.rhat, drawn.ess)),)
     fitted = model if model.is_fitted else fit(labels, model)
@@ -114,7 +115,7 @@ def labeler_draws(
     def count(block: slice) -> list[Tally]:
         return [tally(truths[block], part) for part in parts]
 
-    rows = max(1, _CELLS // max(labels.votes.nnz, 1))
+    rows = max(1, _CELLS // max(labels.votes.nnz, int(np.prod(sizes)), 1))
     return draws_of_tallies(
         count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, spam_prior=spam_prior, rng=rng, moves=moves
     )
@@ -168,6 +169,11 @@ def draws_of_tallies(
         )
         for _ in range(n_parts)
     ]
+
+    def fill(part: int, block: slice, theta: Floats, items: Floats) -> None:
+        joint = _joint(theta, _dirichlet(1.0 + items, rng))
+        parts[part].fill(block, joint if moves is None else _moved(joint, moves[part][block]))
+
     log_factor = np.empty(shape)
     base = np.ones((n_classes, n_answers))
     base[np.arange(n_classes), np.arange(n_classes)] = _RIGHT
@@ -175,16 +181,13 @@ def draws_of_tallies(
         block = slice(start, min(start + rows, n_draws))
         everywhere, *of_slices = count(block)
         theta = _dirichlet(everywhere.votes + _WORTH / n_answers, rng)
-        tables = [_joint(theta, _dirichlet(1.0 + everywhere.items, rng))]
+        fill(0, block, theta, everywhere.items)
         log_factor[block] = _log_spam_factor(everywhere.votes, base)
         if of_slices:
             mean = np.maximum(theta, 1e-6)
             worth = _draw_borrowed([one.votes for one in of_slices], mean, rng)[:, :, None, None]
-            for of_slice in of_slices:
-                shares = _dirichlet(1.0 + of_slice.items, rng)
-                tables.append(_joint(_dirichlet(of_slice.votes + worth * mean, rng), shares))
-        for k, (part, joint) in enumerate(zip(parts, tables, strict=True)):
-            part.fill(block, joint if moves is None else _moved(joint, moves[k][block]))
+            for k, of_slice in enumerate(of_slices, start=1):
+                fill(k, block, _dirichlet(of_slice.votes + worth * mean, rng), of_slice.items)
     # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
     log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(n_draws)
     probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
@@ -243,18 +246,29 @@ def _accuracy_and_bias(joint: Floats) -> tuple[Floats, Floats]:
 
 
 def _moved(joint: Floats, moves: Floats) -> Floats:
-    """P(class, answer) tilted towards right answers, or away, until the accuracy is off by so much.
+    """P(class, answer) with accuracies that are off by so much, for the same answers.
 
-    The truth of each vote is as much likelier, or less likely, to be what was said; what is said of wrong answers among
-    themselves stays.
+    The truth of each vote is as much likelier, or less likely, to be what was said: the same factor of odds for all
+    answers. Wrong classes keep their shares among themselves.
     """
-    diagonal = np.arange(joint.shape[-2])
-    right, _ = _accuracy_and_bias(joint)
-    right = np.clip(right, _LEAST, 1 - _LEAST)
-    wanted = np.clip(right + moves, _LEAST, 1 - _LEAST)
-    tilted = joint.copy()
-    tilted[..., diagonal, diagonal] *= (wanted * (1 - right) / ((1 - wanted) * right))[..., None]
-    return np.asarray(tilted / np.maximum(tilted.sum(axis=(-2, -1), keepdims=True), 1e-300))
+    n_classes = joint.shape[-2]
+    diagonal = np.arange(n_classes)
+    named = joint[..., :n_classes]
+    said = np.maximum(named.sum(axis=-2), 1e-300)
+    share = said / said.sum(axis=-1, keepdims=True)
+    right = np.clip(named[..., diagonal, diagonal] / said, _LEAST, 1 - _LEAST)
+    wanted = np.clip((share * right).sum(axis=-1) + moves, _LEAST, 1 - _LEAST)
+    odds = right / (1 - right)
+    low, high = np.full(moves.shape, -_FURTHEST), np.full(moves.shape, _FURTHEST)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        new = 1 / (1 + np.exp(-middle)[..., None] / odds)
+        is_low = (share * new).sum(axis=-1) < wanted
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    moved = joint.copy()
+    moved[..., :n_classes] *= ((1 - new) / (1 - right))[..., None, :]
+    moved[..., diagonal, diagonal] = new * said
+    return moved
 
 
 def _information(joint: Floats) -> Floats:

@@ -25,6 +25,8 @@ from trueup.labelers.as_systems import aligned_votes
 from trueup.metrics import get_metric
 from trueup.posteriors import Estimate
 
+FEWER_SWEEPS = {"n_warmup": 150, "n_draws": 300}  # of chains whose means alone are used, and corrected
+
 
 @dataclass(frozen=True, eq=False)
 class VettedAccuracy:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._base.validation import RandomState
+from trueup.estimators.assumptions import Assumption
+from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence, TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
@@ -25,12 +27,17 @@ _MOST_PARAMETERS = 30_000
 
 
 def labeler_data(
-    labels: Labels, *, level: float, seed: RandomState = None, model: NoiseModel | None = None
+    labels: Labels,
+    *,
+    level: float,
+    seed: RandomState = None,
+    model: NoiseModel | None = None,
+    assume: Assumption | RealMap | None = None,
 ) -> dict[str, Any] | None:
     """One row a labeler, the best first; None where there is nobody to tell apart.
 
-    The same draws as those of `trueup labelers` with this seed and noise, so that the two agree: the model behind the
-    answers where one was named to be drawn, else the default.
+    The same draws as those of `trueup labelers` with this seed and noise, so that the two agree: of the model behind
+    the answers where one was named to be drawn, else of all kinds of models under the assumption of the answers.
     """
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
@@ -43,15 +50,18 @@ def labeler_data(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TrueupWarning)
         try:
+            named = model if model is not None and is_drawn(model) else None
             ranking = rank(
                 part,
-                noise=model if model is not None and is_drawn(model) else None,
+                noise=named,
+                assume=assume if named is None else None,
                 level=level,
                 random_state=int(seed) if isinstance(seed, int | np.integer) else 0,
             )
         except TrueupError:  # e.g. votes that say nothing of skill: the report does without the table
             return None
     notes += [_sentence(w.message) for w in caught if issubclass(w.category, TrueupWarning)]
+    notes += [_sentence(said) for said in ranking.warnings]
     votes = dict(zip(labels.labelers.tolist(), labels.votes_per_labeler.tolist(), strict=True))
     rows = [_row(row, int(votes[row.labeler]), level) for row in ranking]
     return _table(rows, labels, level, notes)

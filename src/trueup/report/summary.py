@@ -172,9 +172,16 @@ def _from_votes(
     if isinstance(labels, LabelScan) or not isinstance(main, LabelsAnswer):
         return {"labelers": None, "dependence": None}
     return {
-        "labelers": labeler_data(labels, level=main.level, seed=seed, model=main.model),
+        "labelers": labeler_data(labels, level=main.level, seed=seed, **_noise_of_labelers(main)),
         "dependence": dependence_data(labels, check, model=main.model),
     }
+
+
+def _noise_of_labelers(main: Any) -> dict[str, Any]:
+    """By which models labelers are judged: as the answers are."""
+    if not main.has_assumptions:
+        return {"model": main.model}
+    return {"assume": main.engine.real_map if main.assumption == "real" else main.assumption}
 
 
 def _vet_next(
