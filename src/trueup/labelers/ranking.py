@@ -426,7 +426,9 @@ def _ranked(
         drawn.accuracy[:, t] = mixed_draws(drawn.accuracy[:, t], of_labeler.draws, of_labeler.share, rng)
     ranked = getattr(drawn, sort)
     # Accuracies of 1 are equal: who is ahead then is left to chance, not to the order of the names.
-    places = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1).argsort(axis=1) + 1
+    places = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1, kind="stable").argsort(
+        axis=1, kind="stable"
+    ) + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
     rows = tuple(_row(labels, told, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t))) for t in order)
