@@ -69,14 +69,19 @@ def moves_of(engine, n_draws=None, seed=0):
     return accuracy_moves(engine, truths, np.random.default_rng(seed))
 
 
-def test_moves_and_models_together_are_off_by_what_the_map_says(crowd):
+def test_accuracies_are_off_by_what_the_map_says(crowd):
+    """Moved, the share of right votes is normal, with the deviation of the map and the chance of each item's class."""
     labels, _ = crowd
     engine = labeler_engine(labels, n_draws=500, seed=0)
-    (moves,) = moves_of(engine, 20_000)
-    spread = _spread(NamedVotes.of(labels, np.random.default_rng(0)), engine.readings("classes"))
-    wanted = np.maximum(engine.real_map.deviations(spread), spread)
-    assert np.sqrt(moves.var(axis=0) + spread**2) == pytest.approx(wanted, rel=0.03)
-    assert moves.mean(axis=0) == pytest.approx(np.zeros(5), abs=0.003)
+    readings, votes = engine.readings("classes"), NamedVotes.of(labels, np.random.default_rng(0))
+    truths = np.resize(readings.of_all_kinds().truths, (20_000, labels.n_items))
+    (moves,) = accuracy_moves(engine, truths, np.random.default_rng(0))
+    values = votes.right_given(truths) + moves
+    wanted = engine.real_map.deviations(_spread(votes, readings))
+    wanted = np.sqrt(wanted**2 + votes.variances(readings.centre) / votes.sums() ** 2)
+    assert values.std(axis=0) == pytest.approx(wanted, rel=0.03)
+    assert values.mean(axis=0) == pytest.approx(votes.right_by(readings.centre), abs=0.02)
+    assert np.quantile(values, 0.975, axis=0) - values.mean(axis=0) == pytest.approx(1.96 * wanted, rel=0.05)
 
 
 def test_of_vetted_items_nothing_is_wrong(crowd):
@@ -102,8 +107,9 @@ def test_a_slice_moves_with_the_whole_and_on_its_own(crowd):
         assert np.corrcoef(part.values[:, 0], whole.values[:, 0])[0, 1] == pytest.approx(np.sqrt(0.5), abs=0.02)
         assert part.deviations[0] / whole.deviations[0] == pytest.approx(np.sqrt(0.5))
     one_slice = labeler_engine(labels, n_draws=100, seed=0, slices=np.zeros(labels.n_items, dtype=np.int32))
-    everywhere, same = moves_of(one_slice)
-    assert same == pytest.approx(everywhere)
+    everywhere, same = moves_of(one_slice, 2000)
+    assert same.std(axis=0) == pytest.approx(everywhere.std(axis=0), rel=0.1)
+    assert np.corrcoef(same[:, 0], everywhere[:, 0])[0, 1] > 0.7
 
 
 def test_drawn_gold_tells_who_is_right_as_chosen_gold_does():

@@ -17,7 +17,6 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each
 from trueup.estimators.kinds import some_truths
 from trueup.estimators.readings import Readings
-from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import TruthEngine
 
 _CELLS = 10_000_000  # random numbers that are drawn at once
@@ -25,14 +24,17 @@ _NOTHING = 1e-9
 
 
 def accuracy_moves(engine: TruthEngine, truths: Codes, rng: np.random.Generator) -> list[Floats]:
-    """What accuracies are off by beyond draws of all kinds, on all items and then in each slice.
+    """How far accuracies are from those of drawn truths, on all items and then in each slice.
+
+    By the map, what all models may be off by is normal. Draws of a few kinds are in as many places, and no further off
+    than the kind that is furthest: so their own differences about a labeler are taken back.
 
     Parameters
     ----------
     engine : TruthEngine
         As `labeler_engine` makes it, told all that is vetted.
     truths : integer array of shape (n_draws, n_items)
-        Of all kinds (`Readings.of_all_kinds`): as far as these differ, accuracies do so already.
+        Of all kinds (`Readings.of_all_kinds`).
 
     Returns
     -------
@@ -54,7 +56,11 @@ def accuracy_moves(engine: TruthEngine, truths: Codes, rng: np.random.Generator)
         correlation = moved.deviations / np.maximum(whole.deviations, _NOTHING)
         rest = moved.values - correlation * whole.values
         together = whole.values + np.sqrt(real_map.slice_share) * rest
-        moves.append(unknown * (_offset(own, readings, truths) + _scales(own, readings, real_map) * together))
+        shares = own.right_given(truths)
+        chance = np.sqrt(_by_chance(own, readings.centre)) * rng.standard_normal(shares.shape)
+        moved_by_map = real_map.deviations(_spread(own, readings)) * together
+        centred = _offset(own, readings, truths) + shares.mean(axis=0)
+        moves.append(unknown * (centred + moved_by_map + chance - shares))
     return moves
 
 
@@ -108,8 +114,8 @@ class NamedVotes:
         return self.means(posterior[self.item, self.answer])
 
     def right_given(self, truths: Codes) -> Floats:
-        """The share of right votes of each labeler in some of the drawn truths, shape (n_draws, n_labelers)."""
-        return np.array([self.means(truth[self.item] == self.answer) for truth in some_truths(truths)])
+        """The share of right votes of each labeler in each of the drawn truths, shape (n_draws, n_labelers)."""
+        return np.array([self.means(truth[self.item] == self.answer) for truth in truths])
 
     def variances(self, posterior: Floats) -> Floats:
         """Of the number of right votes of each labeler, if each item's class is drawn on its own."""
@@ -120,29 +126,20 @@ class NamedVotes:
         return np.asarray(np.maximum(self.sums(self.times * chance) - of_pairs, 0.0))
 
 
-def _scales(votes: NamedVotes, readings: Readings, real_map: RealMap) -> Floats:
-    """Standard deviations of the moves of each labeler's accuracy on these votes."""
-    spread = _spread(votes, readings)
-    wanted = real_map.deviations(spread)
-    if not readings.some.all():  # draws that are carried to all items hardly differ about single labelers
-        return wanted
-    return np.sqrt(np.maximum(wanted**2 - spread**2, 0.0))
-
-
 def _spread(votes: NamedVotes, readings: Readings) -> Floats:
     """What the models disagree by about the accuracy of each labeler, beyond the chance of each item's draw."""
     part = votes.on(readings.some)
     n_votes = part.sums()
-    variance = readings.kinds.spread_of(part.right_given, part.right_by) ** 2 - _by_chance(part, readings)
-    variance = np.maximum(variance, 0.0)
+    variance = readings.kinds.spread_of(lambda truths: part.right_given(some_truths(truths)), part.right_by) ** 2
+    variance = np.maximum(variance - _by_chance(part, readings.kinds.centre), 0.0)
     usual = float(n_votes @ variance) / max(float(n_votes.sum()), 1.0)
     # Nothing was drawn of labelers who voted on other items alone: they are as the others are.
     return np.sqrt(np.where(n_votes > 0, variance, usual))
 
 
-def _by_chance(part: NamedVotes, readings: Readings) -> Floats:
+def _by_chance(votes: NamedVotes, posterior: Floats) -> Floats:
     """The variance of each labeler's share of right votes from drawing each item's class on its own."""
-    return np.asarray(part.variances(readings.kinds.centre) / np.maximum(part.sums(), 1.0) ** 2)
+    return np.asarray(votes.variances(posterior) / np.maximum(votes.sums(), 1.0) ** 2)
 
 
 def _offset(votes: NamedVotes, readings: Readings, truths: Codes) -> Floats:
@@ -154,7 +151,7 @@ def _offset(votes: NamedVotes, readings: Readings, truths: Codes) -> Floats:
         return np.zeros(votes.n_labelers)
     part = votes.on(readings.some)
     gap = part.right_by(readings.kinds.centre) - part.right_given(truths[:, readings.some]).mean(axis=0)
-    return np.asarray(gap * gap**2 / np.maximum(gap**2 + _by_chance(part, readings), 1e-300))
+    return np.asarray(gap * gap**2 / np.maximum(gap**2 + _by_chance(part, readings.kinds.centre), 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
