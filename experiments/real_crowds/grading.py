@@ -29,6 +29,7 @@ __all__ = [
     "PPI",
     "RANKED_BY",
     "REPETITIONS_A_CASE",
+    "RESTS_ON",
     "grade_row",
     "graded_class",
     "pairs_of",
@@ -43,6 +44,7 @@ __all__ = [
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+RESTS_ON = ("labelers",)  # beside what all figures rest on
 RANKED_BY = "clusters"  # a model whose answer is shown beside
 ALL_VOTES = "all votes"
 FEWER_VOTES = {"5 votes": 5, "3 votes": 3}

@@ -1,4 +1,4 @@
-"""Which models data of a size are read by."""
+"""Which models data of a size are read by, and how long their chains are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from trueup.estimators import kinds
 from trueup.estimators.kinds import DIFFICULTY, INDEPENDENT, KINDS, models_for
+from trueup.noise.system_outputs import SystemOutputs
 
 
 def votes_of(n_classes: int, *, n_labelers: int = 5, n_items: int = 40) -> tu.Labels:
@@ -21,9 +23,9 @@ def test_models_with_too_many_states_are_left_out(n_classes: int, n_models: int,
     models = models_for(votes_of(n_classes))
     assert len(models) == n_models
     assert (DIFFICULTY in models) == (n_classes * 7 <= 150)
-    kinds = models[KINDS]
-    assert isinstance(kinds, tu.noise.Clusters)
-    assert kinds.n_extra == extra_clusters
+    clusters = models[KINDS]
+    assert isinstance(clusters, tu.noise.Clusters)
+    assert clusters.n_extra == extra_clusters
 
 
 def test_many_labelers_are_known_by_what_labelers_are_like() -> None:
@@ -39,3 +41,29 @@ def test_many_votes_have_fewer_points_of_difficulty() -> None:
     assert isinstance(many, tu.noise.SharedDifficulty)
     assert few.most_states(2) == 22
     assert many.most_states(2) == 14
+
+
+def test_chains_that_have_not_mixed_are_drawn_again_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a caller does not say how long they are to be, and votes are few."""
+    labels = tu.simulate.baseline(n_items=60, n_labelers=3, random_state=0).labels
+    outputs = SystemOutputs(np.empty((0, 60), dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    sweeps = []
+    true_sample = kinds.sample
+
+    def noted(*args, **options):
+        sweeps.append((options["n_warmup"], options["n_draws"]))
+        return true_sample(*args, **options)
+
+    monkeypatch.setattr(kinds, "sample", noted)
+    monkeypatch.setattr(kinds, "_SWEEPS", (20, 40))
+    monkeypatch.setattr(kinds, "have_mixed", lambda rhat, effective: False)
+
+    def draw(**options):
+        sweeps.clear()
+        kinds.draw_kinds(labels, outputs, np.empty((0, 60), dtype=np.int64), rng=np.random.default_rng(0), **options)
+        return sweeps
+
+    assert draw()[:2] == [(20, 40), (60, 120)]
+    assert set(draw(n_draws=30)) == {(20, 30)}
+    monkeypatch.setattr(kinds, "_MOST_EXTENDED", 0)
+    assert set(draw()) == {(20, 40)}

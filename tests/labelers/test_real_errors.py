@@ -190,9 +190,10 @@ def test_an_assumption_can_be_named(crowd):
         rank(labels, assume="real", noise="dawid-skene")
 
 
-def test_progress_is_told(crowd):
+@pytest.mark.parametrize("noise", [None, "dawid-skene", "clusters"])
+def test_progress_is_told(crowd, noise):
     shares = []
-    rank(crowd[0], n_draws=50, random_state=0, progress=shares.append)
+    rank(crowd[0], noise=noise, n_draws=50, random_state=0, progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
 

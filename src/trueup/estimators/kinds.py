@@ -39,6 +39,10 @@ _FEWER_SWEEPS = (300, 600)
 _FEWEST_SWEEPS = (150, 300)  # where nothing is compiled
 _LEAST_SWEEPS = 200  # that are drawn, of fewer truths than usual
 _SWEEPS_PER_TRUTH = 2  # so many at most, and fewer by default
+_EXTENDED = 3  # times as many of chains that have not mixed
+_MOST_EXTENDED = 15_000  # answers up to which these are drawn
+_WORST_RHAT = 1.1
+FEWEST_DRAWS = 100  # that an answer can rest on
 _MANY_VOTES = 15_000  # from here on fewer sweeps and fewer points of difficulty
 _FEW_POINTS = 7
 _MOST_STATES = 150  # a model with more is left out
@@ -162,7 +166,9 @@ def draw_kinds(
     """
     given = {f"{INDEPENDENT} {k}": model for k, model in enumerate(candidates)}
     models = {**models_for(labels), **given}
-    default = _sweeps_for(labels.n_witnessed + outputs.codes.size, n_truths)
+    n_answers = labels.n_witnessed + outputs.codes.size
+    default = _sweeps_for(n_answers, n_truths)
+    is_extended = n_warmup is None and n_draws is None and n_answers <= _MOST_EXTENDED
     warmup, kept = n_warmup if n_warmup is not None else default[0], n_draws if n_draws is not None else default[1]
     n_steps = len(models)
     what, hint = f"drawing the truth of {labels.n_items:,} items", "pass progress= to watch it"
@@ -172,19 +178,12 @@ def draw_kinds(
         tell((step + share) / n_steps)
 
     draws: dict[str, KindDraws] = {}
+    draw = partial(sample, labels, outputs=outputs, one_witness=True, n_chains=n_chains, random_state=rng, warn=False)
     for step, (name, model) in enumerate(models.items()):
-        drawn = sample(
-            labels,
-            model,
-            outputs=outputs,
-            one_witness=True,
-            n_chains=n_chains,
-            n_warmup=warmup,
-            n_draws=kept,
-            random_state=rng,
-            progress=partial(report, step),
-            warn=False,
-        )
+        drawn = draw(model, n_warmup=warmup, n_draws=kept, progress=partial(report, step))
+        if is_extended and not have_mixed(drawn.rhat, drawn.ess):
+            times = _EXTENDED
+            drawn = draw(model, n_warmup=times * warmup, n_draws=times * kept, progress=lambda _: None)
         draws[name] = _kept(drawn, labels.n_classes)
     independent = None
     for name in [name for name in draws if name not in (INDEPENDENT, DIFFICULTY, KINDS)]:
@@ -195,6 +194,11 @@ def draw_kinds(
         draws[SOFT] = _soft(one_vote_each(labels, rng.spawn(1)[0]), representatives)
     evidence = evidence_of(draws)
     return Kinds(draws, shared_shares(draws, evidence), evidence, independent)
+
+
+def have_mixed(rhat: float, effective: float, fewest: float = FEWEST_DRAWS) -> bool:
+    """Whether chains agree, and are worth enough independent draws."""
+    return bool(rhat <= _WORST_RHAT and effective >= fewest)
 
 
 def models_for(labels: Labels) -> dict[str, NoiseModel]:

@@ -23,12 +23,14 @@ from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.assumptions import ASSUMPTIONS, MANY_CLASSES, Assumption
 from trueup.estimators.kinds import (
+    FEWEST_DRAWS,
     INDEPENDENT,
     KindDraws,
     Kinds,
     as_outputs,
     different_systems,
     draw_kinds,
+    have_mixed,
     means_of,
     means_of_truths,
     mixing_of,
@@ -56,8 +58,6 @@ MOST_SYSTEMS = 40  # that have directions of their own
 _MOST_SLICES = 30  # of all systems together, that are moved apart from the whole
 _MOST_SHARES = 12  # classes up to which their shares are moved
 _MOST_LABELS = 20_000_000  # drawn in all, but for the least number of draws
-_WORST_RHAT = 1.1
-_FEWEST_DRAWS = 100
 _FEWEST_FOR_SPREAD = 40  # draws that a standard deviation can rest on
 _LEAST_DRAWS = 200
 _SOME_ROWS = 250  # items that show how far tilts get
@@ -150,11 +150,11 @@ class Readings:
         shares = {INDEPENDENT: 1.0} if assumption == "independent" else self.kinds.shares
         if self.some.all():
             truths, posterior = self.kinds.mixed(shares, self.n_draws, rng), self.kinds.posterior(shares)
-            return self._with_mixing(truths, posterior, shares, _FEWEST_DRAWS, not_mixed)
+            return self._with_mixing(truths, posterior, shares, FEWEST_DRAWS, not_mixed)
         parts = [self._of_kind(name, share / sum(shares.values()), rng) for name, share in shares.items()]
         truths = np.concatenate(parts)
         truths = truths[rng.permutation(len(truths))]
-        return self._with_mixing(truths, self.posterior, shares, _FEWEST_DRAWS, not_mixed)
+        return self._with_mixing(truths, self.posterior, shares, FEWEST_DRAWS, not_mixed)
 
     def _with_mixing(
         self, truths: Codes, posterior: Floats, names: Iterable[str], fewest: float, say: Callable[[float, float], str]
@@ -162,7 +162,7 @@ class Readings:
         """Draws, with how well the chains behind them agree and what to say of those that do not."""
         rhat, effective = mixing_of(self.kinds, names)
         diagnostics = {"r_hat": rhat, "effective_draws": effective, "evidence": self.kinds.evidence}
-        converged = bool(rhat <= _WORST_RHAT and effective >= fewest)
+        converged = have_mixed(rhat, effective, fewest)
         return TruthDraws(truths, posterior, diagnostics, converged, () if converged else (say(rhat, effective),))
 
     def _of_kind(self, name: str, share: float, rng: np.random.Generator) -> Codes:

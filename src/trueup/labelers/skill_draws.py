@@ -24,6 +24,7 @@ from trueup.noise.sampling import sample
 
 _RIGHT = 3.0  # pseudo-votes for the right answer, 1 for the others: the prior of the sampler of Dawid–Skene
 _CELLS = 2_000_000  # votes times draws that are counted at once
+_FIRST_RUN = 0.15  # of the time of two, where chains of the first have not mixed
 _LEAST = 1e-6  # chance of a right and of a wrong answer
 _FURTHEST, _HALVINGS = 30.0, 32  # of log odds, and of the interval in which they are looked for
 _WORTH = 1.0  # pseudo-votes of a row, shared by all answers (Perks): the sampler's own prior pulls accuracies too far
@@ -63,13 +64,20 @@ def draw_truths(
         if kernels.engine_for_chains() == "scipy":  # a second run would take minutes
             drawn = draw(n_warmup=400, n_draws=800, progress=progress)
         else:
-            drawn = draw(n_warmup=500, n_draws=500, warn=False)
+            drawn = draw(n_warmup=500, n_draws=500, warn=False, progress=_from_to(0.0, _FIRST_RUN, progress))
             if not drawn.converged:
-                drawn = draw(n_warmup=2000, n_draws=4000, progress=progress)
+                drawn = draw(n_warmup=2000, n_draws=4000, progress=_from_to(_FIRST_RUN, 1.0, progress))
+            elif progress is not None:
+                progress(1.0)
         kept = np.linspace(0, len(drawn.truths) - 1, min(n_draws, len(drawn.truths))).astype(np.int64)
         return drawn.truths[kept], () if drawn.converged else (Sentence(not_mixed(drawn.rhat, drawn.ess)),)
     fitted = model if model.is_fitted else fit(labels, model)
     return draw_categories(fitted.posterior(labels), n_draws, rng), ()
+
+
+def _from_to(first: float, last: float, progress: Callable[[float], None] | None) -> Callable[[float], None] | None:
+    """Progress of a part of the work as that of the whole."""
+    return None if progress is None else lambda share: progress(first + (last - first) * share)
 
 
 def draw_labelers(
