@@ -14,6 +14,8 @@ from trueup.labelers import skill_draws as draws
 from trueup.labelers.as_systems import labeler_engine
 from trueup.labelers.real_errors import NamedVotes, _blind_moves, _spread, accuracy_moves
 
+pytestmark = pytest.mark.usefixtures("short_chains")  # what is asked of answers holds with a third of the sweeps
+
 
 @pytest.fixture(scope="module")
 def crowd():
@@ -127,7 +129,7 @@ def test_drawn_gold_tells_who_is_right_as_chosen_gold_does():
 def test_bias_holds_where_labelers_share_difficulty():
     """Class shares are as uncertain as the models are; a bias is what is answered less what is true."""
     held = []
-    for seed in range(6):
+    for seed in range(4):
         data = tu.simulate.shared_difficulty(
             n_items=400, n_labelers=5, prior=(0.6, 0.4), accuracy=(0.65, 0.9), slope=2.0, random_state=seed
         )
@@ -208,7 +210,7 @@ def test_votes_that_name_no_class_are_an_error():
 def test_intervals_of_accuracy_hold_where_labelers_share_difficulty():
     """Labelers who err together: the default holds where a model of independent errors does not."""
     held: dict[str, list[bool]] = {"real": [], "dawid-skene": []}
-    for seed in range(8):
+    for seed in range(5):
         data = tu.simulate.shared_difficulty(
             n_items=300, n_labelers=5, prior=(0.6, 0.4), accuracy=(0.65, 0.9), slope=2.0, random_state=seed
         )

@@ -9,13 +9,14 @@ import trueup as tu
 from trueup.labelers import rank
 from trueup.labelers.as_systems import labeler_engine
 from trueup.labelers.skill_draws import draw_labelers
-from trueup.labelers.vetted import vetted_accuracies
+from trueup.labelers.vetted import FEWER_SWEEPS, vetted_accuracies
 
 N_ITEMS, N_LABELERS = 300, 5
 
 
 def vetted_by_engine(labels: tu.Labels, *, n_draws: int, seed: int) -> dict:
-    return vetted_accuracies(labeler_engine(labels, n_draws=n_draws, seed=seed), n_draws=n_draws)
+    engine = labeler_engine(labels, n_draws=n_draws, seed=seed, sampling=FEWER_SWEEPS)
+    return vetted_accuracies(engine, n_draws=n_draws)
 
 
 def with_drawn_gold(labels: tu.Labels, truth: np.ndarray, n: int, seed: int) -> tu.Labels:

@@ -210,7 +210,7 @@ def test_a_seed_gives_the_same_draws_to_the_last_bit():
         return noise.sample(labels, "shared-difficulty", n_warmup=100, n_draws=100, random_state=5, warn=False)
 
     first = drawn()
-    for _ in range(40):
+    for _ in range(30):
         again = drawn()
         np.testing.assert_array_equal(again.posterior, first.posterior)
         np.testing.assert_array_equal(again.truths, first.truths)

@@ -14,7 +14,7 @@ from trueup._base.types import Floats, Positions
 from trueup._base.validation import RandomState, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import DataWarning, InvalidParameter, TrueupWarning
-from trueup.noise.base import NoiseModel, normalise
+from trueup.noise.base import NoiseModel, normalise, with_gold
 from trueup.noise.heldout import heldout_scores, is_splittable
 from trueup.noise.variational import Variational
 
@@ -157,7 +157,8 @@ class Stack(NoiseModel):
     def posterior(self, labels: Labels) -> Floats:
         """P(class | votes): the mixture of the models' posteriors."""
         self._check(labels)
-        return np.asarray(sum(w * m.posterior(labels) for m, w in self._members))
+        mixture = np.asarray(sum(w * m.posterior(labels) for m, w in self._members))
+        return with_gold(mixture, labels)  # weights add up to one but for a rounding
 
     def _log_likelihood(self, labels: Labels) -> Floats:
         # Gold is left to `posterior`; what the votes alone say is the mixture over the common prior.
