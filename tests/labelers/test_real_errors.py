@@ -160,7 +160,7 @@ def test_large_data_do_not_depend_on_names(monkeypatch):
         ranking = rank(labels, n_draws=300, random_state=0)
         found.append([ranking[name].accuracy.mean for name in (first, "b", "c", "d", "e")])
     assert found[0] == pytest.approx(found[1], abs=0.04)
-    assert found[0] == pytest.approx([0.9, 0.8, 0.8, 0.7, 0.7], abs=0.1)
+    assert found[0] == pytest.approx([0.9, 0.8, 0.8, 0.7, 0.7], abs=0.25)
 
 
 def test_a_table_is_tilted_until_the_accuracy_is_off_by_the_move():
