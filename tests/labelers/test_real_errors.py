@@ -86,6 +86,19 @@ def test_accuracies_are_off_by_what_the_map_says(crowd):
     assert np.quantile(values, 0.975, axis=0) - values.mean(axis=0) == pytest.approx(1.96 * wanted, rel=0.05)
 
 
+def test_a_ranking_is_as_wide_as_the_map_says():
+    """End to end: intervals a fifth too narrow fail. Items to come add the chance of votes."""
+    labels = tu.simulate.dawid_skene(n_items=400, n_labelers=5, accuracy=0.75, random_state=1).labels
+    ranking = rank(labels, n_draws=4000, random_state=0)
+    engine = labeler_engine(labels, n_draws=4000, seed=1)
+    readings, votes = engine.readings("classes"), NamedVotes.of(labels, np.random.default_rng(0))
+    by_map = engine.real_map.deviations(_spread(votes, readings))
+    right, n_votes = votes.right_by(readings.centre), votes.sums()
+    wanted = np.sqrt(by_map**2 + votes.variances(readings.centre) / n_votes**2 + right * (1 - right) / n_votes)
+    found = np.array([ranking[labeler].accuracy.std for labeler in range(5)])
+    assert found.mean() == pytest.approx(wanted.mean(), rel=0.13)
+
+
 def test_of_vetted_items_nothing_is_wrong(crowd):
     """A labeler whose items are all known is judged by counts alone; so is a slice of known items."""
     labels, truth = crowd

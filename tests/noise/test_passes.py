@@ -190,6 +190,24 @@ def test_a_task_that_ran_out_of_time_says_so_itself():
         clusters.wait_for(client, client.submit(_run_out_of_time, pure=False))
 
 
+def test_a_task_that_ends_as_a_look_does_is_waited_for(monkeypatch):
+    """The look ran out of time, and before anyone asked the task was done."""
+    with cluster_of(1) as (_, client):
+        future = client.submit(sum, [1, 2], pure=False)
+        result, looks = future.result, []
+
+        def look(timeout=None):
+            looks.append(timeout)
+            if len(looks) == 1:
+                result()
+                raise TimeoutError("of the look")
+            return result(timeout)
+
+        monkeypatch.setattr(future, "result", look)
+        assert clusters.wait_for(client, future) == 3
+        assert len(looks) == 2
+
+
 def _run_out_of_time():
     raise TimeoutError("of its own")
 

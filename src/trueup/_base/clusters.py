@@ -53,17 +53,21 @@ def wait_for(client: Any, future: Any) -> Any:
     A scheduler holds tasks back until there is a worker, for ever if none comes. One that has had none for five minutes
     is given up.
     """
-    return _tried_again(client, lambda: future.result(timeout=_LOOK_EVERY), future.done)
+
+    def say_failure() -> None:
+        if future.status == "error":  # the task's own failure, which may be that it ran out of time
+            future.result()
+
+    return _tried_again(client, lambda: future.result(timeout=_LOOK_EVERY), say_failure)
 
 
-def _tried_again(client: Any, attempt: Callable[[], Any], has_settled: Callable[[], bool]) -> Any:
+def _tried_again(client: Any, attempt: Callable[[], Any], say_failure: Callable[[], None] = lambda: None) -> Any:
     without_since = None
     while True:
         try:
             return attempt()
         except TimeoutError:
-            if has_settled():  # the task itself says so
-                raise
+            say_failure()
         now = time.monotonic()
         without_since = None if _has_workers(client) else now if without_since is None else without_since
         if without_since is not None and now - without_since >= _LONGEST_WITHOUT_WORKERS:
@@ -110,7 +114,7 @@ def map_at(
 def places_of(client: Any, blocks: Sequence[Any]) -> list[str | None]:
     """The worker that holds each block, the first of several; None for one that could not be computed."""
     distributed = require("distributed", purpose="a cluster")
-    _tried_again(client, lambda: distributed.wait(blocks, timeout=_LOOK_EVERY), lambda: False)
+    _tried_again(client, lambda: distributed.wait(blocks, timeout=_LOOK_EVERY))
     holders = client.who_has(blocks)
     return [min(holders.get(block.key, ()), default=None) for block in blocks]
 

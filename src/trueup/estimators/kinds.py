@@ -182,8 +182,7 @@ def draw_kinds(
     for step, (name, model) in enumerate(models.items()):
         drawn = draw(model, n_warmup=warmup, n_draws=kept, progress=partial(report, step))
         if is_extended and not have_mixed(drawn.rhat, drawn.ess):
-            times = _EXTENDED
-            drawn = draw(model, n_warmup=times * warmup, n_draws=times * kept, progress=lambda _: None)
+            drawn = draw(model, n_warmup=_EXTENDED * warmup, n_draws=_EXTENDED * kept, progress=lambda _: None)
         draws[name] = _kept(drawn, labels.n_classes)
     independent = None
     for name in [name for name in draws if name not in (INDEPENDENT, DIFFICULTY, KINDS)]:

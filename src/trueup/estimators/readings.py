@@ -22,6 +22,7 @@ from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
 from trueup.data.votes import one_vote_each, with_rater
 from trueup.estimators.assumptions import ASSUMPTIONS, MANY_CLASSES, Assumption
+from trueup.estimators.exact_multiclass import draw_categories
 from trueup.estimators.kinds import (
     FEWEST_DRAWS,
     INDEPENDENT,
@@ -427,7 +428,7 @@ def _some_items(labels: Labels, has_output: Booleans, rng: np.random.Generator) 
 
 def _posterior_alone(posterior: Floats, n_draws: int, rng: np.random.Generator) -> Kinds:
     """One kind, whose parameters are taken as known."""
-    truths = tilted_truths(posterior, Directions.none(*posterior.shape), n_draws, rng)
+    truths = draw_categories(posterior, n_draws, rng)
     draws: Mapping[str, KindDraws] = {INDEPENDENT: KindDraws(truths, posterior, np.zeros(len(posterior)))}
     return Kinds(draws, {INDEPENDENT: 1.0}, 0.0)
 

@@ -51,11 +51,6 @@ class Directions:
     scales: Floats
     ridge: Floats | None = None
 
-    @classmethod
-    def none(cls, n_items: int, n_classes: int) -> Directions:
-        """Nothing is moved."""
-        return cls(np.empty((0, n_items, n_classes)), np.empty(0))
-
     @property
     def n(self) -> int:
         """How many there are."""
