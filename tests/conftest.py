@@ -31,6 +31,9 @@ REQUIREMENTS = {*FOLDERS, "browser", "postgres"}
 # one worker has the whole of these files and builds once, and none is left with them at the end.
 FIRST = ("test_wheel.py", "test_docs_site.py", "test_no_network.py")
 
+# Folders whose tests draw as much as users do; see `short_chains`.
+LONG_CHAINS = ("noise", "estimators", "statistical", "examples", "benchmarks", "experiments")
+
 
 def named_folder(marker: str) -> Path | str:
     """The folder that the tests with this marker read, or the sentence that says why there is none."""
@@ -83,12 +86,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(scope="module")
-def short_chains() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def short_chains(request: pytest.FixtureRequest) -> Iterator[None]:
     """Little is drawn where a call does not say how much: for modules about what is said, not about how well it holds.
 
-    The latter is what the tests of noise, estimators and statistical are about.
+    The latter is what these folders are about; documents and examples are run as users run them.
     """
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    if folder in LONG_CHAINS or folder == request.path.name:
+        yield
+        return
     from trueup.noise import check_independence
 
     with pytest.MonkeyPatch.context() as patch:

@@ -12,8 +12,6 @@ from trueup.answers.chosen_gold import Surprise, verdict_on
 from trueup.answers.vetted import evaluate_again
 from trueup.report import build_report, render_markdown
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 QUICK = {"check_dependence": False, "n_chains": 2, "n_warmup": 60, "n_draws": 100}
 QUICK_COMPARED = {"check_dependence": False, "n_chains": 2, "n_warmup": 60}
 

@@ -10,8 +10,6 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 import trueup as tu
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 FAST = {"n_draws": 400, "n_warmup": 200, "check_dependence": False}
 
 

@@ -9,8 +9,6 @@ import trueup as tu
 from trueup import Predictions, noise, simulate
 from trueup.exceptions import InvalidParameter
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 
 @pytest.fixture(autouse=True)
 def _no_open_figures():

@@ -10,8 +10,6 @@ from trueup.estimators import METHODS, Problem
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import get_metric
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 FAST = {"n_draws": 200, "n_warmup": 100, "check_dependence": False}
 DEFAULT = ("accuracy", "precision", "recall", "f1")
 

@@ -12,8 +12,6 @@ from trueup.exceptions import (
     TrueupError,
 )
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 FAST = {"n_draws": 100, "n_warmup": 50}
 
 

@@ -8,8 +8,6 @@ from trueup.answers.settings import Settings
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import DEFAULT_NOISE, DawidSkene
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 FAST = {"n_draws": 200, "n_warmup": 100, "n_chains": 2}
 
 

@@ -10,8 +10,6 @@ from trueup.answers.gates import Gate, decide
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DrawnEstimate
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 QUICK = {"n_warmup": 40, "n_draws": 60}
 EVENLY = DrawnEstimate(np.arange(100) / 100, name="accuracy")  # 0.00 to 0.99
 

@@ -10,8 +10,6 @@ from trueup.answers.gold_alone import few_vetted_sentence
 from trueup.answers.vetted import compare_again, evaluate_again
 from trueup.report import build_report, render_html, render_markdown
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 QUICK = {"check_dependence": False, "n_chains": 2, "n_warmup": 60}
 
 

@@ -16,8 +16,6 @@ from sklearn.linear_model import LogisticRegression
 import trueup as tu
 from trueup.exceptions import TrueupError, TrueupWarning
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 # What says how, and not what: chance, the level of intervals, who is told of progress, and resources.
 NOT_ASKED = {"random_state", "level", "progress", "n_jobs", "engine"}
 N_ITEMS = 60

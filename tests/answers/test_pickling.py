@@ -8,7 +8,6 @@ import pytest
 import trueup as tu
 from trueup.estimators import METHODS
 
-pytestmark = pytest.mark.usefixtures("short_chains")
 OF_A_SAMPLE = [name for name in METHODS if "sample" in METHODS[name].targets]
 
 

@@ -13,7 +13,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 from trueup.report import build_report
 
 pl = pytest.importorskip("polars")
-pytestmark = pytest.mark.usefixtures("short_chains")
 N_ITEMS = 1000
 
 

@@ -13,7 +13,6 @@ from trueup.estimators.readings import FEW_SWEEPS, blind_correlations
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 
 pl = pytest.importorskip("polars")
-pytestmark = pytest.mark.usefixtures("short_chains")
 N_ITEMS = 900
 SYSTEMS = {"good": "a", "copy": "b", "bad": "c"}
 

@@ -14,8 +14,6 @@ from trueup.labelers import skill_draws as draws
 from trueup.labelers.as_systems import labeler_engine
 from trueup.labelers.real_errors import NamedVotes, _blind_moves, _spread, accuracy_moves
 
-pytestmark = pytest.mark.usefixtures("short_chains")  # what is asked of answers holds with a third of the sweeps
-
 
 @pytest.fixture(scope="module")
 def crowd():
