@@ -84,3 +84,11 @@ def test_numbers_and_their_text_are_one_name_and_told(tmp_path):
     assert export.items["item"] == ["1"]
     assert any("taken for one (3)" in note for note in export.notes)
     assert export.labels(duplicates="last").n_items == 1
+
+
+@pytest.mark.parametrize("names", [["annotator-1", "ann@lab.org"], ["ann@lab.org", "annotator-1", "annotator-2"]])
+def test_nobody_is_called_as_somebody_else_is_named(names):
+    collector = Collector()
+    called = [collector.person(name) for name in names]
+    assert len(set(called)) == len(names)
+    assert [collector.person(name) for name in names] == called

@@ -313,3 +313,23 @@ def test_a_key_in_words_is_not_held_against_numbers_of_choices(tmp_path):
     export = tu.read_export(path)
     assert export.questions == ("acc",)
     assert export.votes["label"] == [1.0, 1.0]
+
+
+def test_answers_of_two_jobs_are_not_taken_for_those_of_one(tmp_path):
+    for job in ("job", "other"):
+        for name, text in ground_truth_files().items():
+            path = tmp_path / name.replace("00:00:00", "000000").replace("job/", f"{job}/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidFile, match=r"must be of one labeling job, got 2: .*'other/annotations/'"):
+        tu.read_export(tmp_path)
+
+
+def test_a_line_of_the_manifest_that_is_no_object_keeps_its_number(tmp_path):
+    for name, text in ground_truth_files().items():
+        path = tmp_path / name.replace("00:00:00", "000000").replace("response/iteration-1/1", "response/iteration-1/2")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("\n", "\n7\n", 1) if name.endswith(".manifest") else text, encoding="utf-8")
+    votes = tu.read_export(tmp_path / "job").votes
+    swans = {item for item, label in zip(votes["item"], votes["label"], strict=True) if label == "Swan"}
+    assert swans == {"s3://b/0.jpg", "s3://b/1.jpg"}

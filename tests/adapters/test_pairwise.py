@@ -66,6 +66,17 @@ def test_arena_votes(tmp_path):
     ]
 
 
+def test_battles_without_a_number_are_not_one_item(tmp_path):
+    """Newer files call it id; where nothing names a battle, what it says does."""
+    battle = {"model_a": "alpha", "model_b": "beta", "winner": "model_a", "judge": "expert_1"}
+    named = votes_of(read(tmp_path, [{**battle, "id": f"b{k}"} for k in range(3)]))
+    assert [one[0] for one in named] == ["b0/alpha/beta", "b1/alpha/beta", "b2/alpha/beta"]
+    said = [{**battle, "conversation_a": text, "winner": winner} for text in "xyx" for winner in ("model_a", "model_b")]
+    items = [one[0] for one in votes_of(read(tmp_path, said))]
+    assert len(set(items)) == 2
+    assert not any("None" in item for item in items)
+
+
 def test_judge_bench_is_turned_back_here(tmp_path):
     def row(pair, label, *decisions):
         judgments = [None if one is None else {"judgment": {}, "decision": one} for one in decisions]

@@ -84,3 +84,11 @@ def test_a_glimpse_holds_what_was_seen(cut):
 def test_a_glimpse_tells_where_the_first_value_ends():
     assert glimpse('{"a": 1}\n{"a": 2}') == ({"a": 1}, '{"a": 2}')
     assert glimpse("[" * 100_000)[1] == ""
+
+
+def test_lists_in_a_row_are_read_to_the_end():
+    assert list(stream_of("[1, 2]\n[]\n[3]").records()) == [1, 2, 3]
+    stream = stream_of("[1, 2] and more")
+    assert list(stream.records()) == [1, 2]
+    with pytest.raises(InvalidFile, match="got 'something after its end' at line 1"):
+        stream.check_end()

@@ -286,3 +286,57 @@ def test_gold_of_no_item_is_told_in_words_of_the_command_line(run_main, votes_cs
     assert_one_sentence(ran)
     assert "see the items in the file of votes" in ran.err
     assert "labels.items" not in ran.err
+
+
+def test_no_result_replaces_a_file_of_the_same_call(run_main, tmp_path, votes_csv, predictions_csv):
+    source = tmp_path / "votes.json"
+    source.write_text("[]", encoding="utf-8")
+    link = tmp_path / "link.json"
+    link.symlink_to(source)
+    for args in (
+        ("evaluate", source, predictions_csv, "--report", source),
+        ("evaluate", source, predictions_csv, "--report", link),
+        ("convert", votes_csv, tmp_path / "o.csv", "--gold-out", tmp_path / "o.csv"),
+        ("convert", votes_csv, votes_csv, "--force"),
+        ("monitor", "show", source, "--report", source),
+        ("vet", "ask", source, votes_csv, predictions_csv, "--out", tmp_path / "votes.json", "--force"),
+        ("detect", "match", "--annotators", f"ann={source}", "--coco", source),
+    ):
+        ran = run_main(*args)
+        assert_one_sentence(ran)
+        assert "must be a file of its own, got" in ran.err, args
+    assert source.read_text(encoding="utf-8") == "[]"
+    assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("v.csv", "item,labeler,label," + "x" * 200_000 + "\n1,a,b,c\n"),
+        ("v.jsonl", '{"item": ' + "9" * 5000 + ', "labeler": "a", "label": "b"}'),
+        ("v.jsonl", "[" * 100_000),
+    ],
+    ids=["long header", "long number", "deep"],
+)
+def test_what_no_parser_takes_is_one_sentence(run_main, tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    assert_one_sentence(run_main("check", path))
+
+
+@pytest.mark.parametrize("change", [{"reasons": 5}, {"files": {"votes": {"path": 1, "sha256": "x"}}}])
+def test_a_session_of_the_wrong_shape_is_one_sentence(run_main, tmp_path, change):
+    record = {"format": "trueup vet", "version": 1, "files": {}, "reading": {}, "test": {}, "reasons": []}
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(record | change), encoding="utf-8")
+    assert_one_sentence(run_main("vet", "status", path))
+    path.write_text("[" * 100_000, encoding="utf-8")
+    assert_one_sentence(run_main("vet", "status", path))
+    assert_one_sentence(run_main("monitor", "show", path))
+
+
+def test_more_than_a_machine_holds_is_one_sentence(run_main, tmp_path, votes_csv, predictions_csv):
+    ran = run_main("simulate", "dawid-skene", "-o", tmp_path / "sim", "--set", "n_items=99999999999999")
+    assert_one_sentence(ran)
+    assert "too little memory" in ran.err
+    assert run_main("evaluate", votes_csv, predictions_csv, "--draws", 10**12).code == 2

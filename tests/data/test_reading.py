@@ -435,3 +435,18 @@ def test_an_anonymous_crowd_stays_one(tmp_path, suffix):
     plain = tu.Labels.from_matrix([[0, 1], [1, 1]])
     tu.write_labels(plain, path)
     assert tu.read_labels(path).crowds == frozenset()
+
+
+def test_an_item_that_is_written_in_two_ways_has_one_truth(tmp_path):
+    votes = tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["x", "y", "x"], "label": ["a", "b", "a"]})
+    path = write(tmp_path / "gold.csv", "item,label\n1,a\n1.0,b\n2,a\n")
+    with pytest.raises(InvalidLabels, match="got 'a' and 'b'"):
+        tio.read_gold(path, labels=votes)
+
+
+def test_a_column_that_comes_late_is_not_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "_HEAD", 2)
+    rows = ['{"item": 1, "prediction": 0}'] * 3 + ['{"item": 4, "prediction": 0, "system": "b"}']
+    path = write(tmp_path / "p.jsonl", "\n".join(rows))
+    with pytest.raises(InvalidFile, match=r"first 2 objects of .* must show all columns, got 'system' later alone"):
+        tio.read_predictions(path)

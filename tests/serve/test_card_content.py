@@ -6,7 +6,7 @@ import pytest
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter
-from trueup.serve.cards import LONGEST_SHOWN, CardMaker, Layout, guess_layout, messages, plain
+from trueup.serve.cards import LONGEST_SHOWN, CardMaker, Layout, guess_layout, messages, outline_points, plain
 
 
 def labels_with(columns, classes=("a", "b")):
@@ -121,3 +121,9 @@ def test_without_columns_the_name_is_all():
 )
 def test_every_character_can_be_seen(value, text):
     assert plain(value) == text
+
+
+def test_a_cell_that_cannot_be_read_is_shown_as_it_is():
+    (passage,) = messages("[" * 100_000)
+    assert passage.text.startswith("[[[")
+    assert outline_points("[" + "9" * 400 + ", 2, 3, 4]") == outline_points("[" * 100_000) == ""

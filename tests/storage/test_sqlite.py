@@ -11,8 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from trueup.exceptions import StorageError
+from trueup.serve.access import Person
+from trueup.serve.card_service import request_key
 from trueup.sessions.log import Event
-from trueup.storage import open_storage
+from trueup.storage import back_up, copy_storage, open_storage
 from trueup.storage.database import sqlite
 from trueup.storage.database.sqlite import Journal, choose_journal, has_wal_fix, kind_of_mount, prepare
 
@@ -281,3 +283,27 @@ def test_an_answer_looks_at_few_rows_however_long_the_log_is(tmp_path):
     long = [plan for plan in plans if plan.endswith("(session=?)") and "cards_open" not in plan]
     assert len(long) <= sum("julianday" in one[0] and "OFFSET" in one[0] for one in statements)
     assert not [plan for plan in plans if plan.startswith("SCAN") and "sessions" not in plan and "CONSTANT" not in plan]
+
+
+def test_nothing_that_is_derived_from_a_forgotten_name_stays(tmp_path):
+    with closing(open_storage(f"sqlite:///{tmp_path}/a.db")) as storage:
+        storage.create("q3", "active test", {}, events=[Event("ask", "a")])
+        person = Person("Rumpelstiltskin", "expert")
+        storage.append("q3", [Event("tell", "a", "yes", person.name, key=request_key(person, "k1"))])
+        storage.forget(person.name)
+        (told,) = [event for event in storage.events("q3") if event.kind == "tell"]
+    assert (told.who, told.key) == ("forgotten person 1", None)
+
+
+def test_a_folder_is_no_storage_and_a_copy_of_nothing_leaves_nothing(tmp_path):
+    target = tmp_path / "new.db"
+    with pytest.raises(StorageError, match="a storage of SQLite is a file, got the folder"):
+        copy_storage(f"sqlite:///{tmp_path}", f"sqlite:///{target}")
+    (tmp_path / "other.db").write_bytes(b"no database" * 100)
+    with pytest.raises(StorageError, match="is no database of SQLite"):
+        copy_storage(f"sqlite:///{tmp_path}/other.db", f"sqlite:///{target}")
+    assert not target.exists()
+    with pytest.raises(StorageError, match="no question mark in its path"):
+        back_up(f"sqlite:///{tmp_path}/other.db", tmp_path / "we?ird.db")
+    with pytest.raises(StorageError, match="named by a URL"):
+        open_storage("postgresql://user@host:port/database")

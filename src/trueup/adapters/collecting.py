@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -107,6 +108,8 @@ class Collector:
         self._about_all: list[tuple[Value, Value]] = []
         self._items: dict[Value, dict[str, Any]] = {}
         self._aliases: dict[Value, str] = {}
+        self._kept_names: set[Value] = set()
+        self._taken: set[Value] = set()  # these, and what stands for other people
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
         self._sentences: list[str] = []
         self._n_answers = self._n_prelabeled = 0
@@ -120,7 +123,7 @@ class Collector:
             return "unknown"
         text = str(known)
         personal = "@" in text or is_address(text) or _FULL_NAME.fullmatch(text.strip())
-        return self.named_person(known) if personal else known
+        return self.named_person(known) if personal else self._kept(known)
 
     def named_person(self, name: Any) -> Value:
         """A person by their name."""
@@ -129,7 +132,20 @@ class Collector:
             return "unknown"
         if self.keep_names:
             return known
-        return self._aliases.setdefault(known, f"annotator-{len(self._aliases) + 1}")
+        if known not in self._aliases:
+            numbered = map("annotator-{}".format, itertools.count(len(self._aliases) + 1))
+            self._aliases[known] = next(alias for alias in numbered if alias not in self._taken)
+            self._taken.add(self._aliases[known])
+        return self._aliases[known]
+
+    def _kept(self, name: Value) -> Value:
+        """A name as it is, unless it stands for another person already."""
+        if name not in self._kept_names:
+            if name in self._taken:
+                return self.named_person(name)
+            self._kept_names.add(name)
+            self._taken.add(name)
+        return name
 
     def _without_address(self, name: Value) -> Value:
         """The name of a labeler or a system, as it is unless it is a mail or an address."""

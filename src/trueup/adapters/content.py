@@ -150,9 +150,11 @@ class Content:
 
     @contextmanager
     def json(self) -> Iterator[JsonStream]:
-        """A cursor in the JSON of the file."""
+        """A cursor in the JSON of the file, which is to be read to its end."""
         with self.open() as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as text:
-            yield JsonStream(text, self.who)
+            stream = JsonStream(text, self.who)
+            yield stream
+            stream.check_end()
 
     def records(self) -> Iterator[Any]:
         """The records of a list, of lines of JSON or of a table, one at a time; what is no object comes as it is."""
@@ -160,21 +162,20 @@ class Content:
             yield from self._table_rows()
             return
         with self.json() as stream:
-            if stream.next_character() == "[":
-                yield from stream.elements()
-            else:
-                yield from stream.documents()
+            yield from stream.records()
 
     @contextmanager
     def member_json(self, name: str) -> Iterator[JsonStream]:
-        """A cursor in the JSON of a member of the archive."""
+        """A cursor in the JSON of a member of the archive, which is to be read to its end."""
         with self.archive.open(name) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as text:
-            yield JsonStream(text, f"{name!r} in {self.who}")
+            stream = JsonStream(text, f"{name!r} in {self.who}")
+            yield stream
+            stream.check_end()
 
     def member_records(self, name: str) -> Iterator[Any]:
         """The records of a member of the archive: of a list, or one value a line."""
         with self.member_json(name) as stream:
-            yield from stream.elements() if stream.next_character() == "[" else stream.documents()
+            yield from stream.records()
 
     @cached_property
     def archive(self) -> Archive:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from trueup._base.validation import preview
 from trueup.adapters.adapter import Adapter
 from trueup.adapters.collecting import Collector, plain
 from trueup.adapters.content import Content, Head
+from trueup.exceptions import InvalidFile
 
-_RESPONSE = re.compile(r"(?:.*/)?worker-response/iteration-(\d+)/(\d+)/[^/]+\.json")
+_RESPONSE = re.compile(r"(?P<job>.*/)?worker-response/iteration-\d+/(?P<line>\d+)/[^/]+\.json")
 _SOURCES = ("source-ref", "source")
 
 
@@ -39,8 +41,7 @@ def _read(content: Content, collector: Collector) -> None:
     if content.head.shape != "archive":
         _read_manifest(content.records(), collector)
         return
-    manifests = content.archive.ending_in(".manifest")
-    output = [name for name in manifests if name.endswith("output.manifest")] or manifests
+    output = _manifests_of_one_job(content)
     items: list[Any] = []
     jobs: list[str] = []
     if output:
@@ -53,11 +54,26 @@ def _read(content: Content, collector: Collector) -> None:
         collector.vote(question, item, collector.person(worker), value, when=when)
 
 
+def _manifests_of_one_job(content: Content) -> list[str]:
+    """The manifest whose lines the responses are about, if there is one; several jobs have each their own lines."""
+    manifests = content.archive.ending_in(".manifest")
+    output = [name for name in manifests if name.endswith("output.manifest")] or manifests
+    folders = {match["job"] or "" for name in content.archive.names if (match := _RESPONSE.fullmatch(name))}
+    for several in (sorted(folders), output if folders else []):
+        if len(several) > 1:
+            raise InvalidFile(
+                f"{content.who} must be of one labeling job, got {len(several)}: {preview(several)}; "
+                "name the folder of one of them"
+            )
+    return output
+
+
 def _read_manifest(lines: Iterable[Any], collector: Collector) -> tuple[list[Any], list[str]]:
     """Tell the consolidated labels; returns the object of each line, and the attributes that are labels."""
     items: list[Any] = []
     jobs: dict[str, None] = {}
-    for number, line in enumerate(collector.objects(lines, "lines of the manifest")):
+    for number, one in enumerate(lines):
+        line = next(collector.objects([one], "lines of the manifest"), {})  # what is none is a line all the same
         item = next((line[name] for name in _SOURCES if plain(line.get(name)) is not None), number)
         items.append(item)
         for name, about in line.items():
@@ -97,7 +113,7 @@ def _answers(content: Content, items: list[Any], collector: Collector) -> Iterat
         match = _RESPONSE.fullmatch(name)
         if match is None or name.rpartition("/")[2].startswith("._"):
             continue
-        line = int(match[2][:9])
+        line = int(match["line"][:9])
         item = items[line] if line < len(items) else line
         for response in collector.objects(content.member_records(name), "responses"):
             for answer in collector.objects(response.get("answers"), "answers"):

@@ -18,6 +18,8 @@ from trueup.adapters.content import Content, Head
 _QUESTION, _SCORE = "winner", "score"
 _FIRST, _SECOND, _TIE = "first", "second", "tie"
 _CLASSES = (_FIRST, _SECOND)
+_QUESTION_NAMES = ("question_id", "id", "conversation_id")
+_VERDICT_KEYS = {"winner", "judge", "g1_winner", "g2_winner", "__stem"}
 _SWAPPED = {_FIRST: _SECOND, _SECOND: _FIRST, _TIE: _TIE}
 
 
@@ -95,12 +97,18 @@ def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
 
 def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> str:
     first, second = sorted((a, b))
-    turn = row.get("turn")
-    item = f"{row.get('question_id')}/{first}/{second}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
-    collector.describe(
-        item, {"first": first, "second": second, "question": plain(row.get("question_id")), "turn": turn}
-    )
+    turn, question = row.get("turn"), _question_of(row)
+    item = f"{question}/{first}/{second}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
+    collector.describe(item, {"first": first, "second": second, "question": question, "turn": turn})
     return item
+
+
+def _question_of(row: Mapping[str, Any]) -> Any:
+    """What two systems answered, by the first name that a row has for it, else by what it says."""
+    named = (plain(row.get(name)) for name in _QUESTION_NAMES)
+    return next((name for name in named if name is not None), None) or hashed(
+        *(f"{key}={value}" for key, value in sorted(row.items()) if key not in _VERDICT_KEYS)
+    )
 
 
 def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:

@@ -96,6 +96,18 @@ class JsonStream:
         while self.next_character():
             yield self.value()
 
+    def records(self) -> Iterator[Any]:
+        """The elements of a list, of several in a row, or all values that are no list."""
+        if self.next_character() != "[":
+            yield from self.documents()
+        while self.next_character() == "[":
+            yield from self.elements()
+
+    def check_end(self) -> None:
+        """Stop where something comes after the value that was read, which would be lost."""
+        if self.next_character():
+            raise self._damage("something after its end", self._at)
+
     def _steps(self, opening: str, closing: str, what: str) -> Iterator[None]:
         if self.next_character() != opening:
             raise self._damage(f"no {what} where one should be", self._at)

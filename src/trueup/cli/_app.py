@@ -15,18 +15,19 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from trueup._base.registry import Registry
-from trueup._base.writing import check_readable
+from trueup._base.writing import check_readable, check_writable
 from trueup.cli._console import (
     BAD_INPUT,
     BUG,
@@ -38,7 +39,7 @@ from trueup.cli._console import (
     speaking,
     warnings_shown,
 )
-from trueup.cli._options import Command, InputFile
+from trueup.cli._options import Command, InputFile, OutputFile
 from trueup.exceptions import InvalidFile, TrueupError
 
 STANDARD_INPUT = "-"
@@ -50,7 +51,7 @@ pipes: ContextVar[dict[str, bytes] | None] = ContextVar("pipes", default=None)
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """A function as typer takes it, which finds its files before it loads anything and speaks of its own options.
+    """A function as typer takes it, which checks its files before it loads anything and speaks of its own options.
 
     Parameters of a dataclass type are replaced by the fields of that dataclass.
 
@@ -78,14 +79,18 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
     options = options_by_parameter(parameters)
-    files = [p.name for p in parameters if any(isinstance(m, InputFile) for m in _metadata(p.annotation))]
+    inputs, outputs = (
+        [p.name for p in parameters if any(isinstance(about, mark) for about in _metadata(p.annotation))]
+        for mark in (InputFile, OutputFile)
+    )
 
     @functools.wraps(function)
     def call(**values: Any) -> None:
         token = pipes.set({})
         try:
             with speaking(**options):
-                _check_files([values[name] for name in files])
+                _check_inputs([values[name] for name in inputs])
+                _check_outputs(outputs, values, options)
                 for name, bundle in bundles.items():
                     values[name] = bundle(**{one.name: values.pop(one.name) for one in fields(bundle)})
                 function(**values)
@@ -110,7 +115,7 @@ def _parameter(one: Field[Any], annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _check_files(values: Iterable[str | Sequence[str] | None]) -> None:
+def _check_inputs(values: Iterable[str | Sequence[str] | None]) -> None:
     """Stop where a file does not exist, and where standard input is to be read twice."""
     paths = [path for value in values for path in ([value] if isinstance(value, str) else value or [])]
     if paths.count(STANDARD_INPUT) > 1:
@@ -118,6 +123,29 @@ def _check_files(values: Iterable[str | Sequence[str] | None]) -> None:
     for path in paths:
         if path != STANDARD_INPUT:
             check_readable(path, folders=True)  # some tools export folders
+
+
+def _check_outputs(outputs: Sequence[str], values: Mapping[str, Any], options: Mapping[str, str]) -> None:
+    """Stop where a result could not be written, or would replace another file that the same call names."""
+    for name in outputs:
+        if values[name] is None:
+            continue
+        target = check_writable(values[name])
+        if target.exists() and not target.is_file():  # a pipe or a device takes several
+            continue
+        for other, value in values.items():
+            if other != name and target in _places_in(value):
+                raise InvalidFile(
+                    f"{options[name]} must be a file of its own, got {str(values[name])!r}, which is that of "
+                    f"{options[other]}; name another"
+                )
+
+
+def _places_in(value: Any) -> set[Path]:
+    """Where the texts that were given for a parameter, or what is after ``NAME=``, lead to as paths."""
+    given = value if isinstance(value, list | tuple) else [value]
+    texts = [text for one in given if isinstance(one, str | Path) for text in (str(one), str(one).partition("=")[2])]
+    return {Path(os.path.realpath(text)) for text in texts if text and "\0" not in text}
 
 
 # Parameters of the library whose options are named otherwise here: by the parameter of the command.
@@ -310,6 +338,9 @@ def _ended_by(error: BaseException, *, debug: bool) -> int:
         _let_go_of_output()
         complain("standard output cannot be written whole, got a full disk; make room and run it again")
         return DISK_FULL
+    if isinstance(error, MemoryError):
+        complain(f"this machine has too little memory for that, got {error!s:.100}; ask for less, or read less at once")
+        return BAD_INPUT
     if not isinstance(error, Exception):
         raise error
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

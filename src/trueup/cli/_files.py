@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.cells import plain_cell
-from trueup._base.writing import check_writable, replace_file
+from trueup._base.writing import replace_file
 from trueup.cli._app import STANDARD_INPUT, pipes
 from trueup.cli._console import as_json, note, speaking
-from trueup.cli._options import PredictionOptions, VoteOptions, key_and_value, option
+from trueup.cli._options import OutputFile, PredictionOptions, VoteOptions, key_and_value, option
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidParameter, InvalidPredictions
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SYSTEM = "system"  # the column that is found by itself
 _PICTURES = (".png", ".svg", ".pdf")
 _REPORTS = (".html", ".md", ".json")
 
-Plot = Annotated[str | None, option("--plot", "Also draw it: .png, .svg or .pdf.", metavar="PATH")]
+Plot = Annotated[str | None, option("--plot", "Also draw it: .png, .svg or .pdf.", metavar="PATH"), OutputFile()]
 
 # Pipes --------------------------------------------------------------------------------------------------------------
 
@@ -355,7 +355,6 @@ def _check_suffix(path: str | None, suffixes: Sequence[str], what: str) -> Path 
         return None
     if Path(path).suffix.lower() not in suffixes:
         raise InvalidFile(f"{what} must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}, got {path!r}; name it so")
-    check_writable(path)
     return Path(path)
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trueup._base.writing import check_writable
 from trueup.cli._console import FINDING, FINE, UNDECIDED, complain, in_our_words, note, speaking
 from trueup.cli._files import by_name
-from trueup.cli._options import key_and_value, option
+from trueup.cli._options import OutputFile, key_and_value, option
 from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class VerdictOptions:
 
     probability: Annotated[float, _gate("--probability", _PROBABILITY)] = 0.95
     require_gold: Annotated[bool, _gate("--require-gold", _REQUIRE_GOLD)] = False
-    junit: Annotated[str | None, _gate("--junit", _JUNIT, metavar="PATH")] = None
+    junit: Annotated[str | None, _gate("--junit", _JUNIT, metavar="PATH"), OutputFile()] = None
 
     @property
     def names_one(self) -> bool:
@@ -104,14 +103,12 @@ class PairGateOptions:
 
 
 def check_gates(how: VerdictOptions, pairs: PairGateOptions | None = None) -> bool:
-    """Whether there is a gate; what makes no sense, and a file that cannot be written, stop before long work."""
+    """Whether there is a gate; what makes no sense stops before long work."""
     has_gate = how.names_one or (pairs is not None and pairs.names_one)
     if not 0.5 < how.probability < 1:
         raise InvalidParameter(
             f"--probability must be a number between 0.5 and 1, got {how.probability:g}; write e.g. --probability 0.95"
         )
-    if how.junit is not None:
-        check_writable(how.junit)
     alone = {"--junit": how.junit is not None, "--require-gold": how.require_gold}
     if pairs is not None:
         alone |= {"--margin": bool(pairs.margin), "--candidate": pairs.candidate is not None}

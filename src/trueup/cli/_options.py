@@ -124,6 +124,11 @@ class InputFile:
     """Marks a parameter as the path of a file to read, which `_app.as_command` looks for before anything is loaded."""
 
 
+@dataclass(frozen=True)
+class OutputFile:
+    """Marks a parameter as the path of a file to write, which `_app.as_command` checks before anything is loaded."""
+
+
 # Arguments ----------------------------------------------------------------------------------------------------------
 
 VotesFile = Annotated[
@@ -191,7 +196,9 @@ OnlySystem = Annotated[str | None, option("--only-system", "Of several systems i
 Level = Annotated[float, option("--level", "Probability of the intervals that are shown.")]
 Seed = Annotated[int, option("--seed", "Seed of all chance: the same seed gives the same numbers.", min=0)]
 AsJson = Annotated[bool, option("--json", "Print JSON for machines and nothing else on standard output.")]
-Report = Annotated[str | None, option("--report", "Also write a report: .html, .md or .json.", metavar="PATH")]
+Report = Annotated[
+    str | None, option("--report", "Also write a report: .html, .md or .json.", metavar="PATH"), OutputFile()
+]
 WithText = Annotated[
     bool, option("--with-text", "Let texts about the items (columns of --items) into what is written; else only names.")
 ]
@@ -318,7 +325,12 @@ class SamplerOptions:
     draws: Annotated[
         int | None,
         _sampler(
-            "--draws", "Draws of the posterior; fewer are rougher.", metavar="N", min=1, show_default="the library's"
+            "--draws",
+            "Draws of the posterior; fewer are rougher.",
+            metavar="N",
+            min=1,
+            max=10**7,
+            show_default="the library's",
         ),
     ] = None
     warmup: Annotated[
@@ -328,6 +340,7 @@ class SamplerOptions:
             "Steps of each chain that are thrown away first.",
             metavar="N",
             min=1,
+            max=10**7,
             show_default="the library's",
         ),
     ] = None

@@ -321,7 +321,7 @@ class SessionFile:
             record = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise InvalidFile(f"{str(path)!r} cannot be read, got {error!s:.100}; name a session file") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidFile(f"{str(path)!r} is no session, got {error!s:.100}; name a session file") from error
         if not isinstance(record, dict) or record.get("format") != _FORMAT or not _is_whole(record):
             raise InvalidFile(f"{str(path)!r} is no session of `trueup vet`, got other JSON; name a session file")
@@ -335,13 +335,15 @@ class SessionFile:
 
 
 def _is_whole(record: Mapping[str, Any]) -> bool:
-    files = record.get("files")
+    files, reasons = record.get("files"), record.get("reasons", [])
     return (
         isinstance(files, dict)
         and "votes" in files
-        and all(isinstance(one, dict) and {"path", "sha256"} <= one.keys() for one in files.values())
+        and all(isinstance(one, dict) for one in files.values())
+        and all(isinstance(one.get(part), str) for one in files.values() for part in ("path", "sha256"))
         and all(isinstance(record.get(part), dict) for part in ("reading", "test"))
-        and all(isinstance(pair, list) and len(pair) == 2 for pair in record.get("reasons", []))
+        and isinstance(reasons, list)
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in reasons)
     )
 
 

@@ -259,7 +259,7 @@ def find_session(server: ServeOptions) -> tuple[str, str]:
             got = f"{len(here)} files *{SUFFIX}" if here else f"no file *{SUFFIX}"
             raise InvalidParameter(f"the session must be named, got {got} here; pass --storage URL and --name NAME")
         url = f"sqlite:///{here[0]}"
-    storage = open_storage(url)
+    storage = open_storage(url, create=False)
     try:
         names = [record.name for record in storage.sessions()]
     finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup._base.cells import csv_text, safe_cell
-from trueup._base.writing import check_writable, write_text_safely
+from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
 from trueup.cli._console import note, say, silenced
@@ -33,26 +33,26 @@ def convert(
         typer.Argument(metavar="SOURCE", help="An export, see 'trueup formats', or a table of votes."),
         options.InputFile(),
     ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to write.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to write."), options.OutputFile()],
     how: options.VoteOptions,
     to: Annotated[str | None, options.option("--to", _TO, metavar="FORMAT", chosen_from="WRITABLE")] = None,
     noise: Annotated[
         str, options.option("--noise", "The model of what votes say; one of NOISE_MODELS.", chosen_from="NOISE_MODELS")
     ] = "dawid-skene",
-    gold_out: Annotated[str | None, _out("--gold-out", "The vetted truths: item, label.")] = None,
+    gold_out: Annotated[str | None, _out("--gold-out", "The vetted truths: item, label."), options.OutputFile()] = None,
     predictions_out: Annotated[
-        str | None, _out("--predictions-out", "The predictions: item, system, prediction, confidence.")
+        str | None,
+        _out("--predictions-out", "The predictions: item, system, prediction, confidence."),
+        options.OutputFile(),
     ] = None,
-    items_out: Annotated[str | None, _out("--items-out", "What is known of the items.")] = None,
+    items_out: Annotated[str | None, _out("--items-out", "What is known of the items."), options.OutputFile()] = None,
     with_text: options.WithText = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """From an export to plain tables, or from votes to tasks with suggestions for a tool."""
     for path in (target, gold_out, predictions_out, items_out):
-        if path is not None:
-            check_writable(path)
-            if Path(path).exists() and not force:
-                raise InvalidFile(f"{path!r} must not exist yet, got a file; name another, or use --force")
+        if path is not None and Path(path).exists() and not force:
+            raise InvalidFile(f"{path!r} must not exist yet, got a file; name another, or use --force")
     if to is not None:
         from trueup._base.validation import check_choice
         from trueup.adapters import writable_formats

@@ -12,7 +12,7 @@ from trueup.cli._app import as_command, command_line
 from trueup.cli._compiling import compile_first
 from trueup.cli._console import json_head, note, print_json, print_table, progress_bar, say, warn_once
 from trueup.cli._files import check_report_path, write_report
-from trueup.cli._options import AsJson, Seed, option
+from trueup.cli._options import AsJson, OutputFile, Seed, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 @as_command
 def demo(
     report: Annotated[
-        str, option("--report", "Where to write the report: .html, .md or .json.", metavar="PATH", show_default=True)
+        str,
+        option("--report", "Where to write the report: .html, .md or .json.", metavar="PATH", show_default=True),
+        OutputFile(),
     ] = "trueup-demo.html",
     quick: Annotated[
         bool, option("--quick", "Some of the digits, few draws, a simple noise model: done in seconds.")

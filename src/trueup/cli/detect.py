@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup._base.wording import interval, level_words, number, some
-from trueup._base.writing import check_writable
 from trueup.cli import _options as options
 from trueup.cli._app import command_line
 from trueup.cli._console import as_json as plain_data
@@ -68,12 +67,14 @@ def match(
     votes: Annotated[
         str | None,
         options.option("--votes", "Also write the votes on candidates: item, labeler, label.", metavar="FILE"),
+        options.OutputFile(),
     ] = None,
     coco: Annotated[
         str | None,
         options.option(
             "--coco", "Also write candidates that most drew, or that were vetted as objects, as COCO.", metavar="FILE"
         ),
+        options.OutputFile(),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -81,9 +82,6 @@ def match(
     from trueup.data.reading import write_labels
     from trueup.detection import write_coco
 
-    for path in (votes, coco):
-        if path is not None:
-            check_writable(path)
     question = ask(detections or [], shapes, how, vetted, 0)
     pool = question.pool
     if votes is not None:
@@ -117,6 +115,7 @@ def evaluate(
         options.option(
             "--coco", "Also write what is probably an object as COCO, with its probability.", metavar="FILE"
         ),
+        options.OutputFile(),
     ] = None,
     noise: options.Noise = None,
     assume: options.Assume = None,
@@ -131,8 +130,6 @@ def evaluate(
     from trueup.detection.reporting import object_probabilities
 
     check_report_path(report)
-    if coco is not None:
-        check_writable(coco)
     question = ask(detections, shapes, how, vetted, seed)
     pool = question.pool
     if only_system is not None and only_system not in pool.found:
@@ -227,6 +224,7 @@ def vet(
     out: Annotated[
         str | None,
         options.option("--out", "Write the cards as one HTML page, which saves the answers.", "-o", metavar="PATH"),
+        options.OutputFile(),
     ] = None,
     for_app: Annotated[
         str | None,
@@ -274,10 +272,8 @@ def vet(
         raise InvalidParameter(
             "the cards must go somewhere, got neither --out nor --for-app; write e.g. --out cards.html"
         )
-    if out is not None:
-        if Path(out).suffix.lower() not in (".html", ".htm"):
-            raise InvalidParameter(f"--out must end in .html, got {out!r}; name it so")
-        check_writable(out)
+    if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
+        raise InvalidParameter(f"--out must end in .html, got {out!r}; name it so")
     question = ask(detections or [], shapes, how, VettedOptions(), seed)
     with speaking(
         n_candidates="--number", n_tiles="--tiles", n_planted="--planted", n_hidden="--hidden", images="--images"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trueup._base.cells import csv_text, safe_cell
-from trueup._base.writing import check_writable, write_text_safely
+from trueup._base.writing import write_text_safely
 from trueup.cli import _options as options
 from trueup.cli._console import json_head, note, print_json
 from trueup.cli._files import about_files, one_system, read_systems, read_votes, source_of
@@ -26,6 +26,7 @@ _STRATIFY = (
 SheetFile = Annotated[
     Path | None,
     options.option("--out", "Where to write them (csv); else standard output.", "-o", metavar="FILE"),
+    options.OutputFile(),
 ]
 Force = Annotated[bool, options.option("--force", "Replace the file of --out if it is there.")]
 
@@ -123,12 +124,11 @@ def draw_pairs(
 
 
 def _check_out(out: Path | None, *, force: bool) -> None:
-    """Stop before the work where the file could not be written or would replace answers."""
+    """Stop before the work where the file is no csv or would replace answers."""
     if out is None:
         return
     if out.suffix.lower() != ".csv":
         raise InvalidFile(f"the list must be a csv file, got {str(out)!r}; name it so")
-    check_writable(out)
     if out.exists() and not force:
         raise InvalidFile(
             f"{str(out)!r} must not exist yet, since answers in it would be lost, got a file; name another, or use "

@@ -45,7 +45,9 @@ def share(
     mean: Annotated[bool, options.option("--mean", "In place of --of: the mean of ratings that are numbers.")] = False,
     bins: Annotated[
         int | None,
-        options.option("--bins", "Put ratings, few of which are equal, into so many bins of equal width.", metavar="N"),
+        options.option(
+            "--bins", "Put ratings, few of which are equal, into so many bins of equal width.", metavar="N", max=10_000
+        ),
     ] = None,
     lowest: Annotated[
         float | None,

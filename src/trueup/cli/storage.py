@@ -123,9 +123,10 @@ def restore(
     """Put a backup into an empty database; nothing that is there is replaced."""
     from trueup._base.writing import check_readable
     from trueup.storage import copy_storage
+    from trueup.storage.opening import url_of_file
 
     check_readable(file)
-    n = copy_storage(f"sqlite:///{file}", url)
+    n = copy_storage(url_of_file(file), url)
     _done({"sessions": n}, f"Sessions restored: {n}.", as_json=as_json)
 
 

@@ -10,11 +10,11 @@ import typer
 
 from trueup._base.cells import csv_text, safe_cell
 from trueup._base.wording import chance, interval, level_words, number
-from trueup._base.writing import check_readable, check_writable, write_text_safely
+from trueup._base.writing import check_readable, write_text_safely
 from trueup.cli._app import STANDARD_INPUT, add_to
 from trueup.cli._console import complain, fail_on, json_head, note, print_json, print_table, say, shown
 from trueup.cli._files import Plot, check_picture, save_plot
-from trueup.cli._options import AsJson, PredictionOptions, VoteOptions, option
+from trueup.cli._options import AsJson, OutputFile, PredictionOptions, VoteOptions, option
 from trueup.cli._places import Place, StorageOptions, place_of
 from trueup.cli._vetting import SessionOptions, begin, resume
 from trueup.exceptions import InvalidFile, InvalidParameter
@@ -111,6 +111,7 @@ def ask(
             show_default=False,
             help="Also write them for a spreadsheet: csv with the columns item, truth (to be filled in) and why.",
         ),
+        OutputFile(),
     ] = None,
     to: Annotated[
         str | None,
@@ -134,13 +135,11 @@ def ask(
     """Which items to vet next, and why. The first time it needs the files; later only the session."""
     if to is not None:
         _check_tool(to, out)
-    if out is not None:
-        check_writable(out)
-        if out.exists() and not force:
-            raise InvalidFile(
-                f"{str(out)!r} must not exist yet, since answers in it would be lost, got a file; name another, or use "
-                "--force"
-            )
+    if out is not None and out.exists() and not force:
+        raise InvalidFile(
+            f"{str(out)!r} must not exist yet, since answers in it would be lost, got a file; name another, or use "
+            "--force"
+        )
     place, files = place_of(session, kept, votes, *(predictions or []), create=votes is not None)
     with place.turn():
         if place.exists():

@@ -277,7 +277,12 @@ def numbers_from_text(codes: Codes, vocabulary: Vocabulary) -> tuple[Codes, Voca
     if not len(vocabulary) or not all(map(is_plain_integer, vocabulary)):
         return codes, vocabulary
     numbers, rank = np.unique([int(v.split(".")[0]) for v in vocabulary], return_inverse=True)
-    return np.where(codes >= 0, rank.astype(np.int32)[np.maximum(codes, 0)], codes), vocabulary_from(numbers)
+    return recoded(codes, rank.astype(np.int32)), vocabulary_from(numbers)
+
+
+def recoded(codes: Codes, rank: Codes) -> Codes:
+    """Codes of a vocabulary as those of another, by the place there of each of its names; what is no name stays."""
+    return np.where(codes >= 0, rank[np.maximum(codes, 0)], codes) if len(rank) else codes
 
 
 def positions(names: Iterable[Hashable], known: Vocabulary, position: Mapping[Hashable, int], what: str) -> list[int]:

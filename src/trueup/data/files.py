@@ -35,6 +35,7 @@ _SUFFIXES: dict[str, Format] = {
 }
 FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
 _ROWS = 5_000
+_HEAD = 1_000  # objects of JSON Lines that show which columns there are
 _FIELD_LIMIT = 2**24
 
 
@@ -142,7 +143,12 @@ class _CsvTable:
         self.columns = self._split(header, self._delimiter)
 
     def _split(self, header: str, delimiter: str) -> list[str]:
-        return [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
+        try:
+            return [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
+        except csv.Error as error:
+            raise InvalidFile(
+                f"{self._who} must begin with the names of its columns, got {header!r:.40} ({error}); check the file"
+            ) from error
 
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
         for name, _ in sinks:
@@ -195,7 +201,7 @@ class _JsonTable:
     def __init__(self, stream: IO[str], who: str) -> None:
         self._who = who
         self._rows = self._objects(stream)
-        self._head = list(islice(self._rows, 1000))
+        self._head = list(islice(self._rows, _HEAD))
         if not self._head:
             raise _nothing(who)
         # writers leave out what is null, so the first line alone may not have every column
@@ -207,10 +213,11 @@ class _JsonTable:
                 continue
             try:
                 row = json.loads(line.lstrip("\ufeff"))
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, or too deep a list
+                why = error.msg if isinstance(error, json.JSONDecodeError) else f"{error!s:.60}"
                 raise InvalidFile(
                     f"every line of {self._who} must be a JSON object, got {line.strip()!r:.40} in line {number} "
-                    f"({error.msg}); write one object a line"
+                    f"({why}); write one object a line"
                 ) from error
             if not isinstance(row, dict):
                 raise InvalidFile(
@@ -225,6 +232,12 @@ class _JsonTable:
             for name, sink in sinks:
                 sink.add([row.get(name) for row in block])
             block = list(islice(self._rows, _ROWS))
+            late = set().union(*block).difference(self.columns)
+            if late:
+                raise InvalidFile(
+                    f"the first {_HEAD:,} objects of {self._who} must show all columns, got {min(late)!r} later "
+                    "alone; give it in the first line too, null where there is none"
+                )
 
 
 class _ParquetTable:

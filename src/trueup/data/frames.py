@@ -17,6 +17,7 @@ from trueup.data.encoding import (
     Vocabulary,
     is_plain_integer,
     numbers_from_text,
+    recoded,
     vocabulary_from,
 )
 from trueup.exceptions import InvalidLabels, MissingExtra, TrueupError, quoted
@@ -225,7 +226,9 @@ def _named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
             return written[text]
         return int(text.split(".")[0]) if numbers and is_plain_integer(text) else text
 
-    return codes, vocabulary_from([meant(text) for text in names.tolist()])
+    at: dict[Hashable, int] = {}  # "1" and "1.0" may be one name
+    rank = np.array([at.setdefault(meant(text), len(at)) for text in names.tolist()], dtype=np.int32)
+    return recoded(codes, rank), vocabulary_from(list(at))
 
 
 def check_column(name: str, columns: list[str], *, role: str, error: type[TrueupError] = InvalidLabels) -> None:

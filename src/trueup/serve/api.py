@@ -13,6 +13,7 @@ from starlette.requests import Request
 from trueup.exceptions import InvalidParameter
 from trueup.serve.access import Person
 from trueup.serve.card_service import LONGEST_COMMENT, OUTSIDE, Reply
+from trueup.serve.journal import OUTCOMES
 from trueup.serve.rendering import Owner, SignedIn, Viewer, sees_estimate, services_of
 from trueup.serve.services import Services
 from trueup.sessions.log import events_to_json, plain_name, read_name
@@ -170,7 +171,7 @@ def correct(request: Request, person: SignedIn, told: Told) -> Kept:
         said = [
             entry
             for entry in services.journal.of_item(item)
-            if entry.event.kind != "ask" and (person.role == "owner" or entry.event.who == person.name)
+            if entry.event.kind in OUTCOMES and (person.role == "owner" or entry.event.who == person.name)
         ]
         if not said:
             raise InvalidParameter(

@@ -295,7 +295,7 @@ def messages(value: Any) -> list[Passage]:
     if isinstance(value, str):
         try:
             turns = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             turns = None
     if isinstance(turns, np.ndarray):
         turns = turns.tolist()
@@ -341,7 +341,7 @@ def outline_points(value: Any) -> str:
             x, y, width, height = numbers
             numbers = [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]
         points = [(float(x), float(y)) for x, y in numbers]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return ""
     whole = len(points) >= 3 and all(math.isfinite(x) and math.isfinite(y) for x, y in points)
     return " ".join(f"{x:g},{y:g}" for x, y in points) if whole else ""

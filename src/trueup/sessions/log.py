@@ -203,7 +203,7 @@ def session_from_json(text: str | bytes) -> tuple[dict[str, Any], dict[str, Any]
 def _loaded(text: str | bytes) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidParameter(f"this is no JSON, got {error}; pass the text that to_json gave") from error
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from trueup._base.optional import require
+from trueup.exceptions import StorageError
 
 if TYPE_CHECKING:
     from trueup.storage.base import Storage
@@ -14,6 +16,21 @@ def require_database(purpose: str) -> None:
     """Say which extra is missing, if one is."""
     for module in ("sqlalchemy", "alembic"):
         require(module, purpose=purpose)
+
+
+def url_of_file(path: str | PathLike[str]) -> str:
+    """The URL of a file of SQLite.
+
+    Examples
+    --------
+    >>> url_of_file("test.db")
+    'sqlite:///test.db'
+    """
+    if "?" in fspath(path):  # what comes after it would be options
+        raise StorageError(
+            f"a file of a storage must have no question mark in its path, got {fspath(path)!r}; rename it"
+        )
+    return f"sqlite:///{fspath(path)}"
 
 
 def open_storage(url: str | Storage, *, create: bool = True) -> Storage:

@@ -15,7 +15,7 @@ def back_up(url: str, path: str | PathLike[str]) -> None:
     ----------
     url : str
     path : path
-        Must not exist. It is a storage itself: ``sqlite:///`` and the path open it.
+        Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
     """
     require_database("a backup")
     from trueup.storage.database import copying

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import AbstractContextManager, closing
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from trueup._base.writing import check_writable
 from trueup.exceptions import StorageError
-from trueup.storage.database.engines import make_engine, shown_url
+from trueup.storage.database.engines import faults_told, make_engine, shown_url
 from trueup.storage.database.schema import VERSION_TABLE, known_schemas, migrate, schema_of, tables_in
 from trueup.storage.database.sqlite import make_private
+from trueup.storage.opening import url_of_file
 
 _ROWS_AT_ONCE = 1000
 
@@ -22,10 +24,9 @@ def copy_database(source: str, target: str) -> int:
 
     The copy has the schema of the source, and is that of one moment although others go on writing.
     """
-    reading, writing = make_engine(source, create=False)[0], make_engine(target)[0]
-    try:
-        with _snapshot(reading) as from_here, _writing(writing) as to_there:
-            schema = _known_schema(from_here, source)
+    with faults_told(source, target), _engine(source, create=False) as reading, _snapshot(reading) as from_here:
+        schema = _known_schema(from_here, source)  # before anything is made at the target
+        with _engine(target) as engine, _writing(engine) as to_there:
             others = [name for name in tables_in(to_there) if name != VERSION_TABLE]
             if others or schema_of(to_there) is not None:
                 raise StorageError(
@@ -34,30 +35,33 @@ def copy_database(source: str, target: str) -> int:
                 )
             migrate(to_there, schema)
             return _copy_rows(from_here, to_there)
+
+
+@contextmanager
+def _engine(url: str, *, create: bool = True) -> Iterator[sa.Engine]:
+    engine = make_engine(url, create=create)[0]
+    try:
+        yield engine
     finally:
-        reading.dispose()
-        writing.dispose()
+        engine.dispose()
 
 
 def back_up(source: str, path: Path) -> None:
     """Write the whole database to a new file of SQLite, which is there whole or not at all."""
     target = check_writable(path)
+    url_of_file(target)  # it must be possible to open it again
     if target.exists():
         raise StorageError(f"a backup is a new file, got {str(path)!r}, which is there; name another one")
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:
-        engine = make_engine(source, create=False)[0]
-        try:
+        with faults_told(source), _engine(source, create=False) as engine, _snapshot(engine) as connection:
             is_sqlite = engine.dialect.name == "sqlite"
-            with _snapshot(engine) as connection:
-                _known_schema(connection, source)
-                if is_sqlite:
-                    _back_up_file(connection, part)
-        finally:
-            engine.dispose()
+            _known_schema(connection, source)
+            if is_sqlite:
+                _back_up_file(connection, part)
         if not is_sqlite:
-            copy_database(source, f"sqlite:///{part}")
+            copy_database(source, url_of_file(part))
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -65,8 +69,7 @@ def back_up(source: str, path: Path) -> None:
 
 def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
     """Bring a database to the newest schema, after a backup; returns the schemas before and after, and the backup."""
-    engine = make_engine(url, create=False)[0]
-    try:
+    with faults_told(url), _engine(url, create=False) as engine:
         newest = known_schemas()[-1]
         with _snapshot(engine) as connection:
             schema = _known_schema(connection, url)
@@ -77,8 +80,6 @@ def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
         with _writing(engine) as connection:
             migrate(connection)
         return schema, newest, path
-    finally:
-        engine.dispose()
 
 
 def _backup_name(url: sa.URL, schema: str) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import sqlalchemy as sa
 
 from trueup._base.optional import require
@@ -14,11 +17,24 @@ def shown_url(url: str | sa.URL) -> str:
     return sa.make_url(url).render_as_string(hide_password=True).replace("+pysqlite", "").replace("+psycopg", "")
 
 
+@contextmanager
+def faults_told(*urls: str) -> Iterator[None]:
+    """What the database complains of, in one sentence."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        reason = " ".join(str(error.orig).split())
+        raise StorageError(
+            f"the storage {' or '.join(map(shown_url, urls))} cannot be used, got {reason:.200}; check that it runs, "
+            "its rights and the disk"
+        ) from error
+
+
 def make_engine(address: str, *, create: bool = True) -> tuple[sa.Engine, tuple[str, ...]]:
     """The engine, and what a user should know about how it keeps things; a file that is not there may be made."""
     try:
         url = sa.make_url(address)
-    except sa.exc.ArgumentError as error:
+    except (sa.exc.ArgumentError, ValueError) as error:  # the latter of a port that is no number
         raise StorageError(
             "a storage is named by a URL, got none; write sqlite:///test.db or postgresql://user@host/database"
         ) from error

@@ -89,6 +89,8 @@ def make_sqlite_engine(url: sa.URL, *, create: bool) -> tuple[sa.Engine, Journal
             "a newer Python"
         )
     path = _path_of(url)
+    if path.is_dir():
+        raise StorageError(f"a storage of SQLite is a file, got the folder {str(path)!r}; name a file in it")
     asked = url.query.get("journal")
     journal = choose_journal(sqlite3.sqlite_version_info, asked if isinstance(asked, str) else None)
     if create:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,7 +15,7 @@ from trueup.exceptions import InvalidParameter, StorageError
 from trueup.sessions.log import Event
 from trueup.storage.base import Card, Grant, Kept, SessionKind, SessionRecord, Waiting
 from trueup.storage.database import grants, leases, log, people, sessions
-from trueup.storage.database.engines import make_engine, shown_url
+from trueup.storage.database.engines import faults_told, make_engine, shown_url
 from trueup.storage.database.schema import check_schema, migrate
 from trueup.storage.database.sqlite import Turns
 from trueup.storage.database.tables import DatabaseNow
@@ -66,13 +65,13 @@ class DatabaseStorage:
 
     def _read(self, job: Callable[[sa.Connection], Result]) -> Result:
         self._at_work()
-        with self._faults_told(), self._engine.connect() as connection, connection.begin():
+        with faults_told(self.url), self._engine.connect() as connection, connection.begin():
             return job(connection)
 
     def _write(self, job: Callable[[sa.Connection], Result]) -> Result:
         """What a job returns, after its commit; jobs of SQLite go through the one writer of the process."""
         self._at_work()
-        with self._faults_told():
+        with faults_told(self.url):
             if self._writer is not None:
                 return self._writer.run(job)
             for _ in range(_ATTEMPTS - 1):
@@ -86,17 +85,6 @@ class DatabaseStorage:
     def _write_now(self, job: Callable[[sa.Connection], Result]) -> Result:
         with self._writing.connect() as connection, connection.begin():
             return job(connection)
-
-    @contextmanager
-    def _faults_told(self) -> Iterator[None]:
-        """What the database complains of, in one sentence."""
-        try:
-            yield
-        except sa.exc.DBAPIError as error:
-            reason = " ".join(str(error.orig).split())
-            raise StorageError(
-                f"the storage {self.url} cannot be used, got {reason:.200}; check that it runs, its rights and the disk"
-            ) from error
 
     # ------------------------------------------------------------------ sessions
 
