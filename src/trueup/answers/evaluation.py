@@ -338,7 +338,7 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         return None if scores is None else scores[0]
 
     def sensitivity(self, *, n_points: int = 21) -> Sensitivity:
-        """How the accuracy moves as the classifier's errors depend more and more on the labelers'."""
+        """How the error rate moves as the classifier's errors depend more and more on the labelers'."""
         return error_sensitivity(self.problem, truth=self.solution.truth, n_points=n_points)
 
     # ------------------------------------------------------------------ out

@@ -191,7 +191,8 @@ def gate(
     probability : float
         That the condition is met, for a pass; that it is missed, for a failure.
     require_gold : bool
-        Whether an answer that rests on votes alone leaves every gate undecided.
+        Whether a gate is undecided that rests on votes alone, or is about a group or a pair of systems with fewer than
+        20 vetted items of its own.
 
     Returns
     -------

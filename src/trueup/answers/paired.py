@@ -258,9 +258,9 @@ class PairedEstimates(Answer, Mapping[Any, Estimate]):
 
     @property
     def groups(self) -> list[tuple[Any, ...]]:
-        """Systems that cannot be told apart at `level`: longest runs of the ranking, which may overlap.
+        """Systems whose differences have intervals with 0 in them: longest runs of the ranking, which may overlap.
 
-        A run goes on as long as its first and its next system are not told apart.
+        A run goes on as long as the interval of the difference of its first and its next system has 0 in it, at `level`.
         """
         ranking = self.ranking
         groups: list[tuple[Any, ...]] = []

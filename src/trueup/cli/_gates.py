@@ -27,8 +27,8 @@ _gate = functools.partial(option, panel="Gates: exit with 0 if passed, 1 if fail
 _BELOW = "The metric must be at least this. May be given several times."
 _ABOVE = "The metric must be at most this (log_loss and the like)."
 _PROBABILITY = "How probable a condition must be to pass, and its contrary to fail; in between it is undecided."
-_REQUIRE_GOLD = "Leave undecided what rests on votes alone."
-_JUNIT = "Also write the verdicts as JUnit XML, which GitHub, GitLab and Jenkins show."
+_REQUIRE_GOLD = "Leave undecided what rests on votes alone, or on fewer than 20 vetted items of the group or pair."
+_JUNIT = "Also write the verdicts as JUnit XML, which GitLab and Jenkins show."
 _CANDIDATE = "Whom the gates are about; by default all but those they are held against."
 
 

@@ -1,4 +1,4 @@
-"""Gates as JUnit XML, which GitHub, GitLab and Jenkins show beside the tests of a change."""
+"""Gates as JUnit XML, which GitLab and Jenkins show beside the tests of a change."""
 
 from __future__ import annotations
 
