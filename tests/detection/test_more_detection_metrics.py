@@ -113,11 +113,28 @@ def test_f_scores_and_recall_with_and_without_missed_objects():
     assert values_of(pool, "f0.5", "f1", "f2") == pytest.approx(
         [(1 + b * b) * right / (b * b * objects + reported) for b in (0.5, 1, 2)]
     )
-    missed = np.array([[2.0]])  # of classes as the objects are: with one more each, three to two
+    missed = np.array([[2.0]])  # of classes as the objects are: two to one
     assert values_of(pool, "recall", "pool_recall", missed=missed) == pytest.approx([right / 5, 1.0])
-    assert values_of(pool, "recall", missed=missed, category="cat") == pytest.approx([2 / (2 + 2 * 3 / 5)])
+    assert values_of(pool, "recall", missed=missed, category="cat") == pytest.approx([2 / (2 + 2 * 2 / 3)])
     with pytest.raises(TrueupError, match="of each of 2, got 3 columns"):
         DetectionMetrics(pool, np.arange(len(pool)), missed=np.zeros((1, 3)))
+
+
+def test_missed_objects_bring_no_class_that_is_not_there():
+    n, names = 20, ["cat", "dog", "horse"]
+    where = {"image": [f"{k}" for k in range(n)], "boxes": [[0, 0, 10, 10]] * n, "category": ["cat"] * n}
+    objects = boxes_from_arrays(**where, categories=names, seen=np.ones((1, n), dtype=bool))
+    pool = match(boxes_from_arrays(**where, categories=names, scores=[0.9] * n, name="system"), objects)
+    of_cats = values_of(pool, "ap50", "ap", "panoptic_quality", missed=np.array([[1.0]]), category="cat")
+    # 96 of 101 points of recall lie up to 20 / 21; a quality is 20 over 20 and half of the one that is missed
+    assert of_cats == pytest.approx([96 / 101, 96 / 101, 20 / 20.5])
+    assert values_of(pool, "ap50", "ap", "panoptic_quality", missed=np.array([[1.0]])) == of_cats
+    # Told by class: few tiles leave open whether there are dogs, but a horse was seen.
+    told = np.array([[1.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
+    assert values_of(pool, "ap50", missed=told) == pytest.approx([96 / 101 / 2])
+    metrics = DetectionMetrics(pool, np.arange(n), 0.5, np.array([[3.0]]))
+    nothing = np.zeros((1, n), dtype=bool)  # all objects that there are were missed, whatever their class
+    assert [metrics.values(name, "system", nothing)[0] for name in ("recall", "ap50")] == [0.0, 0.0]
 
 
 def test_the_mean_of_average_precisions_is_over_classes():
