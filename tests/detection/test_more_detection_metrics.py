@@ -1,5 +1,7 @@
 """FROC, panoptic quality, F scores, metrics of each class, and how answers move with the cut."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,3 +168,52 @@ def test_gold_is_carried_to_candidates_at_the_same_place():
     again = carry_gold(pool, labels, two_classes())
     assert again.gold == labels.gold
     assert again.drawn_gold == {}
+
+
+def cells(pool_iou=0.5, *, side=10, shifts=(0, 4), chances=None, **options):
+    """A box of each of two annotators in ten images, the second shifted; the first candidates are vetted."""
+    n = 10
+    images = [f"{k}" for k in range(n)]
+    objects = boxes_from_arrays(
+        image=images * 2,
+        boxes=[[shift, 0, side, side] for shift in shifts for _ in images],
+        source=["ann"] * n + ["bob"] * n,
+        seen=np.ones((2, n), dtype=bool),
+    )
+    found = boxes_from_arrays(image=images, boxes=[[0, 0, side, side]] * n, scores=[0.9] * n, name="system")
+    pool = match(found, objects, iou=pool_iou, **options)
+    first = [item for item in pool.items if item.endswith("/1")]
+    drawn = "chosen" if chances is None else dict(zip(first, chances, strict=True))
+    return pool, pool.labels.with_gold(dict.fromkeys(first, "object"), drawn=drawn)
+
+
+def test_carried_gold_keeps_the_chance_of_each():
+    chances = [0.9] * 4 + [0.1] * 6
+    pool, labels = cells(0.4, chances=chances)
+    assert sorted(carry_gold(pool, labels, pool).drawn_gold.values()) == sorted(chances)
+    mixed = pool.labels.with_gold(
+        labels.gold, drawn={item: "random" if item < "5" else "chosen" for item in pool.items}
+    )
+    assert carry_gold(pool, mixed, pool).drawn_gold == mixed.drawn_gold
+
+
+def test_a_vetted_candidate_vets_one_candidate():
+    pool, labels = cells(0.4)
+    other, _ = cells(0.45)  # the overlap is 6 / 14: one thing there, two here, both like the one between them
+    assert (len(pool), len(other)) == (10, 20)
+    carried = carry_gold(pool, labels, other)
+    assert sorted(item.split("/")[0] for item in carried.gold) == sorted(pool.images.ids.tolist())
+
+
+def test_gold_of_small_things_is_carried_by_their_centres():
+    pool, labels = cells(by_centre=True, side=4, shifts=(0, 2))
+    moved, _ = cells(by_centre=True, side=4, shifts=(2, 2))  # boxes overlap by 3 / 5 of each other's side
+    assert np.abs(pool.boxes[:, 0] - moved.boxes[:, 0]).min() == 1
+    assert len(carry_gold(pool, labels, replace(moved, iou=0.7)).gold) == 10
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+def test_pools_of_other_cuts_are_joined_as_the_pool_was():
+    pool, _ = cells(0.4, join=0.6)
+    answers = evaluate_at_cuts(pool, cuts=[0.4], metrics=["precision"], **QUICK)
+    assert len(pool) == len(answers[0.4].labels.items) == 20

@@ -72,6 +72,7 @@ class Matching:
     shape: str | None = None
     same_class: bool = True
     by_centre: bool = False
+    join: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +227,7 @@ def match(
     """
     cut = check_number(iou, name="iou", low=0.0, high=1.0, strict=True)
     least = cut if join is None else check_number(join, name="join", low=0.0, high=1.0, strict=True)
-    matching = Matching(found, objects, shape, same_class, by_centre)
+    matching = Matching(found, objects, shape, same_class, by_centre, join)
     if found is not None:
         if found.scores is None:
             raise InvalidShapes(
