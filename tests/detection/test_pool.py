@@ -1,5 +1,7 @@
 """Candidate objects: grouping, votes, detections."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,17 @@ def test_without_seen_not_drawing_is_no_vote():
     pool = match(None, drawn([[0, 0, 10, 10], [40, 40, 10, 10]], ["ann", "bob"]))
     assert pool.votes.tolist() == [[1, -1], [-1, 1]]
     assert pool.labels.n_votes == 2
+
+
+def test_who_drew_a_crowd_does_not_say_what_is_in_it():
+    objects = boxes_from_arrays(
+        image=["a"] * 5,
+        boxes=[[0, 0, 100, 50], [20, 5, 10, 10], [20, 5, 10, 10], [40, 5, 10, 10], [40, 80, 10, 10]],
+        source=["ann", "ann", "bob", "bob", "bob"],
+        seen=np.ones((2, 1), dtype=bool),
+    )
+    crowd = replace(objects, is_crowd=np.arange(5) == 0)
+    assert match(None, crowd).votes.tolist() == [[1, -1, 0], [1, 1, 1]]
 
 
 def test_one_annotator_is_in_a_candidate_once():

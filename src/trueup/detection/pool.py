@@ -89,7 +89,7 @@ class Pool:
     masks : tuple of Mask or None
         The shape that is most like the others.
     votes : integer array of shape (n_annotators, n_candidates)
-        1 drawn, 0 not drawn by who looked, -1 unknown.
+        1 drawn, 0 not drawn by who looked, -1 unknown, as in a crowd region of who drew one there.
     annotators : tuple of str
     found : mapping from systems to Found
     iou : float
@@ -251,7 +251,7 @@ def match(
         alone = np.flatnonzero(_unmatched(found, candidates, cut, same_class, by_centre))
         candidates = _joined(candidates, _candidates(found.select(alone), np.arange(len(alone))))
     candidates, order = _in_order(candidates)
-    votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates)
+    votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates, cut)
     if found is not None:
         found_by = _place(found, candidates, cut, same_class, by_centre)
     return Pool(
@@ -345,26 +345,34 @@ def _in_order(candidates: Shapes) -> tuple[Shapes, Positions]:
     return candidates.select(order), order
 
 
-def _votes(objects: Shapes, group: Positions, is_drawn: Booleans, candidates: Shapes) -> npt.NDArray[np.int8]:
+def _votes(
+    objects: Shapes, group: Positions, is_drawn: Booleans, candidates: Shapes, iou: float
+) -> npt.NDArray[np.int8]:
     votes = np.full((len(objects.sources), len(candidates)), -1, dtype=np.int8)
     if objects.seen is not None:
         votes[objects.seen[:, candidates.image]] = 0
+    for k in np.flatnonzero(objects.is_crowd).tolist():  # whoever drew a crowd does not say what is in it
+        votes[objects.source[k], _inside_crowd(candidates, objects, k, iou)] = -1
     votes[objects.source[is_drawn], group] = 1
     return votes
+
+
+def _inside_crowd(shapes: Shapes, objects: Shapes, k: int, iou: float) -> Positions:
+    """Which shapes lie in a crowd region of their class, the k-th object."""
+    near = np.flatnonzero((shapes.image == objects.image[k]) & (shapes.category == objects.category[k]))
+    region = objects.select(np.array([k]))
+    return near[overlaps_between(shapes.select(near), region)[:, 0] >= iou]
 
 
 def _in_crowds(found: Shapes, objects: Shapes, iou: float) -> Booleans:
     """Detections that lie in a crowd region of their class and at no object of their own: they do not count."""
     inside = np.zeros(len(found), dtype=bool)
-    crowds = np.flatnonzero(objects.is_crowd)
-    for k in crowds:
-        near = np.flatnonzero((found.image == objects.image[k]) & (found.category == objects.category[k]))
-        region = objects.select(np.array([k]))
-        inside[near] |= overlaps_between(found.select(near), region)[:, 0] >= iou
+    for k in np.flatnonzero(objects.is_crowd).tolist():
+        inside[_inside_crowd(found, objects, k, iou)] = True
     if not inside.any():
         return inside
     alone = objects.select(~objects.is_crowd)
-    for k in np.flatnonzero(inside):
+    for k in np.flatnonzero(inside).tolist():
         near = np.flatnonzero((alone.image == found.image[k]) & (alone.category == found.category[k]))
         overlaps = overlaps_between(found.select(np.array([k])), alone.select(near))
         inside[k] = not (overlaps >= iou).any()
