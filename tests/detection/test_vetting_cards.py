@@ -143,6 +143,27 @@ def test_a_page_is_read_back_with_the_same_pool_only(pool, tmp_path):
         read_answers(tmp_path / "answers.json", pool)
 
 
+def test_answers_fit_only_pools_that_the_same_cards_are_drawn_of(pool, tmp_path):
+    deck = make_deck(pool, n_candidates=8, n_tiles=6, n_hidden=3)
+    (tmp_path / "answers.json").write_text(json.dumps({"format": 2, "deck": deck.drawn, "answers": {"1": "yes"}}))
+    how = pool.matching
+    sources = len(how.objects.sources)
+    renamed = replace(how.objects, sources=tuple("zyx"), source=sources - 1 - how.objects.source)
+    order = np.random.default_rng(0).permutation(len(how.found))
+    same = match(how.found.select(order), replace(renamed, seen=how.objects.seen[::-1]))
+    assert read_answers(tmp_path / "answers.json", same).labels.gold
+    found, n = pool.found["system 1"], len(pool.images.ids)
+    for other in (
+        match(how.found, replace(how.objects, seen=None)),  # nobody is known to doubt anything
+        replace(pool, found={"system 1": found, "system 2": found}),
+        replace(pool, found={"system 1": replace(found, candidate=np.zeros_like(found.candidate))}),
+        replace(pool, images=replace(pool.images, sizes=np.full((n, 2), 999.0))),
+    ):
+        assert other.items == pool.items
+        with pytest.raises(TrueupError, match="another pool"):
+            read_answers(tmp_path / "answers.json", other)
+
+
 def test_the_page_hides_who_drew_what(pool):
     deck = make_deck(pool, n_candidates=20, n_tiles=3, n_planted=3)
     page = render_cards(deck)
