@@ -217,3 +217,20 @@ def test_pools_of_other_cuts_are_joined_as_the_pool_was():
     pool, _ = cells(0.4, join=0.6)
     answers = evaluate_at_cuts(pool, cuts=[0.4], metrics=["precision"], **QUICK)
     assert len(pool) == len(answers[0.4].labels.items) == 20
+
+
+def test_the_order_of_rows_with_equal_scores_plays_no_part():
+    data = simulate_boxes(n_images=12, n_annotators=1, random_state=0)
+    rounded = replace(data.found, scores=np.round(data.found.scores, 1))
+    rng, told = np.random.default_rng(0), []
+    for _ in range(4):
+        pool = match(rounded.select(rng.permutation(len(rounded))), data.objects)
+        told.append(values_of(pool, "precision", "ap50", "ap", "froc", threshold=0.6))
+    assert all(values == told[0] for values in told)
+
+
+def test_of_equal_scores_the_first_image_comes_first():
+    objects = boxes_from_arrays(image=["b"], boxes=[[0, 0, 9, 9]], images=["a", "b"], seen=np.ones((1, 2), dtype=bool))
+    rows = {"image": ["b", "a"], "boxes": [[0, 0, 9, 9], [50, 50, 9, 9]], "scores": [0.5, 0.5], "images": ["a", "b"]}
+    pool = match(boxes_from_arrays(**rows, name="system"), objects)
+    assert values_of(pool, "ap50") == [0.5]  # as coco_scores has it: the false one in "a", then the right one

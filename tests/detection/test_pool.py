@@ -104,6 +104,23 @@ def test_classes_apart_or_together():
     assert [pool.categories[k] for k in pool.category] == ["y"]
 
 
+@pytest.mark.parametrize(("first", "second"), [("cat", "dog"), ("zebra", "dog")])
+def test_of_classes_that_tie_names_and_rows_do_not_decide(first, second):
+    def class_of(boxes, sources, categories):
+        for order in ([0, 1, 2], [2, 1, 0]):
+            rows = [[one[k] for k in order] for one in (boxes, sources, categories)]
+            pool = match(None, drawn(rows[0], rows[1], category=rows[2]), same_class=False)
+            yield pool.categories[pool.category[pool.boxes[:, 0].argmin()]]
+
+    both, far = [[0, 0, 10, 10], [0, 0, 10, 10]], [80, 80, 10, 10]
+    more_elsewhere = class_of([*both, far], ["ann", "bob", "ann"], [first, second, second])
+    assert list(more_elsewhere) == [second, second]
+    first_annotator = class_of([*both, far], ["ann", "bob", "ann"], [first, second, "bird"])
+    assert list(first_annotator) == [first, first]
+    further_left = class_of([[1, 0, 10, 10], [0, 0, 10, 10], far], ["ann", "bob", "ann"], [first, second, "bird"])
+    assert list(further_left) == [second, second]
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

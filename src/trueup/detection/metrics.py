@@ -131,6 +131,11 @@ class DetectionMetrics:
     def _is_of_class(self, found: Found) -> Booleans:
         return np.asarray(self.pool.category[found.candidate] == found.category)
 
+    def _by_score(self, found: Found) -> Positions:
+        """Detections by falling score; of equal scores by image, place and class, whatever the order of rows was."""
+        keys = found.category, *found.boxes.T[::-1], self.pool.image[found.candidate], -found.scores
+        return np.lexsort(keys)
+
     def _n_candidates(self, real: Booleans, codes: Positions) -> Floats:
         return np.asarray(real[:, np.isin(self.pool.category, codes)].sum(axis=1, dtype=float))
 
@@ -175,7 +180,7 @@ class DetectionMetrics:
         low, high = AREAS[area]
         inside = (pool.areas >= low) & (pool.areas <= high)
         missed = self._missed(real) * self._has_objects(real) if area == "all" else np.zeros((1, len(pool.categories)))
-        by_score = np.argsort(-found.scores, kind="stable")
+        by_score = self._by_score(found)
         by_score = by_score[np.isin(found.category[by_score], codes)]
         can_be_right = found.is_first & self._is_of_class(found)
         level = (found.overlap[by_score, None] >= thresholds - _ROUNDING).sum(axis=1) * can_be_right[by_score]
@@ -206,7 +211,7 @@ class DetectionMetrics:
         return _ratio(sums, counts)
 
     def _froc(self, found: Found, real: Booleans, codes: Positions) -> Floats:
-        by_score = np.argsort(-found.scores, kind="stable")
+        by_score = self._by_score(found)
         own = by_score[np.isin(found.category[by_score], codes)]
         role = np.where(self._is_of_class(found), found.is_first.astype(np.int64), -1)[own]
         n_objects = self._n_objects(real, codes)

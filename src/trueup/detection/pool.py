@@ -203,7 +203,8 @@ def match(
     shape : {"box", "mask"}, optional
         What is compared; by default masks where both have them.
     same_class : bool
-        Whether shapes of different classes are different candidates; else the candidate has the class that most drew.
+        Whether shapes of different classes are different candidates; else the candidate has the class that most drew,
+        of several such classes the one with more shapes in all images.
     by_centre : bool
         For small things such as cells: shapes whose centres lie in each other are at the same place.
     join : float, optional
@@ -283,6 +284,7 @@ def _shape_kind(shape: str | None, found: Shapes | None, objects: Shapes) -> str
 def _candidates(shapes: Shapes, group: Positions) -> Shapes:
     """One shape for each group: the median box, and the mask that is most like the others."""
     n = int(group.max(initial=-1)) + 1
+    n_drawn = np.bincount(shapes.category[group >= 0], minlength=len(shapes.categories))
     order, starts = group_by(group[group >= 0])
     at = np.flatnonzero(group >= 0)[order]
     chosen = at[starts[:-1]] if n else np.zeros(0, dtype=np.int64)
@@ -294,7 +296,7 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         boxes[k] = [*middle[:2], *(middle[2:] - middle[:2])]
         chosen[k] = members[_most_alike(shapes, members)]
         areas[k] = np.median(shapes.areas[members])
-        category[k] = np.bincount(shapes.category[members]).argmax()
+        category[k] = _class_of(shapes, members, n_drawn)
     kept = shapes.select(chosen)
     return Shapes(
         images=shapes.images,
@@ -310,6 +312,18 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         ids=np.arange(n).astype(object),
         category_ids=shapes.category_ids,
     )
+
+
+def _class_of(shapes: Shapes, members: Positions, n_drawn: Positions) -> int:
+    """The class that most shapes of a group have.
+
+    Where classes tie it is the one with more shapes in all images, as in a majority of votes; then that of the shape
+    further left or above, then that of the first annotator. So neither names of classes nor the order of rows decide.
+    """
+    of = shapes.category[members]
+    counts = np.bincount(of)
+    at = np.lexsort((shapes.source[members], *shapes.boxes[members].T[::-1], -n_drawn[of], -counts[of]))[0]
+    return int(of[at])
 
 
 def _most_alike(shapes: Shapes, members: Positions) -> int:
@@ -415,7 +429,9 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     candidate = np.full(len(found), -1, dtype=np.int64)
     is_first = np.zeros(len(found), dtype=bool)
     overlap = np.zeros(len(found))
-    for mine, theirs in _neighbours(found, candidates, same_class):
+    for members, theirs in _neighbours(found, candidates, same_class):
+        # By place and class, so that of equal scores the order of rows does not tell which is the first.
+        mine = members[np.lexsort((found.category[members], *found.boxes[members].T[::-1]))]
         overlaps = _overlaps_at(found, mine, candidates, theirs, by_centre)
         for system in np.unique(found.source[mine]):
             rows = np.flatnonzero(found.source[mine] == system)
