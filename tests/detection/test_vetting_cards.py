@@ -11,7 +11,7 @@ from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
 from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
 from trueup.detection.pages import render_cards, tile_figure
-from trueup.exceptions import TrueupError
+from trueup.exceptions import DataWarning, TrueupError
 from trueup.report.crops import crop_figure
 
 
@@ -242,3 +242,12 @@ def test_files_for_the_vetting_app(pool, photos):
     with_photos = tu.read_items(save_for_app(deck, photos / "app", images=photos).items)
     assert len(json.loads(with_photos["outline"][0])) == 4
     assert set(with_photos["image"]) <= {f"{name}.png" for name in pool.images.ids.tolist()}
+
+
+def test_files_for_the_app_say_where_precision_is_not_the_detectors(tmp_path):
+    boxes = [[0, 0, 10, 10], [0, 1, 10, 10]]
+    objects = detection.boxes_from_arrays(image=["a"], boxes=boxes[:1], seen=[[True]])
+    found = detection.boxes_from_arrays(image=["a", "a"], boxes=boxes, scores=[0.9, 0.8], name="twice")
+    deck = make_deck(match(found, objects), n_candidates=1, n_tiles=0, n_planted=0)
+    with pytest.warns(DataWarning, match="1 of 2 detections of 'twice' are duplicates"):
+        save_for_app(deck, tmp_path)

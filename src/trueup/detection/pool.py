@@ -8,6 +8,7 @@ others there are duplicates. So precision, recall and average precision are func
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +24,7 @@ from trueup.data.labels import Labels
 from trueup.detection.grouping import assign_detections, group_shapes
 from trueup.detection.overlap import box_overlaps, mask_overlaps, overlaps_between
 from trueup.detection.shapes import Images, Mask, Shapes, align, group_by
-from trueup.exceptions import InvalidParameter, InvalidShapes
+from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes, quoted
 
 REAL = "object"
 NOTHING = "nothing"
@@ -163,14 +164,34 @@ class Pool:
         )
 
     def predictions(self, threshold: float | Mapping[str, float] = 0.5) -> dict[str, dict[str, str]]:
-        """For each system, which candidates it reports: those with a detection of at least the threshold."""
+        """For each system, which candidates it reports: those with a detection of at least the threshold.
+
+        They say of candidates what a system says, and not how many of its detections are right: duplicates, and with
+        ``same_class=False`` the classes of detections, are left out. Where a system has any, precision and F scores of
+        these predictions are higher than the detector's, which `trueup.detection.evaluate` gives; a warning says so.
+        """
         chosen = {}
         for name, found in self.found.items():
             least = threshold[name] if isinstance(threshold, Mapping) else threshold
+            self._warn_of_extra(name, least)
             reported = np.zeros(len(self), dtype=bool)
             reported[found.candidate[found.is_first & (found.scores >= least)]] = True
             chosen[name] = {item: REAL if said else NOTHING for item, said in zip(self.items, reported, strict=True)}
         return chosen
+
+    def _warn_of_extra(self, system: str, least: float) -> None:
+        found = self.found[system]
+        reported = found.scores >= least
+        is_extra = reported & (~found.is_first | (found.category != self.category[found.candidate]))
+        if is_extra.any():
+            warnings.warn(
+                DataWarning(
+                    f"{int(is_extra.sum()):,} of {int(reported.sum()):,} detections of {quoted(system)} are duplicates "
+                    "or of another class than their candidate, which predictions of candidates leave out: precision "
+                    "and F scores of them are higher than the detector's; use trueup.detection.evaluate for these"
+                ),
+                stacklevel=3,
+            )
 
     def scores(self, system: str) -> Floats:
         """The score of a system at each candidate, 0 where it found nothing."""
