@@ -164,3 +164,12 @@ def test_a_short_name_of_several_images_is_refused(tmp_path):
             read_detections({"system": found}, objects)
         with pytest.raises(TrueupError, match=sentence):
             with_seen(objects, [("ann", name)])
+
+
+def test_the_area_that_is_written_is_that_of_the_mask(tmp_path):
+    pytest.importorskip("pycocotools", reason="needs trueup[coco]")
+    triangle = {"bbox": [0, 0, 60, 60], "segmentation": [[0, 0, 60, 0, 0, 60]], "area": 1800.0}
+    pool = match(None, read_coco({"ann": written(tmp_path, truth(**triangle))}))
+    write_coco(pool, tmp_path / "written.json")
+    again = match(None, read_coco({"ann": tmp_path / "written.json"}))
+    assert pool.areas.tolist() == again.areas.tolist() == [1800.0]
