@@ -1,5 +1,7 @@
 """FROC, panoptic quality, F scores, metrics of each class, and how answers move with the cut."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -113,11 +115,28 @@ def test_f_scores_and_recall_with_and_without_missed_objects():
     assert values_of(pool, "f0.5", "f1", "f2") == pytest.approx(
         [(1 + b * b) * right / (b * b * objects + reported) for b in (0.5, 1, 2)]
     )
-    missed = np.array([[2.0]])  # of classes as the objects are: with one more each, three to two
+    missed = np.array([[2.0]])  # of classes as the objects are: two to one
     assert values_of(pool, "recall", "pool_recall", missed=missed) == pytest.approx([right / 5, 1.0])
-    assert values_of(pool, "recall", missed=missed, category="cat") == pytest.approx([2 / (2 + 2 * 3 / 5)])
+    assert values_of(pool, "recall", missed=missed, category="cat") == pytest.approx([2 / (2 + 2 * 2 / 3)])
     with pytest.raises(TrueupError, match="of each of 2, got 3 columns"):
         DetectionMetrics(pool, np.arange(len(pool)), missed=np.zeros((1, 3)))
+
+
+def test_missed_objects_bring_no_class_that_is_not_there():
+    n, names = 20, ["cat", "dog", "horse"]
+    where = {"image": [f"{k}" for k in range(n)], "boxes": [[0, 0, 10, 10]] * n, "category": ["cat"] * n}
+    objects = boxes_from_arrays(**where, categories=names, seen=np.ones((1, n), dtype=bool))
+    pool = match(boxes_from_arrays(**where, categories=names, scores=[0.9] * n, name="system"), objects)
+    of_cats = values_of(pool, "ap50", "ap", "panoptic_quality", missed=np.array([[1.0]]), category="cat")
+    # 96 of 101 points of recall lie up to 20 / 21; a quality is 20 over 20 and half of the one that is missed
+    assert of_cats == pytest.approx([96 / 101, 96 / 101, 20 / 20.5])
+    assert values_of(pool, "ap50", "ap", "panoptic_quality", missed=np.array([[1.0]])) == of_cats
+    # Told by class: few tiles leave open whether there are dogs, but a horse was seen.
+    told = np.array([[1.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
+    assert values_of(pool, "ap50", missed=told) == pytest.approx([96 / 101 / 2])
+    metrics = DetectionMetrics(pool, np.arange(n), 0.5, np.array([[3.0]]))
+    nothing = np.zeros((1, n), dtype=bool)  # all objects that there are were missed, whatever their class
+    assert [metrics.values(name, "system", nothing)[0] for name in ("recall", "ap50")] == [0.0, 0.0]
 
 
 def test_the_mean_of_average_precisions_is_over_classes():
@@ -149,3 +168,69 @@ def test_gold_is_carried_to_candidates_at_the_same_place():
     again = carry_gold(pool, labels, two_classes())
     assert again.gold == labels.gold
     assert again.drawn_gold == {}
+
+
+def cells(pool_iou=0.5, *, side=10, shifts=(0, 4), chances=None, **options):
+    """A box of each of two annotators in ten images, the second shifted; the first candidates are vetted."""
+    n = 10
+    images = [f"{k}" for k in range(n)]
+    objects = boxes_from_arrays(
+        image=images * 2,
+        boxes=[[shift, 0, side, side] for shift in shifts for _ in images],
+        source=["ann"] * n + ["bob"] * n,
+        seen=np.ones((2, n), dtype=bool),
+    )
+    found = boxes_from_arrays(image=images, boxes=[[0, 0, side, side]] * n, scores=[0.9] * n, name="system")
+    pool = match(found, objects, iou=pool_iou, **options)
+    first = [item for item in pool.items if item.endswith("/1")]
+    drawn = "chosen" if chances is None else dict(zip(first, chances, strict=True))
+    return pool, pool.labels.with_gold(dict.fromkeys(first, "object"), drawn=drawn)
+
+
+def test_carried_gold_keeps_the_chance_of_each():
+    chances = [0.9] * 4 + [0.1] * 6
+    pool, labels = cells(0.4, chances=chances)
+    assert sorted(carry_gold(pool, labels, pool).drawn_gold.values()) == sorted(chances)
+    mixed = pool.labels.with_gold(
+        labels.gold, drawn={item: "random" if item < "5" else "chosen" for item in pool.items}
+    )
+    assert carry_gold(pool, mixed, pool).drawn_gold == mixed.drawn_gold
+
+
+def test_a_vetted_candidate_vets_one_candidate():
+    pool, labels = cells(0.4)
+    other, _ = cells(0.45)  # the overlap is 6 / 14: one thing there, two here, both like the one between them
+    assert (len(pool), len(other)) == (10, 20)
+    carried = carry_gold(pool, labels, other)
+    assert sorted(item.split("/")[0] for item in carried.gold) == sorted(pool.images.ids.tolist())
+
+
+def test_gold_of_small_things_is_carried_by_their_centres():
+    pool, labels = cells(by_centre=True, side=4, shifts=(0, 2))
+    moved, _ = cells(by_centre=True, side=4, shifts=(2, 2))  # boxes overlap by 3 / 5 of each other's side
+    assert np.abs(pool.boxes[:, 0] - moved.boxes[:, 0]).min() == 1
+    assert len(carry_gold(pool, labels, replace(moved, iou=0.7)).gold) == 10
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.TrueupWarning")
+def test_pools_of_other_cuts_are_joined_as_the_pool_was():
+    pool, _ = cells(0.4, join=0.6)
+    answers = evaluate_at_cuts(pool, cuts=[0.4], metrics=["precision"], **QUICK)
+    assert len(pool) == len(answers[0.4].labels.items) == 20
+
+
+def test_the_order_of_rows_with_equal_scores_plays_no_part():
+    data = simulate_boxes(n_images=12, n_annotators=1, random_state=0)
+    rounded = replace(data.found, scores=np.round(data.found.scores, 1))
+    rng, told = np.random.default_rng(0), []
+    for _ in range(4):
+        pool = match(rounded.select(rng.permutation(len(rounded))), data.objects)
+        told.append(values_of(pool, "precision", "ap50", "ap", "froc", threshold=0.6))
+    assert all(values == told[0] for values in told)
+
+
+def test_of_equal_scores_the_first_image_comes_first():
+    objects = boxes_from_arrays(image=["b"], boxes=[[0, 0, 9, 9]], images=["a", "b"], seen=np.ones((1, 2), dtype=bool))
+    rows = {"image": ["b", "a"], "boxes": [[0, 0, 9, 9], [50, 50, 9, 9]], "scores": [0.5, 0.5], "images": ["a", "b"]}
+    pool = match(boxes_from_arrays(**rows, name="system"), objects)
+    assert values_of(pool, "ap50") == [0.5]  # as coco_scores has it: the false one in "a", then the right one

@@ -1,10 +1,12 @@
 """Candidate objects: grouping, votes, detections."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from trueup.detection import Images, boxes_from_arrays, match, simulate_boxes
-from trueup.exceptions import TrueupError
+from trueup.exceptions import DataWarning, TrueupError
 
 SEEN = np.ones((3, 1), dtype=bool)
 
@@ -28,6 +30,17 @@ def test_without_seen_not_drawing_is_no_vote():
     pool = match(None, drawn([[0, 0, 10, 10], [40, 40, 10, 10]], ["ann", "bob"]))
     assert pool.votes.tolist() == [[1, -1], [-1, 1]]
     assert pool.labels.n_votes == 2
+
+
+def test_who_drew_a_crowd_does_not_say_what_is_in_it():
+    objects = boxes_from_arrays(
+        image=["a"] * 5,
+        boxes=[[0, 0, 100, 50], [20, 5, 10, 10], [20, 5, 10, 10], [40, 5, 10, 10], [40, 80, 10, 10]],
+        source=["ann", "ann", "bob", "bob", "bob"],
+        seen=np.ones((2, 1), dtype=bool),
+    )
+    crowd = replace(objects, is_crowd=np.arange(5) == 0)
+    assert match(None, crowd).votes.tolist() == [[1, -1, 0], [1, 1, 1]]
 
 
 def test_one_annotator_is_in_a_candidate_once():
@@ -70,6 +83,25 @@ def test_the_surest_detection_is_the_first_and_others_are_duplicates():
     assert pool.predictions(0.8)["system"] == {"a/1": "object", "a/2": "nothing"}
 
 
+def test_predictions_say_where_they_leave_detections_out():
+    objects = drawn([[0, 0, 10, 10], [40, 40, 10, 10]], ["ann", "ann"], category=["cat", "dog"])
+
+    def pool_of(last, category):
+        boxes, names = [[0, 0, 10, 10], [40, 40, 10, 10], last], ["cat", "dog", category]
+        found = drawn(boxes, ["s"] * 3, category=names, scores=[0.9, 0.8, 0.7])
+        return match(found, objects, same_class=False)
+
+    for last, category in (([0, 1, 10, 10], "cat"), ([0, 0, 10, 10], "dog")):
+        pool = pool_of(last, category)
+        with pytest.warns(DataWarning, match="1 of 3 detections of 's' are duplicates or of another class"):
+            assert pool.predictions()["s"] == {"a/1": "object", "a/2": "object"}
+        assert pool.predictions(0.75)["s"] == {"a/1": "object", "a/2": "object"}  # the duplicate is not reported
+    pool_of([80, 80, 10, 10], "cat").predictions()
+    other_class = drawn([[0, 0, 10, 10]], ["s"], category=["dog"], scores=[0.9])
+    with pytest.warns(DataWarning, match="1 of 1 detections"):
+        match(other_class, objects, same_class=False).predictions()
+
+
 def test_every_detection_has_a_candidate():
     data = simulate_boxes(n_images=15, n_annotators=3, n_systems=3, blur=0.15, random_state=2)
     pool = match(data.found, data.objects)
@@ -89,6 +121,23 @@ def test_classes_apart_or_together():
     assert len(match(None, objects)) == 2
     pool = match(None, objects, same_class=False)
     assert [pool.categories[k] for k in pool.category] == ["y"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("cat", "dog"), ("zebra", "dog")])
+def test_of_classes_that_tie_names_and_rows_do_not_decide(first, second):
+    def class_of(boxes, sources, categories):
+        for order in ([0, 1, 2], [2, 1, 0]):
+            rows = [[one[k] for k in order] for one in (boxes, sources, categories)]
+            pool = match(None, drawn(rows[0], rows[1], category=rows[2]), same_class=False)
+            yield pool.categories[pool.category[pool.boxes[:, 0].argmin()]]
+
+    both, far = [[0, 0, 10, 10], [0, 0, 10, 10]], [80, 80, 10, 10]
+    more_elsewhere = class_of([*both, far], ["ann", "bob", "ann"], [first, second, second])
+    assert list(more_elsewhere) == [second, second]
+    first_annotator = class_of([*both, far], ["ann", "bob", "ann"], [first, second, "bird"])
+    assert list(first_annotator) == [first, first]
+    further_left = class_of([[1, 0, 10, 10], [0, 0, 10, 10], far], ["ann", "bob", "ann"], [first, second, "bird"])
+    assert list(further_left) == [second, second]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from trueup.detection import match, read_boxes, read_coco, read_results, read_voc, read_yolo, write_coco
+from trueup.detection.reading import read_annotations, read_detections, with_seen
 from trueup.exceptions import DataWarning, TrueupError
 
 TABLE = "image,labeler,class,x1,y1,x2,y2\na.png,ann,cat,0,0,10,10\na.png,bob,cat,1,0,11,10\nb.png,bob,dog,5,5,9,9\n"
@@ -143,3 +144,32 @@ def test_folders_without_files(tmp_path):
     written(tmp_path, "<a>", "a.xml")
     with pytest.raises(TrueupError, match="is no annotation of Pascal VOC"):
         read_voc(tmp_path)
+
+
+def test_a_short_name_of_several_images_is_refused(tmp_path):
+    images = written(tmp_path, "image,x,y,w,h\ntrain/1.jpg,0,0,5,5\nval/1.jpg,0,0,5,5\nval/2.jpg,0,0,5,5\n", "ann.csv")
+    objects = read_annotations({"ann": images})
+    for name, sentence in (
+        ("1", r"got '1', which may be \['train/1.jpg', 'val/1.jpg'\]"),
+        ("2", None),
+        ("val/1.jpg", None),
+    ):
+        found = written(tmp_path, f"image,x,y,w,h,score\n{name},0,0,5,5,0.5\n", "found.csv")
+        if sentence is None:
+            image = read_detections({"system": found}, objects).image[0]
+            assert name in objects.images.ids[image]
+            assert with_seen(objects, [("ann", one) for one in objects.images.ids] + [("ann", name)]).seen.all()
+            continue
+        with pytest.raises(TrueupError, match=sentence):
+            read_detections({"system": found}, objects)
+        with pytest.raises(TrueupError, match=sentence):
+            with_seen(objects, [("ann", name)])
+
+
+def test_the_area_that_is_written_is_that_of_the_mask(tmp_path):
+    pytest.importorskip("pycocotools", reason="needs trueup[coco]")
+    triangle = {"bbox": [0, 0, 60, 60], "segmentation": [[0, 0, 60, 0, 0, 60]], "area": 1800.0}
+    pool = match(None, read_coco({"ann": written(tmp_path, truth(**triangle))}))
+    write_coco(pool, tmp_path / "written.json")
+    again = match(None, read_coco({"ann": tmp_path / "written.json"}))
+    assert pool.areas.tolist() == again.areas.tolist() == [1800.0]

@@ -11,7 +11,7 @@ from trueup import detection
 from trueup.detection import make_deck, match, read_answers, save_cards, save_for_app, take_answers
 from trueup.detection.drawing import candidate_crop, find_photos, image_size, mask_edges, tile_picture
 from trueup.detection.pages import render_cards, tile_figure
-from trueup.exceptions import TrueupError
+from trueup.exceptions import DataWarning, TrueupError
 from trueup.report.crops import crop_figure
 
 
@@ -143,6 +143,27 @@ def test_a_page_is_read_back_with_the_same_pool_only(pool, tmp_path):
         read_answers(tmp_path / "answers.json", pool)
 
 
+def test_answers_fit_only_pools_that_the_same_cards_are_drawn_of(pool, tmp_path):
+    deck = make_deck(pool, n_candidates=8, n_tiles=6, n_hidden=3)
+    (tmp_path / "answers.json").write_text(json.dumps({"format": 2, "deck": deck.drawn, "answers": {"1": "yes"}}))
+    how = pool.matching
+    sources = len(how.objects.sources)
+    renamed = replace(how.objects, sources=tuple("zyx"), source=sources - 1 - how.objects.source)
+    order = np.random.default_rng(0).permutation(len(how.found))
+    same = match(how.found.select(order), replace(renamed, seen=how.objects.seen[::-1]))
+    assert read_answers(tmp_path / "answers.json", same).labels.gold
+    found, n = pool.found["system 1"], len(pool.images.ids)
+    for other in (
+        match(how.found, replace(how.objects, seen=None)),  # nobody is known to doubt anything
+        replace(pool, found={"system 1": found, "system 2": found}),
+        replace(pool, found={"system 1": replace(found, candidate=np.zeros_like(found.candidate))}),
+        replace(pool, images=replace(pool.images, sizes=np.full((n, 2), 999.0))),
+    ):
+        assert other.items == pool.items
+        with pytest.raises(TrueupError, match="another pool"):
+            read_answers(tmp_path / "answers.json", other)
+
+
 def test_the_page_hides_who_drew_what(pool):
     deck = make_deck(pool, n_candidates=20, n_tiles=3, n_planted=3)
     page = render_cards(deck)
@@ -221,3 +242,12 @@ def test_files_for_the_vetting_app(pool, photos):
     with_photos = tu.read_items(save_for_app(deck, photos / "app", images=photos).items)
     assert len(json.loads(with_photos["outline"][0])) == 4
     assert set(with_photos["image"]) <= {f"{name}.png" for name in pool.images.ids.tolist()}
+
+
+def test_files_for_the_app_say_where_precision_is_not_the_detectors(tmp_path):
+    boxes = [[0, 0, 10, 10], [0, 1, 10, 10]]
+    objects = detection.boxes_from_arrays(image=["a"], boxes=boxes[:1], seen=[[True]])
+    found = detection.boxes_from_arrays(image=["a", "a"], boxes=boxes, scores=[0.9, 0.8], name="twice")
+    deck = make_deck(match(found, objects), n_candidates=1, n_tiles=0, n_planted=0)
+    with pytest.warns(DataWarning, match="1 of 2 detections of 'twice' are duplicates"):
+        save_for_app(deck, tmp_path)

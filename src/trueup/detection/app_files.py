@@ -46,7 +46,8 @@ def save_for_app(deck: Deck, folder: str | PathLike[str], *, images: str | PathL
 
     The app asks for the candidates that matter most. Its checks are the empty places: their truth is known. Where
     nobody is known to have looked at an image, it has none. The tiles of the deck are a session of their own
-    (``trueup serve tiles.json``), whose answers `read_searched` takes out of its storage.
+    (``trueup serve tiles.json``), whose answers `read_searched` takes out of its storage. Predictions are those of
+    `Pool.predictions`, without duplicates: a warning says where precision in the app is not the detector's.
 
     Parameters
     ----------

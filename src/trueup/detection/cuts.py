@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.types import Positions
 from trueup.answers.evaluation import Evaluation
 from trueup.data.labels import Labels
 from trueup.detection.evaluating import candidates_of, evaluate
-from trueup.detection.overlap import box_overlaps
+from trueup.detection.overlap import overlaps_between
 from trueup.detection.pool import Pool, match
+from trueup.detection.shapes import Shapes
 from trueup.exceptions import InvalidParameter
 
 CUTS = (0.4, 0.5, 0.6)
@@ -33,10 +35,10 @@ def evaluate_at_cuts(
         Of `match`.
     system : str, optional
     cuts : sequence of float
-        The overlaps, each as `iou` of `match`.
+        The overlaps, each as `iou` of `match`; all else is as the pool was made, also a `join` that was told.
     labels : Labels, optional
         ``pool.labels`` with gold, which is carried over: a candidate of another pool is vetted where it overlaps one
-        that was, by at least the cut.
+        that was, by at least the cut. Each that was vetted is carried to one, with the chance with which it was drawn.
     **options
         Of `evaluate`.
 
@@ -60,7 +62,13 @@ def evaluate_at_cuts(
     answers = {}
     for cut in cuts:
         other = match(
-            how.found, how.objects, iou=cut, shape=how.shape, same_class=how.same_class, by_centre=how.by_centre
+            how.found,
+            how.objects,
+            iou=cut,
+            shape=how.shape,
+            same_class=how.same_class,
+            by_centre=how.by_centre,
+            join=how.join,
         )
         own = None if labels is None else carry_gold(pool, labels, other)
         answers[float(cut)] = evaluate(other, system, labels=own, **options)
@@ -70,21 +78,54 @@ def evaluate_at_cuts(
 def carry_gold(pool: Pool, labels: Labels, other: Pool) -> Labels:
     """What was vetted in one pool, as gold of another pool of the same images.
 
-    A candidate of the other pool is what was said of the vetted one of its image and class that it overlaps most, where
-    the overlap is enough for one thing.
+    Candidates of one image and class are paired one to one, from the largest overlap down, where the overlap is enough
+    for one thing, by masks or centres where the other pool goes by them. What was drawn keeps its chance; where all
+    chances are one, it is a simple random sample of the other pool too.
     """
     gold = list(labels.gold)
     vetted = candidates_of(pool, labels)[labels.find_items(gold)]
-    carried = other.labels
-    parts: dict[str, dict[str, Any]] = {"random": {}, "chosen": {}}
-    for k in np.flatnonzero(np.isin(other.image, pool.image[vetted])).tolist():
-        near = np.flatnonzero((pool.image[vetted] == other.image[k]) & (pool.category[vetted] == other.category[k]))
-        overlaps = box_overlaps(other.boxes[k : k + 1], pool.boxes[vetted[near]])[0]
-        if overlaps.max(initial=0.0) >= other.iou:
-            item = gold[near[int(overlaps.argmax())]]
-            how = "random" if item in labels.drawn_gold else "chosen"
-            parts[how][other.items[k]] = labels.gold[item]
-    for how, truths in parts.items():
-        if truths:
-            carried = carried.with_gold(truths, drawn=how)  # type: ignore[arg-type]
-    return carried
+    chances = labels.drawn_gold
+    is_simple = len(chances) > 0 and np.allclose(list(chances.values()), next(iter(chances.values())))
+    truths: dict[str, Any] = {}
+    drawn: dict[str, Any] = {}
+    for at, k in _same_things(pool, vetted, other):
+        item, name = gold[at], other.items[k]
+        truths[name] = labels.gold[item]
+        drawn[name] = "chosen" if item not in chances else "random" if is_simple else chances[item]
+    return other.labels.with_gold(truths, drawn=drawn) if truths else other.labels
+
+
+def _same_things(pool: Pool, vetted: Positions, other: Pool) -> list[tuple[int, int]]:
+    """Which of the vetted candidates of a pool is which candidate of another one."""
+    by_centre = other.matching is not None and other.matching.by_centre
+    pairs = []
+    mine = pool.image[vetted].astype(np.int64) * len(pool.categories) + pool.category[vetted]
+    theirs = other.image.astype(np.int64) * len(other.categories) + other.category
+    for group in np.unique(mine):
+        rows, columns = np.flatnonzero(mine == group), np.flatnonzero(theirs == group)
+        overlaps = overlaps_between(_shapes(pool, vetted[rows]), _shapes(other, columns), by_centre=by_centre)
+        free_rows, free_columns = np.ones(len(rows), dtype=bool), np.ones(len(columns), dtype=bool)
+        for cell in np.argsort(-overlaps, axis=None, kind="stable").tolist():
+            row, column = divmod(cell, len(columns))
+            if overlaps[row, column] < other.iou:
+                break
+            if free_rows[row] and free_columns[column]:
+                free_rows[row] = free_columns[column] = False
+                pairs.append((int(rows[row]), int(columns[column])))
+    return pairs
+
+
+def _shapes(pool: Pool, chosen: Positions) -> Shapes:
+    """Some candidates of a pool."""
+    return Shapes(
+        images=pool.images,
+        categories=pool.categories,
+        sources=("candidates",),
+        image=pool.image[chosen],
+        category=pool.category[chosen],
+        source=np.zeros(len(chosen), dtype=np.int32),
+        boxes=pool.boxes[chosen],
+        areas=pool.areas[chosen],
+        is_crowd=np.zeros(len(chosen), dtype=bool),
+        masks=None if pool.masks is None else tuple(pool.masks[k] for k in chosen.tolist()),
+    )

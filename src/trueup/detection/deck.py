@@ -225,10 +225,19 @@ def contains(boxes: Floats, point: Floats) -> Booleans:
 
 
 def fingerprint(pool: Pool) -> str:
-    """A word that tells pools apart."""
-    digest = hashlib.sha256(json.dumps([pool.items, list(pool.categories)]).encode())
+    """A word that tells pools apart of which other cards would be drawn.
+
+    Which objects are hidden hangs on who drew and found them, and where the tiles are on the images. The names and the
+    order of annotators and systems play no part.
+    """
+    images = [str(name) for name in pool.images.ids.tolist()]
+    found_by = [np.bincount(found.candidate, minlength=len(pool)) > 0 for found in pool.found.values()]
+    digest = hashlib.sha256(json.dumps([pool.items, list(pool.categories), images, len(found_by)]).encode())
     digest.update(np.round(pool.boxes, 3).tobytes())
     digest.update(pool.category.astype(np.int64).tobytes())
+    digest.update(np.nan_to_num(pool.images.sizes, nan=-1.0).astype(float).tobytes())
+    for row in [*sorted(votes.tobytes() for votes in pool.votes), *sorted(found.tobytes() for found in found_by)]:
+        digest.update(row)
     return digest.hexdigest()[:16]
 
 
@@ -349,8 +358,9 @@ def same_deck(drawn: Any, pool: Pool, *, file: str) -> Deck:
         raise InvalidFile(f"{file} must say how the cards were drawn, got something else; make the cards again")
     if drawn["pool"] != fingerprint(pool):
         raise InvalidFile(
-            f"{file} has answers about another pool of {drawn['n_candidates']} drawn candidates; match with the "
-            "same files and settings as for the cards"
+            f"{file} has answers about cards of another pool, of which {drawn['n_candidates']} candidates were drawn; "
+            "match with the same files of annotators and systems and the same settings as for the cards, or make the "
+            "cards again if another version of trueup made them"
         )
     return make_deck(pool, **{name: drawn[name] for name in DRAWN})
 

@@ -47,7 +47,7 @@ class DetectionMetrics:
         The score from which on a detection is reported, for precision, recall, F scores and panoptic quality.
     missed : array of shape (n_draws, n_categories) or (n_draws, 1), optional
         Draws of how many objects are no candidates; by default none, so that recall is that of the pool. Where their
-        classes are not told, they are of classes as the objects of the pool are.
+        classes are not told, they are of classes as the objects of the pool are, so none is of a class without any.
     """
 
     pool: Pool
@@ -131,6 +131,11 @@ class DetectionMetrics:
     def _is_of_class(self, found: Found) -> Booleans:
         return np.asarray(self.pool.category[found.candidate] == found.category)
 
+    def _by_score(self, found: Found) -> Positions:
+        """Detections by falling score; of equal scores by image, place and class, whatever the order of rows was."""
+        keys = found.category, *found.boxes.T[::-1], self.pool.image[found.candidate], -found.scores
+        return np.lexsort(keys)
+
     def _n_candidates(self, real: Booleans, codes: Positions) -> Floats:
         return np.asarray(real[:, np.isin(self.pool.category, codes)].sum(axis=1, dtype=float))
 
@@ -145,9 +150,27 @@ class DetectionMetrics:
         counts: Floats = self.missed[np.arange(n_draws) % len(self.missed)]
         if counts.shape[1] == n_classes:
             return counts
-        # One object more of each class, so that a draw without objects has shares as well.
-        own = np.stack([self._n_candidates(real, np.array([k])) + 1.0 for k in range(n_classes)], axis=1)
+        own = self._candidates_by_class(real)
+        own = np.where(own.any(axis=1, keepdims=True), own, 1.0)  # a draw without objects has shares as well
         return np.asarray(counts * own / own.sum(axis=1, keepdims=True))
+
+    def _candidates_by_class(self, real: Booleans) -> Floats:
+        """Real candidates of each class in each draw."""
+        return np.stack([self._n_candidates(real, np.array([k])) for k in range(len(self.pool.categories))], axis=1)
+
+    def _has_objects(self, real: Booleans) -> Booleans:
+        """The classes that count in a mean over classes in each draw, as an array of shape (n_draws, n_classes).
+
+        Those with a real candidate, and those that every draw has missed objects of: of a class that nobody ever saw
+        some draws have missed objects too, since few tiles leave that open, and it would count as a class of which
+        nothing is found. In a draw without real candidates it is the classes that have missed objects.
+        """
+        has = self._candidates_by_class(real) > 0
+        if self.missed is None:
+            return has
+        if self.missed.shape[1] == len(self.pool.categories) > 1:
+            has |= (self.missed > 0).all(axis=0)
+        return np.where(has.any(axis=1, keepdims=True), has, self._missed(real) > 0)
 
     def _average_precision(
         self, found: Found, real: Booleans, codes: Positions, thresholds: Floats, area: str
@@ -156,8 +179,8 @@ class DetectionMetrics:
         pool = self.pool
         low, high = AREAS[area]
         inside = (pool.areas >= low) & (pool.areas <= high)
-        missed = self._missed(real) if area == "all" else np.zeros((len(real), len(pool.categories)))
-        by_score = np.argsort(-found.scores, kind="stable")
+        missed = self._missed(real) * self._has_objects(real) if area == "all" else np.zeros((1, len(pool.categories)))
+        by_score = self._by_score(found)
         by_score = by_score[np.isin(found.category[by_score], codes)]
         can_be_right = found.is_first & self._is_of_class(found)
         level = (found.overlap[by_score, None] >= thresholds - _ROUNDING).sum(axis=1) * can_be_right[by_score]
@@ -178,16 +201,17 @@ class DetectionMetrics:
 
     def _panoptic_quality(self, found: Found, real: Booleans, codes: Positions) -> Floats:
         """The mean over classes that have objects or segments."""
-        sums, counts = np.zeros(len(real)), np.zeros(len(real))
+        sums, counts, has_objects = np.zeros(len(real)), np.zeros(len(real)), self._has_objects(real)
         for k in codes.tolist():
             reported = (found.scores >= self.threshold) & (found.category == k)
-            values = panoptic_qualities(real, self.pool, found, reported, self._n_objects(real, np.array([k])))
+            n_objects = self._n_objects(real, np.array([k])) * has_objects[:, k]
+            values = panoptic_qualities(real, self.pool, found, reported, n_objects)
             sums += np.nan_to_num(values)
             counts += ~np.isnan(values)
         return _ratio(sums, counts)
 
     def _froc(self, found: Found, real: Booleans, codes: Positions) -> Floats:
-        by_score = np.argsort(-found.scores, kind="stable")
+        by_score = self._by_score(found)
         own = by_score[np.isin(found.category[by_score], codes)]
         role = np.where(self._is_of_class(found), found.is_first.astype(np.int64), -1)[own]
         n_objects = self._n_objects(real, codes)

@@ -8,6 +8,7 @@ others there are duplicates. So precision, recall and average precision are func
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +24,7 @@ from trueup.data.labels import Labels
 from trueup.detection.grouping import assign_detections, group_shapes
 from trueup.detection.overlap import box_overlaps, mask_overlaps, overlaps_between
 from trueup.detection.shapes import Images, Mask, Shapes, align, group_by
-from trueup.exceptions import InvalidParameter, InvalidShapes
+from trueup.exceptions import DataWarning, InvalidParameter, InvalidShapes, quoted
 
 REAL = "object"
 NOTHING = "nothing"
@@ -72,6 +73,7 @@ class Matching:
     shape: str | None = None
     same_class: bool = True
     by_centre: bool = False
+    join: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class Pool:
     masks : tuple of Mask or None
         The shape that is most like the others.
     votes : integer array of shape (n_annotators, n_candidates)
-        1 drawn, 0 not drawn by who looked, -1 unknown.
+        1 drawn, 0 not drawn by who looked, -1 unknown, as in a crowd region of who drew one there.
     annotators : tuple of str
     found : mapping from systems to Found
     iou : float
@@ -162,14 +164,34 @@ class Pool:
         )
 
     def predictions(self, threshold: float | Mapping[str, float] = 0.5) -> dict[str, dict[str, str]]:
-        """For each system, which candidates it reports: those with a detection of at least the threshold."""
+        """For each system, which candidates it reports: those with a detection of at least the threshold.
+
+        They say of candidates what a system says, and not how many of its detections are right: duplicates, and with
+        ``same_class=False`` the classes of detections, are left out. Where a system has any, precision and F scores of
+        these predictions are higher than the detector's, which `trueup.detection.evaluate` gives; a warning says so.
+        """
         chosen = {}
         for name, found in self.found.items():
             least = threshold[name] if isinstance(threshold, Mapping) else threshold
+            self._warn_of_extra(name, least)
             reported = np.zeros(len(self), dtype=bool)
             reported[found.candidate[found.is_first & (found.scores >= least)]] = True
             chosen[name] = {item: REAL if said else NOTHING for item, said in zip(self.items, reported, strict=True)}
         return chosen
+
+    def _warn_of_extra(self, system: str, least: float) -> None:
+        found = self.found[system]
+        reported = found.scores >= least
+        is_extra = reported & (~found.is_first | (found.category != self.category[found.candidate]))
+        if is_extra.any():
+            warnings.warn(
+                DataWarning(
+                    f"{int(is_extra.sum()):,} of {int(reported.sum()):,} detections of {quoted(system)} are duplicates "
+                    "or of another class than their candidate, which predictions of candidates leave out: precision "
+                    "and F scores of them are higher than the detector's; use trueup.detection.evaluate for these"
+                ),
+                stacklevel=3,
+            )
 
     def scores(self, system: str) -> Floats:
         """The score of a system at each candidate, 0 where it found nothing."""
@@ -202,7 +224,8 @@ def match(
     shape : {"box", "mask"}, optional
         What is compared; by default masks where both have them.
     same_class : bool
-        Whether shapes of different classes are different candidates; else the candidate has the class that most drew.
+        Whether shapes of different classes are different candidates; else the candidate has the class that most drew,
+        of several such classes the one with more shapes in all images.
     by_centre : bool
         For small things such as cells: shapes whose centres lie in each other are at the same place.
     join : float, optional
@@ -226,7 +249,7 @@ def match(
     """
     cut = check_number(iou, name="iou", low=0.0, high=1.0, strict=True)
     least = cut if join is None else check_number(join, name="join", low=0.0, high=1.0, strict=True)
-    matching = Matching(found, objects, shape, same_class, by_centre)
+    matching = Matching(found, objects, shape, same_class, by_centre, join)
     if found is not None:
         if found.scores is None:
             raise InvalidShapes(
@@ -250,7 +273,7 @@ def match(
         alone = np.flatnonzero(_unmatched(found, candidates, cut, same_class, by_centre))
         candidates = _joined(candidates, _candidates(found.select(alone), np.arange(len(alone))))
     candidates, order = _in_order(candidates)
-    votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates)
+    votes = _votes(objects, np.argsort(order, kind="stable")[group[group >= 0]], group >= 0, candidates, cut)
     if found is not None:
         found_by = _place(found, candidates, cut, same_class, by_centre)
     return Pool(
@@ -282,6 +305,7 @@ def _shape_kind(shape: str | None, found: Shapes | None, objects: Shapes) -> str
 def _candidates(shapes: Shapes, group: Positions) -> Shapes:
     """One shape for each group: the median box, and the mask that is most like the others."""
     n = int(group.max(initial=-1)) + 1
+    n_drawn = np.bincount(shapes.category[group >= 0], minlength=len(shapes.categories))
     order, starts = group_by(group[group >= 0])
     at = np.flatnonzero(group >= 0)[order]
     chosen = at[starts[:-1]] if n else np.zeros(0, dtype=np.int64)
@@ -293,7 +317,7 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         boxes[k] = [*middle[:2], *(middle[2:] - middle[:2])]
         chosen[k] = members[_most_alike(shapes, members)]
         areas[k] = np.median(shapes.areas[members])
-        category[k] = np.bincount(shapes.category[members]).argmax()
+        category[k] = _class_of(shapes, members, n_drawn)
     kept = shapes.select(chosen)
     return Shapes(
         images=shapes.images,
@@ -309,6 +333,18 @@ def _candidates(shapes: Shapes, group: Positions) -> Shapes:
         ids=np.arange(n).astype(object),
         category_ids=shapes.category_ids,
     )
+
+
+def _class_of(shapes: Shapes, members: Positions, n_drawn: Positions) -> int:
+    """The class that most shapes of a group have.
+
+    Where classes tie it is the one with more shapes in all images, as in a majority of votes; then that of the shape
+    further left or above, then that of the first annotator. So neither names of classes nor the order of rows decide.
+    """
+    of = shapes.category[members]
+    counts = np.bincount(of)
+    at = np.lexsort((shapes.source[members], *shapes.boxes[members].T[::-1], -n_drawn[of], -counts[of]))[0]
+    return int(of[at])
 
 
 def _most_alike(shapes: Shapes, members: Positions) -> int:
@@ -344,26 +380,34 @@ def _in_order(candidates: Shapes) -> tuple[Shapes, Positions]:
     return candidates.select(order), order
 
 
-def _votes(objects: Shapes, group: Positions, is_drawn: Booleans, candidates: Shapes) -> npt.NDArray[np.int8]:
+def _votes(
+    objects: Shapes, group: Positions, is_drawn: Booleans, candidates: Shapes, iou: float
+) -> npt.NDArray[np.int8]:
     votes = np.full((len(objects.sources), len(candidates)), -1, dtype=np.int8)
     if objects.seen is not None:
         votes[objects.seen[:, candidates.image]] = 0
+    for k in np.flatnonzero(objects.is_crowd).tolist():  # whoever drew a crowd does not say what is in it
+        votes[objects.source[k], _inside_crowd(candidates, objects, k, iou)] = -1
     votes[objects.source[is_drawn], group] = 1
     return votes
+
+
+def _inside_crowd(shapes: Shapes, objects: Shapes, k: int, iou: float) -> Positions:
+    """Which shapes lie in a crowd region of their class, the k-th object."""
+    near = np.flatnonzero((shapes.image == objects.image[k]) & (shapes.category == objects.category[k]))
+    region = objects.select(np.array([k]))
+    return near[overlaps_between(shapes.select(near), region)[:, 0] >= iou]
 
 
 def _in_crowds(found: Shapes, objects: Shapes, iou: float) -> Booleans:
     """Detections that lie in a crowd region of their class and at no object of their own: they do not count."""
     inside = np.zeros(len(found), dtype=bool)
-    crowds = np.flatnonzero(objects.is_crowd)
-    for k in crowds:
-        near = np.flatnonzero((found.image == objects.image[k]) & (found.category == objects.category[k]))
-        region = objects.select(np.array([k]))
-        inside[near] |= overlaps_between(found.select(near), region)[:, 0] >= iou
+    for k in np.flatnonzero(objects.is_crowd).tolist():
+        inside[_inside_crowd(found, objects, k, iou)] = True
     if not inside.any():
         return inside
     alone = objects.select(~objects.is_crowd)
-    for k in np.flatnonzero(inside):
+    for k in np.flatnonzero(inside).tolist():
         near = np.flatnonzero((alone.image == found.image[k]) & (alone.category == found.category[k]))
         overlaps = overlaps_between(found.select(np.array([k])), alone.select(near))
         inside[k] = not (overlaps >= iou).any()
@@ -406,7 +450,9 @@ def _place(found: Shapes, candidates: Shapes, iou: float, same_class: bool, by_c
     candidate = np.full(len(found), -1, dtype=np.int64)
     is_first = np.zeros(len(found), dtype=bool)
     overlap = np.zeros(len(found))
-    for mine, theirs in _neighbours(found, candidates, same_class):
+    for members, theirs in _neighbours(found, candidates, same_class):
+        # By place and class, so that of equal scores the order of rows does not tell which is the first.
+        mine = members[np.lexsort((found.category[members], *found.boxes[members].T[::-1]))]
         overlaps = _overlaps_at(found, mine, candidates, theirs, by_centre)
         for system in np.unique(found.source[mine]):
             rows = np.flatnonzero(found.source[mine] == system)

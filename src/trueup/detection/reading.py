@@ -186,19 +186,42 @@ def _in_pixels(
 
 
 def names_of_images(images: Images) -> dict[str, int]:
-    """Where the image of each name is: its id, its file, or its file without folder and ending."""
-    names: dict[str, int] = {}
-    for k, file in enumerate(images.files):
+    """Where the image of each name is: its id, its file, or either without folder and ending; each means one image."""
+    return {name: meant[0] for name, meant in _meanings(images).items() if len(meant) == 1}
+
+
+def _meanings(images: Images) -> dict[str, list[int]]:
+    """The images that a name may mean: by id, else by file, else without folder and ending."""
+    by_id: dict[str, list[int]] = {}
+    by_file: dict[str, list[int]] = {}
+    in_short: dict[str, list[int]] = {}
+    for k, (name, file) in enumerate(zip(images.ids.tolist(), images.files, strict=True)):
+        by_id.setdefault(str(name), []).append(k)
+        short = {Path(name).stem} if isinstance(name, str) else set()
         if file:
-            names.setdefault(Path(file).stem, k)
-            names.setdefault(Path(file).name, k)
-            names[file] = k
-    names |= {Path(str(name)).stem: k for k, name in enumerate(images.ids.tolist()) if isinstance(name, str)}
-    return names | {str(name): k for k, name in enumerate(images.ids.tolist())}
+            by_file.setdefault(file, []).append(k)
+            short |= {Path(file).stem, Path(file).name}
+        for one in short:
+            in_short.setdefault(one, []).append(k)
+    return in_short | by_file | by_id
+
+
+def _refuse_ambiguous(names: Iterable[Any], images: Images, where: str) -> None:
+    meanings = _meanings(images)
+    for name in dict.fromkeys(map(str, names)):
+        meant = meanings.get(name, [])
+        if len(meant) > 1:
+            ids = images.ids.tolist()
+            several = [images.files[k] or ids[k] for k in meant]
+            raise InvalidShapes(
+                f"{where} must name each image so that it is one, got {quoted(name)}, which may be "
+                f"{preview(several, most=3)}; name images in full, as the annotations do"
+            )
 
 
 def _in_known_images(found: Shapes, images: Images, path: File, unknown: Unknown) -> Shapes:
     """The same detections in the images of the annotations."""
+    _refuse_ambiguous(found.images.ids.tolist(), images, str(path))
     names = names_of_images(images)
     to_known = np.array([names.get(str(name), -1) for name in found.images.ids.tolist()], dtype=np.int64)
     image = to_known[found.image] if len(found) else np.zeros(0, dtype=np.int64)
@@ -235,6 +258,7 @@ def with_seen(shapes: Shapes, rows: Iterable[tuple[Any, Any]]) -> Shapes:
     people = {name: k for k, name in enumerate(shapes.sources)}
     images = names_of_images(shapes.images)
     pairs = [(str(who), str(where)) for who, where in rows]
+    _refuse_ambiguous((where for _, where in pairs), shapes.images, "seen")
     strange = [who for who, _ in pairs if who not in people] or [where for _, where in pairs if where not in images]
     if strange:
         known = preview(list(people) if strange[0] not in images else list(images), most=5)

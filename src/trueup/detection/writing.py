@@ -30,7 +30,7 @@ def write_coco(
     pool : Pool
     path : path
         A JSON file of COCO's instances. Each annotation has "probability" (that it is an object), "drawn_by",
-        "not_drawn_by" and "vetted".
+        "not_drawn_by" and "vetted". Its "area" is that of the pool, so of the mask where there is one.
     probabilities : array of shape (n_candidates,), optional
         P(object) of each; by default the share of annotators who drew it among those who looked.
     labels : Labels, optional
@@ -68,7 +68,7 @@ def _annotation(pool: Pool, k: int, image: Any, probability: float, is_vetted: b
         "image_id": image,
         "category_id": int(pool.category[k]) + 1,
         "bbox": pool.boxes[k].tolist(),
-        "area": float(pool.boxes[k, 2] * pool.boxes[k, 3]),
+        "area": float(pool.areas[k]),
         "iscrowd": 0,
         "probability": probability,
         "vetted": is_vetted,
