@@ -170,7 +170,8 @@ class Session(ABC):
     ) -> None:
         """What the expert says: a mapping from item to its true class.
 
-        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only.
+        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only, and
+        beside draws that come after it: those before it stand for it already.
 
         Parameters
         ----------
