@@ -47,11 +47,9 @@ def test_lure_is_unbiased_over_all_sequences_of_draws():
             log += [Event("ask", k, propensity=q), Event("tell", k, int(truth[k]), propensity=q)]
         counts_add_up = np.dot(weights, [1, 1]) / 2
         session = base.replay(log)
-        drawn, session_weights, _ = drawn_items(session.pool, session.progress)
+        drawn = drawn_items(session.pool, session.progress)
         known = known_classes(session.pool, session.progress)
-        found = weighted_metric(
-            session.pool, predictions, known, drawn, session_weights, np.zeros(6, dtype=bool), tuned=False
-        )
+        found = weighted_metric(session.pool, predictions, known, drawn, tuned=False)
         # The metric is the ratio of weighted counts; what is without bias is the count.
         assert found.value == pytest.approx(by_hand / counts_add_up)
         exact += one * two * by_hand

@@ -222,8 +222,8 @@ def test_a_correction_in_sight_of_the_estimate_is_marked(world):
 
 
 def test_two_experts_overlap_and_a_third_settles(world):
-    test = world.test(budget=110, checks=0)
-    for who in ("ann", "bob") * 12:
+    test = world.test(budget=120, checks=0)
+    for who in ("ann", "bob") * 10:
         asked = test.ask(5, who=who)
         for one in asked.details:
             wrong = one.purpose == "overlap" and one.item % 2
@@ -238,6 +238,37 @@ def test_two_experts_overlap_and_a_third_settles(world):
     assert test.standing().disputed == 0
     assert test.standing().errors.count == standing.disputed
     assert test.estimate().mean == test.replay(test.to_json()).estimate().mean
+
+
+@pytest.mark.parametrize("experts", [("ann", "bob"), ("ann", "ann", "ann", "bob"), ("ann", "bob", "eve")])
+def test_the_budget_counts_second_opinions_and_is_never_overspent(world, experts):
+    """Also one whose chance of a second opinion is raised, and with disputes that a third should settle."""
+    test, n_empty, turn = world.test(budget=40, overlap=0.3), 0, 0
+    while test.finished is None:
+        who = experts[turn % len(experts)]
+        asked = test.ask(3, who=who)
+        for one in asked.details:
+            wrong = one.purpose == "overlap" and one.item % 5 == 0
+            test.tell({one.item: 1 - world.truth[one.item] if wrong else world.truth[one.item]}, who=who)
+        n_empty, turn = (0 if len(asked) else n_empty + 1), turn + 1
+        assert n_empty < len(experts), "nobody has anything to do, and it is not finished"
+        assert test.n_paid <= 40
+    assert test.n_vetted < test.n_paid
+    assert test.finished.startswith("The budget of 40 answers is spent")
+    for who in 2 * (*experts, "eve"):  # what was promised to another expert can still be had, and nothing else
+        world.tell(test, test.ask(3, who=who), who=who)
+    assert test.n_paid == 40
+    assert test.finished == "The budget of 40 answers is spent."
+
+
+def test_who_comes_alone_after_two_is_not_kept_waiting(world):
+    test = world.test(budget=40, overlap=0.5)
+    world.tell(test, test.ask(2, who="ann"), who="ann")
+    world.tell(test, test.ask(2, who="bob"), who="bob")
+    for _ in range(40):
+        if test.finished is None:
+            world.tell(test, test.ask(2, who="ann"), who="ann")
+    assert "that another look at an item waits for" in test.finished
 
 
 def test_an_expert_never_gets_their_own_item_as_a_second_opinion(world):

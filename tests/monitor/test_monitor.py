@@ -309,3 +309,74 @@ def test_names_on_the_page_are_escaped(rng):
     assert "<td><b>" not in page
     assert "&lt;b&gt;" in render_markdown(watch.report())
     assert "0 batches" in render_markdown(tu.Monitor().report())
+
+
+# ------------------------------------------------------------------ items without votes
+
+
+def test_items_with_abstentions_alone_have_no_votes(rng):
+    truth = rng.integers(2, size=60)
+    rows = {"item": [], "labeler": [], "label": []}
+    for item, who in [(item, who) for item in range(60) for who in "abc"]:
+        said = truth[item] if rng.random() > 0.1 else 1 - truth[item]
+        for name, cell in zip(rows, (item, who, "skip" if item == 7 else ["no", "yes"][said]), strict=True):
+            rows[name].append(cell)
+    labels = tu.Labels.from_frame(rows, abstain=["skip"], abstain_policy="answer", classes=["no", "yes"])
+    said = [["no", "yes"][t] for t in truth]
+    for gold, n_items in (({}, 59), ({7: "yes", 8: "no"}, 60)):
+        watch = tu.Monitor(classes=["no", "yes"])
+        watch.add(labels.with_gold(gold, drawn="random") if gold else labels, said, when=day(0))
+        (batch,) = watch._batches
+        assert (batch.n_items, batch.labels().n_items, len(batch.predictions())) == (n_items, n_items, n_items)
+        assert batch.n_gold == len(gold)
+        watch.estimate()
+        assert watch.course_rows()[0]["mean"] > 0.8
+
+
+def test_a_batch_of_abstentions_is_refused():
+    rows = {"item": [0, 1], "labeler": ["a", "a"], "label": ["skip", "skip"]}
+    labels = tu.Labels.from_frame(rows, abstain=["skip"], abstain_policy="answer", classes=["no", "yes"])
+    with pytest.raises(TrueupError, match="a batch must have votes for classes, got none; leave it out"):
+        tu.Monitor().add(labels, ["no", "yes"], when=day(0))
+
+
+def half_voted(rng, *, n_gold=40, vetted=None):
+    """Items of which every other one has votes, on which the system is never right on the rest."""
+    truth = rng.integers(2, size=200)
+    votes = np.where(rng.random((200, 3)) < 0.1, 1 - truth[:, None], truth[:, None])
+    votes[::2] = -1
+    labels = tu.Labels.from_matrix(votes, missing=-1, classes=[0, 1])
+    drawn = rng.choice(200, n_gold, replace=False) if vetted is None else vetted
+    said = np.where(np.arange(200) % 2, truth, 1 - truth)
+    return labels.with_gold({int(k): int(truth[k]) for k in drawn}, drawn="random"), said
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
+def test_vetted_items_without_votes_count_for_the_system(rng):
+    labels, said = half_voted(rng)
+    watch = tu.Monitor()
+    watch.add(labels, said, when=day(0))
+    (batch,) = watch._batches
+    assert batch.n_gold == 40
+    assert batch.n_items == 100 + int((~batch.has_votes).sum())
+    counted = {stream.subject: cells for stream, cells in watch._counted[0].items()}
+    right, n = counted["system on gold"]
+    assert (right, n) == (int((batch.gold >= 0)[batch.has_votes].sum()), 40)
+    assert counted["agreement"][1] <= 100
+    assert counted["system says"][1] == 100
+    assert counted["judge on gold"][1] == right
+    strata = next(one for stream, one in watch._strata[0].items() if stream.subject == "system on gold")
+    assert strata.n_agree + strata.n_other == 100
+    told = batch.labels()
+    assert told.items.tolist() == list(range(batch.n_items))
+    assert (told.votes_per_item > 0).tolist() == batch.has_votes.tolist()
+    assert told.gold_codes.tolist() == batch.gold.tolist()
+    assert tu.monitor.batch.Batch.from_json(day(0), batch.to_json()).to_json() == batch.to_json()
+
+
+@pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")
+def test_the_same_votes_with_other_vetted_items_are_the_same_batch():
+    watch = tu.Monitor()
+    watch.add(*half_voted(np.random.default_rng(1), vetted=range(40)), when=day(0))
+    with pytest.raises(TrueupError, match="vote for vote"):
+        watch.add(*half_voted(np.random.default_rng(1), vetted=range(100, 150)), when=day(1))

@@ -33,6 +33,11 @@ def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance
             f"{n_told} items were told without being asked: their chance to be drawn is unknown, so they count for "
             "themselves and correct nothing else."
         )
+    n_after = int((progress.vetted & (progress.draw == 0) & (progress.told_after >= max(counted.n_draws, 1))).sum())
+    if by_chance and n_after:
+        sentences.append(
+            f"{n_after} items were told after the draws that stand for them: they change nothing before more are drawn."
+        )
     n_ahead = int(counted.ahead.sum())
     if n_ahead:
         sentences.append(

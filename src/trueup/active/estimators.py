@@ -12,11 +12,12 @@ import numpy.typing as npt
 import scipy
 
 from trueup._base.registry import Registry
-from trueup._base.types import Booleans, Codes, Floats, Positions, Target
+from trueup._base.types import Codes, Floats, Positions, Target
 from trueup.active.influence import count_slopes, expected_counts
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool
 from trueup.active.rectified import (
+    Drawn,
     PoolRecalibration,
     draw_rectified,
     drawn_items,
@@ -37,6 +38,7 @@ _FEWEST = 2  # answers that have a spread
 _ENOUGH = 10  # answers from which a correction can be learned
 _MOST_LEVERAGE = 0.8  # of one answer on the weight of the noise model
 _ADDED = 0.5  # of an answer, right and wrong
+_ROUNDING = 1e-12  # of a spread: all answers are alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,23 +286,17 @@ class Lure(MetricEstimator):
         """Draws around the estimate; all answers count alike where they were not drawn by chance."""
         pool, rng = request.pool, request.rng
         assert pool.aligned.codes is not None
-        drawn, weights, n_pool = drawn_items(pool, request.progress)
-        answers = weighted_answers(pool, request.progress)
+        drawn, answers = drawn_items(pool, request.progress), weighted_answers(pool, request.progress)
         if not answers.by_chance:
-            drawn, weights, n_pool = answers.positions, answers.weights, pool.n_items
-        n = len(drawn)
+            drawn = Drawn(answers.positions, answers.weights, answers.own, pool.n_items - answers.own.sum())
+        n, n_pool = len(drawn.positions), drawn.n_pool
         if n < _FEWEST:
             raise TooFewAnswers(
                 f"at least {_FEWEST} answers that count are needed for this estimator, got {n}; tell more, the first "
                 "draws first"
             )
         known = known_classes(pool, request.progress)
-        aside = known >= 0
-        aside[drawn] = False
-        parts = [
-            weighted_metric(pool, codes, known, drawn, weights, aside, tuned=self.uses_model)
-            for codes in pool.aligned.codes
-        ]
+        parts = [weighted_metric(pool, codes, known, drawn, tuned=self.uses_model) for codes in pool.aligned.codes]
         values = np.array([part.value for part in parts])
         # Those that were looked at have no uncertainty on the sample; the others are what the drawn ones stand for.
         scale = np.sqrt((n_pool - n) / n_pool / (n * (n - 1)))
@@ -385,7 +381,7 @@ def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[floa
     spread = share * (1 - share)
     variance = student.var(axis=0) / (high - low) ** 2
     worth = np.full(len(share), n)
-    np.divide(spread, variance, out=worth, where=(variance > 0) & (spread > 0))
+    np.divide(spread, variance, out=worth, where=(variance > _ROUNDING * spread) & (spread > 0))
     places = (scipy.stats.rankdata(student, axis=0, method="ordinal") - 0.5) / len(student)
     drawn = scipy.stats.beta.ppf(places, share * worth + _ADDED, (1 - share) * worth + _ADDED)
     return np.asarray(low + (high - low) * drawn)
@@ -410,28 +406,27 @@ class WeightedMetric:
     pool_pulls: Floats
 
 
-def weighted_metric(
-    pool: Pool, codes: Codes, known: Codes, drawn: Positions, weights: Floats, aside: Booleans, *, tuned: bool
-) -> WeightedMetric:
-    """The metric of one system from the drawn items.
+def weighted_metric(pool: Pool, codes: Codes, known: Codes, drawn: Drawn, *, tuned: bool) -> WeightedMetric:
+    """The metric of one system from the drawn items, beside what counts for itself.
 
-    `aside` are the items that are known and were not drawn: they count for themselves. If `tuned`, what the noise model
-    expects is added, with the weight of least variance.
+    If `tuned`, what the noise model expects is added, with the weight of least variance.
     """
-    metric, n_classes, has_output = pool.metric, pool.n_classes, codes >= 0
+    metric, n_classes, has_output, at = pool.metric, pool.n_classes, codes >= 0, drawn.positions
+    aside, n = np.flatnonzero(drawn.own > 0), len(at)
+    told = aside[has_output[aside]]
     known_counts = np.zeros((n_classes, n_classes))
-    np.add.at(known_counts, (known[aside & has_output], codes[aside & has_output]), 1.0)
-    modelled = expected_counts(pool.prior[~aside & has_output], codes[~aside & has_output])
-    mine = np.flatnonzero(has_output[drawn])
-    seen = np.zeros((len(drawn), n_classes, n_classes))
+    np.add.at(known_counts, (known[told], codes[told]), drawn.own[told])
+    modelled = expected_counts(((1 - drawn.own)[:, None] * pool.prior)[has_output], codes[has_output])
+    mine = np.flatnonzero(has_output[at])
+    seen = np.zeros((n, n_classes, n_classes))
     expected = np.zeros_like(seen)
-    seen[mine, known[drawn[mine]], codes[drawn[mine]]] = 1.0
-    expected[mine, :, codes[drawn[mine]]] = pool.prior[drawn[mine]]
-    each = weights * float((~aside).sum())  # what one drawn item stands for, times their number
-    weight, pull_seen, pull_expected = 0.0, np.zeros(len(drawn)), np.zeros(len(drawn))
+    seen[mine, known[at[mine]], codes[at[mine]]] = 1.0
+    expected[mine, :, codes[at[mine]]] = pool.prior[at[mine]]
+    each = drawn.weights * drawn.n_pool  # what one drawn item stands for, times their number
+    weight, pull_seen, pull_expected = 0.0, np.zeros(n), np.zeros(n)
     counts, slopes = known_counts, np.zeros((n_classes, n_classes))
     for _ in range(3 if tuned else 1):
-        rest = np.einsum("n,nyp->yp", each, seen - weight * expected) / len(drawn)
+        rest = np.einsum("n,nyp->yp", each, seen - weight * expected) / n
         counts = np.maximum(known_counts + weight * modelled + rest, 0.0)
         slopes = count_slopes(metric, counts)
         pull_seen = each * np.einsum("yp,nyp->n", slopes, seen)
@@ -441,10 +436,10 @@ def weighted_metric(
     pull = pull_seen - weight * pull_expected
     if tuned:  # the weight was learned from the same answers; what each would be without itself (the jackknife)
         apart = pull_expected - pull_expected.mean()
-        leverage = 1 / len(drawn) + np.divide(apart**2, (apart**2).sum(), out=np.zeros_like(apart), where=apart != 0)
+        leverage = 1 / n + np.divide(apart**2, (apart**2).sum(), out=np.zeros_like(apart), where=apart != 0)
         pull = (pull - pull.mean()) / (1 - np.minimum(leverage, _MOST_LEVERAGE))
-    items = np.concatenate([drawn, np.flatnonzero(aside)])
-    stands_for = np.concatenate([np.maximum(each, 0.0) / len(drawn), np.ones(int(aside.sum()))])
+    items = np.concatenate([at, aside])
+    stands_for = np.concatenate([np.maximum(each, 0.0) / n, drawn.own[aside]])
     slope = np.where(has_output[items], slopes[known[items], codes[items]], 0.0)
     centred = slope - np.average(slope, weights=stands_for)
     return WeightedMetric(float(metric(counts)), pull - pull.mean(), np.sqrt(stands_for) * centred)

@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import Influence, influence, is_ratio, root_mean_square
 from trueup.active.pool import Pool
-from trueup.active.strategy import effective_number, lure_weights
+from trueup.active.strategy import draw_shares, effective_number, share_after, stands_for
 from trueup.estimators.recalibration import Recalibration, draw_classes, recalibrate
 from trueup.estimators.system_features import Used, main_features, principal_features
 from trueup.sessions.progress import Progress
@@ -43,6 +43,58 @@ _FEW = 10  # answers by chance below which others count too
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """The vetted items that were drawn by chance, and what is known beside them.
+
+    Attributes
+    ----------
+    positions : integer array of shape (n,)
+    weights : array of shape (n,)
+        Of LURE; those of even draws are one.
+    own : array of shape (n_items,)
+        How far an item that is known without a draw counts for itself: 1 if it was known before the draws, 0 if it was
+        told after them. They were drawn from a pool with it, and so stand for it.
+    n_pool : float
+        The items that the draws stand for. If some were told between draws it is as many as would leave a sum over all
+        items as uncertain.
+    """
+
+    positions: Positions
+    weights: Floats
+    own: Floats
+    n_pool: float
+
+
+def drawn_items(pool: Pool, progress: Progress) -> Drawn:
+    """Who was drawn by chance, and from which pool.
+
+    Which items are told may hang on what was drawn before: the hard ones of those that are left, say. An item is out of
+    the pool of a draw only if it was known by then.
+    """
+    is_gold = pool.labels.gold_codes >= 0
+    vetted = progress.vetted & ~is_gold
+    by_chance = ~np.isnan(progress.propensity)
+    positions, told = np.flatnonzero(vetted & by_chance), np.flatnonzero(vetted & ~by_chance)
+    in_order = np.sort(progress.draw[by_chance])
+    place = np.searchsorted(in_order, progress.draw[positions]) + 1
+    gone_at = np.where(progress.draw > 0, progress.draw, progress.told_after)[told]
+    draws_before = np.searchsorted(in_order, gone_at, side="right")
+    n_draws, n_open = int(place.max(initial=0)), int((~is_gold).sum())
+    n_told = np.searchsorted(np.sort(draws_before), np.arange(n_draws), side="right")
+    n_left = np.maximum(n_open - n_told - np.arange(n_draws), 1)  # before each draw
+    shares = draw_shares(n_left)
+    own = is_gold.astype(float)
+    own[told] = share_after(draws_before, shares) if n_draws else 1.0
+    if not n_draws:
+        return Drawn(positions, np.zeros(0), own, float(n_open - len(told)))
+    # Of n_draws from a pool of N that nothing else leaves, the share of each is so much of 1 / (N_m (N_m − 1)).
+    part = float(shares[0] * n_left[0] * max(n_left[0] - 1, 0))
+    n_pool = (n_draws + np.sqrt(n_draws**2 + 4 * n_draws * part)) / 2
+    weights = n_draws / n_pool * stands_for(progress.propensity[positions], place, shares)
+    return Drawn(positions, weights, own, float(n_pool))
+
+
+@dataclass(frozen=True, eq=False)
 class Weighted:
     """The vetted items that teach the correction.
 
@@ -51,6 +103,8 @@ class Weighted:
     positions, truth : integer arrays of shape (n,)
     weights : array of shape (n,)
         Mean one.
+    own : array of shape (n_items,)
+        How far each other item that is known counts for itself.
     by_chance : bool
         Whether each was drawn with a known probability; if not, no interval is valid.
     """
@@ -58,6 +112,7 @@ class Weighted:
     positions: Positions
     truth: Codes
     weights: Floats
+    own: Floats
     by_chance: bool
 
 
@@ -67,28 +122,16 @@ def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
     Items told without being asked by chance are known, and nothing else: they stand for no other items. Only where
     hardly any were drawn by chance all answers count alike, and the interval may not hold as often as it says.
     """
-    drawn, weights, n_pool = drawn_items(pool, progress)
-    others = pool.n_items - int((pool.labels.gold_codes >= 0).sum()) - n_pool
-    if len(drawn) < _FEW and others > len(drawn):
+    drawn, is_gold = drawn_items(pool, progress), pool.labels.gold_codes >= 0
+    n, n_others = len(drawn.positions), int((progress.vetted & ~is_gold).sum()) - len(drawn.positions)
+    if n < _FEW and n_others > n:
         positions = np.flatnonzero(progress.vetted)
-        return Weighted(positions, progress.truth[positions], np.ones(len(positions)), False)
+        own = (is_gold & ~progress.vetted).astype(float)
+        return Weighted(positions, progress.truth[positions], np.ones(len(positions)), own, False)
     # The last draws can have weights below zero; a likelihood has no use for them.
-    weights = np.maximum(weights, _LEAST_WEIGHT)
-    return Weighted(drawn, progress.truth[drawn], weights / max(weights.mean(), 1e-12) if len(drawn) else weights, True)
-
-
-def drawn_items(pool: Pool, progress: Progress) -> tuple[Positions, Floats, int]:
-    """The vetted items that were drawn by chance, their LURE weights, and how many items they stand for.
-
-    Items that are gold, or were told without a draw, are not among these.
-    """
-    vetted = progress.vetted & (pool.labels.gold_codes < 0)
-    by_chance = ~np.isnan(progress.propensity)
-    drawn = np.flatnonzero(vetted & by_chance)
-    n_pool = int((pool.labels.gold_codes < 0).sum()) - int((vetted & ~by_chance).sum())
-    place = np.zeros(pool.n_items)
-    place[by_chance] = scipy.stats.rankdata(progress.draw[by_chance])
-    return drawn, lure_weights(progress.propensity[drawn], place[drawn], n_pool), n_pool
+    weights = np.maximum(drawn.weights, _LEAST_WEIGHT)
+    weights = weights / max(weights.mean(), 1e-12) if n else weights
+    return Weighted(drawn.positions, progress.truth[drawn.positions], weights, drawn.own, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +291,13 @@ def draw_rectified(
         model, answers.positions, answers.truth, _tempered(answers, model), n_draws=n_coefficients, rng=rng
     )
     truths = draw_classes(model, learned.draws, each=each, rng=rng)
-    known = known_classes(pool, progress)
-    truths[:, known >= 0] = known[known >= 0]
+    known, certain = known_classes(pool, progress), answers.own >= 1
+    certain[answers.positions] = True
+    truths[:, certain] = known[certain]
+    partly = np.flatnonzero((answers.own > 0) & ~certain)
+    if len(partly):  # each truth is one by the pool of one of the draws, with what was known before that draw
+        is_known = rng.random((len(truths), 1)) < answers.own[partly]
+        truths[:, partly] = np.where(is_known, known[partly], truths[:, partly])
     return truths[:n_draws]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -45,6 +46,8 @@ from trueup.storage.joining import StoredLog
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
 _SUREST = 1 - 1e-9
 
+T = TypeVar("T")
+
 
 class ActiveTest(Session):
     """The fewest expert answers for the truest number.
@@ -72,7 +75,7 @@ class ActiveTest(Session):
     categories : mapping or sequence, optional
         The category of each item; the metric is then the mean over categories.
     budget : int, optional
-        Answers that can be paid for.
+        Answers that can be paid for, with second opinions and all else that measures experts.
     half_width : float, optional
         Stop once half of the interval, of every system, is at most this wide.
     prob_better : float, optional
@@ -173,8 +176,6 @@ class ActiveTest(Session):
         """The next items to vet."""
         state = self.state
         n = min(n, int(state.available.sum()))
-        if self.budget is not None:
-            n = min(n, max(self.budget - self._n_paid - int(self.progress.waiting.sum()), 0))
         if n == 0:
             return Batch([])
         scores = self._strategy.scores(state)
@@ -199,19 +200,29 @@ class ActiveTest(Session):
             for card in due
             if card.reserved_for == who or (card.reserved_for is None and card.position not in spoke)
         ]
-        return [*cards, *mine, *open_cards(self.progress, who)]
+        return [*cards, *_first(mine, self._room()), *open_cards(self.progress, who)]
 
-    def _follow_ups(self, items: Sequence[Any], who: str | None) -> list[Event]:
-        """The second cards of new draws and, where a storage hands them out, those that have become due."""
-        twice = overlap_of_draws(self.progress, who, len(items), self.shares, self.seed, self.budget)
-        events = [Event("ask", item, purpose="overlap") for item, again in zip(items, twice, strict=True) if again]
+    def _room(self, cards: Sequence[Card] = ()) -> float:
+        """What the budget leaves when all that is out, also second opinions that wait for somebody, was paid for."""
+        if self.budget is None:
+            return math.inf
+        progress = self.progress
+        n_new = sum(card.purpose is not None and card[:2] not in progress.cards for card in cards)
+        return max(self.budget - self.n_paid - int(progress.waiting.sum()) - len(progress.cards) - n_new, 0)
+
+    def _follow_ups(self, items: Sequence[Any], who: str | None, room: float) -> list[Event]:
+        """Where a storage hands them out, cards that have become due, and the second cards of new draws."""
+        due: list[Card] = []
         if self._log is not None:
-            due = new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed)
-            events += [
-                Event("ask", self._names.items[at], who=reserved_for, purpose=purpose)
-                for at, purpose, reserved_for in due
-            ]
-        return events
+            due = _first(new_cards(self.progress, self.shares, self._labels.gold_codes, self.seed), room)
+        twice = overlap_of_draws(self.progress, who, len(items), self.shares, self.seed, self.budget)
+        again = _first(
+            [item for item, is_seen_twice in zip(items, twice, strict=True) if is_seen_twice], room - len(due)
+        )
+        return [
+            *(Event("ask", item, purpose="overlap") for item in again),
+            *(Event("ask", self._names.items[at], who=name, purpose=purpose) for at, purpose, name in due),
+        ]
 
     def _circumstances(
         self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
@@ -231,8 +242,8 @@ class ActiveTest(Session):
         return int(self._counted().progress.vetted.sum())
 
     @property
-    def _n_paid(self) -> int:
-        """Answers to draws and to cards with a purpose; that nobody can tell costs nothing."""
+    def n_paid(self) -> int:
+        """What the budget counts: answers to draws, second opinions, repeats and known items that were asked."""
         extra = sum(one.purpose is not None for each in self.progress.opinions.values() for one in each)
         return self.progress.n_tells + extra
 
@@ -262,8 +273,10 @@ class ActiveTest(Session):
         """Why the session can stop, in one sentence; None while it should go on."""
         if not self._available.any():
             return "Every item is vetted, waiting or passed."
-        if self.budget is not None and self.n_vetted >= self.budget:
-            return f"The budget of {self.budget} answers is spent."
+        if self._room() == 0 and not self.progress.waiting.any():
+            n_open = len(self.progress.cards)
+            rest = f", but for {n_open} that another look at an item waits for" if n_open else ""
+            return f"The budget of {self.budget} answers is spent{rest}."
         if self._counted().n_draws < ENOUGH_DRAWS:  # never by luck on the first few
             return None
         if self.half_width is not None:
@@ -449,3 +462,8 @@ class ActiveTest(Session):
             **vars(self.shares),
             "random_state": self.seed,
         }
+
+
+def _first(cards: Sequence[T], n: float) -> list[T]:
+    """As many as can be paid for."""
+    return [card for k, card in enumerate(cards) if k < n]

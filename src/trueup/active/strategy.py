@@ -18,12 +18,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from trueup._base.types import Floats
+from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.active.pool import State
 from trueup.exceptions import InvalidParameter
 
 S = TypeVar("S")
+
+_NEXT_TO_NOTHING = 1e-9
 
 
 class Strategy(ABC):
@@ -115,6 +117,29 @@ def class_words(state: State, at: int) -> str:
     return f"{shown!r} with probability {row[likeliest]:.2f}"
 
 
+def draw_shares(n_open: npt.ArrayLike) -> Floats:
+    r"""How much each draw has in an unbiased estimate of all items, shape (M,); they sum to one.
+
+    Before draw m the classes of some items are known, :math:`N_m` others can be drawn, and y was drawn with probability
+    :math:`q_m`. What is known with :math:`y / q_m` beside it is without bias for the sum over all items, and so is any
+    mean of such sums. Of even draws that with shares in proportion to :math:`1 / (N_m (N_m - 1))` varies least. Where
+    items leave the pool by draws only, it is LURE.
+
+    Parameters
+    ----------
+    n_open : array of shape (M,)
+        :math:`N_m`, how many items could be drawn at each draw.
+
+    Examples
+    --------
+    >>> draw_shares([4, 3]).round(6).tolist(), draw_shares([4, 2]).round(6).tolist()
+    ([0.333333, 0.666667], [0.142857, 0.857143])
+    """
+    n = np.asarray(n_open, dtype=float)
+    certain = 1 / (n * np.maximum(n - 1, _NEXT_TO_NOTHING))  # the only item left tells all there is to know
+    return np.asarray(certain / certain.sum()) if len(n) else n
+
+
 def lure_weights(propensity: npt.ArrayLike, draw: npt.ArrayLike, n_pool: int) -> Floats:
     r"""Weights that make the mean over items drawn without replacement unbiased for the pool (LURE).
 
@@ -140,12 +165,23 @@ def lure_weights(propensity: npt.ArrayLike, draw: npt.ArrayLike, n_pool: int) ->
     >>> lure_weights([1 / 10, 1 / 9, 1 / 8], [1, 2, 3], 10).round(6).tolist()
     [1.0, 1.0, 1.0]
     """
-    q, m = np.asarray(propensity, dtype=float), np.asarray(draw, dtype=float)
+    q, m = np.asarray(propensity, dtype=float), np.asarray(draw, dtype=np.int64)
     if not len(q):
         return q
-    last = float(m.max())
-    left = np.maximum(n_pool - m, 1.0)
-    return np.asarray(1.0 + (n_pool - last) / left * (1.0 / ((n_pool - m + 1.0) * q) - 1.0))
+    n_draws = int(m.max())
+    shares = draw_shares(np.maximum(n_pool - np.arange(n_draws), 1))
+    return n_draws / n_pool * stands_for(q, m, shares)
+
+
+def stands_for(propensity: Floats, draw: Positions, shares: Floats) -> Floats:
+    """How many items each drawn one stands for: others by its own draw, and itself in all that come after it."""
+    return np.asarray(shares[draw - 1] / propensity + share_after(draw, shares))
+
+
+def share_after(draw: Positions, shares: Floats) -> Floats:
+    """The share of all draws that came after so many of them."""
+    left = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
+    return np.asarray(left[np.minimum(draw, len(shares))])
 
 
 def effective_number(weights: npt.ArrayLike) -> float:

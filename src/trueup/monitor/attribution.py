@@ -124,7 +124,7 @@ def strata_of(batch: Batch, panel: Panel, of: Hashable | None) -> dict[Stream, S
 
 def _count(said: Codes, majority: Codes, batch: Batch) -> Strata:
     """Where somebody agrees with most judges, and where they are right."""
-    tells = said >= 0
+    tells = (said >= 0) & batch.has_votes  # the share of agreement is one of the items with votes
     agrees, vetted, is_right = said == majority, batch.equal_gold >= 0, said == batch.equal_gold
     parts = [tells & agrees, tells & ~agrees]
     cells = [[part, part & vetted, part & vetted & is_right] for part in parts]

@@ -34,7 +34,7 @@ class Batch:
     classes, judges : tuple
         The names. Votes and truths are places among the classes.
     item, judge, answer, times : int array of shape (n_answers,)
-        Who said what of which item, and how often; items are numbered.
+        Who said what of which item, and how often; items are numbered. Vetted items that were drawn may have no votes.
     prediction : int array of shape (n_items,), optional
         What the system said, -1 for nothing; None where there is no system beside the judges.
     gold : int array of shape (n_items,)
@@ -72,6 +72,11 @@ class Batch:
     def n_gold(self) -> int:
         """Number of vetted items that were drawn."""
         return int((self.gold >= 0).sum())
+
+    @cached_property
+    def has_votes(self) -> Booleans:
+        """Whether anybody named a class for each item; the others are there for their vetted truth alone."""
+        return np.bincount(self.item, minlength=self.n_items) > 0
 
     @cached_property
     def equal_gold(self) -> Codes:
@@ -114,14 +119,19 @@ class Batch:
 
     def labels(self) -> Labels:
         """The votes and vetted truths as `evaluate` takes them; items are numbered from 0."""
+        alone = np.flatnonzero(~self.has_votes)  # a missing vote keeps such an item in its place
+        item = np.concatenate([np.repeat(self.item, self.times), alone])
+        order = np.argsort(item, kind="stable")
+        judge = np.concatenate([np.repeat(self.judge, self.times), np.zeros_like(alone)])[order]
+        answer = np.concatenate([np.repeat(self.answer, self.times), np.full(len(alone), -1)])[order]
         names = {
-            "item": np.repeat(self.item, self.times).tolist(),
-            "labeler": [self.judges[k] for k in np.repeat(self.judge, self.times)],
-            "label": [self.classes[k] for k in np.repeat(self.answer, self.times)],
+            "item": item[order].tolist(),
+            "labeler": [self.judges[k] for k in judge],
+            "label": [None if k < 0 else self.classes[k] for k in answer],
         }
         vetted = np.flatnonzero(self.gold >= 0).tolist()
         with silenced_warnings():
-            labels = Labels.from_frame(names, classes=list(self.classes))
+            labels = Labels.from_frame(names, classes=list(self.classes), missing=None if len(alone) else ())
             labels = replace(labels, crowds=frozenset(self.crowds))
             if not vetted:
                 return labels
@@ -143,8 +153,13 @@ class Batch:
             other.prediction is None,
         ):
             return False
-        parts = ("item", "judge", "answer", "times", "prediction")
-        return all(np.array_equal(getattr(self, part), getattr(other, part)) for part in parts)
+        return all(np.array_equal(*pair) for pair in zip(self._of_voters(), other._of_voters(), strict=True))
+
+    def _of_voters(self) -> tuple[Codes, ...]:
+        """The votes, and what the system said where there are some."""
+        item = np.cumsum(self.has_votes)[self.item]
+        said = () if self.prediction is None else (self.prediction[self.has_votes],)
+        return item, self.judge, self.answer, self.times, *said
 
     def to_json(self) -> str:
         """The batch as JSON text, without its time."""
@@ -229,12 +244,13 @@ def make_batch(
     check_names("class", names)
     check_names("labeler", labels.labelers.tolist())
     code_of = _codes_among(labels.classes.tolist(), names)
-    has_votes = labels.votes_per_item > 0
-    if not has_votes.any():
-        raise InvalidLabels("a batch must have votes, got none; leave it out")
-    place = np.cumsum(has_votes) - 1
     item, judge, answer, times = labels.vote_table()
     kept = answer < labels.n_classes  # abstentions that were kept as answers are no classes
+    if not kept.any():
+        raise InvalidLabels("a batch must have votes for classes, got none; leave it out")
+    is_drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
+    counts = is_drawn | (np.bincount(item[kept], minlength=labels.n_items) > 0)  # other items say nothing
+    place = np.cumsum(counts) - 1
     said = None
     if predictions is not None:
         outputs = as_predictions(predictions, labels).align(labels, unknown_class="error")
@@ -243,9 +259,8 @@ def make_batch(
                 f"a monitor watches one system, got {outputs.n_systems}; make one monitor for each",
                 parameter="predictions",
             )
-        said = code_of[outputs.outputs("classes", needed_by="a monitor")[0]][has_votes]
-    is_drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
-    gold = np.where(is_drawn, code_of[labels.gold_codes], -1)[has_votes].astype(np.int32)
+        said = code_of[outputs.outputs("classes", needed_by="a monitor")[0]][counts]
+    gold = np.where(is_drawn, code_of[labels.gold_codes], -1)[counts].astype(np.int32)
     return Batch(
         when,
         names,
@@ -256,7 +271,7 @@ def make_batch(
         times[kept].astype(np.int32),
         said,
         gold,
-        np.where(gold >= 0, labels.gold_chance[has_votes], np.nan),
+        np.where(gold >= 0, labels.gold_chance[counts], np.nan),
         int(((labels.gold_codes >= 0) & ~is_drawn).sum()),
         tuple(sorted(labels.crowds, key=str)),
     )

@@ -116,7 +116,8 @@ def _observations(batch: Batch, panel: Panel, of: Hashable | None) -> Iterator[t
         else:
             yield Stream("agreement", named=of), (majority == batch.classes.index(of))[decided]
     if said is not None:
-        yield from _shares_of_classes("system says", (), said, batch)
+        # What is followed from votes is of items with votes: how many others were vetted differs between batches.
+        yield from _shares_of_classes("system says", (), said[batch.has_votes], batch)
     follows_newcomers = len(batch.judges) <= MOST_JUDGES and not batch.crowds
     judges = [] if panel is None else [name for name in batch.judges if name in panel or follows_newcomers]
     for name in judges:

@@ -57,7 +57,10 @@ class RecoveredConfusion:
 
     @property
     def truth(self) -> Floats:
-        """P(y, ŷ): `raw` with negative cells set to zero and the rest scaled to sum to one, shape (..., C, C)."""
+        """P(y, ŷ): the nearest to `raw` without negative cells and with its error rate, if that is possible.
+
+        Shape (..., C, C).
+        """
         return _truncated(self.raw)
 
     @property
@@ -84,7 +87,7 @@ class RecoveredConfusion:
 
     @property
     def error(self) -> float | Floats:
-        """The true error rate, 1 − trace of `truth`."""
+        """The true error rate, 1 − trace of `truth`: `raw_error`, truncated to [0, 1]."""
         return self.metric("error_rate")
 
     @property
@@ -285,9 +288,32 @@ def _as_rows(labeler: Floats, n_checked: npt.ArrayLike | None) -> tuple[Floats, 
     return labeler / total[..., None], np.broadcast_to(sizes, total.shape)
 
 
-def _truncated(joint: Floats) -> Floats:
-    cells = np.maximum(joint, 0.0)
-    return np.asarray(cells / cells.sum(axis=(-2, -1), keepdims=True))
+def _truncated(raw: Floats) -> Floats:
+    """The nearest matrix without negative cells that has the same error rate, if that is one from 0 to 1.
+
+    With many classes most cells beside the diagonal are about zero, and half of them negative by chance. To set
+    these to zero and scale the rest would leave an error rate that is far too high.
+    """
+    is_right = np.eye(raw.shape[-1], dtype=bool)
+    right = np.clip(np.trace(raw, axis1=-2, axis2=-1), 0.0, 1.0)
+    cells = np.empty(raw.shape)
+    cells[..., is_right] = _nearest(raw[..., is_right], right)
+    cells[..., ~is_right] = _nearest(raw[..., ~is_right], 1 - right)
+    return cells
+
+
+def _nearest(values: Floats, total: Floats) -> Floats:
+    """The nearest numbers along the last axis that are not negative and have this sum: less of each, down to zero.
+
+    Examples
+    --------
+    >>> _nearest(np.array([0.6, 0.5, -0.3]), np.array(0.9)).round(6).tolist()
+    [0.5, 0.4, 0.0]
+    """
+    order = -np.sort(-values, axis=-1)
+    less = (np.cumsum(order, axis=-1) - total[..., None]) / np.arange(1, values.shape[-1] + 1)
+    n_kept = np.maximum((order > less).sum(axis=-1, keepdims=True), 1)
+    return np.maximum(values - np.take_along_axis(less, n_kept - 1, axis=-1), 0.0)
 
 
 def _gammas(rng: np.random.Generator, size: int, shape: Floats) -> Floats:

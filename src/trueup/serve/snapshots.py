@@ -79,6 +79,8 @@ class Snapshot:
         where there are any; `ranges` do without them.
     shares : dict from class to float
         Of the answers.
+    n_paid : int, optional
+        The answers that a budget of answers counts.
     gain : Range, optional
         For cleaning: what the next label is expected to bring.
     """
@@ -109,6 +111,7 @@ class Snapshot:
     shares: Mapping[str, float] = field(default_factory=dict)
     expert_error: Range | None = None
     expert_errors: Mapping[str, Range | None] = field(default_factory=dict)
+    n_paid: int | None = None
     budget: float | None = None
     half_width: float | None = None
     prob_better: float | None = None
@@ -160,6 +163,7 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
         shares=_shares(test),
         expert_error=_range(standing.errors),
         expert_errors={str(one.who): _range(one.errors) for one in standing.experts},
+        n_paid=test.n_paid,
         budget=test.budget,
         half_width=test.half_width,
         prob_better=test.prob_better,

@@ -123,7 +123,7 @@ def figures(
         places = decimals(gain.low, gain.high)
         told["gain"] = {"mean": number(gain.mean, places), "interval": interval(gain.low, gain.high)}
     if snapshot.budget is not None:
-        left = max(snapshot.budget - n_answers, 0)
+        left = max(snapshot.budget - (n_answers if snapshot.n_paid is None else snapshot.n_paid), 0)
         told["budget"] = f"{snapshot.budget:,.0f}"
         told["minutes_left"] = "?" if pace is None else f"{math.ceil(pace.minutes(left)):,}"
     told["to_width"] = _to_width(snapshot, pace)

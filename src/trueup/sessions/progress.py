@@ -62,6 +62,9 @@ class Progress:
         The probability with which an item was drawn; NaN where it was not drawn by chance.
     draw : integer array of shape (n_items,)
         The place of the item among all draws, from 1 on; 0 where it was never asked.
+    told_after : integer array of shape (n_items,)
+        Of an item that has an outcome and was never asked, the number of draws before it: it was still among the items
+        that these were drawn from. 0 for all others.
     n_tells : int
         Answered items; a correction or a second opinion is not a new one.
     n_cards : int
@@ -82,6 +85,7 @@ class Progress:
     disputed: Booleans
     propensity: Floats
     draw: Positions
+    told_after: Positions
     n_tells: int = 0
     n_cards: int = 0
     opinions: Mapping[int, tuple[Opinion, ...]] = field(default_factory=dict, repr=False)
@@ -109,7 +113,7 @@ def no_progress(n_items: int) -> Progress:
     """Before the first question."""
     no = np.zeros(n_items, dtype=bool)
     unknown, places = np.full(n_items, UNKNOWN, dtype=np.int64), np.zeros(n_items, dtype=np.int64)
-    return Progress(unknown, unknown, no, no, no, no, np.full(n_items, np.nan), places)
+    return Progress(unknown, unknown, no, no, no, no, np.full(n_items, np.nan), places, places)
 
 
 def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None) -> Progress:
@@ -147,6 +151,8 @@ def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None
         else:
             n_cards += 1
             before = opinions.get(at, ())
+            if not before and state.draw[at] == 0:
+                state.told_after[at] = n_draws
             opinions[at] = (*before, opinion_of(event, names, before, n_cards))
             if event.purpose not in MEASURING:
                 was_open = state.truth[at] < 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -101,7 +102,9 @@ class Session(ABC):
             nonlocal batch
             # A storage leases the cards that are in the log already; only without one they are handed out here.
             cards = [] if self._log is not None else self._cards_for(who)[:n]
-            drawn = self._choose(n - len(cards)).details if len(cards) < n else ()
+            room = self._room(cards)
+            n_new = int(min(n - len(cards), room))
+            drawn = self._choose(n_new).details if n_new > 0 else ()
             if self._log is None:
                 left = [card for card in delayed_cards(self.progress, who, at_last=True) if card not in cards]
                 cards += left[: n - len(cards) - len(drawn)]
@@ -118,7 +121,7 @@ class Session(ABC):
                 )
                 for one in batch.details
             ]
-            return [*asks, *self._follow_ups([one.item for one in drawn], who)]
+            return [*asks, *self._follow_ups([one.item for one in drawn], who, room - len(drawn))]
 
         self._write(events)
         return batch
@@ -134,8 +137,12 @@ class Session(ABC):
             for at, purpose, _ in cards
         ]
 
-    def _follow_ups(self, items: Sequence[Any], who: str | None) -> list[Event]:
-        """Cards that are to go into the log with the items that were just drawn."""
+    def _room(self, cards: Sequence[Card] = ()) -> float:
+        """How many more cards can be paid for, beside those that are out and these."""
+        return math.inf
+
+    def _follow_ups(self, items: Sequence[Any], who: str | None, room: float) -> list[Event]:
+        """Cards that are to go into the log with the items that were just drawn, at most `room`."""
         return []
 
     @abstractmethod
@@ -170,7 +177,8 @@ class Session(ABC):
     ) -> None:
         """What the expert says: a mapping from item to its true class.
 
-        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only.
+        An item that was never asked is accepted; its chance to be asked is unknown, so it stands for itself only, and
+        beside draws that come after it: those before it stand for it already.
 
         Parameters
         ----------

@@ -1,0 +1,142 @@
+"""Items told without being asked, before the draws, between them and after them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import trueup as tu
+from trueup.active.estimators import weighted_metric
+from trueup.active.rectified import drawn_items, known_classes
+from trueup.active.strategy import draw_shares, share_after, stands_for
+from trueup.sessions.log import Event
+
+N = 400
+RNG = np.random.default_rng(0)
+TRUTH = RNG.integers(2, size=N)
+HARD = np.arange(N) < 120  # the system is right on 40% of these and on 95% of the others
+PREDICTIONS = np.where(RNG.random(N) < np.where(HARD, 0.6, 0.05), 1 - TRUTH, TRUTH)
+VOTES = np.where(RNG.random((N, 3)) < np.where(HARD, 0.45, 0.1)[:, None], 1 - TRUTH[:, None], TRUTH[:, None])
+ACCURACY = float((PREDICTIONS == TRUTH).mean())
+
+
+def fresh(estimator, **options):
+    return tu.ActiveTest(
+        PREDICTIONS,
+        tu.Labels.from_matrix(VOTES),
+        strategy="random",
+        estimator=estimator,
+        noise="majority",
+        random_state=0,
+        **options,
+    )
+
+
+def tell(test, items):
+    test.tell({int(item): int(TRUTH[item]) for item in items})
+
+
+def tell_the_hard(test):
+    tell(test, np.flatnonzero(HARD & ~test.progress.vetted))
+
+
+def session(base, seed, order):
+    test = base.restart(random_state=seed)
+    if order == "before":
+        tell(test, np.flatnonzero(HARD)[:100])
+    tell(test, test.ask(60 if order != "between" else 30))
+    if order != "before":
+        tell_the_hard(test)
+    if order == "between":
+        tell(test, test.ask(30))
+    return test
+
+
+@pytest.mark.parametrize("order", ["before", "after", "between"])
+@pytest.mark.parametrize("estimator", ["rectified", "lure", "ppi++"])
+def test_intervals_hold_whenever_the_hard_items_are_told(estimator, order):
+    """40 runs: the mean is the truth up to four standard errors, and intervals hold as a binomial variable allows."""
+    base, n = fresh(estimator), 40
+    found = [session(base, seed, order).estimate() for seed in range(n)]
+    means = np.array([estimate.mean for estimate in found])
+    held = sum(low <= ACCURACY <= high for low, high in (estimate.interval(0.95) for estimate in found))
+    assert means.mean() == pytest.approx(ACCURACY, abs=4 * means.std(ddof=1) / np.sqrt(n))
+    assert held >= stats.binom.ppf(0.0005, n, 0.93)
+
+
+def test_even_draws_stay_even_when_items_are_told_after_them():
+    test = session(fresh("lure"), 0, "after")
+    drawn = drawn_items(test.pool, test.progress)
+    assert drawn.n_pool == pytest.approx(N)
+    np.testing.assert_allclose(drawn.weights, 1.0)
+    assert (drawn.own == 0).all()
+    assert any("were told after the draws that stand for them" in sentence for sentence in test.warnings)
+
+
+def test_what_is_told_after_the_draws_counts_once_more_are_drawn():
+    test = session(fresh("lure"), 0, "after")
+    tell(test, np.flatnonzero(~test.progress.vetted)[:-20])
+    before = np.ptp(test.estimate().interval(0.95))
+    tell(test, test.ask(5))
+    assert np.ptp(test.estimate().interval(0.95)) < 0.2 * before
+    assert drawn_items(test.pool, test.progress).own.max() > 0.9
+    tell(test, test.ask(15))
+    np.testing.assert_allclose(test.estimate().interval(0.95), ACCURACY)
+
+
+@pytest.mark.parametrize("estimator", ["rectified", "lure", "vetted-only"])
+def test_a_pool_that_is_told_to_its_end_is_known(estimator):
+    test = session(fresh(estimator), 1, "after")
+    tell(test, np.flatnonzero(~test.progress.vetted))
+    np.testing.assert_allclose(test.estimate().interval(0.95), ACCURACY)
+
+
+def test_sums_are_unbiased_over_all_sequences_though_an_item_is_told_between_the_draws():
+    """Five items: one draw, then the largest that is left is told, then another draw."""
+    values, chances = np.array([0.0, 1.0, 4.0, -2.0, 7.0]), np.array([0.4, 0.25, 0.2, 0.1, 0.05])
+    shares, mean, total = draw_shares([5, 3]), 0.0, 0.0
+    for first, second in permutations(range(5), 2):
+        told = max((k for k in range(5) if k != first), key=lambda k: values[k])
+        if second == told:
+            continue
+        left = [k for k in range(5) if k not in (first, told)]
+        q = np.array([chances[first], chances[second] / chances[left].sum()])
+        counted = stands_for(q, np.array([1, 2]), shares) @ values[[first, second]]
+        mean += q.prod() * (counted + share_after(np.array([1]), shares)[0] * values[told])
+        total += q.prod()
+    assert total == pytest.approx(1.0)
+    assert mean == pytest.approx(values.sum())
+
+
+def test_the_session_weighs_as_the_formula_does():
+    """Six items, two draws with an item told between them: the sum of what is right, by hand."""
+    truth, predictions = np.array([0, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 1, 0, 0])
+    labels = tu.Labels.from_matrix(np.repeat(truth[:, None], 2, axis=1))
+    base = tu.ActiveTest(predictions, labels, estimator="lure", noise="majority", strategy="random")
+    log = [
+        *(Event("ask", 0, propensity=0.5), Event("tell", 0, 0, propensity=0.5), Event("tell", 4, 1)),
+        *(Event("ask", 2, propensity=0.1), Event("tell", 2, 0, propensity=0.1)),
+    ]
+    test = base.replay(log)
+    shares = draw_shares([6, 4])
+    right, wrong = shares[0] / 0.5 + shares[1], shares[1] / 0.1 + shares[1]  # items 0 and 2; item 4 is wrong
+    known, drawn = known_classes(test.pool, test.progress), drawn_items(test.pool, test.progress)
+    assert weighted_metric(test.pool, predictions, known, drawn, tuned=False).value == pytest.approx(
+        right / (right + wrong)
+    )
+    np.testing.assert_allclose(drawn.own, [0, 0, 0, 0, shares[1], 0])
+
+
+def test_all_drawn_alike_beside_known_items_have_an_interval():
+    """Every draw is right and the told items are not: no spread among the drawn is no number to divide by."""
+    truth = np.zeros(60, dtype=int)
+    predictions = np.where(np.arange(60) < 20, 1, 0)
+    labels = tu.Labels.from_matrix(np.stack([truth, predictions], axis=1), classes=[0, 1])
+    test = tu.ActiveTest(predictions, labels, estimator="lure", noise="majority", strategy="random")
+    test.tell(dict.fromkeys(range(20), 0))
+    test.tell(dict.fromkeys(test.ask(15), 0))
+    low, high = test.estimate().interval(0.95)
+    assert low < 2 / 3 < high
