@@ -83,7 +83,7 @@ def evaluate(
         its parameters); or a model to be learned from the same votes, by name (see `trueup.noise.list_models`, or
         "auto") or with its settings. A model that is passed is never changed.
     assume : {"real", "shared", "independent"} or RealMap, optional
-        What the main answer from votes assumes of errors. "independent": each labeler errs on their own. "shared": items
+        What the answer from votes assumes of errors. "independent": each labeler errs on their own. "shared": items
         may be hard or misleading for all, as far as votes tell. "real", the default: as in real crowds, where votes do
         not tell all; widened by what was learned from sets with truth, or by a map of your own (`trueup.calibrate`).
     metrics : sequence or mapping

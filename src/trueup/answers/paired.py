@@ -260,7 +260,7 @@ class PairedEstimates(Answer, Mapping[Any, Estimate]):
     def groups(self) -> list[tuple[Any, ...]]:
         """Systems whose differences have intervals with 0 in them: longest runs of the ranking, which may overlap.
 
-        A run goes on as long as the interval of the difference of its first and its next system has 0 in it, at `level`.
+        A run goes on as long as the interval at `level` of the difference of its first and its next system holds 0.
         """
         ranking = self.ranking
         groups: list[tuple[Any, ...]] = []
