@@ -25,6 +25,7 @@ from trueup.active.rectified import (
     recalibrated_probabilities,
     weighted_answers,
 )
+from trueup.active.undecided import UndecidedEstimate
 from trueup.estimators.population import Population, population_for
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
@@ -86,11 +87,11 @@ class Estimated:
     n_worlds: int = 1
 
 
-def as_estimate(values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
-    """One number without a spread, or draws of a distribution."""
+def as_estimate(values: Floats, bounds: tuple[float, float], name: str, n_worlds: int = 1) -> Estimate:
+    """One number without a spread, or draws of a distribution, or of two where draws are undecided."""
     if len(values) == 1:
         return PointEstimate(float(values[0]), bounds=bounds, name=name)
-    return DrawnEstimate(values, bounds=bounds, name=name)
+    return (DrawnEstimate if n_worlds == 1 else UndecidedEstimate)(values, bounds=bounds, name=name)
 
 
 class TooFewAnswers(InvalidParameter):
