@@ -99,7 +99,7 @@ def test_weights_are_those_of_the_log():
 
 def test_vetted_only_is_jeffreys_for_accuracy():
     truth, labels, predictions = world(2)
-    test = tu.ActiveTest(predictions, labels, strategy="random", estimator="vetted-only")
+    test = tu.ActiveTest(predictions, labels, strategy="random", estimator="vetted-only", target="population")
     asked = list(test.ask(40))
     test.tell({item: int(truth[item]) for item in asked})
     right = int((truth[asked] == predictions[asked]).sum())
@@ -108,6 +108,39 @@ def test_vetted_only_is_jeffreys_for_accuracy():
     assert estimate.mean == pytest.approx(exact.mean(), abs=4 * exact.std() / np.sqrt(1000))
     np.testing.assert_allclose(estimate.interval(0.95, kind="equal"), exact.interval(0.95), atol=0.02)
     assert stats.kstest(estimate.draws(1000, random_state=0), exact.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1"])
+def test_vetted_only_leaves_no_doubt_of_what_was_vetted(metric):
+    """99 of 100 items vetted, and of a pool with gold and told items: what is left moves the metric by a hundredth."""
+    truth, labels, predictions = world(2, n=100)
+    for told, gold in (((), {}), (range(10, 40), {k: int(truth[k]) for k in range(10)})):
+        known = labels.with_gold(gold) if gold else labels
+        test = tu.ActiveTest(
+            predictions, known, metric=metric, strategy="random", estimator="vetted-only", noise="majority"
+        )
+        if told:
+            test.tell({k: int(truth[k]) for k in told})
+        test.tell({item: int(truth[item]) for item in test.ask(99 - len(told) - len(gold))})
+        low, high = test.estimate().interval(0.95)
+        assert low - 0.01 <= test.pool.metric(np.histogram2d(truth, predictions, bins=2)[0]) <= high + 0.01
+        assert 0 < high - low < 0.03
+
+
+def test_vetted_only_of_half_a_pool_holds_as_often_as_it_says():
+    """100 runs of 50 of 100 items, 20 of them told before the draws and wrong."""
+    held, n = 0, 100
+    for seed in range(n):
+        truth, labels, predictions = world(300 + seed, n=100)
+        predictions[:20] = 1 - truth[:20]
+        test = tu.ActiveTest(
+            predictions, labels, strategy="random", estimator="vetted-only", noise="majority", random_state=seed
+        )
+        test.tell({k: int(truth[k]) for k in range(20)})
+        test.tell({item: int(truth[item]) for item in test.ask(30)})
+        low, high = test.estimate().interval(0.95)
+        held += low - 1e-9 <= np.mean(predictions == truth) <= high + 1e-9
+    assert stats.binom.ppf(0.0005, n, 0.93) <= held
 
 
 def test_a_wrong_crowd_is_corrected():

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import trueup as tu
 from trueup.active import NONE_OF_THESE
 from trueup.active.anytime import anytime_bound
+from trueup.active.undecided import UndecidedEstimate
 from trueup.exceptions import InvalidParameter
 
 N = 120
@@ -114,6 +116,27 @@ def test_undecided_draws_bound_every_estimator_and_difference(world, estimator):
     inner = test.estimate("good").interval(0.95)
     assert low <= inner[0]
     assert high >= inner[1]
+
+
+def test_the_interval_of_undecided_draws_has_as_much_on_either_side(world):
+    test = world.test(estimator="lure")
+    items = list(test.ask(50))
+    test.skip(items[:8])
+    world.tell(test, items[8:])
+    for estimate in (test.estimate(), test.difference("good", "fair")):
+        assert isinstance(estimate, UndecidedEstimate)
+        assert estimate.interval(0.9) == estimate.interval(0.9, kind="equal")
+    assert not isinstance(world.test().estimate(), UndecidedEstimate)
+
+
+def test_undecided_draws_hold_at_both_ends_though_one_is_wider():
+    """Imbens and Manski: the interval holds if the truth is at either end, also where that end is less certain."""
+    places = (np.arange(20_000) + 0.5) / 20_000
+    low, high = stats.norm(0.4, 0.04), stats.norm(0.8, 0.01)
+    ends = UndecidedEstimate(np.concatenate([low.ppf(places), high.ppf(places)])).interval(0.95)
+    # An estimate of the lower end lies around the truth as the truth does around it.
+    assert low.cdf(2 * 0.4 - ends[0]) == pytest.approx(0.95, abs=0.001)
+    assert high.cdf(ends[1]) == pytest.approx(0.95, abs=0.001)
 
 
 def test_a_number_without_an_interval_stays_one(world):

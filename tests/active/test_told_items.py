@@ -56,7 +56,7 @@ def session(base, seed, order):
 
 
 @pytest.mark.parametrize("order", ["before", "after", "between"])
-@pytest.mark.parametrize("estimator", ["rectified", "lure", "ppi++"])
+@pytest.mark.parametrize("estimator", ["rectified", "lure", "ppi++", "vetted-only"])
 def test_intervals_hold_whenever_the_hard_items_are_told(estimator, order):
     """40 runs: the mean is the truth up to four standard errors, and intervals hold as a binomial variable allows."""
     base, n = fresh(estimator), 40

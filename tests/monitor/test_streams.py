@@ -41,6 +41,58 @@ def test_strata_of_a_small_batch_by_hand():
     assert strata[Stream("judge on gold", ("c",))] == Strata(3, 1, 2, 1, 0, 0)
 
 
+def repeated(n_judges=3):
+    """The first judge says one thing three times, the others the other thing once each."""
+    names = ["a", *(f"b{k}" for k in range(n_judges - 1))]
+    votes = [(item, who, 3 if who == "a" else 1) for item in range(20) for who in names]
+    rows = [(item, who, (item + (who == "a")) % 2) for item, who, times in votes for _ in range(times)]
+    with pytest.warns(DataWarning):
+        labels = tu.Labels.from_frame(
+            dict(zip(("item", "labeler", "label"), zip(*rows, strict=True), strict=True)), classes=[0, 1]
+        )
+    return labels, [item % 2 for item in range(20)]
+
+
+def test_each_judge_has_one_voice_in_every_majority():
+    watch = tu.Monitor()
+    watch.add(*repeated(), when="2026-01-01")
+    (one,) = watch._batches
+    for majority in (one.majority(one.judges), one.majority(None)):
+        np.testing.assert_array_equal(majority, one.answers_of["b0"])
+    assert [row["disagreement"] for row in watch.judge_rows()] == [1.0, 0.0, 0.0]
+    many = make_batch(*repeated(20), "2026-01-01", None, has_system=None)
+    assert panel_of(many) is None
+    np.testing.assert_array_equal(many.majority(None), many.answers_of["b0"])
+
+
+def test_a_judge_who_wavers_evenly_has_no_voice():
+    rows = {"item": [0, 0, 0, 0, 0], "labeler": ["a", "a", "a", "a", "b"], "label": [1, 1, 2, 2, 0]}
+    with pytest.warns(DataWarning):
+        labels = tu.Labels.from_frame(rows, classes=[0, 1, 2])
+    one = make_batch(labels, [0], "2026-01-01", None, has_system=None)
+    assert one.majority(None).tolist() == one.majority(("a", "b")).tolist() == [0]
+
+
+def test_a_crowd_has_a_voice_for_each_vote():
+    labels = tu.Labels.from_counts([[3, 1], [0, 4]], classes=[0, 1])
+    one = make_batch(labels, [0, 1], "2026-01-01", None, has_system=None)
+    assert one.crowds
+    assert one.majority(None).tolist() == [0, 1]
+
+
+def test_judges_are_held_against_those_whom_the_alarms_follow():
+    """A newcomer is no part of the majority that others are held against."""
+    watch = tu.Monitor()
+    for k, judges in enumerate((("a", "b"), ("a", "b", "c"))):
+        votes = [[1, 0, 0][: len(judges)] if item % 2 else [1, 1, 0][: len(judges)] for item in range(40)]
+        watch.add(
+            tu.Labels.from_matrix(votes, labelers=list(judges), classes=[0, 1]), [1] * 40, when=f"2026-01-0{k + 1}"
+        )
+    rows = {(row["when"], row["judge"]): row["disagreement"] for row in watch.judge_rows()}
+    assert rows["2026-01-02", "a"] == rows["2026-01-01", "a"] == 0.0
+    assert rows["2026-01-02", "c"] == 1.0
+
+
 def test_without_predictions_the_share_of_a_class_is_followed():
     one = batch(said=None, gold={0: 1, 3: 0})
     counted = counts(one, panel_of(one), 1)

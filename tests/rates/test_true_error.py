@@ -217,3 +217,34 @@ def test_options_are_checked():
     with pytest.raises(TypeError, match="not a number"):
         float(many)
     assert repr(many) == "TrueError(2 rates, 0 truncated)"
+
+
+@pytest.mark.parametrize(("wrong", "n"), [(0, 100), (0, 5), (2, 100), (50, 50), (0, 100_000), (80_000, 1_000_000)])
+def test_the_posterior_with_perfect_labels_is_jeffreys(wrong, n):
+    """To one in a hundred and better, also where its density has no bound."""
+    exact = stats.beta(wrong + 0.5, n - wrong + 0.5)
+    found = rates.true_error(apparent=wrong / n, mislabeling=0.0, n=n).estimate()
+    assert found.mean == pytest.approx(exact.mean(), rel=5e-3)
+    assert found.std == pytest.approx(exact.std(), rel=5e-3)
+    for share in (0.025, 0.2, 0.5, 0.8, 0.975):
+        assert found.ppf(share) == pytest.approx(exact.ppf(share), rel=0.01)
+        assert found.cdf(exact.ppf(share)) == pytest.approx(share, rel=0.01)
+    assert found.interval(0.95, kind="equal") == pytest.approx(exact.interval(0.95), rel=0.01)
+
+
+@pytest.mark.parametrize(("apparent", "mislabeling", "n_checked"), [(0, 0.1, None), (0, 0, 50), (0.12, 0.05, 100)])
+def test_the_posterior_is_that_of_draws_within_the_bounds(apparent, mislabeling, n_checked):
+    """Also where most draws are negative and left out, and where both counts are zero."""
+    rng, n = np.random.default_rng(0), 100
+    if n_checked is None:  # so rare that the upper tail of A is drawn by its quantiles
+        least = stats.beta.sf(mislabeling, 0.5, n + 0.5)
+        a, eps = stats.beta.isf(least * rng.random(400_000), 0.5, n + 0.5), mislabeling
+    else:
+        a = rng.beta(n * apparent + 0.5, n * (1 - apparent) + 0.5, 400_000)
+        eps = rng.beta(n_checked * mislabeling + 0.5, n_checked * (1 - mislabeling) + 0.5, 400_000)
+    e = (a - eps) / (1 - 2 * eps)
+    e = e[(e >= 0) & (e <= 1)]
+    found = rates.true_error(apparent=apparent, mislabeling=mislabeling, n=n, n_checked=n_checked).estimate()
+    assert found.mean == pytest.approx(e.mean(), rel=0.01)
+    assert found.interval(0.95, kind="equal")[1] == pytest.approx(np.quantile(e, 0.975), rel=0.02)
+    np.testing.assert_allclose(found.cdf(np.quantile(e, [0.1, 0.5, 0.9])), [0.1, 0.5, 0.9], atol=0.005)

@@ -25,6 +25,7 @@ from trueup.active.rectified import (
     recalibrated_probabilities,
     weighted_answers,
 )
+from trueup.active.undecided import UndecidedEstimate
 from trueup.estimators.population import Population, population_for
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
@@ -86,11 +87,11 @@ class Estimated:
     n_worlds: int = 1
 
 
-def as_estimate(values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
-    """One number without a spread, or draws of a distribution."""
+def as_estimate(values: Floats, bounds: tuple[float, float], name: str, n_worlds: int = 1) -> Estimate:
+    """One number without a spread, or draws of a distribution, or of two where draws are undecided."""
     if len(values) == 1:
         return PointEstimate(float(values[0]), bounds=bounds, name=name)
-    return DrawnEstimate(values, bounds=bounds, name=name)
+    return (DrawnEstimate if n_worlds == 1 else UndecidedEstimate)(values, bounds=bounds, name=name)
 
 
 class TooFewAnswers(InvalidParameter):
@@ -232,7 +233,7 @@ class Naive(MetricEstimator):
 
 @dataclass(frozen=True)
 class VettedOnly(MetricEstimator):
-    """The answers alone, each weighted by the inverse of its chance."""
+    """The answers alone, each weighted by the inverse of its chance; on the sample, beside what counts for itself."""
 
     name: ClassVar[str] = "vetted-only"
 
@@ -245,12 +246,19 @@ class VettedOnly(MetricEstimator):
                 f'⟨estimator="vetted-only"⟩ needs at least {_FEWEST} answers that count, got {n}; tell more, the first '
                 "draws first"
             )
-        truths = np.broadcast_to(answers.truth, (request.n_draws, n))
-        population = Population(weights=answers.weights)
+        at, population = answers.positions, Population(weights=answers.weights)
+        if request.target == "sample":
+            aside = np.flatnonzero(answers.own > 0)
+            at = np.concatenate([at, aside])
+            weights = np.concatenate([answers.weights * answers.n_pool / n, answers.own[aside]])
+            left = np.sqrt(max(1 - n / answers.n_pool, _ROUNDING))  # those that were looked at have no uncertainty
+            population = Population(weights=weights, spread=np.where(np.arange(len(at)) < n, left, 0.0))
+        known = known_classes(pool, request.progress)
+        truths = np.broadcast_to(known[at], (request.n_draws, len(at)))
         if pool.categories is None:
             values = system_values(
                 truths,
-                pool.aligned.at_items(answers.positions),
+                pool.aligned.at_items(at),
                 pool.metric,
                 classes=pool.labels.classes,
                 positive=pool.positive,
@@ -258,7 +266,7 @@ class VettedOnly(MetricEstimator):
                 population=population,
             )
         else:  # what is unseen would weigh too much in categories of a few answers
-            values = _values(request, truths, answers.positions, population.masses(truths.shape, request.rng))
+            values = _values(request, truths, at, population.masses(truths.shape, request.rng))
         return Estimated(values, by_chance=answers.by_chance)
 
 
@@ -288,7 +296,7 @@ class Lure(MetricEstimator):
         assert pool.aligned.codes is not None
         drawn, answers = drawn_items(pool, request.progress), weighted_answers(pool, request.progress)
         if not answers.by_chance:
-            drawn = Drawn(answers.positions, answers.weights, answers.own, pool.n_items - answers.own.sum())
+            drawn = Drawn(answers.positions, answers.weights, answers.own, answers.n_pool)
         n, n_pool = len(drawn.positions), drawn.n_pool
         if n < _FEWEST:
             raise TooFewAnswers(

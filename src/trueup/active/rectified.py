@@ -105,6 +105,8 @@ class Weighted:
         Mean one.
     own : array of shape (n_items,)
         How far each other item that is known counts for itself.
+    n_pool : float
+        The items that they stand for.
     by_chance : bool
         Whether each was drawn with a known probability; if not, no interval is valid.
     """
@@ -113,6 +115,7 @@ class Weighted:
     truth: Codes
     weights: Floats
     own: Floats
+    n_pool: float
     by_chance: bool
 
 
@@ -127,11 +130,12 @@ def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
     if n < _FEW and n_others > n:
         positions = np.flatnonzero(progress.vetted)
         own = (is_gold & ~progress.vetted).astype(float)
-        return Weighted(positions, progress.truth[positions], np.ones(len(positions)), own, False)
+        n_pool = pool.n_items - float(own.sum())
+        return Weighted(positions, progress.truth[positions], np.ones(len(positions)), own, n_pool, False)
     # The last draws can have weights below zero; a likelihood has no use for them.
     weights = np.maximum(drawn.weights, _LEAST_WEIGHT)
     weights = weights / max(weights.mean(), 1e-12) if n else weights
-    return Weighted(drawn.positions, progress.truth[drawn.positions], weights, drawn.own, True)
+    return Weighted(drawn.positions, progress.truth[drawn.positions], weights, drawn.own, drawn.n_pool, True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -331,12 +331,14 @@ class ActiveTest(Session):
         check_choice(answers, ANSWERS, name="answers")
         code = None if category is None else category_code(self.pool, category)
         metric, at = self.pool.metric, self._at(system)
-        return as_estimate(self._estimated((at,), code, answers).values[:, at], metric.bounds, metric.name)
+        estimated = self._estimated((at,), code, answers)
+        return as_estimate(estimated.values[:, at], metric.bounds, metric.name, estimated.n_worlds)
 
     def difference(self, a: Any, b: Any) -> Estimate:
         """The metric of system a minus that of b, on the same draws."""
         low, high = self.pool.metric.bounds
-        return as_estimate(self._apart(a, b), (low - high, high - low), f"{self.pool.metric.name} {a} minus {b}")
+        name, n_worlds = f"{self.pool.metric.name} {a} minus {b}", self._estimated((self._at(a), self._at(b))).n_worlds
+        return as_estimate(self._apart(a, b), (low - high, high - low), name, n_worlds)
 
     def _apart(self, a: Any, b: Any) -> Floats:
         one, other = self._at(a), self._at(b)

@@ -2,12 +2,13 @@ r"""Draws that count without a class: what the metric would be if all of them we
 
 Nobody can tell the class of some items, and these are not like the others, so no model of the others says what they
 are. Each is given the class that lowers the metric most, then the one that raises it most. Half of the draws of the
-estimate come from either world. The ends of an interval of such draws solve
+estimate come from either world. The ends of an interval of such draws with as much on either side solve
 
 .. math:: \Phi(-c) + \Phi(-c - \Delta/\sigma) = 1 - \text{level},
 
 where :math:`\Delta` is what lies between the two worlds: the interval of Imbens and Manski (2004) for a number that is
-known up to bounds. It holds the truth whatever the undecided items are.
+known up to bounds. It holds the truth whatever the undecided items are. The shortest interval does not: it takes from
+the end where draws lie farther apart.
 
 References
 ----------
@@ -27,10 +28,26 @@ from trueup.active.influence import influence
 from trueup.active.pool import Pool
 from trueup.data.encoding import vocabulary_from
 from trueup.data.votes import recoded
+from trueup.posteriors import DrawnEstimate, IntervalKind
 from trueup.sessions.counting import Counted
 from trueup.sessions.progress import Progress
 
 _OUTSIDE = "none of these"
+
+
+class UndecidedEstimate(DrawnEstimate):
+    """Draws of which half have the undecided items at worst, and half at best."""
+
+    def interval(self, level: float = 0.95, kind: IntervalKind = "equal") -> tuple[float, float]:
+        """An interval that holds whatever the undecided items are, by default with as much on either side.
+
+        Parameters
+        ----------
+        level : float
+        kind : {"hdi", "equal"}
+            The shortest one may not hold as often as it says.
+        """
+        return super().interval(level, kind)
 
 
 def two_worlds(pool: Pool, counted: Counted, systems: Sequence[int]) -> tuple[Progress, Progress]:

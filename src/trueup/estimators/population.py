@@ -22,10 +22,14 @@ class Population:
         Items that came together, as several outputs for one prompt did: a sample of clusters, not of items.
     weights : array of shape (n_items,), optional
         What each item counts for.
+    spread : array of shape (n_items,), optional
+        How uncertain that is: 1 for items of a sample of endlessly many, the root of the share that was not drawn for
+        those of a finite pool, and 0 for items that stand for themselves. Without clusters.
     """
 
     clusters: Codes | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
+    spread: Floats | None = field(default=None, repr=False)
 
     @property
     def is_of_items(self) -> bool:
@@ -40,6 +44,9 @@ class Population:
         else:
             masses = rng.standard_exponential((n_draws, int(self.clusters.max()) + 1), dtype=np.float32)
             masses = masses[:, self.clusters]
+        if self.spread is not None:  # those that were drawn stand together for as many items in every draw
+            masses /= masses[:, self.spread > 0].mean(axis=1, keepdims=True)
+            masses = 1 + self.spread.astype(np.float32) * (masses - 1)
         if self.weights is not None:
             masses *= self.weights.astype(np.float32)
         return masses
@@ -47,6 +54,8 @@ class Population:
     def unit(self, members: Booleans) -> float:
         """What one independent part of some items counts for: the mass of all by Kish's number of such parts."""
         mass = np.ones(len(members)) if self.weights is None else self.weights
+        if self.spread is not None:  # of a finite pool, what was not drawn
+            mass = mass * self.spread**2
         parts = mass[members] if self.clusters is None else np.bincount(self.clusters[members], mass[members])
         total = float(parts.sum())
         return float((parts**2).sum()) / total if total > 0 else 0.0

@@ -91,23 +91,35 @@ class Batch:
     @cached_property
     def answers_of(self) -> dict[Hashable, Codes]:
         """What each judge said most often of each item, -1 for nothing or a tie."""
-        return {name: self._majority(self.judge == k) for k, name in enumerate(self.judges)}
+        return {name: self._majority(self.times * (self.judge == k)) for k, name in enumerate(self.judges)}
 
     def majority(self, panel: Sequence[Hashable] | None) -> Codes:
-        """What most of some judges, or of all, say of each item, each with one voice; -1 for nothing or a tie."""
+        """What most of some judges, or of all, say of each item; -1 for nothing or a tie.
+
+        A judge has one voice, for what they said most often; of all judges a crowd has one for each vote.
+        """
+        voices = self._is_leading_answer.astype(float)
         if panel is None:
-            return self._majority(np.ones(len(self.item), dtype=np.bool_))
+            of_crowd = np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in self.crowds])
+            return self._majority(np.where(of_crowd, self.times, voices))
+        return self._majority(voices * np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in panel]))
+
+    def _majority(self, voices: Floats) -> Codes:
         ballots = np.zeros((self.n_items, len(self.classes)))
-        for name in panel:
-            answers = self.answers_of[name]
-            said = np.flatnonzero(answers >= 0)
-            ballots[said, answers[said]] += 1
+        np.add.at(ballots, (self.item, self.answer), voices)
         return _leading(ballots)
 
-    def _majority(self, counted: Booleans) -> Codes:
-        ballots = np.zeros((self.n_items, len(self.classes)))
-        np.add.at(ballots, (self.item[counted], self.answer[counted]), self.times[counted])
-        return _leading(ballots)
+    @cached_property
+    def _is_leading_answer(self) -> Booleans:
+        """Whether each answer is the one that its judge gave most often to the item, without a tie."""
+        pair = self.item.astype(np.int64) * len(self.judges) + self.judge
+        order = np.lexsort((-self.times, pair))
+        is_first = np.diff(pair[order], prepend=-1) != 0
+        ties = ~is_first & (np.diff(self.times[order], prepend=0) == 0)  # with the one before, of the same pair
+        is_first[np.flatnonzero(ties) - 1] = False
+        leading = np.zeros(len(pair), dtype=np.bool_)
+        leading[order[is_first]] = True
+        return leading
 
     @property
     def is_rich(self) -> bool:

@@ -13,7 +13,7 @@ from trueup.answers.evaluate import evaluate
 from trueup.answers.share import share
 from trueup.exceptions import silenced_warnings
 from trueup.monitor.batch import Batch
-from trueup.monitor.streams import Stream
+from trueup.monitor.streams import Panel, Stream
 
 Row = dict[str, Any]
 
@@ -52,20 +52,26 @@ def row_from_json(text: str) -> Row:
 
 
 def judge_rows(
-    batches: Sequence[Batch], counted: Sequence[Mapping[Stream, tuple[int, int]]], *, window: int, level: float
+    batches: Sequence[Batch],
+    counted: Sequence[Mapping[Stream, tuple[int, int]]],
+    panels: Sequence[Panel],
+    *,
+    window: int,
+    level: float,
 ) -> list[Row]:
     """Each judge's share of errors on the vetted items of the last batches, with an interval, after each batch.
 
     Parameters
     ----------
-    batches, counted : sequences of the same length
+    batches, counted, panels : sequences of the same length
+        With what was counted in each batch, and the judges whose majority is followed there.
     window : int
         How many batches, up to the one in question, the vetted items are of: those of one are few.
     level : float
     """
     rows = []
     for last, batch in enumerate(batches):
-        majority = batch.majority(None)
+        majority = batch.majority(panels[last])
         for judge in batch.judges:
             stream = Stream("judge on gold", (judge,))
             told = [one.get(stream, (0, 0)) for one in counted[max(0, last + 1 - window) : last + 1]]

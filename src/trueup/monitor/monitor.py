@@ -20,7 +20,7 @@ from trueup.monitor.alarms import Alarm, find_alarms
 from trueup.monitor.attribution import Strata, strata_of
 from trueup.monitor.batch import Batch, instant_of, make_batch, moment
 from trueup.monitor.remarks import remarks_on
-from trueup.monitor.streams import History, Stream, counts, histories, panel_of
+from trueup.monitor.streams import History, Panel, Stream, counts, histories, panel_of
 from trueup.sessions.log import Event, session_from_json, session_to_json
 from trueup.storage.joining import StoredLog
 
@@ -131,6 +131,7 @@ class Monitor:
     def _start(self) -> None:
         self._events: list[Event] = []
         self._batches: list[Batch] = []
+        self._panels: list[Panel] = []
         self._counted: list[dict[Stream, tuple[int, int]]] = []
         self._strata: list[dict[Stream, Strata]] = []
         self._estimates: dict[str, courses.Row] = {}
@@ -215,6 +216,7 @@ class Monitor:
                 batch = replace(Batch.from_json(str(event.item), event.text), earlier_chance=earlier)
                 self._batches.append(batch)
                 panel = panel_of(self._batches[self._first])
+                self._panels.append(panel)
                 self._counted.append(counts(batch, panel, self.settings["of"]))
                 self._strata.append(strata_of(batch, panel, self.settings["of"]))
             elif event.kind == "estimate" and event.text is not None:
@@ -355,7 +357,7 @@ class Monitor:
     def judge_rows(self) -> list[courses.Row]:
         """The rows of `judges`."""
         return courses.judge_rows(
-            self._batches, self._counted, window=self.settings["baseline"], level=self.settings["level"]
+            self._batches, self._counted, self._panels, window=self.settings["baseline"], level=self.settings["level"]
         )
 
     @property
@@ -364,7 +366,7 @@ class Monitor:
 
         `error` is the share of errors on the vetted items, drawn at random, of the last `baseline` batches; where
         chances differ within a batch, on those that are as if drawn with equal ones (`n_gold` of them, see `notes`);
-        `disagreement` is how often the judge said something else than most in this batch.
+        `disagreement` is how often the judge said something else than most judges in this batch, as the alarms see it.
         """
         return _frame(self.judge_rows())
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_choice, check_level
 from trueup.exceptions import InvalidParameter
-from trueup.posteriors import DiscreteEstimate, Estimate, GridEstimate, PointEstimate
+from trueup.posteriors import ContinuousEstimate, DiscreteEstimate, Estimate, PointEstimate
 from trueup.rates import intervals
 from trueup.rates.checks import chance_factor, check_identified, check_rate, check_size, plain
 
@@ -201,13 +201,10 @@ class TrueError:
         a, n, eps, m = (float(v) for v in (self.apparent, self.n, self.mislabeling, self.n_checked))
         if np.isnan(n):
             return PointEstimate(float(np.asarray(self.value)), name="true error")
-        # Seven nines of the mass, on a grid that is fine enough to be drawn.
         low, high = (float(np.asarray(v)) for v in self.interval(1 - 1e-7, method="bootstrap"))
         if not high > low:
             return DiscreteEstimate([low], [1.0], name="true error")
-        x = np.linspace(low, high, 1025)
-        density = intervals.beta_density(x, a, n, eps, m, self._c)
-        return GridEstimate(x, density, name="true error")
+        return ContinuousEstimate(intervals.error_distribution(a, n, eps, m, self._c), name="true error")
 
     @property
     def notes(self) -> tuple[str, ...]:

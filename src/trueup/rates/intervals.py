@@ -7,6 +7,7 @@ other items whose labels were checked. All functions take arrays of one shape; `
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,8 @@ Ends = tuple[Floats, Floats]
 _NODES = 96  # of the integral over ε; with 1024 the ends move by less than 1e-5
 _BLOCK = 2048  # rows of such integrals at a time, so that memory stays small
 _TINY = 1e-12
+_QUANTILES = 513  # that stand for a posterior
+_TAIL = 18.0  # log-odds of the first and the last of them
 _STEPS = 80  # bisection alone would need 40 to find a root; `crossing` needs about 10
 
 
@@ -148,8 +151,68 @@ def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Fl
     return low, high
 
 
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A distribution by its quantiles, straight between them; what `ContinuousEstimate` takes.
+
+    Attributes
+    ----------
+    values, shares : array of shape (n,)
+        P(e ≤ value) = share, both from the lowest to the highest.
+    """
+
+    values: Floats
+    shares: Floats
+
+    def cdf(self, x: Floats) -> Floats:
+        """P(e ≤ x)."""
+        return np.interp(x, self.values, self.shares)
+
+    def sf(self, x: Floats) -> Floats:
+        """P(e > x)."""
+        return 1 - self.cdf(x)
+
+    def ppf(self, q: Floats) -> Floats:
+        """The quantile."""
+        return np.interp(q, self.shares, self.values)
+
+    def isf(self, q: Floats) -> Floats:
+        """The value that is exceeded with probability q."""
+        return self.ppf(1 - np.asarray(q))
+
+    def pdf(self, x: Floats) -> Floats:
+        """The density: the slope between two quantiles, in the middle of both."""
+        width = np.maximum(np.diff(self.values), _TINY)
+        return np.interp(x, self.values[:-1] + width / 2, np.diff(self.shares) / width)
+
+    def mean(self) -> float:
+        """The mean."""
+        return float(np.diff(self.shares) @ (self.values[1:] + self.values[:-1]) / 2)
+
+    def std(self) -> float:
+        """The standard deviation."""
+        low, high = self.values[:-1] - self.mean(), self.values[1:] - self.mean()
+        return float(np.sqrt(np.diff(self.shares) @ (low**2 + low * high + high**2) / 3))
+
+
+def error_distribution(apparent: float, n: float, mislabeling: float, n_checked: float, c: float) -> Tabulated:
+    """ê* under the draws of `bootstrap`, given that it lies within [0, 1].
+
+    With counts of zero its density has no bound, and no even grid shows that; its quantiles are as smooth as any.
+    """
+    # Closer and closer to both ends, where the values of a long tail lie; what is beyond them is left out.
+    shares = special.expit(np.linspace(-_TAIL, _TAIL, _QUANTILES))
+    a, size, eps, checked = (np.full(_QUANTILES, value) for value in (apparent, n, mislabeling, n_checked))
+    nodes = _mislabeling_nodes(eps, checked, c)
+    zero, one = np.zeros(_QUANTILES), np.ones(_QUANTILES)
+    below, upto = (_cdf_at(end, a, size, nodes, c) for end in (zero, one))
+    wanted = below + shares * (upto - below)
+    values = crossing(partial(_mass_missing, wanted, a, size, nodes, c), zero, one, tolerance=1e-13)
+    return Tabulated(np.maximum.accumulate(values), (shares - shares[0]) / (shares[-1] - shares[0]))
+
+
 def _mass_missing(
-    share: float, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float, e: Floats
+    share: float | Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float, e: Floats
 ) -> Floats:
     return share - _cdf_at(e, apparent, n, nodes, c)
 
@@ -162,14 +225,6 @@ def beta_cdf(e: Floats, apparent: Floats, n: Floats, mislabeling: Floats, n_chec
         e_, a_, n_, eps_, m_ = (v[start : start + _BLOCK] for v in flat)
         out[start : start + _BLOCK] = _cdf_at(e_, a_, n_, _mislabeling_nodes(eps_, m_, c), c)
     return out.reshape(np.broadcast_shapes(np.shape(e), apparent.shape))
-
-
-def beta_density(e: Floats, apparent: float, n: float, mislabeling: float, n_checked: float, c: float) -> Floats:
-    """The density of ê* at the points `e`: the integral over ε* of f_A(e + ε*(1 − ce))·(1 − cε*)."""
-    nodes, weights = _mislabeling_nodes(np.array(mislabeling), np.array(n_checked), c)
-    a = nodes + e[:, None] * (1 - c * nodes)
-    height = scipy.stats.beta.pdf(a, n * apparent + 0.5, n * (1 - apparent) + 0.5) * (1 - c * nodes)
-    return np.asarray(np.where(np.isfinite(height), height, 0.0) @ weights)
 
 
 def _cdf_at(e: Floats, apparent: Floats, n: Floats, nodes: tuple[Floats, Floats], c: float) -> Floats:

@@ -167,13 +167,14 @@ class RemoteTest:
         """The metric of a system, by default the first."""
         told = self._snapshot()
         name = _system(told, system)
-        return as_estimate(_values(told["draws"][name]), _bounds(told), told["metric"])
+        return as_estimate(_values(told["draws"][name]), _bounds(told), told["metric"], _n_worlds(told))
 
     def difference(self, a: str, b: str) -> Estimate:
         """The metric of system a minus that of b."""
         told = self._snapshot()
         low, high = _bounds(told)
-        return as_estimate(_apart(told, a, b), (low - high, high - low), f"{told['metric']} {a} minus {b}")
+        name = f"{told['metric']} {a} minus {b}"
+        return as_estimate(_apart(told, a, b), (low - high, high - low), name, _n_worlds(told))
 
     def anytime_interval(self, a: str | None = None, b: str | None = None) -> tuple[float, float]:
         """The interval, at the level of the session, that holds at every look at once; wider than others.
@@ -282,6 +283,10 @@ def quoted_text(sentence: str) -> str:
 def _bounds(told: Mapping[str, Any]) -> tuple[float, float]:
     low, high = told["bounds"]
     return (-np.inf if low is None else float(low)), (np.inf if high is None else float(high))
+
+
+def _n_worlds(told: Mapping[str, Any]) -> int:
+    return int(told.get("n_worlds", 1))
 
 
 def _values(draws: Iterable[float | None]) -> Floats:

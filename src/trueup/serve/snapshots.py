@@ -13,6 +13,7 @@ import numpy as np
 
 from trueup.active import ActiveTest
 from trueup.active.estimators import TooFewAnswers
+from trueup.active.undecided import UndecidedEstimate
 from trueup.cleaning import CleaningAdvisor
 from trueup.detection.tile_search import METRIC, TileSearch
 from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
@@ -69,6 +70,8 @@ class Snapshot:
         Of system k minus system l, by their places, for k < l; empty where there are many systems.
     lasting, lasting_differences : dict from system, and from "k l", to two numbers
         The ends of the interval that holds at every look at once.
+    n_worlds : int
+        2 where draws are undecided: half of the draws have these at worst, half at best.
     n_answers, n_counted : int
         Answered items; answers that the estimate rests on.
     n_waiting, n_cannot_tell, n_outside, n_disputed : int
@@ -101,6 +104,7 @@ class Snapshot:
     differences: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     lasting: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lasting_differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    n_worlds: int = 1
     n_counted: int = 0
     n_waiting: int = 0
     n_cannot_tell: int = 0
@@ -186,6 +190,7 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -
         "warnings": tuple(map(str, test.warnings)),
         "ranges": ranges,
         "draws": {name: _draws(estimate) for name, estimate in estimates.items()},
+        "n_worlds": 2 if any(isinstance(one, UndecidedEstimate) for one in estimates.values()) else 1,
         "differences": {key: _draws(test.difference(*pair)) for key, pair in pairs.items()},
         "lasting": {str(name): test.anytime_interval(name) for name in systems},
         "lasting_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
