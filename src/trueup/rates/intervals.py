@@ -7,7 +7,6 @@ other items whose labels were checked. All functions take arrays of one shape; `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -151,51 +150,9 @@ def _percentiles(apparent: Floats, n: Floats, mislabeling: Floats, n_checked: Fl
     return low, high
 
 
-@dataclass(frozen=True, eq=False)
-class Tabulated:
-    """A distribution by its quantiles, straight between them; what `ContinuousEstimate` takes.
-
-    Attributes
-    ----------
-    values, shares : array of shape (n,)
-        P(e ≤ value) = share, both from the lowest to the highest.
-    """
-
-    values: Floats
-    shares: Floats
-
-    def cdf(self, x: Floats) -> Floats:
-        """P(e ≤ x)."""
-        return np.interp(x, self.values, self.shares)
-
-    def sf(self, x: Floats) -> Floats:
-        """P(e > x)."""
-        return 1 - self.cdf(x)
-
-    def ppf(self, q: Floats) -> Floats:
-        """The quantile."""
-        return np.interp(q, self.shares, self.values)
-
-    def isf(self, q: Floats) -> Floats:
-        """The value that is exceeded with probability q."""
-        return self.ppf(1 - np.asarray(q))
-
-    def pdf(self, x: Floats) -> Floats:
-        """The density: the slope between two quantiles, in the middle of both."""
-        width = np.maximum(np.diff(self.values), _TINY)
-        return np.interp(x, self.values[:-1] + width / 2, np.diff(self.shares) / width)
-
-    def mean(self) -> float:
-        """The mean."""
-        return float(np.diff(self.shares) @ (self.values[1:] + self.values[:-1]) / 2)
-
-    def std(self) -> float:
-        """The standard deviation."""
-        low, high = self.values[:-1] - self.mean(), self.values[1:] - self.mean()
-        return float(np.sqrt(np.diff(self.shares) @ (low**2 + low * high + high**2) / 3))
-
-
-def error_distribution(apparent: float, n: float, mislabeling: float, n_checked: float, c: float) -> Tabulated:
+def error_distribution(
+    apparent: float, n: float, mislabeling: float, n_checked: float, c: float
+) -> scipy.stats.rv_histogram:
     """ê* under the draws of `bootstrap`, given that it lies within [0, 1].
 
     With counts of zero its density has no bound, and no even grid shows that; its quantiles are as smooth as any.
@@ -208,7 +165,8 @@ def error_distribution(apparent: float, n: float, mislabeling: float, n_checked:
     below, upto = (_cdf_at(end, a, size, nodes, c) for end in (zero, one))
     wanted = below + shares * (upto - below)
     values = crossing(partial(_mass_missing, wanted, a, size, nodes, c), zero, one, tolerance=1e-13)
-    return Tabulated(np.maximum.accumulate(values), (shares - shares[0]) / (shares[-1] - shares[0]))
+    is_new = np.diff(np.maximum.accumulate(values), prepend=-1.0) > 0
+    return scipy.stats.rv_histogram((np.diff(shares[is_new]), values[is_new]), density=False)
 
 
 def _mass_missing(
