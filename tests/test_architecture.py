@@ -26,6 +26,7 @@ LEVELS = {
     "posteriors": 3,
     "estimators": 4,
     "rates": 4,
+    "core": 5,
     "labelers": 5,
     "simulate": 4,
     "answers": 6,

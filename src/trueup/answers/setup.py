@@ -76,6 +76,18 @@ class Task:
         """Which systems are labelers whose very votes are in the labels, shape (n_systems,)."""
         return are_in_votes(self.outputs, self.labels)
 
+    @cached_property
+    def labelers(self) -> Codes:
+        """The place among the labelers of each system whose very votes are in the labels, -1 for others."""
+        names = self.outputs.systems.tolist()
+        return np.array(
+            [
+                self.labels.labeler_codes([name])[0] if is_in else -1
+                for name, is_in in zip(names, self.in_votes, strict=True)
+            ],
+            dtype=np.int64,
+        )
+
     @property
     def target(self) -> Target:
         """Whether the numbers are those of these items or of the population they come from."""

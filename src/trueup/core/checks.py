@@ -1,0 +1,119 @@
+"""What checked items count for, and whether they contradict what votes let expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from trueup._base.types import Codes, Floats
+from trueup._base.validation import preview
+from trueup.core.posterior import Recalibration, ThetaDraws
+from trueup.core.rows import Rows
+from trueup.exceptions import InvalidParameter
+
+LEAST_CHOSEN = 5  # checked items of a system from which a share of right answers says something
+NOTED = 0.05  # the chance that votes give to what is noted as odd
+REFUSED = 0.02  # and to what makes them give no interval
+
+
+def check_weights(chance: Floats) -> Floats:
+    """What each checked item counts for, scaled to sum to Kish's effective number of items.
+
+    An item drawn with chance p stands for 1/p items. One of them is itself and known, so it teaches about 1/p − 1
+    others; an item that was certain to be drawn teaches about none. Items with one chance count one each.
+
+    Examples
+    --------
+    >>> check_weights(np.array([0.1, 0.1])).tolist(), check_weights(np.array([0.5, 0.25])).round(2).tolist()
+    ([1.0, 1.0], [0.4, 1.2])
+    """
+    wrong = chance[~((chance > 0) & (chance <= 1))]
+    if len(wrong):
+        raise InvalidParameter(
+            f"⟨chance⟩ of a checked item must be a probability in (0, 1], got {preview(wrong.tolist())}; leave out "
+            "items that were not drawn by chance",
+            parameter="chance",
+        )
+    weights = 1 / chance - 1
+    squares = float((weights**2).sum())
+    if squares <= 0:
+        return np.asarray(np.ones_like(weights) * float(len(weights) > 0 and np.ptp(chance) == 0))
+    return np.asarray(weights * (weights.sum() / squares))
+
+
+def design_effect(base: Floats, truth: Codes, clusters: Codes) -> float:
+    """How many checked items of their clusters are worth one drawn by itself.
+
+    1 + (m − 1) r, with m the mean size of an item's cluster among those checked and r how much the errors of the base
+    on items of one cluster have in common.
+
+    Parameters
+    ----------
+    base : array of shape (n_checks, n_classes)
+    truth, clusters : integer arrays of shape (n_checks,)
+    """
+    _, group = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(group).astype(float)
+    n_pairs = float((sizes * (sizes - 1)).sum())
+    if n_pairs == 0:
+        return 1.0
+    errors = np.eye(base.shape[1])[truth] - base
+    sums = np.zeros((len(sizes), base.shape[1]))
+    np.add.at(sums, group, errors)
+    own = (errors**2).sum(axis=1)
+    common = ((sums**2).sum() - own.sum()) / n_pairs
+    correlation = float(np.clip(common / max(own.mean(), 1e-300), 0.0, 1.0))
+    return float(1 + ((sizes**2).sum() / sizes.sum() - 1) * correlation)
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """How often a system is right on checked items, beside what votes let expect.
+
+    Attributes
+    ----------
+    system : int
+        The place of its feature.
+    n_items, n_right : int
+    expected : float
+        The number of right ones that votes let expect.
+    chance : float
+        Of so far a number or a farther one, under what real sets taught.
+    """
+
+    system: int
+    n_items: int
+    n_right: int
+    expected: float
+    chance: float
+
+
+def surprises(rows: Rows, recalibration: Recalibration, prior_draws: ThetaDraws, truth: Codes) -> list[Surprise]:
+    """Of each system with enough checked items, how surprising the number of its right answers is.
+
+    Parameters
+    ----------
+    rows : Rows
+        The checked items, with a base that was told none of them.
+    recalibration : Recalibration
+    prior_draws : ThetaDraws
+        Draws without any checked item.
+    truth : integer array of shape (n_checks,)
+    """
+    named = rows.named(rows.probabilities(prior_draws.beta, prior_draws.gamma))
+    found = []
+    for k in range(recalibration.n_levels):
+        seen = np.flatnonzero(rows.values[k] != 0)
+        if len(seen) < LEAST_CHOSEN:
+            continue
+        chances = named[k, seen]
+        n_right = int((truth[seen] == rows.targets[k, seen]).sum())
+        mean, deviation = chances.sum(axis=0), np.sqrt((chances * (1 - chances)).sum(axis=0) + 1e-12)
+        # The number is drawn from a normal distribution for each θ; half a step for whole numbers.
+        spread = ndtri((np.arange(len(mean)) + 0.5) / len(mean))
+        drawn = mean + deviation * np.random.default_rng(0).permutation(spread)
+        at_most, at_least = float(np.mean(drawn <= n_right + 0.5)), float(np.mean(drawn >= n_right - 0.5))
+        found.append(Surprise(k, len(seen), n_right, float(mean.mean()), min(1.0, 2 * min(at_most, at_least))))
+    return found

@@ -1,0 +1,310 @@
+"""The coefficients given checked items: the mode, draws around it, and weights that make them right.
+
+A *point* is a vector of numbers that are standard under the prior: the first belongs to the slope β, the others to
+levels and effects, which have a multivariate Student t distribution. `Recalibration` turns points into coefficients:
+levels are solved for, so that whatever else moves, the level of a system deviates as those of real sets do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gammaincinv, ndtri
+
+from trueup._base.types import Codes, Floats
+from trueup.core.features import Features, effect_scales
+from trueup.core.prior import CrowdPrior, angle_slope, from_angle, to_angle
+from trueup.core.rows import Rows
+
+N_POINTS = 512  # of θ, spread evenly; each gives several truths
+MOST_SOLVED = 12  # levels that are solved for; of more, coefficients are those of small deviations
+SOLVED_ON = 128  # rows that levels are solved on where there are more: they differ from all in the level alone
+_SLOPES = np.array([-0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0])  # where the centre is solved, and interpolated between
+_LARGEST_COEFFICIENT = 3.0  # before levels are solved for
+_LONGEST_STEP = 1.5  # of a coefficient
+_MOST_STEPS = 8
+_CLOSE = 1e-5  # of a coefficient; the step that reaches it leaves much less
+_DAMPING = 1e-3  # in units of the variance of a feature, where hardly any item could be of another class
+_CORNER = 0.005  # radians: levels keep away from 0 and 1 by the square of it
+_MODE_STEPS = 25
+_ENOUGH = 1e-3  # of the logarithm of the posterior
+_STEP_LENGTHS = np.array([1.0, 0.5, 0.25, 0.1, 0.03])
+_PROPOSAL_DEGREES = 6.0  # of the Student t that points are drawn from around the mode
+_LEAST_EFFECTIVE = 0.2  # of the points: weights are flattened until they are worth so many
+
+
+class Recalibration:
+    """From points to coefficients.
+
+    Parameters
+    ----------
+    rows : Rows
+        The items, with weights that sum to 1.
+    features : Features
+    prior : CrowdPrior
+    centres : array of shape (n_levels,), optional
+        The levels that votes expect, where the rows are a part of the items.
+    """
+
+    def __init__(self, rows: Rows, features: Features, prior: CrowdPrior, *, centres: Floats | None = None) -> None:
+        self.prior, self.n_levels = prior, features.n_levels
+        levels = slice(0, self.n_levels)
+        self.scales = effect_scales(rows, features, prior)
+        chance = np.exp(rows.log_base)[:, :, None]
+        asked = rows.of_features(levels)
+        named = asked.named(chance)
+        self.centres = asked.levels(named)[0] if centres is None else centres
+        covariance = asked.covariances(chance, named)[0]
+        deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        correlations = covariance / np.outer(deviations, deviations) + 1e-6 * np.eye(self.n_levels)
+        self._root = np.linalg.cholesky(correlations)
+        ridge = _DAMPING * np.maximum(np.diag(covariance), 1e-12)
+        to_levels = angle_slope(self.centres) * asked.masses
+        self._first_guess = np.linalg.solve(covariance + np.diag(ridge), np.diag(to_levels))
+        self._rows = _representative(rows, features)
+        self._asked = self._rows.of_features(levels)
+        self._damping = ridge * (self._asked.weights.sum() / asked.weights.sum())
+        self._own_centres = to_angle(self._asked.levels(self._asked.named(np.exp(self._rows.log_base)[:, :, None]))[0])
+        self._centre_table = self._solve_centres(np.flatnonzero(np.isin(features.kinds, ["system", "class"])))
+
+    @property
+    def n_dimensions(self) -> int:
+        """Numbers of a point."""
+        return 1 + len(self.scales)
+
+    def coefficients(self, points: Floats) -> tuple[Floats, Floats]:
+        """β, shape (n_points,), and γ, shape (n_points, n_features)."""
+        prior, n = self.prior, self.n_levels
+        beta = np.clip(prior.slope + prior.slope_scale * points[:, 0], _SLOPES[0], _SLOPES[-1])
+        angles = prior.level_scale * points[:, 1 : 1 + n] @ self._root.T
+        moves = points[:, 1:] * self.scales
+        moves[:, :n] = angles @ self._first_guess.T
+        gamma = self._centre(beta) + _LARGEST_COEFFICIENT * np.tanh(moves / _LARGEST_COEFFICIENT)
+        if 0 < n <= MOST_SOLVED:
+            wanted = from_angle(np.clip(self._own_centres + angles, _CORNER, np.pi / 2 - _CORNER))
+            self._solve_levels(beta, gamma, wanted)
+        return beta, gamma
+
+    def log_prior(self, points: Floats) -> Floats:
+        """The logarithm of the prior density of points, but for a constant."""
+        n, degrees = len(self.scales), self.prior.degrees
+        tail = np.log1p((points[:, 1:] ** 2).sum(axis=1) / degrees)
+        return np.asarray(-0.5 * points[:, 0] ** 2 - 0.5 * (degrees + n) * tail)
+
+    def prior_precision(self, point: Floats) -> Floats:
+        """The precision of the normal distribution that is tangent to the prior at a point, its diagonal."""
+        n, degrees = len(self.scales), self.prior.degrees
+        precision = (degrees + n) / (degrees + (point[1:] ** 2).sum())
+        return np.concatenate([[1.0], np.full(n, precision)])
+
+    def prior_points(self, uniform: Floats) -> Floats:
+        """Points of the prior from uniform numbers, shape (n_points, n_dimensions + 1)."""
+        return np.asarray(_student(uniform, self.prior.degrees, first_normal=True))
+
+    def _centre(self, beta: Floats) -> Floats:
+        """γ where levels and shares of classes are as votes expect, for each slope."""
+        place = np.clip(np.searchsorted(_SLOPES, beta, side="right") - 1, 0, len(_SLOPES) - 2)
+        share = ((beta - _SLOPES[place]) / (_SLOPES[place + 1] - _SLOPES[place]))[:, None]
+        return np.asarray(self._centre_table[place] * (1 - share) + self._centre_table[place + 1] * share)
+
+    def _solve_centres(self, chosen: Codes) -> Floats:
+        """The same for the slopes of the table."""
+        rows = Rows(self._rows.log_base, self._rows.targets[chosen], self._rows.values[chosen], self._rows.weights)
+        table = np.zeros((len(_SLOPES), self._rows.n_features))
+        if not len(chosen):
+            return table
+        base = np.exp(self._rows.log_base)[:, :, None]
+        named = rows.named(base)
+        wanted = np.repeat(rows.levels(named), len(_SLOPES), axis=0)
+        ridge = _DAMPING * np.maximum(np.diagonal(rows.covariances(base, named)[0]), 1e-12)
+        gamma = np.zeros((len(_SLOPES), len(chosen)))
+        for _ in range(3 * _MOST_STEPS):
+            step = _newton_step(rows, rows.probabilities(_SLOPES, gamma), wanted, ridge, gamma)
+            gamma += step
+            if np.abs(step).max() < _CLOSE:
+                break
+        table[:, chosen] = gamma
+        return table
+
+    def _solve_levels(self, beta: Floats, gamma: Floats, wanted: Floats) -> None:
+        """Change the first coefficients until levels are as wanted."""
+        n = self.n_levels
+        left = np.arange(len(beta))
+        for _ in range(_MOST_STEPS):
+            chances = self._rows.probabilities(beta[left], gamma[left])
+            step = _newton_step(self._asked, chances, wanted[left], self._damping)
+            gamma[left, :n] += step
+            left = left[np.abs(step).max(axis=1) > _CLOSE]
+            if not len(left):
+                break
+
+
+def _newton_step(rows: Rows, chances: Floats, wanted: Floats, damping: Floats, gamma: Floats | None = None) -> Floats:
+    """A step of coefficients towards wanted levels, shape (n_points, n_features); with γ, a ridge pulls it to 0."""
+    named = rows.named(chances)
+    missing = (wanted - rows.levels(named)) * rows.masses
+    if gamma is not None:
+        missing = missing - damping * gamma
+    jacobian = rows.covariances(chances, named)
+    jacobian[:, np.arange(rows.n_features), np.arange(rows.n_features)] += damping
+    step = np.linalg.solve(jacobian, missing[..., None])[..., 0]
+    longest = np.abs(step).max(axis=1, keepdims=True)
+    return np.asarray(step * np.minimum(1.0, _LONGEST_STEP / np.maximum(longest, 1e-300)))
+
+
+def _representative(rows: Rows, features: Features) -> Rows:
+    """Rows that stand for all: every so many-th in the order of how sure the base is of what systems say."""
+    if rows.n_rows <= SOLVED_ON:
+        return rows
+    chance = np.exp(rows.log_base)
+    systems = [k for k, kind in enumerate(features.kinds) if kind == "system"]
+    named = np.take_along_axis(chance, rows.targets[systems].T, axis=1).sum(axis=1)
+    order = np.lexsort((chance.max(axis=1), named))
+    upto = np.cumsum(rows.weights[order])
+    chosen = np.unique(np.searchsorted(upto, (np.arange(SOLVED_ON) + 0.5) / SOLVED_ON * upto[-1]))
+    part = rows.at(order[np.minimum(chosen, rows.n_rows - 1)])
+    even = np.full(part.n_rows, rows.weights.sum() / part.n_rows)
+    return Rows(part.log_base, part.targets, part.values, even)
+
+
+@dataclass(frozen=True, eq=False)
+class Checks:
+    """Checked items that were drawn at random.
+
+    Attributes
+    ----------
+    rows : Rows
+    truth : integer array of shape (n_checks,)
+    weights : array of shape (n_checks,)
+        How many evenly drawn items each is worth.
+    """
+
+    rows: Rows = field(repr=False)
+    truth: Codes = field(repr=False)
+    weights: Floats = field(repr=False)
+
+    def log_likelihood(self, beta: Floats, gamma: Floats) -> Floats:
+        """Of each θ, shape (n_points,)."""
+        chances = self.rows.probabilities(beta, gamma)[np.arange(len(self.truth)), self.truth]
+        return np.asarray(self.weights @ np.log(np.maximum(chances, 1e-300)))
+
+    def score_and_information(self, beta: Floats, gamma: Floats, slopes: Floats) -> tuple[Floats, Floats]:
+        """Gradient and expected information at one θ, along directions with these slopes.
+
+        Parameters
+        ----------
+        beta : array of shape (1,)
+        gamma : array of shape (1, n_features)
+        slopes : array of shape (1 + n_features, n_dimensions)
+            d (β, γ) / d point.
+        """
+        rows, n = self.rows, len(self.truth)
+        chances = rows.probabilities(beta, gamma)[:, :, 0]
+        heights = rows.design @ slopes[1:] + np.outer(rows.log_base.ravel(), slopes[0])
+        by_class = heights.reshape(n, rows.n_classes, -1)
+        mean = np.einsum("nc,ncd->nd", chances, by_class)
+        score = self.weights @ (by_class[np.arange(n), self.truth] - mean)
+        heavy = (chances * self.weights[:, None]).reshape(-1, 1)
+        return score, heights.T @ (heights * heavy) - mean.T @ (mean * self.weights[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class ThetaDraws:
+    """Draws of θ, equally likely.
+
+    Attributes
+    ----------
+    beta : array of shape (n_points,)
+    gamma : array of shape (n_points, n_features)
+    effective : float
+        How many independent draws they are worth.
+    """
+
+    beta: Floats = field(repr=False)
+    gamma: Floats = field(repr=False)
+    effective: float
+
+
+def draw_theta(
+    recalibration: Recalibration, checks: Checks | None, *, n_points: int = N_POINTS, rng: np.random.Generator
+) -> ThetaDraws:
+    """Draws of θ given checked items, or from the prior where there are none."""
+    n_dimensions = recalibration.n_dimensions
+    uniform = latin_hypercube(n_points, n_dimensions + 1, rng)
+    if checks is None or not len(checks.truth):
+        beta, gamma = recalibration.coefficients(recalibration.prior_points(uniform))
+        return ThetaDraws(beta, gamma, float(n_points))
+    mode, information = find_mode(recalibration, checks)
+    standard = _student(uniform, _PROPOSAL_DEGREES)
+    root = np.linalg.cholesky(information)
+    points = mode + solve_triangular(root, standard.T, lower=True, trans="T").T
+    tail = np.log1p((standard**2).sum(axis=1) / _PROPOSAL_DEGREES)
+    beta, gamma = recalibration.coefficients(points)
+    log_weights = checks.log_likelihood(beta, gamma) + recalibration.log_prior(points)
+    weights = flatten(log_weights + 0.5 * (_PROPOSAL_DEGREES + n_dimensions) * tail)
+    upto = np.cumsum(weights)
+    chosen = np.searchsorted(upto, (np.arange(n_points) + rng.random()) / n_points * upto[-1])
+    chosen = np.minimum(chosen, n_points - 1)
+    return ThetaDraws(beta[chosen], gamma[chosen], float(1 / (weights**2).sum()))
+
+
+def find_mode(recalibration: Recalibration, checks: Checks) -> tuple[Floats, Floats]:
+    """The likeliest point given checked items, and the information there."""
+    n = recalibration.n_dimensions
+    point, nudge = np.zeros(n), 1e-3
+
+    def heights(points: Floats) -> Floats:
+        return checks.log_likelihood(*recalibration.coefficients(points)) + recalibration.log_prior(points)
+
+    height = heights(point[None])[0]
+    information = np.eye(n)
+    for _ in range(_MODE_STEPS):
+        beta, gamma = recalibration.coefficients(np.vstack([point, point + nudge * np.eye(n)]))
+        theta = np.column_stack([beta, gamma])
+        score, own = checks.score_and_information(beta[:1], gamma[:1], ((theta[1:] - theta[0]) / nudge).T)
+        precision = recalibration.prior_precision(point)
+        information = own + np.diag(precision)
+        step = np.linalg.solve(information, score - precision * point)
+        trials = point + _STEP_LENGTHS[:, None] * step
+        reached = heights(trials)
+        best = int(reached.argmax())
+        gain = reached[best] - height
+        if gain <= 0:
+            break
+        point, height = trials[best], reached[best]
+        if gain < _ENOUGH:
+            break
+    return point, information
+
+
+def flatten(log_weights: Floats) -> Floats:
+    """Weights that sum to 1, to a power of 1 or less at which they are worth a share of the points."""
+    centred = log_weights - log_weights.max()
+    low, high = 0.0, 1.0
+    power = 1.0
+    for _ in range(20):
+        weights = np.exp(power * centred)
+        weights /= weights.sum()
+        enough = 1 / (weights**2).sum() >= _LEAST_EFFECTIVE * len(weights)
+        if enough and power == 1.0:
+            break
+        low, high = (power, high) if enough else (low, power)
+        power = (low + high) / 2
+    return np.asarray(weights)
+
+
+def latin_hypercube(n_points: int, n_dimensions: int, rng: np.random.Generator) -> Floats:
+    """Uniform numbers, one of each dimension in each of n_points even parts; shape (n_points, n_dimensions)."""
+    parts = rng.permuted(np.tile(np.arange(n_points), (n_dimensions, 1)), axis=1).T
+    return np.asarray((parts + rng.uniform(0.01, 0.99, parts.shape)) / n_points)
+
+
+def _student(uniform: Floats, degrees: float, *, first_normal: bool = False) -> Floats:
+    """Points of a multivariate Student t distribution from uniform numbers, the last of which scale all others."""
+    normal = ndtri(uniform[:, :-1])
+    chi_square = 2 * gammaincinv(degrees / 2, uniform[:, -1])
+    first = int(first_normal)
+    normal[:, first:] /= np.sqrt(chi_square / degrees)[:, None]
+    return np.asarray(normal)

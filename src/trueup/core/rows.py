@@ -1,0 +1,138 @@
+"""Items as the core sees them: the base, what systems say, and the probabilities that follow from coefficients.
+
+For an item i with base f_i the class has the probabilities
+
+    P(z_i = c | β, γ) ∝ f_ic^β · exp( Σ_k γ_k x_ik [t_ik = c] ),
+
+where feature k names a class t_ik of the item: the output of a system, a constant class, or the positive class with the
+item's score as x_ik. x_ik is 1 for systems and classes, and 0 where a feature says nothing. The *level* of a feature is
+the weighted mean of P(z_i = t_ik) over the items that it speaks of: the accuracy of a system, the share of a class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from trueup._base.types import Codes, Floats, Positions
+
+_LARGEST = 300.0  # of the logarithm of a ratio of probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Items with the features that correct their base.
+
+    Attributes
+    ----------
+    log_base : array of shape (n_rows, n_classes)
+        log f.
+    targets : integer array of shape (n_features, n_rows)
+        The class t that each feature names.
+    values : array of shape (n_features, n_rows)
+        x.
+    weights : array of shape (n_rows,)
+        What each row counts for in a level.
+    """
+
+    log_base: Floats = field(repr=False)
+    targets: Codes = field(repr=False)
+    values: Floats = field(repr=False)
+    weights: Floats = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.log_base)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.log_base.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.targets)
+
+    def at(self, positions: Positions) -> Rows:
+        """Some of the rows."""
+        return Rows(
+            self.log_base[positions], self.targets[:, positions], self.values[:, positions], self.weights[positions]
+        )
+
+    def of_features(self, chosen: slice) -> Rows:
+        """The same rows with some of the features."""
+        return Rows(self.log_base, self.targets[chosen], self.values[chosen], self.weights)
+
+    @cached_property
+    def masses(self) -> Floats:
+        """The weight of the rows that each feature speaks of, shape (n_features,)."""
+        return np.asarray(np.maximum((self.values != 0) @ self.weights, 1e-300))
+
+    @cached_property
+    def _cells(self) -> Positions:
+        """The place of the named class among rows × classes, shape (n_features, n_rows)."""
+        return np.asarray(np.arange(self.n_rows) * self.n_classes + self.targets)
+
+    @cached_property
+    def design(self) -> sparse.csr_array:
+        """What each feature says of each row and class, shape (n_rows · n_classes, n_features)."""
+        feature, row = np.nonzero(self.values)
+        entries = (self.values[feature, row], (self._cells[feature, row], feature))
+        return sparse.csr_array(entries, shape=(self.log_base.size, self.n_features))
+
+    def probabilities(self, beta: Floats, gamma: Floats) -> Floats:
+        """P(class) of each row for each θ, shape (n_rows, n_classes, n_points).
+
+        Parameters
+        ----------
+        beta : array of shape (n_points,)
+        gamma : array of shape (n_points, n_features)
+        """
+        heights = self.design @ np.ascontiguousarray(gamma.T)
+        heights += self.log_base.reshape(-1, 1) * beta
+        np.clip(heights, -_LARGEST, _LARGEST, out=heights)
+        np.exp(heights, out=heights)
+        chances = heights.reshape(self.n_rows, self.n_classes, len(beta))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return chances
+
+    def named(self, probabilities: Floats) -> Floats:
+        """P(z = t) times x of each row, shape (n_features, n_rows, n_points)."""
+        flat = probabilities.reshape(-1, probabilities.shape[2])
+        return np.asarray(flat[self._cells] * self.values[:, :, None])
+
+    def levels(self, named: Floats) -> Floats:
+        """The level of each feature, shape (n_points, n_features)."""
+        return np.asarray((self.weights @ named).T / self.masses)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int, Positions, Floats]]:
+        """Pairs of features, where both name the same class, and what that counts for."""
+        pairs = []
+        for k in range(self.n_features):
+            for other in range(k + 1):
+                both = self.weights * self.values[k] * self.values[other]
+                row = np.flatnonzero((self.targets[k] == self.targets[other]) & (both != 0))
+                pairs.append((k, other, self._cells[k, row], both[row]))
+        return pairs
+
+    def covariances(self, probabilities: Floats, named: Floats) -> Floats:
+        """J: the sums over rows of the covariances of features, shape (n_points, n_features, n_features)."""
+        n_points, n = probabilities.shape[2], self.n_features
+        flat = probabilities.reshape(-1, n_points)
+        heavy = named * self.weights[:, None]
+        out = np.empty((n_points, n, n))
+        for k, other, cells, both in self._pairs:
+            out[:, k, other] = both @ flat[cells] - np.einsum("rp,rp->p", heavy[k], named[other])
+            out[:, other, k] = out[:, k, other]
+        return out
+
+    def variances(self) -> Floats:
+        """The diagonal of J where the base is taken as it is, shape (n_features,)."""
+        chance = np.exp(self.log_base).ravel()[self._cells]
+        return np.asarray((self.values**2 * chance * (1 - chance)) @ self.weights)
