@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from trueup.answers.vetted import evaluate_again
 
 from benchmarks._coverage_tally import Section, as_text, say
 from benchmarks._detection_data import Experts, expert_tasks
 from trueup._base.types import Booleans, Floats, Positions
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.vetted import evaluate_again
 from trueup.detection import Pool, Shapes, evaluate, make_tiles, match, missed_objects
 from trueup.detection.evaluating import candidates_of
 from trueup.detection.metrics import DetectionMetrics

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
+from trueup.answers.vetted import compare_again
 
 import trueup as tu
 from benchmarks._coverage_tally import Section, as_text, error_over_runs, share, share_over_runs
@@ -23,7 +24,6 @@ from benchmarks._engine_worlds import (
     make,
     scored_systems,
 )
-from trueup.answers.vetted import compare_again
 
 __all__ = ["AUC_FIGURE", "COPIES_FIGURE", "PAIRS_FIGURE"]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from trueup.answers.vetted import evaluate_again
 
 import trueup as tu
 from benchmarks._coverage_tally import Section
@@ -25,7 +26,6 @@ from benchmarks._engine_answers import (
 )
 from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._engine_worlds import DEPENDENT, World, make
-from trueup.answers.vetted import evaluate_again
 
 __all__ = ["DEPENDENT_FIGURE", "GOLD_FIGURE", "INDEPENDENT_FIGURE"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from trueup.answers.vetted import evaluate_again
 
 import trueup as tu
 from benchmarks._coverage_tally import Section
 from benchmarks._engine_answers import coverage_table, draw_gold, row_of, width_over
 from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._judges_answers import for_population
-from trueup.answers.vetted import evaluate_again
 
 __all__ = ["CLUSTERS_FIGURE"]
 

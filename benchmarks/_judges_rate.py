@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from trueup.answers.vetted import evaluate_again
 
 import trueup as tu
 from benchmarks._coverage_tally import Section
@@ -13,7 +14,6 @@ from benchmarks._engine_answers import coverage_table, draw_gold, interval_row, 
 from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
 from trueup.answers.gates import Gate
-from trueup.answers.vetted import evaluate_again
 
 __all__ = ["RATE_FIGURE", "gate_errors"]
 

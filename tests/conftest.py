@@ -99,8 +99,6 @@ def short_chains(request: pytest.FixtureRequest) -> Iterator[None]:
     from trueup.noise import check_independence
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trueup.estimators.kinds._SWEEPS", (100, 200))
-        patch.setattr("trueup.estimators.kinds._MOST_EXTENDED", 0)
         patch.setitem(check_independence.__kwdefaults__, "n_replicates", 100)
         yield
 

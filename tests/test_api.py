@@ -12,6 +12,7 @@ TOP_LEVEL = [
     "ActiveTest",
     "CleaningAdvisor",
     "Comparison",
+    "CrowdPrior",
     "Evaluation",
     "GateReport",
     "Labels",

@@ -27,7 +27,7 @@ LEVELS = {
     "estimators": 4,
     "rates": 4,
     "core": 5,
-    "labelers": 5,
+    "labelers": 6,
     "simulate": 4,
     "answers": 6,
     "training": 6,

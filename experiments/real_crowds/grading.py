@@ -1,12 +1,7 @@
-"""Labelers graded as systems: from the others' votes alone, from fewer of them, and with a few vetted items.
-
-Every case is a function of its name and number, so that an interrupted measurement can go on.
-"""
+"""What the library says of labelers graded as systems, with no checked item and with a few, beside its rivals."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -14,315 +9,185 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._coverage_tally import LEVEL
-from benchmarks._engine_answers import ASSUMPTIONS
-from benchmarks._engine_runs import Case, Row
-from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_ratio_of_pool
-from experiments.real_crowds.sets import MIN_GRADED_ITEMS, CrowdSet, load_set, thin_votes
-from trueup.answers.vetted import compare_again, evaluate_again
-from trueup.posteriors import Estimate, wilson
+from benchmarks._vetting_rivals import Sample, ppi_of_pool
+from experiments.real_crowds.sets import CrowdSet, Grading, grade
+from trueup.answers.build_answers import evaluate_again
+from trueup.answers.compare import compare_again
+from trueup.core.prior import to_angle
+from trueup.exceptions import silenced_warnings
+from trueup.posteriors import wilson
 
-__all__ = [
-    "ALL_VOTES",
-    "HEADLINE",
-    "N_VETTED",
-    "PPI",
-    "RANKED_BY",
-    "REPETITIONS_A_CASE",
-    "RESTS_ON",
-    "grade_row",
-    "graded_class",
-    "pairs_of",
-    "run_gold",
-    "run_gold_pair",
-    "run_pair",
-    "run_ranking",
-    "run_system",
-    "true_values",
-]
+__all__ = ["N_CHECKED", "active_rows", "auc_rows", "deviations", "pair_rows", "system_rows"]
 
-Codes = npt.NDArray[np.int64]
+Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
-RESTS_ON = ("labelers",)  # beside what all figures rest on
-RANKED_BY = "clusters"  # a model whose answer is shown beside
-ALL_VOTES = "all votes"
-FEWER_VOTES = {"5 votes": 5, "3 votes": 3}
-N_VETTED = (20, 30, 60)
-REPETITIONS_A_CASE = 25  # draws of vetted items for which the models are drawn once
-MOST_PAIRS = 6
-HEADLINE, PPI, WILSON = "headline", "PPI++", "Wilson"
-MOST_OF_POOL = 0.5  # vetted at most: beyond it there is little left to estimate
-SEPARATOR = " / "
+N_CHECKED = (0, 5, 10, 20, 40)
+N_REPETITIONS = 4  # draws of checked items of each case
+N_ACTIVE = 50
+_MOST_PAIRS = 3
+_LEVEL = 0.95
 
 
-# ------------------------------------------------------------------ what is graded
+def deviations(crowd: CrowdSet) -> list[Row]:
+    """How far each accuracy is from what votes let expect, on the scale of angles: what the prior is fitted to."""
+    rows = []
+    for graded in _gradings(crowd, 1):
+        base = _plain(graded, tu.CrowdPrior()).core.base
+        expected = base[np.arange(len(graded.truth)), graded.said[0]].mean()
+        right = np.mean(graded.said[0] == graded.truth)
+        rows.append(
+            {"family": crowd.family, "set": crowd.name, "deviation": float(to_angle(right) - to_angle(expected))}
+        )
+    return rows
 
 
-@lru_cache(maxsize=4)
-def crowd_of(name: str) -> CrowdSet:
-    """A set, kept while its labelers are graded."""
-    return load_set(name)
+def system_rows(crowd: CrowdSet, prior: tu.CrowdPrior) -> list[Row]:
+    """Accuracy, and recall, precision, F1 and share of a class, after so many checks; PPI++ and Wilson beside."""
+    rows = []
+    for graded in _gradings(crowd, 1):
+        plain, one_class = _plain(graded, prior), _graded_class(graded)
+        true = _true_values(graded.said[0], graded.truth, one_class)
+        for n, k, at in _draws(graded):
+            ev = evaluate_again(plain, graded.checked(at), random_state=k)
+            rows += [_row(graded, name, n, "trueup", ev[name].interval(_LEVEL), true[name]) for name in plain.metrics]
+            if n:
+                right = (graded.said[0] == graded.truth).astype(float)
+                rows.append(_row(graded, "accuracy", n, "Wilson", wilson(right[at].sum(), n, _LEVEL), true["accuracy"]))
+                expected = plain.core.base[np.arange(len(right)), graded.said[0]]
+                rest = np.setdiff1d(np.arange(len(right)), at)
+                _, ends = ppi_of_pool(Sample(right[at], expected[at], expected[rest]))
+                rows.append(_row(graded, "accuracy", n, "PPI++", ends, true["accuracy"]))
+    return rows
 
 
-def graded_class(crowd: CrowdSet) -> Hashable:
-    """The class that recall, precision and prevalence are about: the second of two, or that with most votes."""
+def pair_rows(crowd: CrowdSet, prior: tu.CrowdPrior) -> list[Row]:
+    """The accuracy of the first of two labelers, and their difference, after so many checks."""
+    rows = []
+    for graded in _gradings(crowd, 2):
+        systems = {f"s{k}": graded.classes_of(said) for k, said in enumerate(graded.said)}
+        right = [float(np.mean(said == graded.truth)) for said in graded.said]
+        with silenced_warnings():
+            plain = tu.compare(systems, graded.labels, prior=prior, check_dependence=False)
+        for n, k, at in _draws(graded):
+            cmp = compare_again(plain, graded.checked(at), random_state=k)
+            rows.append(_row(graded, "accuracy", n, "trueup", cmp["s0"].interval(_LEVEL), right[0]))
+            difference = cmp.difference("s0", "s1").interval(_LEVEL)
+            rows.append(_row(graded, "difference", n, "trueup", difference, right[0] - right[1]))
+            if n:
+                gains = (graded.said[0] == graded.truth).astype(float) - (graded.said[1] == graded.truth)
+                half = 1.96 * np.sqrt(gains[at].var(ddof=1) / n * (1 - n / len(gains)))
+                ends = (gains[at].mean() - half, gains[at].mean() + half)
+                rows.append(_row(graded, "difference", n, "checks alone", ends, right[0] - right[1]))
+    return rows
+
+
+def auc_rows(crowd: CrowdSet, prior: tu.CrowdPrior) -> list[Row]:
+    """The AUC of a quarter of the labelers, who score by their share of votes, by the votes of the others."""
     labels = crowd.labels
-    at = 1 if labels.n_classes == 2 else int(labels.votes_per_answer[: labels.n_classes].argmax())
-    return labels.classes.tolist()[at]
+    if labels.n_classes != 2 or labels.n_labelers < 8:
+        return []
+    known = np.flatnonzero(crowd.truth >= 0)
+    rows = []
+    for part in range(2):
+        rng = np.random.default_rng([part, labels.n_items])
+        scorers = rng.permutation(labels.n_labelers)[: labels.n_labelers // 4]
+        of_scorers = labels.select(labelers=labels.labelers[np.sort(scorers)].tolist()).answer_counts
+        rest = np.setdiff1d(np.arange(labels.n_labelers), scorers)
+        at = known[of_scorers[known].sum(axis=1) > 0]
+        at = np.sort(rng.choice(at, min(len(at), 400), replace=False))
+        truth = crowd.truth[at]
+        if len(at) < 60 or np.ptp(truth) == 0:
+            continue
+        scores = of_scorers[at, 1] / of_scorers[at, :2].sum(axis=1)
+        others = labels.select(items=labels.items[at].tolist(), labelers=labels.labelers[rest].tolist())
+        graded = Grading(crowd, (f"quarter {part}",), others, truth[None], truth)
+        predictions = tu.Predictions.from_scores(scores, threshold=0.5)
+        with silenced_warnings():
+            plain = tu.evaluate(predictions, others, metrics=["auc"], prior=prior, check_dependence=False)
+        true = float(plain.metric("auc").of_outputs(truth[None], scores, positive=1)[0])
+        for n, k, drawn in _draws(graded):
+            ev = evaluate_again(plain, graded.checked(drawn), random_state=k)
+            rows.append(_row(graded, "AUC", n, "trueup", ev["auc"].interval(_LEVEL), true))
+    return rows
 
 
-def pairs_of(crowd: CrowdSet) -> list[tuple[Hashable, Hashable]]:
-    """Pairs of graded labelers with enough items of known truth in common, at most six, drawn with a fixed seed."""
-    items = {labeler: set(crowd.predictions_of(labeler)) for labeler in crowd.graded}
-    pairs = [(a, b) for a, b in combinations(crowd.graded, 2) if len(items[a] & items[b]) >= MIN_GRADED_ITEMS]
-    order = np.random.default_rng(len(pairs)).permutation(len(pairs))
-    return [pairs[k] for k in order[:MOST_PAIRS]]
+def active_rows(crowd: CrowdSet, prior: tu.CrowdPrior) -> list[Row]:
+    """The accuracy after 50 answers that `ActiveTest` asks for, and after a few; Wilson on 50 random answers."""
+    rows = []
+    for graded in _gradings(crowd, 1):
+        if len(graded.truth) < 2 * N_ACTIVE:
+            continue
+        with silenced_warnings():
+            base = tu.ActiveTest(graded.classes_of(graded.said[0]), graded.labels, random_state=0)
+        truth = dict(zip(graded.labels.items.tolist(), graded.classes_of(graded.truth), strict=True))
+        right = (graded.said[0] == graded.truth).astype(float)
+        for k in range(2):
+            test = base.restart(random_state=k)
+            for n in (5, 10, 20, N_ACTIVE):
+                while test.n_vetted < n:
+                    asked = test.ask(1)
+                    test.tell({item: truth[item] for item in asked})
+                rows.append(_row(graded, "accuracy", n, "ActiveTest", test.estimate().interval(_LEVEL), right.mean()))
+            at = graded.rng(7, k).choice(len(right), N_ACTIVE, replace=False)
+            ends = wilson(right[at].sum(), N_ACTIVE, _LEVEL)
+            rows.append(_row(graded, "accuracy", N_ACTIVE, "Wilson", ends, right.mean()))
+    return rows
 
 
-def true_values(said: npt.NDArray[Any], truth: npt.NDArray[Any], one_class: Hashable) -> dict[str, float]:
-    """The metrics of a system that said this where that is true; NaN where one is not defined."""
+def _gradings(crowd: CrowdSet, n_systems: int) -> list[Grading]:
+    """The graded labelers one by one, or some pairs of them."""
+    groups = list(combinations(crowd.graded, n_systems))[: len(crowd.graded) if n_systems == 1 else _MOST_PAIRS]
+    return [graded for graded in (grade(crowd, *group) for group in groups) if graded is not None]
+
+
+def _plain(graded: Grading, prior: tu.CrowdPrior) -> tu.Evaluation:
+    one_class = graded.labels.classes.tolist()[_graded_class(graded)]
+    metrics = {"accuracy": "accuracy", "share": f"prevalence:{one_class}"}
+    metrics |= {name: f"{name}:{one_class}" for name in ("recall", "precision", "f1")}
+    with silenced_warnings():
+        return tu.evaluate(
+            graded.classes_of(graded.said[0]), graded.labels, metrics=metrics, prior=prior, check_dependence=False
+        )
+
+
+def _graded_class(graded: Grading) -> int:
+    """The class that recall and the like are about: the second of two, or that with most votes."""
+    counts = graded.labels.answer_counts[:, : graded.labels.n_classes].sum(axis=0)
+    return 1 if len(counts) == 2 else int(counts.argmax())
+
+
+def _true_values(said: npt.NDArray[Any], truth: npt.NDArray[Any], one_class: int) -> dict[str, float]:
     is_said, is_true = said == one_class, truth == one_class
-    hits = float(np.sum(is_said & is_true))
+    hits, n_said, n_true = float(np.sum(is_said & is_true)), float(is_said.sum()), float(is_true.sum())
     return {
         "accuracy": float(np.mean(said == truth)),
-        "prevalence": float(np.mean(is_true)),
-        "recall": _quotient(hits, float(is_true.sum())),
-        "precision": _quotient(hits, float(is_said.sum())),
-        "f1": _quotient(2 * hits, float(is_said.sum() + is_true.sum())),
+        "share": n_true / len(truth),
+        "recall": hits / n_true if n_true else np.nan,
+        "precision": hits / n_said if n_said else np.nan,
+        "f1": 2 * hits / (n_said + n_true) if n_said + n_true else np.nan,
     }
 
 
-def metrics_of(crowd: CrowdSet, *names: str) -> dict[str, str]:
-    """What to ask of the library: metrics of one class by its name."""
-    one_class = graded_class(crowd)
-    return {name: name if name == "accuracy" else f"{name}:{one_class}" for name in names}
-
-
-# ------------------------------------------------------------------ votes alone
-
-
-def run_system(case: Case) -> list[Row]:
-    """One labeler of a set, graded from all or some of the others' votes; the number is the labeler's place."""
-    name, condition = case.world.split(SEPARATOR)
-    crowd = crowd_of(name)
-    labeler = crowd.graded[case.seed]
-    predictions = crowd.predictions_of(labeler)
-    labels = crowd.others_of(labeler)
-    if condition != ALL_VOTES:
-        labels = thin_votes(crowd, FEWER_VOTES[condition], labeler=labeler)
-    metrics = metrics_of(crowd, "accuracy", "recall", "prevalence")
-    ev = tu.evaluate(
-        predictions, labels, metrics=metrics, missing="ignore", check_dependence=False, random_state=case.seed
-    )
-    true = true_values(*_answers_and_truth(crowd, predictions), graded_class(crowd))
-    rows = []
-    for answer in ASSUMPTIONS:
-        estimates = ev.assuming(answer)
-        rows += [grade_row(crowd, str(labeler), m, condition, answer, true[m], estimates[m]) for m in metrics]
-    return [row for row in rows if not np.isnan(row["true"])]
-
-
-def run_pair(case: Case) -> list[Row]:
-    """The difference of accuracy of two labelers on the items of both; the number is the pair's place."""
-    crowd = crowd_of(case.world)
-    a, b = pairs_of(crowd)[case.seed]
-    systems = _on_common_items(crowd, a, b)
-    true = _accuracy(crowd, systems["a"]) - _accuracy(crowd, systems["b"])
-    cmp = tu.compare(systems, crowd.others_of(a, b), check_dependence=False, random_state=case.seed)
+def _draws(graded: Grading) -> list[tuple[int, int, npt.NDArray[np.int64]]]:
+    """How many items are checked, the number of the draw, and which; half of the items at most."""
+    size = len(graded.truth)
     return [
-        grade_row(crowd, f"{a} − {b}", "difference", ALL_VOTES, answer, true, cmp.assuming(answer).difference("a", "b"))
-        for answer in ASSUMPTIONS
+        (n, k, graded.rng(n, k).choice(size, n, replace=False))
+        for n in N_CHECKED
+        for k in range(N_REPETITIONS if n else 1)
+        if n <= size / 2
     ]
 
 
-def run_ranking(case: Case) -> list[Row]:
-    """The ranking of all labelers of a set by all votes, their own among them; the graded ones are looked at."""
-    crowd = crowd_of(case.world)
-    rows = []
-    for answer, options in {"real": {}, RANKED_BY: {"noise": RANKED_BY}}.items():
-        ranking = tu.labelers.rank(crowd.labels, random_state=case.seed, **options)
-        for labeler in crowd.graded:
-            true = _accuracy(crowd, crowd.predictions_of(labeler))
-            estimate = ranking[labeler].accuracy
-            rows.append(grade_row(crowd, str(labeler), "accuracy", ALL_VOTES, answer, true, estimate))
-    return rows
-
-
-# ------------------------------------------------------------------ with vetted items
-
-
-def run_gold(case: Case) -> list[Row]:
-    """Many draws of vetted items of one labeler's pool; cases take the labelers in turn.
-
-    The models are drawn once for all of them: they are told nothing of items drawn at random.
-    """
-    crowd = crowd_of(case.world)
-    labeler = crowd.graded[case.seed % len(crowd.graded)]
-    predictions = crowd.predictions_of(labeler)
-    pool = crowd.others_of(labeler).select(items=list(predictions))
-    said, truth = _answers_and_truth(crowd, {item: predictions[item] for item in pool.items.tolist()})
-    one_class = graded_class(crowd)
-    true = true_values(said, truth, one_class)
-    metrics = metrics_of(crowd, "accuracy", "precision", "recall", "f1")
-    plain = tu.evaluate(predictions, pool, metrics=metrics, check_dependence=False, random_state=case.seed)
-    p_class = np.asarray(plain.solution.truth)
-    rng = np.random.default_rng([case.seed, 60])
-    rows = []
-    for n in N_VETTED * REPETITIONS_A_CASE:
-        if n > MOST_OF_POOL * pool.n_items:
-            continue
-        at = np.sort(rng.choice(pool.n_items, n, replace=False))
-        ev = evaluate_again(plain, pool.with_gold(_named(pool, truth, at), drawn="random"))
-        about = (crowd, str(labeler), f"{n} vetted")
-        rows += [grade_row(about[0], about[1], m, about[2], HEADLINE, true[m], ev[m]) for m in metrics]
-        rivals = rival_intervals(said, truth, p_class, pool.classes, one_class, at)
-        rows += [
-            _interval_row(about[0], about[1], m, about[2], answer, true[m], *interval)
-            for (m, answer), interval in rivals.items()
-        ]
-    return [row for row in rows if not np.isnan(row["true"])]
-
-
-def run_gold_pair(case: Case) -> list[Row]:
-    """Many draws of vetted items of the pool of two labelers; cases take the pairs in turn."""
-    crowd = crowd_of(case.world)
-    pairs = pairs_of(crowd)
-    a, b = pairs[case.seed % len(pairs)]
-    systems = _on_common_items(crowd, a, b)
-    pool = crowd.others_of(a, b).select(items=list(systems["a"]))
-    said = {name: _answers_and_truth(crowd, {i: s[i] for i in pool.items.tolist()})[0] for name, s in systems.items()}
-    truth = _answers_and_truth(crowd, {i: systems["a"][i] for i in pool.items.tolist()})[1]
-    gain = (said["a"] == truth).astype(float) - (said["b"] == truth)
-    plain = tu.compare(systems, pool, check_dependence=False, random_state=case.seed)
-    p_class = plain.truth.posterior
-    codes = {name: _codes(answers, pool.classes) for name, answers in said.items()}
-    at_all = np.arange(pool.n_items)
-    f = p_class[at_all, codes["a"]] - p_class[at_all, codes["b"]]
-    rng = np.random.default_rng([case.seed, 61])
-    rows = []
-    for n in N_VETTED * REPETITIONS_A_CASE:
-        if n > MOST_OF_POOL * pool.n_items:
-            continue
-        at = np.sort(rng.choice(pool.n_items, n, replace=False))
-        cmp = compare_again(plain, pool.with_gold(_named(pool, truth, at), drawn="random"))
-        about = (crowd, f"{a} − {b}", "difference", f"{n} vetted")
-        rows.append(grade_row(*about, HEADLINE, float(gain.mean()), cmp.difference("a", "b")))
-        rows.append(_interval_row(*about, PPI, float(gain.mean()), *ppi_of_pool(_sample(gain, f, at))))
-    return rows
-
-
-def rival_intervals(
-    said: npt.NDArray[Any],
-    truth: npt.NDArray[Any],
-    p_class: Floats,
-    classes: npt.NDArray[Any],
-    one_class: Hashable,
-    at: Codes,
-) -> dict[tuple[str, str], tuple[float, tuple[float, float]]]:
-    """Mean and interval by metric and rival, from what is vetted and P(class) by a model that has not seen it.
-
-    What is not defined, as precision where nothing vetted was said to be of the class, is left out.
-    """
-    right = (said == truth).astype(float)
-    p_right = p_class[np.arange(len(said)), _codes(said, classes)]
-    p_one = p_class[:, classes.tolist().index(one_class)]
-    is_said, is_true = (said == one_class).astype(float), (truth == one_class).astype(float)
-    hits, p_hits = is_said * is_true, is_said * p_one
-    n_right = float(right[at].sum())
-    ratios = {
-        "precision": (_sample(hits, p_hits, at), _sample(is_said, is_said, at)),
-        "recall": (_sample(hits, p_hits, at), _sample(is_true, p_one, at)),
-        "f1": (_sample(2 * hits, 2 * p_hits, at), _sample(is_said + is_true, is_said + p_one, at)),
-    }
-    of_ratios = {
-        (name, PPI): _clipped(*interval) for name, pair in ratios.items() if (interval := ppi_ratio_of_pool(*pair))
-    }
+def _row(graded: Grading, metric: str, n: int, answer: str, ends: tuple[float, float], true: float) -> Row:
+    low, high = ends
     return {
-        ("accuracy", PPI): ppi_of_pool(_sample(right, p_right, at)),
-        ("accuracy", WILSON): (n_right / len(at), wilson(n_right, len(at), level=LEVEL)),
-        **of_ratios,
-    }
-
-
-# ------------------------------------------------------------------ rows
-
-
-def grade_row(
-    crowd: CrowdSet, system: str, metric: str, condition: str, answer: str, true: float, estimate: Estimate
-) -> Row:
-    """An estimate beside the truth as plain numbers; see `Grade`."""
-    interval = estimate.interval(LEVEL)
-    return _interval_row(crowd, system, metric, condition, answer, true, estimate.mean, interval, estimate.std)
-
-
-def _interval_row(
-    crowd: CrowdSet,
-    system: str,
-    metric: str,
-    condition: str,
-    answer: str,
-    true: float,
-    mean: float,
-    interval: tuple[float, float],
-    sd: float | None = None,
-) -> Row:
-    """A `Grade` as plain numbers; without a standard deviation, that of a normal law with this interval."""
-    spread = (interval[1] - interval[0]) / (2 * 1.959964) if sd is None else sd
-    return {
-        "crowd": crowd.name,
-        "family": crowd.family,
-        "system": system,
+        "family": graded.crowd.family,
+        "set": graded.crowd.name,
         "metric": metric,
-        "condition": condition,
+        "n": n,
         "answer": answer,
-        "true": float(true),
-        "mean": float(mean),
-        "sd": float(spread),
-        "low": float(interval[0]),
-        "high": float(interval[1]),
+        "holds": bool(low - 1e-9 <= true <= high + 1e-9) if np.isfinite(low) and np.isfinite(true) else None,
+        "width": float(high - low),
     }
-
-
-def _answers_and_truth(crowd: CrowdSet, predictions: Mapping[Any, Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """What is said and what is true, in the order of the predictions."""
-    truths = crowd.truths
-    kind = crowd.labels.classes.dtype
-    said = np.array(list(predictions.values()), dtype=kind)
-    return said, np.array([truths[item] for item in predictions], dtype=kind)
-
-
-def _on_common_items(crowd: CrowdSet, a: Hashable, b: Hashable) -> dict[str, dict[Any, Any]]:
-    """The predictions of two labelers on the items that both answered."""
-    first, second = crowd.predictions_of(a), crowd.predictions_of(b)
-    common = [item for item in first if item in second]
-    return {"a": {item: first[item] for item in common}, "b": {item: second[item] for item in common}}
-
-
-def _accuracy(crowd: CrowdSet, predictions: Mapping[Any, Any]) -> float:
-    said, truth = _answers_and_truth(crowd, predictions)
-    return float(np.mean(said == truth))
-
-
-def _named(pool: tu.Labels, truth: npt.NDArray[Any], at: Codes) -> dict[Any, Any]:
-    return dict(zip(pool.items[at].tolist(), truth[at].tolist(), strict=True))
-
-
-def _codes(answers: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Codes:
-    position = {name: code for code, name in enumerate(classes.tolist())}
-    return np.array([position[name] for name in answers.tolist()])
-
-
-def _sample(values: Floats, predicted: Floats, at: Codes) -> Sample:
-    """Values of vetted items, and predictions for these and for the others."""
-    return Sample(np.asarray(values, dtype=float)[at], predicted[at], np.delete(predicted, at))
-
-
-def _clipped(mean: float, interval: tuple[float, float]) -> tuple[float, tuple[float, float]]:
-    """A share lies in [0, 1], which a linearised ratio with few positives does not know."""
-    low, high = (min(max(end, 0.0), 1.0) for end in interval)
-    return min(max(mean, 0.0), 1.0), (low, high)
-
-
-def _quotient(above: float, below: float) -> float:
-    return above / below if below else float("nan")

@@ -1,7 +1,7 @@
-"""The open crowd and judge sets with truth, and their labelers as the systems to grade.
+"""The open sets with truth, and their labelers as the systems to grade.
 
-A labeler is graded as if they were a system: their votes are the predictions, the others' votes are the labels, and
-the truth says what the right answer would have been. Nothing but the votes of others reaches the library.
+A labeler is graded as if they were a system: their votes are the predictions, the votes of the others are the labels,
+and the truth says what the right answer would have been. Nothing but the votes of others reaches the library.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,37 +18,23 @@ import numpy.typing as npt
 import trueup as tu
 from benchmarks._data import data_folder, load_crowd
 
-__all__ = [
-    "MIN_GRADED_ITEMS",
-    "N_GRADED",
-    "CrowdSet",
-    "choose_graded",
-    "family_of",
-    "licence_table",
-    "load_set",
-    "load_sets",
-    "set_names",
-    "thin_votes",
-    "vote_codes",
-]
+__all__ = ["MOST_ITEMS", "CrowdSet", "Grading", "grade", "load_set", "set_names", "source_table"]
 
 Codes = npt.NDArray[np.int64]
 
-N_GRADED = 8
-MIN_GRADED_ITEMS = 50
+N_GRADED = 4
+MIN_GRADED_ITEMS = 60
+MOST_ITEMS = 400
 NO_TRUTH = -1
-NEARLY_COMPLETE = 0.9  # share of the pairs of an item and a labeler that have a vote
-
-# One collection of votes, or one set of judges, is one family: its sets may share labelers, instructions and the way
-# the truth was found, so a map must not be judged on one of them and fitted on another. Repositories that only gather
-# the sets of others do not make a family.
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "Snow et al. 2008": ("crowd-snow-rte", "crowd-snow-temp"),
-    "Zhou et al. 2012": ("crowd-dog", "crowd-web"),
-    "Rodrigues et al.": ("crowd-labelme-feat", "crowd-music-ms", "crowd-sentiment-text"),
-    "CrowdER": ("crowd-product-er", "crowd-restaurant-er"),
-    "LLMBar": ("judge-llmbar", "judge-llmbar-casestudy"),
-}
+# The twenty sets that version 0.2 was measured on.
+EARLIER = frozenset(
+    [
+        *("crowd-adult", "crowd-bluebird", "crowd-d-sentiment", "crowd-dices350", "crowd-dog", "crowd-face"),
+        *("crowd-labelme-feat", "crowd-leaves", "crowd-music-ms", "crowd-product-er", "crowd-restaurant-er"),
+        *("crowd-sentiment-text", "crowd-snow-rte", "crowd-snow-temp", "crowd-trec2010", "crowd-weather-cf-amt"),
+        *("crowd-web", "crowd-zencrowd-in", "judge-llmbar", "judge-llmbar-casestudy"),
+    ]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +44,16 @@ class CrowdSet:
     Attributes
     ----------
     name, family : str
-        The folder of the set, and the collection it belongs to.
+        The folder of the set, and the collection it belongs to: its sets may share labelers, instructions and the way
+        the truth was found, so none of them is judged by constants that another was fitted to.
     labels : Labels
-        All votes, those of the graded labelers included.
+        All votes.
     truth : integer array of shape (n_items,)
         The true class of each of ``labels.items`` as a position in ``labels.classes``; -1 where it is unknown.
     graded : tuple of labelers
-        Those to grade as systems.
-    source, licence : str
-        As the set's own description gives them.
+        The most prolific on items of known truth, 60 at least and four at most; a draw decides between equals.
+    about : mapping
+        What the set's own description says.
     """
 
     name: str
@@ -74,29 +61,87 @@ class CrowdSet:
     labels: tu.Labels
     truth: Codes
     graded: tuple[Hashable, ...]
-    source: str
-    licence: str
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Grading:
+    """Some labelers as systems, on at most 400 items that all of them voted on and whose truth is known.
+
+    Attributes
+    ----------
+    crowd : CrowdSet
+    systems : tuple of labelers
+    labels : Labels
+        The votes of the others on the items.
+    said : integer array of shape (n_systems, n_items)
+    truth : integer array of shape (n_items,)
+    """
+
+    crowd: CrowdSet
+    systems: tuple[Hashable, ...]
+    labels: tu.Labels
+    said: Codes
+    truth: Codes
 
     @property
-    def truths(self) -> dict[Any, Any]:
-        """The class of each item whose truth is known."""
-        known = np.flatnonzero(self.truth != NO_TRUTH)
-        names = self.labels.classes[self.truth[known]]
-        return dict(zip(self.labels.items[known].tolist(), names.tolist(), strict=True))
+    def name(self) -> str:
+        """The set and the labelers."""
+        return f"{self.crowd.name}: {', '.join(map(str, self.systems))}"
 
-    def predictions_of(self, labeler: Hashable) -> dict[Any, Any]:
-        """The votes of a labeler as the predictions of a system, where the truth is known.
+    def classes_of(self, codes: Codes) -> list[Any]:
+        """Names of classes."""
+        names = self.labels.classes.tolist()
+        return [names[code] for code in codes.tolist()]
 
-        An item whose truth is unknown cannot say whether an answer about it is right, so it is not predicted.
-        """
-        codes = vote_codes(self.labels, labeler)
-        at = np.flatnonzero((codes >= 0) & (self.truth != NO_TRUTH))
-        names = self.labels.classes[codes[at]]
-        return dict(zip(self.labels.items[at].tolist(), names.tolist(), strict=True))
+    def checked(self, at: Codes) -> tu.Labels:
+        """The labels with some items checked, drawn at random."""
+        if not len(at):
+            return self.labels
+        names = self.labels.items.tolist()
+        gold = dict(zip([names[k] for k in at], self.classes_of(self.truth[at]), strict=True))
+        return self.labels.with_gold(gold, drawn="random")
 
-    def others_of(self, *labelers: Hashable) -> tu.Labels:
-        """The votes without those of the labelers who are graded."""
-        return self.labels.without_labeler(*labelers)
+    def rng(self, *seed: int) -> np.random.Generator:
+        """A generator of its own."""
+        return np.random.default_rng([zlib.crc32(self.name.encode()), *seed])
+
+
+def set_names() -> list[str]:
+    """The sets of the data folder that have votes and truth, in the order of their names."""
+    folders = (path.parent for path in data_folder().glob("*/truth.csv.gz"))
+    return sorted(folder.name for folder in folders if (folder / "labels.csv.gz").exists())
+
+
+def load_set(name: str) -> CrowdSet:
+    """One set by the name of its folder."""
+    labels, truth = load_crowd(name)
+    about = json.loads((data_folder() / name / "meta.json").read_text(encoding="utf-8"))
+    item, labeler, answer, _ = labels.vote_table()
+    known = (truth[item] != NO_TRUTH) & (answer < labels.n_classes)
+    n_known = np.bincount(labeler[known], minlength=labels.n_labelers)
+    may_be_graded = n_known >= MIN_GRADED_ITEMS
+    if about.get("grade_only"):
+        may_be_graded &= np.isin([str(name) for name in labels.labelers.tolist()], about["grade_only"])
+    if about.get("anonymous"):  # labelers are positions, not people
+        may_be_graded[:] = False
+    lot = np.random.default_rng(zlib.crc32(name.encode())).random(labels.n_labelers)
+    order = np.lexsort((lot, -n_known))
+    graded = tuple(labels.labelers[[k for k in order if may_be_graded[k]][:N_GRADED]].tolist())
+    return CrowdSet(name, about.get("family") or name, labels, truth, graded, about)
+
+
+def grade(crowd: CrowdSet, *systems: Hashable) -> Grading | None:
+    """The labelers as systems; None where they have too few items in common."""
+    codes = np.stack([vote_codes(crowd.labels, labeler) for labeler in systems])
+    at = np.flatnonzero((codes >= 0).all(axis=0) & (crowd.truth != NO_TRUTH))
+    if len(at) < MIN_GRADED_ITEMS:
+        return None
+    if len(at) > MOST_ITEMS:
+        lot = np.random.default_rng(zlib.crc32(f"{crowd.name} {systems}".encode()))
+        at = np.sort(lot.choice(at, MOST_ITEMS, replace=False))
+    others = crowd.labels.without_labeler(*systems).select(items=crowd.labels.items[at].tolist())
+    return Grading(crowd, systems, others, codes[:, at], crowd.truth[at])
 
 
 def vote_codes(labels: tu.Labels, labeler: Hashable) -> Codes:
@@ -112,112 +157,7 @@ def vote_codes(labels: tu.Labels, labeler: Hashable) -> Codes:
     return codes
 
 
-def set_names() -> list[str]:
-    """The crowd and judge sets of the data folder that have truth, in the order of their names."""
-    folders = [*data_folder().glob("crowd-*"), *data_folder().glob("judge-*")]
-    return sorted(folder.name for folder in folders if (folder / "truth.csv.gz").exists())
-
-
-def family_of(name: str) -> str:
-    """The family of a set; one that shares its collection with no other is a family of its own."""
-    return next((family for family, members in FAMILIES.items() if name in members), name)
-
-
-def load_sets(max_items: int | None = None, *, names: Sequence[str] | None = None) -> list[CrowdSet]:
-    """All open sets with truth, or those that are named.
-
-    Parameters
-    ----------
-    max_items : int, optional
-        So many items of a set at most, drawn at random with a seed of their own: those with truth first.
-    names : sequence of str, optional
-
-    Returns
-    -------
-    list of CrowdSet
-    """
-    return [load_set(name, max_items) for name in (set_names() if names is None else names)]
-
-
-def load_set(name: str, max_items: int | None = None) -> CrowdSet:
-    """One set by the name of its folder."""
-    labels, truth = load_crowd(name)
-    if max_items is not None and labels.n_items > max_items:
-        at = _drawn_items(truth, max_items, _generator(name))
-        labels, truth = labels.select(items=labels.items[at].tolist()), truth[at]
-        voting = labels.votes_per_labeler > 0
-        labels = labels.select(labelers=labels.labelers[voting].tolist())
-    described = json.loads((data_folder() / name / "meta.json").read_text(encoding="utf-8"))
-    return CrowdSet(
-        name,
-        family_of(name),
-        labels,
-        truth,
-        choose_graded(labels, truth, seed=_seed_of(name)),
-        described["source"],
-        described["license"],
-    )
-
-
-def choose_graded(
-    labels: tu.Labels,
-    truth: Codes,
-    *,
-    seed: int,
-    n_graded: int = N_GRADED,
-    min_items: int = MIN_GRADED_ITEMS,
-) -> tuple[Hashable, ...]:
-    """The labelers with most votes on items of known truth, at least `min_items`; a draw decides between equals.
-
-    Where everyone votes on everything, the order of names would choose variants of one judge.
-    """
-    item, labeler, answer, _ = labels.vote_table()
-    known = (truth[item] != NO_TRUTH) & (answer < labels.n_classes)
-    n_known = np.bincount(labeler[known], minlength=labels.n_labelers)
-    lot = np.random.default_rng(seed).random(labels.n_labelers)
-    order = np.lexsort((lot, -n_known))[:n_graded]
-    return tuple(labels.labelers[order[n_known[order] >= min_items]].tolist())
-
-
-def thin_votes(crowd: CrowdSet, n_votes: int, *, labeler: Hashable, seed: int = 0) -> tu.Labels:
-    """The others' votes with at most `n_votes` an item, as a smaller crowd would have given them.
-
-    Where nearly every labeler votes on every item, a crowd of `n_votes` labelers is drawn; elsewhere that many votes of
-    each item.
-    """
-    labels = crowd.others_of(labeler)
-    rng = np.random.default_rng([seed, _seed_of(crowd.name), zlib.crc32(str(labeler).encode())])
-    if labels.n_pairs >= NEARLY_COMPLETE * labels.n_items * labels.n_labelers:
-        chosen = rng.choice(labels.n_labelers, n_votes, replace=False)
-        return labels.select(labelers=labels.labelers[np.sort(chosen)].tolist())
-    votes = labels.votes.tocsr(copy=True)
-    item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
-    order = np.lexsort((rng.random(len(item)), item))
-    rank = np.empty(len(item), dtype=np.int64)
-    rank[order] = np.arange(len(item)) - votes.indptr[item[order]]
-    votes.data = np.where(rank < n_votes, np.minimum(votes.data, 1.0), 0.0)  # a repeated vote is one witness
-    votes.eliminate_zeros()
-    thinned = replace(labels, votes=votes)
-    return thinned.select(labelers=thinned.labelers[thinned.votes_per_labeler > 0].tolist())
-
-
-def licence_table(sets: Sequence[CrowdSet]) -> str:
+def source_table(sets: Sequence[CrowdSet]) -> str:
     """Name, family, source and licence of each set as a table in Markdown."""
-    shown = ["–" if s.family == s.name else s.family for s in sets]
-    rows = [f"| `{s.name}` | {family} | {s.source} | {s.licence} |" for s, family in zip(sets, shown, strict=True)]
+    rows = [f"| `{s.name}` | {s.family} | {s.about.get('source', '–')} | {s.about.get('license', '–')} |" for s in sets]
     return "\n".join(["| set | family | source | licence |", "|---|---|---|---|", *rows])
-
-
-def _drawn_items(truth: Codes, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """So many positions in order: items with truth first, others where there are too few of those."""
-    order = np.lexsort((rng.random(len(truth)), truth == NO_TRUTH))
-    return np.sort(order[:n])
-
-
-def _seed_of(name: str) -> int:
-    """A seed that stays the same on every machine, unlike `hash`."""
-    return zlib.crc32(name.encode())
-
-
-def _generator(name: str) -> np.random.Generator:
-    return np.random.default_rng(_seed_of(name))

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from trueup.answers.preferences import Preferences, preferences
     from trueup.answers.share import mean_score, share
     from trueup.cleaning import CleaningAdvisor
+    from trueup.core.prior import CrowdPrior
     from trueup.data.labels import Labels
     from trueup.data.pairs import Pairs
     from trueup.data.predictions import Predictions
@@ -73,6 +74,7 @@ __all__ = [
     "ActiveTest",
     "CleaningAdvisor",
     "Comparison",
+    "CrowdPrior",
     "Evaluation",
     "GateReport",
     "Labels",
@@ -121,6 +123,7 @@ _HOME_OF = {
     "ActiveTest": "trueup.active",
     "CleaningAdvisor": "trueup.cleaning",
     "Comparison": "trueup.answers.comparison",
+    "CrowdPrior": "trueup.core.prior",
     "Evaluation": "trueup.answers.evaluation",
     "GateReport": "trueup.answers.gates",
     "Labels": "trueup.data.labels",

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from trueup.answers.design import design_doubts, draw_not_told
 
 import trueup as tu
-from trueup.answers.design import design_doubts, draw_not_told
 
 FAST = {"noise": "dawid-skene", "n_draws": 50, "n_warmup": 50}
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from trueup.answers.settings import Settings
 
 import trueup as tu
-from trueup.answers.settings import Settings
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.noise import DEFAULT_NOISE, DawidSkene
 

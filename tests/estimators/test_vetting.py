@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from trueup.answers.vetted import evaluate_again
 
 import trueup as tu
-from trueup.answers.vetted import evaluate_again
 from trueup.estimators.vetting import items_to_vet, variance_left, widths_after_vetting
 
 QUICK = {"metrics": ["accuracy"], "check_dependence": False, "n_chains": 2, "n_warmup": 100, "n_draws": 150}

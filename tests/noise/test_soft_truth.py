@@ -149,7 +149,8 @@ def test_the_maximisation_by_loops():
     lattice, rng = simplex_lattice(2), np.random.default_rng(0)
     table = rng.dirichlet([2, 2], size=(4, 2)).transpose(0, 2, 1)  # labeler, answer, class
     pooled, strength = rng.dirichlet([2, 2], size=2).T, 3.0
-    stage = _Stage(labels, lattice, table, pooled, np.ones(2), strength)
+    n_votes = np.asarray(labels.votes.sum(axis=0)).reshape(4, 2, 1)
+    stage = _Stage(labels, lattice, n_votes, table, pooled, np.ones(2), strength)
     states = rng.dirichlet(np.ones(len(lattice)), size=labels.n_items)
     got, _, log_prior = stage.maximise(np.asarray(labels.votes.T @ states), states.sum(axis=0))
     seen, said = np.zeros((4, 2, 2)), np.zeros((4, 2))

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from trueup.answers.telling import basis_words, vetting_words
 
 import trueup as tu
 from trueup._base.wording import interval
-from trueup.answers.telling import basis_words, vetting_words
 from trueup.report import build_report, render_html, render_markdown
 from trueup.report.compared import positive_of
 from trueup.report.sentences import is_unnamed, title_for

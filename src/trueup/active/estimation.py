@@ -11,13 +11,13 @@ import numpy as np
 from trueup._base.types import Target
 from trueup.active.estimators import Estimated, MetricEstimator, Request, estimate_metric
 from trueup.active.pool import Pool
-from trueup.active.rectified import PoolRecalibration, recalibration_of
+from trueup.active.rectified import PoolModel, model_of
 from trueup.active.undecided import pool_with_outside, two_worlds
 from trueup.noise import NoiseModel
 from trueup.sessions.counting import Counted
 from trueup.sessions.progress import Progress
 
-_N_DRAWS = 1000
+_N_DRAWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class Estimation:
     target: Target = "sample"
 
     @cached_property
-    def model(self) -> PoolRecalibration:
+    def model(self) -> PoolModel:
         """How answers correct what the votes say."""
-        return recalibration_of(self.pool)
+        return model_of(self.pool)
 
     @cached_property
     def _with_outside(self) -> Estimation:

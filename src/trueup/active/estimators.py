@@ -18,11 +18,11 @@ from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool
 from trueup.active.rectified import (
     Drawn,
-    PoolRecalibration,
+    PoolModel,
+    corrected_probabilities,
     draw_rectified,
     drawn_items,
     known_classes,
-    recalibrated_probabilities,
     weighted_answers,
 )
 from trueup.active.undecided import UndecidedEstimate
@@ -36,7 +36,6 @@ from trueup.sessions.progress import Progress
 
 ENOUGH_DRAWS = 20  # from which an interval was measured to hold, and a rule may stop a session
 _FEWEST = 2  # answers that have a spread
-_ENOUGH = 10  # answers from which a correction can be learned
 _MOST_LEVERAGE = 0.8  # of one answer on the weight of the noise model
 _ADDED = 0.5  # of an answer, right and wrong
 _ROUNDING = 1e-12  # of a spread: all answers are alike
@@ -48,7 +47,7 @@ class Request:
 
     Attributes
     ----------
-    model : PoolRecalibration
+    model : PoolModel
         How the noise model can be corrected.
     category : int, optional
         One only, in place of the mean over all.
@@ -58,7 +57,7 @@ class Request:
 
     pool: Pool
     progress: Progress
-    model: PoolRecalibration
+    model: PoolModel
     noise: str | NoiseModel
     target: Target
     n_draws: int
@@ -118,9 +117,9 @@ class MetricEstimator(ABC):
         """Why it cannot work on a pool, in one sentence, before anyone is paid to look at it; None if it can."""
         return None
 
-    def believed(self, pool: Pool, progress: Progress, model: PoolRecalibration) -> Floats:
+    def believed(self, pool: Pool, progress: Progress, model: PoolModel) -> Floats:
         """P(class) of every item, as a strategy then sees it; by default those of the corrected noise model."""
-        return recalibrated_probabilities(model, pool, progress)
+        return corrected_probabilities(model, pool, progress)
 
     @abstractmethod
     def estimate(self, request: Request) -> Estimated:
@@ -129,19 +128,16 @@ class MetricEstimator(ABC):
 
 @dataclass(frozen=True)
 class Rectified(MetricEstimator):
-    """The noise model, corrected by the answers."""
+    """The core: what votes say, corrected by the answers from the first on."""
 
     name: ClassVar[str] = "rectified"
 
     def estimate(self, request: Request) -> Estimated:
-        """From truths drawn from the corrected model."""
+        """From truths drawn given the answers."""
         pool, progress = request.pool, request.progress
         answers = weighted_answers(pool, progress)
-        n = len(answers.positions)
-        few = answers.by_chance and n < _ENOUGH
-        notes = (f"{n} answers correct the model so far: the interval rests on it.",) if few else ()
         truths = draw_rectified(request.model, pool, progress, n_draws=request.n_draws, rng=request.rng)
-        return Estimated(_values(request, truths), notes, answers.by_chance)
+        return Estimated(_values(request, truths), (), answers.by_chance)
 
 
 @dataclass(frozen=True)
@@ -189,7 +185,7 @@ class Learned(MetricEstimator):
             f'{outputs}; use "rectified"'
         )
 
-    def believed(self, pool: Pool, progress: Progress, model: PoolRecalibration) -> Floats:
+    def believed(self, pool: Pool, progress: Progress, model: PoolModel) -> Floats:
         """With several systems it believes something else for each; the strategy sees the mean."""
         positive = np.mean(self._of_systems(pool, progress), axis=0)
         table = np.empty((pool.n_items, 2))

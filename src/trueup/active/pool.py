@@ -12,15 +12,14 @@ import numpy.typing as npt
 
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import preview
-from trueup.answers.settings import Settings
-from trueup.answers.setup import prepare
-from trueup.data.aligned import AlignedPredictions
+from trueup.answers.prepare import Settings, prepare
+from trueup.core.base import base_of
+from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
-from trueup.estimators.system_features import Used
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import Metric
-from trueup.noise import DEFAULT_NOISE, NoiseModel
+from trueup.noise import NoiseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,7 @@ class Pool:
         return 1 if self.categories is None else int(self.categories.max()) + 1
 
     @property
-    def used(self) -> Used:
+    def used(self) -> OutputKind:
         """What of the outputs the metric looks at."""
         return self.metric.looks_at
 
@@ -130,15 +129,16 @@ def make_pool(
         labels,
         settings=call,
         metrics=metric,
-        noise=DEFAULT_NOISE if noise is None else noise,
+        noise=noise,
         positive=positive,
         one_metric=True,
     )
     _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
-    assert task.noise is not None
     with silenced_warnings():
-        model = settle_noise(task.noise, labels, draw=False)
-    prior = model.posterior(labels)
+        if task.noise is None:
+            prior = base_of(labels)
+        else:
+            prior = settle_noise(task.noise, labels, draw=False).posterior(labels)
     outputs = task.outputs_for(task.metric)
     return Pool(labels, outputs, task.metric, task.positive, prior, prior.argmax(axis=1), groups, group_names)
 

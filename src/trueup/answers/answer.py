@@ -1,28 +1,22 @@
-"""What all answers tell of how they came about."""
+"""What all answers say of how they came about."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
-
 from trueup._base.types import Target
-from trueup.answers.findings import noise_in_words
-from trueup.answers.scanned_setup import ScannedTask
-from trueup.answers.settings import Settings
-from trueup.answers.setup import Task
+from trueup.answers.notes import noise_in_words
+from trueup.answers.prepare import Settings, Task
+from trueup.core.truth import TruthModel, basis_in_words
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
-from trueup.data.scanning import LabelScan
-from trueup.estimators.assumptions import Assumption, all_kinds_in_words
-from trueup.estimators.truth import TruthEngine
 from trueup.noise import NoiseModel
 
 
 class Answer:
     """The base of all answers: the question, read from its task."""
 
-    task: Task | ScannedTask
-    assumption: Assumption | None
+    task: Task
+    model: NoiseModel | None
+    core: TruthModel | None
 
     @property
     def settings(self) -> Settings:
@@ -30,7 +24,7 @@ class Answer:
         return self.task.settings
 
     @property
-    def labels(self) -> Labels | LabelScan[Labels]:
+    def labels(self) -> Labels:
         """The votes it rests on."""
         return self.task.labels
 
@@ -42,23 +36,22 @@ class Answer:
     @property
     def noise(self) -> str:
         """The noise models in words."""
-        assert self.assumption is not None
-        return all_kinds_in_words(self.assumption)
+        return "as real sets err" if self.core is not None else noise_in_words(self.task.noise, self.model)
 
     @property
-    @abstractmethod
-    def has_assumptions(self) -> bool:
-        """Whether there is an answer for each assumption: no noise model and no other method was named."""
+    def basis(self) -> str:
+        """What the answer rests on: "votes alone", "votes and 7 checked items" or "all items checked"."""
+        return basis_in_words(self.n_checked, self.task.labels.n_items)
 
     @property
-    @abstractmethod
+    def n_checked(self) -> int:
+        """Items whose class is known from an expert."""
+        return int((self.task.labels.gold_codes >= 0).sum()) if self.core is None else self.core.n_checked
+
+    @property
     def n_drawn(self) -> int:
-        """Vetted items that were drawn at random."""
-
-    @property
-    @abstractmethod
-    def diagnostics(self) -> Mapping[str, float]:
-        """How the draws went, where that is known."""
+        """Checked items that were drawn at random."""
+        return 0 if self.core is None else int((self.core.drawn >= 0).sum())
 
     @property
     def target(self) -> Target:
@@ -84,28 +77,3 @@ class Answer:
     def seed(self) -> int:
         """What gives the same numbers again as `random_state`."""
         return self.task.seed
-
-
-class LabelsAnswer(Answer):
-    """An answer from votes in memory: the base of `Evaluation` and `Comparison`."""
-
-    task: Task
-    model: NoiseModel | None
-    engine: TruthEngine | None
-
-    @property
-    def labels(self) -> Labels:
-        """The votes it rests on."""
-        return self.task.labels
-
-    @property
-    def noise(self) -> str:
-        """The noise model in words."""
-        if self.task.noise is None and self.assumption is not None:
-            return super().noise
-        return noise_in_words(self.task.noise, self.model)
-
-    @property
-    def n_drawn(self) -> int:
-        """Vetted items that were drawn at random."""
-        return 0 if self.engine is None else int((self.engine.drawn_gold >= 0).sum())

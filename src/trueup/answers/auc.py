@@ -10,9 +10,9 @@ import numpy as np
 
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_integer
+from trueup.answers.build_answers import N_DRAWS
 from trueup.answers.compare import measure
-from trueup.answers.settings import Settings
-from trueup.answers.setup import DEFAULT_TARGET, prepare
+from trueup.answers.prepare import DEFAULT_TARGET, Settings, prepare, refuse_options
 from trueup.data.labels import Labels
 from trueup.estimators.published.urkullu2019 import (
     ViewResult,
@@ -41,7 +41,7 @@ def auc(
     noise: str | NoiseModel | None = None,
     target: Target = DEFAULT_TARGET,
     positive: Hashable | None = None,
-    n_draws: int = 2000,
+    n_draws: int = N_DRAWS,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
@@ -55,7 +55,7 @@ def auc(
         every item.
     labels : Labels
     view : {"bayes", "deterministic", "subjectivist", "probabilistic"}
-        "bayes": the posterior of the AUC from draws of the truth under `noise`. The others are those of Urkullu et al.
+        "bayes": the AUC on draws of the truth, as in `compare`. The others are those of Urkullu et al.
         (2019), for two classes: the majority is the truth, ties broken by chance (DGT); every labeler is a truth of
         their own, averaged by their number of votes (SGT; labelers who gave one class only are left out); the truth
         is a probability, estimated by the share of votes, and the AUC becomes the concordance with it (PGT). The
@@ -88,6 +88,7 @@ def auc(
                 f'⟨{name}⟩ goes with ⟨view="bayes"⟩, got ⟨view={view!r}⟩, which takes none; leave it out',
                 parameter=name,
             )
+    refuse_options(sampling, ("n_chains", "n_warmup") if noise is not None else ())
     task = prepare(
         scores,
         labels,
@@ -110,7 +111,7 @@ def auc(
             f'the view {view!r} is for two classes, got {labels.n_classes}; use ⟨view="bayes"⟩, which averages over '
             "classes"
         )
-    for sentence in task.findings:
+    for sentence in task.notes:
         warnings.warn(sentence, TrueupWarning, stacklevel=2)
     values = task.outputs_for(task.metric).outputs("scores")
     rng = np.random.default_rng(task.seed)

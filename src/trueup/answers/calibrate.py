@@ -1,4 +1,4 @@
-"""A map of one's own from votes to intervals that hold on real crowds: learned from sets with known truth."""
+"""How far the truth is from votes on sets of one's own: the constants of the prior, fitted to sets with known truth."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_level, seed_of
-from trueup.answers.reading import engine_of
-from trueup.answers.settings import Settings
-from trueup.answers.setup import prepare
+from trueup.answers.build_answers import truth_model_of
+from trueup.answers.prepare import Settings, Task, prepare
+from trueup.core.prior import CrowdPrior, to_angle
 from trueup.data.labels import Labels
-from trueup.estimators.readings import Readings
-from trueup.estimators.real_map import LEVEL_SCALE, RealMap, shipped_map
 from trueup.exceptions import InvalidParameter, silenced_warnings
 
 _FEWEST_SETS = 5
+_SMALLEST = 0.01  # a scale of nothing would make votes alone certain
 
 
 def calibrate(
     sets: Sequence[tuple[Any, Labels, Mapping[Hashable, Hashable]]],
     *,
     families: Sequence[Hashable] | None = None,
-    level: float = 0.95,
+    level: float = 0.9,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
-    **sampling: Any,
-) -> RealMap:
-    """Learn how far the models are off on real sets of your own.
+) -> CrowdPrior:
+    """Learn how far levels are from what votes say on real sets of your own.
 
-    Each set is graded from its votes alone, and its truth says how far that was off. One number is fitted, the
-    widening; the floor and what else the map has stay as shipped.
+    Each system is graded from the votes alone, and the truth of the set says how far its accuracy was off, on the scale
+    arcsin √accuracy. The scale of the prior is such that its intervals at `level` hold in that share of the sources;
+    the other constants stay as shipped.
 
     Parameters
     ----------
@@ -43,26 +42,24 @@ def calibrate(
     families : sequence, optional
         The source of each entry; entries of one source weigh together like one. By default each is its own.
     level : float
-        The share of sources whose interval is to hold.
+        Of the intervals that are to hold in this share of the sources.
     random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
-    **sampling
-        For `trueup.noise.sample`: n_chains, n_warmup, n_draws.
 
     Returns
     -------
-    RealMap
-        For ``evaluate(…, assume=map)``.
+    CrowdPrior
+        For ``evaluate(…, prior=prior)``.
 
     Examples
     --------
     >>> import trueup as tu
     >>> sims = [tu.simulate.baseline(n_items=60, random_state=seed) for seed in range(5)]
     >>> sets = [(sim.predictions, sim.labels, dict(enumerate(sim.truth.tolist()))) for sim in sims]
-    >>> own = tu.calibrate(sets, n_warmup=30, n_draws=30)
-    >>> own.n_sets, own.floor
-    (5, 0.05)
+    >>> prior = tu.calibrate(sets)
+    >>> prior.n_sets, prior.slope
+    (5, 0.8)
     """
     settings = Settings.of_call(calibrate, locals())
     check_level(level)
@@ -73,12 +70,11 @@ def calibrate(
         )
     if len(set(names)) < _FEWEST_SETS:
         raise InvalidParameter(
-            f"⟨sets⟩ must come from at least {_FEWEST_SETS} sources, got {len(set(names))}; grade more, or use the map "
-            "that comes with trueup",
+            f"⟨sets⟩ must come from at least {_FEWEST_SETS} sources, got {len(set(names))}; grade more, or use the "
+            "prior that comes with trueup",
             parameter="sets",
         )
-    shipped, seed = shipped_map(), seed_of(random_state)
-    gaps, classes, votes = [], [], []
+    deviations = []
     for k, (predictions, labels, truth) in enumerate(sets):
         task = prepare(
             predictions,
@@ -86,30 +82,31 @@ def calibrate(
             settings=settings,
             metrics=["accuracy"],
             noise=None,
-            random_state=seed,
+            random_state=seed_of(random_state),
             most_systems=1,
             missing="ignore",
             needs_classes=True,
         )
-        with silenced_warnings():
-            engine = engine_of(task, None, n_draws=200, progress=None, sampling=sampling)
-            gaps.append(_gap(engine.readings("classes"), task.codes, labels, truth))
-        classes.append(labels.n_classes)
-        votes.append(labels.n_votes / labels.n_items)
+        deviations.append(_deviation(task, truth))
         if progress is not None:
             progress((k + 1) / len(sets))
-    errors, spreads = np.array(gaps).T
-    scaled = np.abs(errors) / np.sqrt(spreads**2 + shipped.floor**2)
     weights = np.array([1 / names.count(name) for name in names])
-    widening = weighted_quantile(scaled, weights, level) * LEVEL_SCALE / float(ndtri((1 + level) / 2))
-    return replace(
-        shipped,
-        widening=max(float(widening), 1e-3),
-        n_sets=len(sets),
-        n_families=len(set(names)),
-        classes=(min(classes), max(classes)),
-        votes_per_item=(min(votes), max(votes)),
-    )
+    scale = level_scale(np.array(deviations), weights, level)
+    return replace(CrowdPrior(), level_scale=scale, n_sets=len(sets), n_families=len(set(names)))
+
+
+def level_scale(deviations: Floats, weights: Floats, level: float = 0.9) -> float:
+    """The scale at which an interval of the prior holds in a share of the sources.
+
+    Parameters
+    ----------
+    deviations : array of shape (n,)
+        Of arcsin √level from what votes let expect.
+    weights : array of shape (n,)
+    level : float
+    """
+    reach = float(scipy.stats.t.ppf((1 + level) / 2, CrowdPrior().degrees))
+    return max(weighted_quantile(np.abs(deviations), weights, level) / reach, _SMALLEST)
 
 
 def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
@@ -119,8 +116,9 @@ def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
     return float(values[order][min(int(np.searchsorted(upto, level - 1e-12)), len(values) - 1)])
 
 
-def _gap(readings: Readings, codes: Codes, labels: Labels, truth: Mapping[Hashable, Hashable]) -> tuple[float, float]:
-    """What the models expect of the accuracy less what it is, on items whose truth is known; and their spread."""
+def _deviation(task: Task, truth: Mapping[Hashable, Hashable]) -> float:
+    """How far the accuracy is from what votes let expect, on items whose truth is known, as an angle."""
+    labels, codes = task.labels, task.codes
     places = {name: k for k, name in enumerate(labels.classes.tolist())}
     known = np.array([places.get(truth.get(item), -1) for item in labels.items.tolist()])
     seen = np.flatnonzero((codes >= 0) & (known >= 0))
@@ -128,5 +126,7 @@ def _gap(readings: Readings, codes: Codes, labels: Labels, truth: Mapping[Hashab
         raise InvalidParameter(
             "the truth of a set must name classes of items that have a prediction, got none", parameter="sets"
         )
-    expected = float(readings.centre[seen, codes[seen]].mean())
-    return expected - float((codes[seen] == known[seen]).mean()), float(readings.kinds.spread(readings.part)[0])
+    with silenced_warnings():
+        base = truth_model_of(task).base
+    expected, right = base[seen, codes[seen]].mean(), (codes[seen] == known[seen]).mean()
+    return float(to_angle(np.asarray(right)) - to_angle(np.asarray(expected)))

@@ -1,42 +1,51 @@
-"""Which of several systems is better? A front door; no mathematics here."""
+"""Which of several systems is better? A public function; no mathematics here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice
-from trueup.answers.chosen_gold import check_chosen_gold
-from trueup.answers.comparison import Comparison
-from trueup.answers.findings import findings_of
-from trueup.answers.paired import undefined_notes
-from trueup.answers.reading import engine_of, notes_on
-from trueup.answers.scanned_comparison import ScannedComparison, compare_scan
-from trueup.answers.settings import Settings
-from trueup.answers.setup import Task, check_asked_of_all, check_rankable, prepare, settle_target, values_on
-from trueup.answers.unused_gold import unused_gold
+from trueup.answers.build_answers import (
+    N_DRAWS,
+    contradictions,
+    core_again,
+    truth_model_of,
+    unused_gold,
+    whole_clusters,
+)
+from trueup.answers.comparison import Comparison, undefined_notes
+from trueup.answers.notes import notes_on
+from trueup.answers.prepare import (
+    Settings,
+    Task,
+    check_asked_of_all,
+    check_one_metric,
+    check_rankable,
+    prepare,
+    refuse_options,
+    settle_target,
+    values_on,
+)
+from trueup.answers.scan import prepare_scan
+from trueup.core.prior import CrowdPrior
+from trueup.core.truth import TruthModel
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.estimators.assumptions import DEFAULT_ASSUMPTION, Assumption, settle_assumption
-from trueup.estimators.real_map import RealMap
-from trueup.estimators.truth import TruthEngine, settle_noise, truths_given_outputs
-from trueup.exceptions import silenced_warnings
+from trueup.estimators.truth import settle_noise, truths_given_outputs
+from trueup.exceptions import InvalidPredictions, silenced_warnings
 from trueup.metrics import MetricLike
-from trueup.noise import Clusters, NoiseModel
+from trueup.noise import NoiseModel
 
 _SAMPLING = ("n_chains", "n_warmup")
-
-
-@overload
-def compare(systems: Any, labels: Labels, **keywords: Any) -> Comparison: ...
-
-
-@overload
-def compare(systems: Any, labels: LabelScan[Labels], **keywords: Any) -> ScannedComparison: ...
+_OF_SCANS = (
+    *("metric", "prior", "target", "level", "positive", "items", "unknown", "n_draws", "check_dependence"),
+    *("random_state", "engine"),
+)
 
 
 def compare(
@@ -45,7 +54,7 @@ def compare(
     *,
     metric: MetricLike | Mapping[str, MetricLike] = "accuracy",
     noise: str | NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
     target: Target | None = None,
     level: float = 0.95,
     positive: Hashable | None = None,
@@ -55,18 +64,17 @@ def compare(
     items: Literal["common", "own"] | None = None,
     unknown: Literal["error", "ignore"] = "ignore",
     unknown_class: Literal["error", "ignore"] = "error",
-    n_draws: int = 2000,
+    n_draws: int = N_DRAWS,
     check_dependence: bool = True,
     random_state: RandomState = 0,
     progress: Callable[[float], None] | None = None,
     engine: str | None = None,
     **sampling: Any,
-) -> Comparison | ScannedComparison:
+) -> Comparison:
     """Rank systems by a metric, from their outputs and noisy votes alone.
 
-    All systems are judged on the same draws of the truth, so differences are paired. What the systems say helps to
-    draw the truth: they are inside the states of the labelers, so they may err with them, and systems that say the same
-    count for one. The answers are those of `evaluate`: gold first, then votes under an assumption.
+    All systems are judged on the same draws of the truth, so differences are paired: systems that always contradict
+    each other err by opposite amounts, and those that agree err together. Copies of a system count once.
 
     Parameters
     ----------
@@ -77,13 +85,13 @@ def compare(
         are scanned a mapping from name to a column of their files, or to a mapping from item to class.
     labels : Labels or LabelScan
         The votes; gold items have their known truth in every draw. Of votes that are scanned (`Labels.scan`) the plain
-        call answers by a metric of classes, file by file.
+        call answers, file by file.
     metric : str, callable or mapping
         A name as in `trueup.metrics.list_metrics`, or a function ``metric(y_true, y_pred) -> float`` where more is
         better; ``{"cost": f}`` gives it a name.
     noise : str or NoiseModel, optional
-        As in `evaluate`: by default all kinds of models are drawn; one that is named gives its own answer alone.
-    assume : {"real", "shared", "independent"} or RealMap, optional
+        As in `evaluate`: by default none; a model that is named gives its own answer.
+    prior : CrowdPrior, optional
         As in `evaluate`.
     target : {"sample", "population"}, optional
         Which system is better on exactly these items, the default; or on the distribution they came from.
@@ -101,7 +109,7 @@ def compare(
     unknown, unknown_class : {"error", "ignore"}
         What to do with predictions for items, or of classes, that the labels do not have.
     n_draws : int
-        Truths that the answer rests on, of all chains together; chains are as long as that takes.
+        Truths that the answer rests on.
     check_dependence : bool
         Whether to check that labelers err independently and to warn where they do not.
     random_state : int, Generator or None
@@ -110,12 +118,11 @@ def compare(
     engine : {"scipy", "numba", "dask"}, optional
         What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
     **sampling
-        For `trueup.noise.sample`: n_chains, n_warmup.
+        With a named noise model: n_chains, n_warmup of `trueup.noise.sample`.
 
     Returns
     -------
     Comparison
-        Of votes that are scanned a `ScannedComparison`, which has the same estimates and knows no single items.
 
     Examples
     --------
@@ -129,10 +136,9 @@ def compare(
     settings = Settings.of_call(compare, locals())
     check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="compare")
     if isinstance(labels, LabelScan):
-        with using_engine(engine):
-            return compare_scan(systems, labels, settings)
-    assumption = settle_assumption(assume, alone=noise is not None)
-    check_asked_of_all(alone=noise is not None, by=by, cluster=cluster, weights=weights)
+        return _compare_scan(systems, labels, settings, prior)
+    check_asked_of_all(alone=noise is not None, by=by, cluster=cluster, weights=weights, prior=prior)
+    refuse_options(sampling, () if noise is None else _SAMPLING)
     task = prepare(
         systems,
         labels,
@@ -156,8 +162,7 @@ def compare(
     with using_engine(engine):
         return measure(
             task,
-            assume=assume,
-            assumption=assumption,
+            prior,
             n_draws=n_draws,
             check_dependence=check_dependence,
             progress=progress,
@@ -165,35 +170,57 @@ def compare(
         )
 
 
+def _compare_scan(systems: Any, labels: LabelScan[Labels], settings: Settings, prior: CrowdPrior | None) -> Comparison:
+    """The plain call on votes that are scanned."""
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise InvalidPredictions(
+            "systems for a scan must be a mapping from name to a column of its files or to a mapping from item to "
+            f"class, of two systems or more, got {type(systems).__name__}; pass {{name: column}}"
+        )
+    asked = settings.arguments
+    check_choice(asked["items"] or "common", ("common", "own"), name="items")
+    metric = asked["metric"]
+    with using_engine(asked["engine"]):
+        task, core = prepare_scan(
+            systems,
+            labels,
+            settings,
+            metrics=metric if isinstance(metric, Mapping) else [metric],
+            offers=_OF_SCANS,
+            common=asked["items"] != "own",
+            missing="ignore",
+            prior=prior,
+            n_draws=asked["n_draws"],
+        )
+        check_one_metric(task.metrics, settings.entry_point)
+        how = {"n_draws": asked["n_draws"], "check_dependence": asked["check_dependence"]}
+        return measure(task, prior, **how, sampling={}, core=core)
+
+
 def measure(
     task: Task,
+    prior: CrowdPrior | None = None,
     *,
-    assume: Assumption | RealMap | None = None,
-    assumption: Assumption = DEFAULT_ASSUMPTION,
     n_draws: int,
     check_dependence: bool,
     progress: Callable[[float], None] | None = None,
     sampling: Mapping[str, Any],
-    engine: TruthEngine | None = None,
+    core: TruthModel | None = None,
 ) -> Comparison:
-    """Draw the truth, and measure every system on every draw; what `compare` and `auc` share.
+    """Measure every system on every draw of the truth; what `compare` and `auc` share.
 
-    An `engine` that has drawn the models of these votes spares drawing them.
+    A `core` that knows the base of these votes spares fitting it.
     """
     metric = task.metric
     check_rankable(metric)
-    for option in sampling:
-        check_choice(option, _SAMPLING, name="an option of sampling")
     rng = np.random.default_rng(task.seed)
-    model, notes, refused = None, [], False
-    with silenced_warnings():  # what fits would say is in the findings, in one place
+    model, is_refused = None, False
+    with silenced_warnings():  # what fits would say is in the notes, in one place
         if task.noise is None:
-            if engine is None:
-                engine = engine_of(task, assume, n_draws=n_draws, progress=progress, sampling=sampling)
-            truth = engine.headline(metric, assumption)
-            chosen = check_chosen_gold(engine, task)
-            refused = chosen.refused
-            notes = [*chosen.sentences, *notes_on(engine, task, assumption)]
+            core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
+            truth = core.truth
+            is_refused, notes = contradictions(core, task.outputs.systems.tolist())
+            notes = [*notes, *whole_clusters(core)]
         else:
             model = settle_noise(task.noise, task.labels, draw=True)
             truth = truths_given_outputs(
@@ -209,12 +236,16 @@ def measure(
             )
             notes = unused_gold(task.labels)
         values = values_on(truth, task, metric, rng)
-        findings, _ = findings_of(
+        found, _ = notes_on(
             task,
-            Clusters() if model is None else model,
+            model,
             check_dependence=check_dependence,
             notes=(*notes, *truth.notes, *undefined_notes(values, task.outputs.systems.tolist(), metric)),
         )
-    assumed = None if engine is None else assumption
-    comparison = Comparison(task, model, metric, values, truth, findings, engine, assumed, refused=refused)
-    return comparison.with_advice()
+    return Comparison(task, model, metric, values, truth, found, core, is_refused).with_advice()
+
+
+def compare_again(comparison: Comparison, labels: Labels, *, random_state: int | None = None) -> Comparison:
+    """The comparison for the same votes with other checked items; see `evaluate_again`."""
+    core, task = core_again(comparison.core, comparison.task, labels, random_state)
+    return measure(task, n_draws=core.n_draws, check_dependence=False, sampling={}, core=core)

@@ -1,33 +1,87 @@
-"""The answer of `compare`: which system is better, and how sure that is."""
+"""The answer of `compare`: several systems judged on the same draws of the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
-from trueup._base.validation import check_choice
-from trueup.answers.answer import LabelsAnswer
+from trueup._base.validation import check_level, did_you_mean, kind_hint, preview
+from trueup.answers.answer import Answer
 from trueup.answers.by_slice import BySlice
-from trueup.answers.gold_alone import estimate_alone
-from trueup.answers.paired import Disagreement, PairedEstimates
-from trueup.answers.setup import Task, values_on
+from trueup.answers.prepare import Task, values_on
+from trueup.core.truth import TruthModel
 from trueup.data.encoding import Vocabulary
-from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
-from trueup.estimators.truth import Basis, TruthEngine
+from trueup.data.frames import make_frame
 from trueup.estimators.truth_draws import TruthDraws
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
-from trueup.posteriors import Estimate
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
+
+_NEARLY_SURE = 0.9
+_ADVISED = 20  # checks
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Where two systems differ, as McNemar's test looks at it.
+
+    Attributes
+    ----------
+    a, b : hashable
+        The systems.
+    n_items, n_different : int
+        Items with both predictions, and those where these differ. The others cannot tell the two apart.
+    a_right, b_right, both_wrong : Estimate
+        Of the items where they differ: how many only a has right, only b, and neither.
+    prob_a_better : float
+        P(a has more of them right than b), ties counted half.
+    """
+
+    a: Hashable
+    b: Hashable
+    n_items: int
+    n_different: int
+    a_right: Estimate
+    b_right: Estimate
+    both_wrong: Estimate
+    prob_a_better: float
+
+    @classmethod
+    def of_draws(cls, a: Hashable, b: Hashable, numbers: tuple[int, int], right: tuple[Floats, Floats]) -> Disagreement:
+        """From the numbers of items that both class and class differently, and of these those right in each draw."""
+        n_items, n_different = numbers
+        first, second = right
+        bounds = (0.0, float(max(n_different, 1)))
+        return cls(
+            a,
+            b,
+            n_items=n_items,
+            n_different=n_different,
+            a_right=DrawnEstimate(first, bounds=bounds, name="items"),
+            b_right=DrawnEstimate(second, bounds=bounds, name="items"),
+            both_wrong=DrawnEstimate(n_different - first - second, bounds=bounds, name="items"),
+            prob_a_better=float((first > second).mean() + 0.5 * (first == second).mean()),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.a!r} and {self.b!r} differ on {self.n_different:,} of {self.n_items:,} items; of these {self.a!r} "
+            f"has {self.a_right.mean:.1f} right, {self.b!r} {self.b_right.mean:.1f}, neither {self.both_wrong.mean:.1f}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(LabelsAnswer, PairedEstimates):
+class Comparison(Answer, Mapping[Any, Estimate]):
     """The metric of every system on the same draws of the truth.
 
     ``cmp["a"]`` is the `Estimate` of a system's metric; iteration is from the best system to the worst.
@@ -36,22 +90,18 @@ class Comparison(LabelsAnswer, PairedEstimates):
     ----------
     task : Task
         What was asked: labels, outputs, metric, positive class, target, level, seed.
-    model : NoiseModel
-        The noise model behind it: known, fitted, or drawn together with the truth.
+    model : NoiseModel or None
+        The noise model that was named.
     measure : Metric
     draws : array of shape (n_draws, n_systems)
         The metric of each system; a row is of one truth.
     truth : TruthDraws
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
-    engine : TruthEngine or None
-        Behind the answers where no noise model was named.
-    assumption : {"real", "shared", "independent"} or None
-        What answers from votes assume of errors; None where a noise model was named.
-    from_votes : bool
-        Whether gold that was drawn is left aside: the answers of `assuming`.
+    core : TruthModel or None
+        Behind the plain answer, for which no noise model was named.
     refused : bool
-        Whether vetted items contradict the models, so that these give no interval.
+        Whether checked items contradict the votes, so that there is no interval.
     """
 
     task: Task = field(repr=False)
@@ -60,54 +110,23 @@ class Comparison(LabelsAnswer, PairedEstimates):
     draws: Floats = field(repr=False)
     truth: TruthDraws = field(repr=False)
     warnings: tuple[str, ...]
-    engine: TruthEngine | None = field(default=None, repr=False)
-    assumption: Assumption | None = None
-    from_votes: bool = field(default=False, repr=False)
+    core: TruthModel | None = field(default=None, repr=False)
     refused: bool = False
-
-    # ------------------------------------------------------------------ what it rests on
-
-    @property
-    def basis(self) -> Basis:
-        """What the answer rests on: "gold" that was drawn at random, or "votes"."""
-        return "votes" if self.engine is None or self.from_votes else self.engine.basis(self.measure)
-
-    @property
-    def has_assumptions(self) -> bool:
-        """Whether there is an answer for each assumption: no noise model was named."""
-        return self.engine is not None
 
     @property
     def diagnostics(self) -> Mapping[str, float]:
         """How the draws of the truth went."""
         return self.truth.diagnostics
 
-    def assuming(self, assumption: Assumption) -> Comparison:
-        """The same comparison from votes alone under another assumption.
-
-        Parameters
-        ----------
-        assumption : {"independent", "shared", "real"}
-        """
-        check_choice(assumption, ASSUMPTIONS, name="assumption")
-        if self.engine is None:
-            raise InvalidParameter(
-                f"there is one answer here, that of a noise model that was named, and none assuming {assumption!r}; "
-                "leave out ⟨noise⟩ to have all three",
-                parameter="assumption",
-            )
-        truth = self.engine.assuming(self.measure, assumption)
-        values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
-        return replace(self, draws=values, truth=truth, assumption=assumption, from_votes=True)
-
     @property
     def gold_alone(self) -> dict[Any, Estimate]:
-        """What vetted items that were drawn at random say by themselves of each system."""
-        if self.engine is None:
+        """What checked items that were drawn at random say of each system by themselves, without any vote."""
+        if self.core is None or not self.n_drawn:
             return {}
-        places = {name: k for k, name in enumerate(self.systems.tolist())}
-        each = {s: estimate_alone(self.engine, self.task, self.measure, system=places[s]) for s in self.ranking}
-        return {name: estimate.named(str(name)) for name, estimate in each.items() if estimate is not None}
+        truth = self.core.checks_alone().truth
+        values = values_on(truth, self.task, self.measure, np.random.default_rng(self.seed))
+        alone = replace(self, draws=values, truth=truth, refused=False)
+        return {name: alone[name] for name in self.ranking}
 
     @cached_property
     def by(self) -> BySlice[Comparison]:
@@ -121,8 +140,6 @@ class Comparison(LabelsAnswer, PairedEstimates):
         task = replace(self.task, outputs=self.task.outputs.on_items(members), slices=None)
         values = values_on(self.truth, task, self.measure, np.random.default_rng(self.seed))
         return replace(self, task=task, draws=values)
-
-    # ------------------------------------------------------------------ what was asked
 
     @property
     def systems(self) -> Vocabulary:
@@ -138,11 +155,6 @@ class Comparison(LabelsAnswer, PairedEstimates):
     def n_items(self) -> int:
         """Items the systems are judged on (any of them)."""
         return int(self.task.outputs_for(self.measure).has_output(self.measure.looks_at).any(axis=0).sum())
-
-    def with_advice(self) -> Comparison:
-        """With what some vettings would settle, where a system is called the best from votes alone."""
-        has_advice = self.engine is not None and self.basis == "votes" and len(self) > 1
-        return super().with_advice() if has_advice else self
 
     def numbers_apart(self, a: Any, b: Any) -> tuple[int, int]:
         """The number of items that two systems both class, and of those that they class differently."""
@@ -167,10 +179,312 @@ class Comparison(LabelsAnswer, PairedEstimates):
         first, second = ((truths == self.codes[self._at(one)][at]).sum(axis=1).astype(float) for one in (a, b))
         return Disagreement.of_draws(a, b, (int(both.sum()), len(at)), (first, second))
 
-    # ------------------------------------------------------------------ out
-
     def answer_in_words(self) -> str:
         """What the numbers rest on, in a few words."""
-        if self.engine is None:
-            return f"noise {self.noise}"
-        return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
+        return self.basis if self.core is not None else f"noise {self.noise}"
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.measure.name
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of the metric is better."""
+        return self.measure.higher_is_better is not False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of the metric."""
+        return self.measure.bounds
+
+    def __getitem__(self, system: Any) -> Estimate:
+        return self._estimate(self.draws[:, self._at(system)], bounds=self.bounds, name=str(system))
+
+    def _estimate(self, values: Floats, *, bounds: tuple[float, float], name: str) -> Estimate:
+        """The values as an estimate; without an interval where checked items contradict the votes."""
+        if self.refused:
+            return PointEstimate(float(np.nanmean(values)), bounds=bounds, name=name)
+        return DrawnEstimate(values, bounds=bounds, name=name)
+
+    def __contains__(self, system: object) -> bool:
+        return system in self._places
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ranking)
+
+    def __len__(self) -> int:
+        return len(self.systems)
+
+    def _at(self, system: Any) -> int:
+        if system not in self._places:
+            hint = kind_hint(system, self.systems, what="systems")
+            hint = hint or did_you_mean(system, self.systems[:1000].tolist())
+            raise InvalidParameter(f"there is no system {system!r}, got {preview(self.systems, most=10)}{hint}")
+        return self._places[system]
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {name: k for k, name in enumerate(self.systems.tolist())}
+
+    # ------------------------------------------------------------------ all systems
+
+    @cached_property
+    def means(self) -> Floats:
+        """The posterior mean of each system, shape (n_systems,); NaN where the metric is never defined."""
+        defined = ~np.isnan(self.draws)
+        total = np.where(defined, self.draws, 0.0).sum(axis=0)
+        n = defined.sum(axis=0)
+        return np.asarray(np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0))
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        """Positions from the best system to the worst; never defined ones last, equals in the order given."""
+        sign = -1.0 if self.higher_is_better else 1.0
+        return np.argsort(np.where(np.isnan(self.means), np.inf, sign * self.means), kind="stable")
+
+    @cached_property
+    def _gains(self) -> Floats:
+        """The values with more always better, the undefined worst of all."""
+        gains = self.draws if self.higher_is_better else -self.draws
+        return np.where(np.isnan(gains), -np.inf, gains)
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The systems from the best to the worst, by posterior mean."""
+        names = self.systems.tolist()
+        return [names[k] for k in self._order]
+
+    @property
+    def best(self) -> Any:
+        """The first of the ranking."""
+        return self.ranking[0]
+
+    @cached_property
+    def prob_best(self) -> dict[Any, float]:
+        """P(system is the best), shared out among equals; in the order of the ranking."""
+        top = self._gains == self._top[:, None]
+        share = (top / top.sum(axis=1, keepdims=True)).mean(axis=0)
+        return {name: float(share[k]) for name, k in zip(self.ranking, self._order, strict=True)}
+
+    @cached_property
+    def rank_probabilities(self) -> Floats:
+        """P(system has rank r), shape (n_systems, n_systems); rows in the order of `systems`, rank 0 the best."""
+        n_draws, n = self.draws.shape
+        # Ties are broken by chance: a little noise far below any difference does it, the same each time.
+        jitter = np.random.default_rng(0).random(self.draws.shape)
+        order = np.lexsort((jitter, -self._gains), axis=1)
+        ranks = np.empty_like(order)
+        np.put_along_axis(ranks, order, np.arange(n)[None, :], axis=1)
+        counts = np.zeros((n, n))
+        for k in range(n):
+            counts[k] = np.bincount(ranks[:, k], minlength=n)
+        return np.asarray(counts / n_draws)
+
+    @cached_property
+    def pairwise(self) -> Floats:
+        """P(row system is better than column system), ties counted half; in the order of `systems`."""
+        n = len(self.systems)
+        out = np.empty((n, n))
+        for k in range(n):
+            mine = self._gains[:, k : k + 1]
+            out[k] = (mine > self._gains).mean(axis=0) + 0.5 * (mine == self._gains).mean(axis=0)
+        return out
+
+    def prob_better(self, a: Any, b: Any) -> float:
+        """P(a is better than b), ties counted half."""
+        mine, other = self._gains[:, self._at(a)], self._gains[:, self._at(b)]
+        return float((mine > other).mean() + 0.5 * (mine == other).mean())
+
+    def difference(self, a: Any, b: Any) -> Estimate:
+        """The metric of a minus that of b, paired: both on the same draws of the truth."""
+        low, high = self.bounds
+        return self._estimate(
+            self.draws[:, self._at(a)] - self.draws[:, self._at(b)],
+            bounds=(low - high, high - low),
+            name=f"{self.metric} of {a} minus {b}",
+        )
+
+    def told_apart(self, a: Any, b: Any, level: float | None = None) -> bool:
+        """The same as `is_significant`, its name before version 0.3."""
+        return self.is_significant(a, b, level)
+
+    def is_significant(self, a: Any, b: Any, level: float | None = None) -> bool:
+        """Whether the interval of the difference leaves out zero."""
+        wanted = self.level if level is None else check_level(level)
+        apart = self.draws[:, self._at(a)] - self.draws[:, self._at(b)]
+        # An interval on one side of zero holds that share of the draws. Most pairs fail that, and counting is quick.
+        if not np.isnan(apart).any() and max((apart > 0).mean(), (apart < 0).mean()) < wanted:
+            return False
+        low, high = self.difference(a, b).interval(wanted)
+        return bool(low > 0 or high < 0)
+
+    @property
+    def groups(self) -> list[tuple[Any, ...]]:
+        """Systems whose differences have intervals with 0 in them: longest runs of the ranking, which may overlap.
+
+        A run goes on as long as the interval at `level` of the difference of its first and its next system holds 0.
+        """
+        ranking = self.ranking
+        groups: list[tuple[Any, ...]] = []
+        reach = 0
+        for first in range(len(ranking)):
+            last = first + 1
+            if reach == len(ranking):
+                break
+            if last <= reach and self.is_significant(ranking[first], ranking[reach]):
+                continue  # it cannot reach further than the run before it: no need to look at each
+            while last < len(ranking) and not self.is_significant(ranking[first], ranking[last]):
+                last += 1
+            if last > reach:  # a run within the run before it says nothing new
+                groups.append(tuple(ranking[first:last]))
+                reach = last
+        return groups
+
+    @property
+    def expected_regret(self) -> float:
+        """How much worse the first of the ranking is than the truly best one, on average over the draws."""
+        return self.regret_of(self.best)
+
+    def regret_of(self, system: Any) -> float:
+        """How much of the metric is lost, on average, by picking this system instead of the truly best one."""
+        gains = self._gains[:, self._at(system)]
+        defined = np.isfinite(gains)
+        return float((self._top[defined] - gains[defined]).mean()) if defined.any() else float("nan")
+
+    @cached_property
+    def _top(self) -> Floats:
+        """The gain of the best system on each draw."""
+        return np.asarray(self._gains.max(axis=1))
+
+    def with_advice(self) -> Comparison:
+        """With what some checks would settle, where votes alone call a system the best."""
+        if self.core is None or self.n_checked or len(self) < 2:
+            return self
+        first, second = self.ranking[:2]
+        if self.prob_best[first] <= _NEARLY_SURE:
+            return self
+        advice = Sentence(f"That {first!r} is best rests on votes alone. {self._settled_by_checks(first, second)}")
+        return replace(self, warnings=(*self.warnings, advice))
+
+    def _settled_by_checks(self, first: Any, second: Any) -> str:
+        """What some checked items would say of the difference of two systems."""
+        if self.measure.looks_at != "classes":
+            return f"Have {_ADVISED} items or more checked that are drawn at random."
+        n_both, n_different = self.numbers_apart(first, second)
+        half = 1.96 * n_different / max(n_both, 1) / np.sqrt(_ADVISED)
+        low, high = self.difference(first, second).interval(self.level)
+        words = (
+            f"{_ADVISED} checked items among the {n_different:,} where it differs from {second!r} "
+            f'(⟨trueup.ActiveTest⟩ with strategy "separate") would give the difference to about ±{half:.3f}'
+        )
+        return f"{words}." if half < (high - low) / 2 else f"{words}, which is no narrower: have more checked."
+
+    def __repr__(self) -> str:
+        some = self.ranking[:10]
+        width = max(len(str(s)) for s in some)
+        lines = [
+            f"Comparison of {len(self)} systems by {self.metric} on {self.n_items:,} items "
+            f"({self.answer_in_words()}, target {self.target})"
+        ]
+        for system in some:
+            low, high = self[system].interval(self.level)
+            shown = f"{self.level:.0%} interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
+            if not self.refused:
+                shown += f"  best with probability {self.prob_best[system]:.2f}"
+            lines.append(f"  {system!s:<{width}}  {self[system].mean:.4f}  {shown}")
+        if len(self) > len(some):
+            lines.append(f"  … and {len(self) - len(some)} more")
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        return "\n".join(lines)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a system, the best first: system, rank, mean, std, low, high, prob_best, regret, undefined."""
+        rows = []
+        for rank, system in enumerate(self.ranking):
+            estimate = self[system]
+            low, high = estimate.interval(self.level)
+            chance = self.prob_best[system]
+            regret = self.regret_of(system)
+            rows.append((system, rank + 1, estimate.mean, estimate.std, low, high, chance, regret, estimate.undefined))
+        columns = ("system", "rank", "mean", "std", "low", "high", "prob_best", "regret", "undefined")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def plot(self, ax: Any = None, *, most: int = 30) -> Any:
+        """Mean and interval of each system, the best on top, with its probability to be the best; returns the Axes."""
+        shown = self.ranking[:most]
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Comparison.plot()").subplots(
+                figsize=(6.5, 0.4 * len(shown) + 1), layout="constrained"
+            )
+        for row, system in enumerate(reversed(shown)):
+            low, high = self[system].interval(self.level)
+            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
+            ax.plot(self[system].mean, row, "o", color="tab:blue")
+            ax.annotate(
+                f"{self.prob_best[system]:.0%} best",
+                (1.01, row),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                fontsize="small",
+            )
+        ax.set_yticks(range(len(shown)), [str(s) for s in reversed(shown)])
+        ax.set_xlabel(f"{self.metric}, mean and {self.level:.0%} interval")
+        ax.grid(axis="x", alpha=0.3)
+        return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, JSON-able."""
+        return {
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "target": self.target,
+            "noise": self.noise,
+            "basis": self.basis,
+            "n_checked": self.n_checked,
+            "level": self.level,
+            "seed": self.seed,
+            "n_items": self.n_items,
+            "positive": self.positive_name,
+            "systems": [
+                {"system": str(s), **self[s].to_dict(self.level), "prob_best": self.prob_best[s]} for s in self.ranking
+            ],
+            "groups": [[str(s) for s in group] for group in self.groups],
+            "expected_regret": self.expected_regret,
+            "warnings": list(self.warnings),
+            "diagnostics": dict(self.diagnostics),
+        }
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this comparison as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports that evaluate each system as well.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report({}, comparison=self, title=title), path)
+
+
+def undefined_notes(values: Floats, names: list[Any], metric: Metric) -> list[Sentence]:
+    """What to say of draws on which the metric has no value; an error where it never has one."""
+    shares = np.isnan(values).mean(axis=0)
+    never = np.flatnonzero(shares == 1)
+    why = "only one class occurs in the truth or in its predictions"
+    if len(never) == len(names):
+        raise InvalidPredictions(
+            f"{metric.name} is undefined for system {names[0]!r} on every drawn truth, and so for all; most likely "
+            f"{why}: add items or votes of another class"
+        )
+    findings = []
+    if len(never):
+        some = f"system {names[never[0]]!r}" + (f" and {len(never) - 1:,} more" if len(never) > 1 else "")
+        findings.append(
+            f"{metric.name} is undefined for {some} on every drawn truth and ranked last; most likely {why}."
+        )
+    most = int(np.where(shares < 1, shares, -1).argmax())
+    if 0 < shares[most] < 1:
+        findings.append(
+            f"{metric.name} is undefined for system {names[most]!r} on {shares[most]:.1%} of the drawn truths (one "
+            "class only); mean and interval are of the others, and in probabilities these count as its worst."
+        )
+    return [Sentence(sentence) for sentence in findings]

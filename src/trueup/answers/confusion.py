@@ -1,4 +1,4 @@
-"""The confusion matrix of an answer, and what draws must be right for to show it, or two metrics together."""
+"""The confusion matrix of an answer."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup._base.optional import require
-from trueup._base.types import Floats
 from trueup._base.validation import check_level
 from trueup.data.encoding import Vocabulary
 from trueup.data.frames import make_frame
 from trueup.estimators import CountsPosterior
 from trueup.exceptions import InvalidParameter
-from trueup.metrics import Metric, get_metric
+from trueup.metrics import Metric
 from trueup.posteriors import Estimate
-
-_UNEVEN = 0.618  # so that two metrics do not cancel in their sum
-_MOST_CELL_CLASSES = 30  # up to which every cell of the confusion matrix is corrected
 
 
 @dataclass(frozen=True)
@@ -111,29 +107,3 @@ class ConfusionEstimate:
         ax.set_yticks(range(len(names)), names)
         ax.set(xlabel="prediction", ylabel="truth")
         return ax
-
-
-def of_confusion(classes: Vocabulary) -> Metric:
-    """A metric that every cell moves: draws that vetted items correct for it are right for the confusion matrix.
-
-    With very many classes no sample of vetted items corrects all cells; then accuracy, which corrects right and wrong.
-    """
-    n_classes = len(classes)
-    if n_classes > _MOST_CELL_CLASSES:
-        return get_metric("accuracy", classes.tolist())
-    weights = np.sin(1.0 + np.arange(n_classes**2)).reshape(n_classes, n_classes)
-
-    def weighted_share(counts: Floats) -> Floats:
-        total = np.maximum(counts.sum(axis=(-2, -1)), 1e-12)
-        return np.asarray((counts * weights).sum(axis=(-2, -1)) / total)
-
-    return Metric("confusion", weighted_share, bounds=(-1.0, 1.0), higher_is_better=None)
-
-
-def both_of(a: Metric, b: Metric) -> Metric:
-    """A metric of the counts that moves with either of two: what is corrected for it is right for both."""
-
-    def sum_of_both(counts: Floats) -> Floats:
-        return np.asarray(a(counts) + _UNEVEN * b(counts))
-
-    return Metric(f"{a.name} and {b.name}", sum_of_both, higher_is_better=None)

@@ -1,41 +1,41 @@
-"""How good is a classifier really? The main door; no mathematics here."""
+"""How good is a classifier really? The first of the public functions; no mathematics here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_options
+from trueup.answers.build_answers import N_DRAWS, build_evaluation, unused_gold
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.findings import findings_of
-from trueup.answers.reading import engine_of, evaluation_by
-from trueup.answers.scanned import ScannedEvaluation, evaluate_scan
-from trueup.answers.settings import Settings
-from trueup.answers.setup import DEFAULT_TARGET, Task, check_asked_of_all, prepare, settle_target
-from trueup.answers.unused_gold import unused_gold
+from trueup.answers.notes import notes_on
+from trueup.answers.prepare import (
+    DEFAULT_TARGET,
+    Settings,
+    Task,
+    check_asked_of_all,
+    prepare,
+    refuse_options,
+    settle_target,
+)
+from trueup.answers.scan import prepare_scan
+from trueup.core.prior import CrowdPrior
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.estimators import METHODS, Method, Problem, Solution
-from trueup.estimators.assumptions import Assumption, settle_assumption
-from trueup.estimators.real_map import RealMap
 from trueup.estimators.truth import settle_noise
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.metrics import MetricLike
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 
-_DRAWS = 2000  # of the truth under each assumption
-
-
-@overload
-def evaluate(predictions: Any, labels: Labels, **keywords: Any) -> Evaluation: ...
-
-
-@overload
-def evaluate(predictions: Any, labels: LabelScan[Labels], **keywords: Any) -> ScannedEvaluation: ...
+_OF_SCANS = (
+    *("metrics", "prior", "target", "level", "positive", "missing", "unknown", "check_dependence", "random_state"),
+    *("engine", "n_draws"),
+)
 
 
 def evaluate(
@@ -43,7 +43,7 @@ def evaluate(
     labels: Labels | LabelScan[Labels],
     *,
     noise: str | NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
     metrics: Sequence[MetricLike] | Mapping[str, MetricLike] = ("accuracy", "precision", "recall", "f1"),
     method: str = "bayes",
     target: Target | None = None,
@@ -61,12 +61,12 @@ def evaluate(
     progress: Callable[[float], None] | None = None,
     engine: str | None = None,
     **options: Any,
-) -> Evaluation | ScannedEvaluation:
-    """The posterior of every metric, from predictions and noisy votes.
+) -> Evaluation:
+    """The distribution of every metric, from predictions, noisy votes and checked items.
 
-    Gold first: from 20 vetted items on that were drawn at random (``labels.with_gold(…, drawn="random")``) and that a
-    metric looks at, its answer rests on them, whatever the models say. With votes alone there are three answers, nested
-    in what they assume (`Evaluation.assuming`); the main answer is "real".
+    The plain call knows how far the truth of real sets was from what their votes said, and takes checked items that
+    were drawn at random (``labels.with_gold(…, drawn="random")``) as evidence, from the first on. With votes alone its
+    intervals are wide, and `Evaluation.vettings` says how many checked items make them how narrow.
 
     Parameters
     ----------
@@ -75,17 +75,16 @@ def evaluate(
         votes that are scanned a mapping, or the name of a column of their files.
     labels : Labels or LabelScan
         The votes. Gold items enter every method exactly. Of votes that are scanned (`Labels.scan`) the plain call
-        answers metrics of classes, file by file.
+        answers, file by file.
     noise : str or NoiseModel, optional
-        By default all kinds of models are drawn, as `assume` says; methods other than "bayes" take
-        `trueup.noise.DEFAULT_NOISE`, or "dawid-skene" where they need a confusion matrix of each labeler. A model that
-        is named gives its own answer alone: known noise as a model (`Confusion`, or `Difficulty` with
-        its parameters); or a model to be learned from the same votes, by name (see `trueup.noise.list_models`, or
-        "auto") or with its settings. A model that is passed is never changed.
-    assume : {"real", "shared", "independent"} or RealMap, optional
-        What the answer from votes assumes of errors. "independent": each labeler errs on their own. "shared": items
-        may be hard or misleading for all, as far as votes tell. "real", the default: as in real crowds, where votes do
-        not tell all; widened by what was learned from sets with truth, or by a map of your own (`trueup.calibrate`).
+        By default none: the plain answer. A model that is named gives its own answer: known noise as a model
+        (`Confusion`, or `Difficulty` with its parameters); or a model to be learned from the same votes, by name (see
+        `trueup.noise.list_models`, or "auto") or with its settings. A model that is passed is never changed. Methods
+        other than "bayes" take `trueup.noise.DEFAULT_NOISE`, or "dawid-skene" where they need a confusion matrix of
+        each labeler.
+    prior : CrowdPrior, optional
+        How far the truth may be from what votes say; by default as on the public sets that come with trueup, or fitted
+        to sets of your own (`trueup.calibrate`).
     metrics : sequence or mapping
         Names as in `trueup.metrics.list_metrics`, for predictions with scores or probabilities those of scores too
         ("auc", "log_loss", …), and functions ``metric(y_true, y_pred) -> float``. A mapping gives them names:
@@ -120,12 +119,12 @@ def evaluate(
     engine : {"scipy", "numba", "dask"}, optional
         What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
     **options
-        For the method; with "bayes" those of `trueup.noise.sample` (n_chains, n_warmup, n_draws).
+        For the method; with a named noise model those of `trueup.noise.sample` (n_chains, n_warmup, n_draws), and
+        n_draws for the plain answer.
 
     Returns
     -------
     Evaluation
-        Of votes that are scanned a `ScannedEvaluation`, which has the same estimates and knows no single items.
 
     Examples
     --------
@@ -140,21 +139,33 @@ def evaluate(
     check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="evaluate")
     if isinstance(labels, LabelScan):
         with using_engine(engine):
-            return evaluate_scan(predictions, labels, settings)
+            system: dict[Hashable, Any] = {"classifier": predictions}
+            task, core = prepare_scan(
+                system,
+                labels,
+                settings,
+                metrics=metrics,
+                offers=_OF_SCANS,
+                common=False,
+                missing=missing,
+                prior=prior,
+                n_draws=options.get("n_draws", N_DRAWS),
+            )
+            return build_evaluation(task, check_dependence=check_dependence, core=core)
     chosen = METHODS[method]
     if (truth is not None) != (METHODS.resolve(method) == "ideal"):
         raise InvalidParameter('⟨truth⟩ goes with ⟨method="ideal"⟩, and that method needs it', parameter="truth")
-    by_engine = noise is None and METHODS.resolve(method) == "bayes"
-    assumption = settle_assumption(assume, alone=not by_engine)
-    check_asked_of_all(alone=not by_engine, by=by, cluster=cluster, weights=weights)
-    if by_engine:
+    is_plain = noise is None and METHODS.resolve(method) == "bayes"
+    check_asked_of_all(alone=not is_plain, by=by, cluster=cluster, weights=weights, prior=prior)
+    if is_plain:
+        refuse_options(options, ["n_draws"])
         target = settle_target(target, cluster=cluster, weights=weights)
     task = prepare(
         predictions,
         labels,
         settings=settings,
         metrics=metrics,
-        noise=None if by_engine else _noise_of(chosen) if noise is None else noise,
+        noise=None if is_plain else _noise_of(chosen) if noise is None else noise,
         target=_target_of(chosen, method, target),
         positive=positive,
         level=level,
@@ -169,21 +180,20 @@ def evaluate(
         cluster=cluster,
         weights=weights,
     )
-    if by_engine:
+    if is_plain:
         with using_engine(engine):
-            draws = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=options)
-            return evaluation_by(draws, task, assumption, check_dependence=check_dependence)
-    with using_engine(engine), silenced_warnings():  # what fits would say is in the findings, in one place
+            return build_evaluation(task, prior, check_dependence=check_dependence, **options)
+    with using_engine(engine), silenced_warnings():  # what fits would say is in the notes, in one place
         model = None if task.noise is None else settle_noise(task.noise, labels, draw=chosen.draws_noise)
         solution = _solve(task, chosen, METHODS.resolve(method), model, options, progress)
-        findings, independence = findings_of(
+        notes, independence = notes_on(
             task,
             model,
             check_dependence=check_dependence,
             notes=(*unused_gold(labels), *solution.notes),
             counts=solution.counts.mean_counts,
         )
-    return Evaluation(task, solution, model, findings, independence)
+    return Evaluation(task, solution, model, notes, independence)
 
 
 def _noise_of(method: Method) -> str | None:

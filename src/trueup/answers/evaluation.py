@@ -1,27 +1,30 @@
-"""The answer of `evaluate`: the posterior of every metric."""
+"""The answer of `evaluate`: the distribution of every metric of one system."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trueup._base.optional import require
 from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import check_choice
-from trueup.answers.answer import LabelsAnswer
+from trueup._base.wording import number
+from trueup.answers.answer import Answer
 from trueup.answers.comparison import Comparison
-from trueup.answers.confusion import ConfusionEstimate, both_of, of_confusion
-from trueup.answers.gold_alone import estimate_alone
-from trueup.answers.metric_estimates import MetricEstimates
-from trueup.answers.setup import FUNCTION_DRAWS, Task, solution_on, values_on
+from trueup.answers.confusion import ConfusionEstimate
+from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
-from trueup.data.aligned import AlignedPredictions
+from trueup.core.truth import TruthModel
+from trueup.data.aligned import AlignedPredictions, OutputKind
+from trueup.data.frames import make_frame
 from trueup.data.slices import Slicing
 from trueup.estimators import METHODS, JointPoint, Problem, Solution
-from trueup.estimators.assumptions import ASSUMPTIONS, Assumption
 from trueup.estimators.counts import CountsPosterior, PointCounts, point_estimate
 from trueup.estimators.curves import (
     Curve,
@@ -31,8 +34,7 @@ from trueup.estimators.curves import (
     error_sensitivity,
     performance_curve,
 )
-from trueup.estimators.system_features import Used
-from trueup.estimators.truth import Basis, TruthEngine, is_drawn, truths_given_outputs
+from trueup.estimators.truth import is_drawn, truths_given_outputs
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import InvalidParameter
@@ -41,9 +43,11 @@ from trueup.noise import IndependenceCheck, NoiseModel
 from trueup.noise.base import vote_shares
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
+_SHOWN = (20, 100)  # checked items whose widths are named
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(LabelsAnswer, MetricEstimates):
+class Evaluation(Answer, Mapping[str, Estimate]):
     """Estimates by metric name, and how they came about.
 
     ``ev["accuracy"]`` is an `Estimate`; any metric can be asked for, not only those named in the call.
@@ -53,20 +57,17 @@ class Evaluation(LabelsAnswer, MetricEstimates):
     task : Task
         What was asked: labels, outputs, metrics, positive class, target, level, seed.
     solution : Solution
-        The method's own answer, with traces and diagnostics.
+        The posterior of the confusion counts, with traces and diagnostics.
     model : NoiseModel or None
-        The noise model behind it: known, fitted, or drawn together with the truth.
+        The noise model that was named.
     warnings : tuple of str
         Sentences a user should read before trusting the numbers.
     independence : IndependenceCheck or None
-    engine : TruthEngine or None
-        Behind the answers where no noise model and no other method was named.
-    assumption : {"real", "shared", "independent"} or None
-        What the answers that rest on votes assume of errors; None where a noise model or a method was named.
+        Whether labelers err together, where that was looked at.
+    core : TruthModel or None
+        Behind the plain answer, for which no noise model and no other method was named.
     refused : bool
-        Whether vetted items contradict the models, so that these give no interval.
-    from_votes : bool
-        Whether gold that was drawn is left aside: the answers of `assuming`.
+        Whether checked items contradict the votes, so that there is no interval.
     """
 
     task: Task = field(repr=False)
@@ -74,17 +75,20 @@ class Evaluation(LabelsAnswer, MetricEstimates):
     model: NoiseModel | None = field(repr=False)
     warnings: tuple[str, ...]
     independence: IndependenceCheck | None
-    engine: TruthEngine | None = field(default=None, repr=False)
-    assumption: Assumption | None = None
+    core: TruthModel | None = field(default=None, repr=False)
     refused: bool = False
-    from_votes: bool = field(default=False, repr=False)
 
     # ------------------------------------------------------------------ what was asked
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics asked for; what iteration and `to_frame` show."""
+        return tuple(self.task.metrics)
+
+    @property
     def method(self) -> str:
         """The name of the method."""
-        return METHODS.resolve(self.settings.arguments.get("method", "bayes"))  # doors of rates take none
+        return METHODS.resolve(self.settings.arguments.get("method", "bayes"))  # `share` takes none
 
     @property
     def predictions(self) -> Codes:
@@ -96,66 +100,51 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         """Items with a prediction."""
         return int((self.predictions >= 0).sum())
 
-    # ------------------------------------------------------------------ what it rests on
-
-    @property
-    def basis(self) -> Basis:
-        """What the answer rests on: "gold" that was drawn at random, or "votes"; that of the first metric."""
-        return self.basis_of(next(iter(self.task.metrics), "accuracy"))
-
-    def basis_of(self, name: str) -> Basis:
-        """What the answer about one metric rests on."""
-        return "votes" if self.engine is None or self.from_votes else self.engine.basis(self.metric(name))
-
-    @property
-    def has_assumptions(self) -> bool:
-        """Whether there is an answer for each assumption: no noise model and no other method was named."""
-        return self.engine is not None and self.engine.alone is None
-
     @property
     def diagnostics(self) -> Mapping[str, float]:
         """How the draws went."""
         return self.solution.diagnostics
 
-    def assuming(self, assumption: Assumption) -> Evaluation:
-        """The same evaluation from votes alone under another assumption.
-
-        Parameters
-        ----------
-        assumption : {"independent", "shared", "real"}
-        """
-        check_choice(assumption, ASSUMPTIONS, name="assumption")
-        if self.engine is None or not self.has_assumptions:
-            named = "a noise model" if self.method == "bayes" else f"the method {self.method!r}"
-            raise InvalidParameter(
-                f"there is one answer here, that of {named} that was named, and none assuming {assumption!r}; leave "
-                "out ⟨noise⟩ and ⟨method⟩ to have all three",
-                parameter="assumption",
-            )
-        truth = self.engine.assuming(self.metric("accuracy"), assumption)
-        rng = np.random.default_rng(self.seed)
-        solution = solution_on(truth, self.task, rng)
-        return replace(self, solution=solution, assumption=assumption, from_votes=True)
+    # ------------------------------------------------------------------ what checks would bring
 
     @property
     def vettings(self) -> dict[int, float]:
-        """How wide the interval of the accuracy would be after so many vetted items drawn at random, about.
+        """How wide the interval of the accuracy would be after so many checked items drawn at random, about.
 
-        Of numbers beyond those that are vetted already, such as would make it narrower than it is now.
+        Of numbers in all, more than are checked already, that would make it narrower than it is now.
         """
-        known = self.labels.gold_codes >= 0
-        drawn = np.zeros(self.labels.n_items, dtype=bool) if self.engine is None else self.engine.drawn_gold >= 0
-        widths = widths_after_vetting(self.solution.truth, self.predictions, self.level, known=known | drawn)
+        widths = widths_after_vetting(
+            self.solution.truth, self.predictions, self.level, known=self._known, times=self.task.times
+        )
         low, high = self["accuracy"].interval(self.level)
-        return {n: width for n, width in widths.items() if n > drawn.sum() and not width >= high - low}
+        return {n: width for n, width in widths.items() if n > self.n_drawn and not width >= high - low}
+
+    @property
+    def _known(self) -> Booleans:
+        return self.task.labels.gold_codes >= 0 if self.core is None else self.core.known >= 0
+
+    def next_step(self) -> str | None:
+        """How many checked items bring the accuracy to which width, in words; None where nothing can be said."""
+        widths = self.vettings if self.core is not None else {}
+        if not widths:
+            return None
+        first = min(widths)
+        second = max([n for n in widths if first < n <= max(_SHOWN[1], 2 * first)], default=None)
+        in_all = " in all" if self.n_drawn else ""
+        words = (
+            f"{first} checked items drawn at random{in_all} would bring the accuracy to about ±{_half(widths[first])}"
+        )
+        return words if second is None else f"{words}, {second} to ±{_half(widths[second])}"
 
     @property
     def gold_alone(self) -> dict[str, Estimate]:
-        """What vetted items that were drawn at random say by themselves of each metric that looks at some of them."""
-        if self.engine is None:
+        """What checked items that were drawn at random say by themselves, without any vote."""
+        if self.core is None or not self.n_drawn:
             return {}
-        alone = {name: estimate_alone(self.engine, self.task, metric) for name, metric in self.task.metrics.items()}
-        return {name: estimate.named(name) for name, estimate in alone.items() if estimate is not None}
+        alone = replace(self, core=self.core.checks_alone(), refused=False)
+        return {name: alone[name] for name in self.metrics}
+
+    # ------------------------------------------------------------------ slices
 
     @cached_property
     def by(self) -> Slices[Evaluation]:
@@ -174,15 +163,13 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         task = replace(self.task, outputs=outputs, metrics={name: metric}, slices=None)
         truth = self.draws_for(metric)
         values = values_on(truth, task, metric, np.random.default_rng(self.seed))
-        how = {"from_votes": self.from_votes, "refused": self.refused}
-        return Comparison(task, self.model, metric, values, truth, (), self.engine, self.assumption, **how)
+        return Comparison(task, self.model, metric, values, truth, (), self.core, refused=self.refused)
 
     def on_items(self, members: Booleans) -> Evaluation:
         """The evaluation of some of the items, on the same draws of the truth."""
         task = replace(self.task, outputs=self.task.outputs.on_items(members), slices=None)
         truth = self.draws_for(self.metric("accuracy"))
-        rng = np.random.default_rng(self.seed)
-        solution = solution_on(truth, task, rng)
+        solution = solution_on(truth, task, np.random.default_rng(self.seed))
         return replace(self, task=task, solution=solution)
 
     # ------------------------------------------------------------------ the answers
@@ -196,41 +183,53 @@ class Evaluation(LabelsAnswer, MetricEstimates):
             self._cache[name] = self._estimate(self.metric(name)).named(name)
         return self._cache[name]
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The estimate of a metric, or `default` where there is no such metric."""
+        try:
+            return self[name]
+        except InvalidParameter:
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
     def metric(self, name: str) -> Metric:
         """The metric behind a name: one of the call, or any other that is known."""
         return self.task.metric_named(name)
 
     def _estimate(self, metric: Metric) -> Estimate:
-        if self._has_no_interval(metric):
-            return point_estimate(metric, self._estimate_from_draws(metric).mean)
-        if metric.needs == "counts" and self.engine is None:
-            return self.solution.counts.estimate(metric)
-        return self._estimate_from_draws(metric)
+        estimate = self._estimate_from_draws(metric)
+        return point_estimate(metric, estimate.mean) if self.refused else estimate
 
     def _estimate_from_draws(self, metric: Metric) -> Estimate:
         rng = np.random.default_rng(self.seed)
-        if self.engine is None and metric.needs == "labels":
+        if metric.needs == "counts":
+            return self.solution.counts.estimate(metric) if self.core is None else self._counts.estimate(metric)
+        if self.core is None and metric.needs == "labels":
             truths = self.solution.counts.draw_truths(FUNCTION_DRAWS, rng)
             seen = self.predictions >= 0
             values = metric.of_labels(truths[:, seen], self.predictions[seen], classes=self.classes)
             return DrawnEstimate(values, bounds=metric.bounds, name=metric.name)
-        if self.engine is not None and metric.needs == "counts":
-            truth = self.draws_for(metric)
-            solution = solution_on(truth, self.task, rng)
-            return solution.counts.estimate(metric)
         values = values_on(self.draws_for(metric), self.task, metric, rng)
         return DrawnEstimate(values[:, 0], bounds=metric.bounds, name=metric.name)
 
+    @cached_property
+    def _counts(self) -> CountsPosterior:
+        assert self.core is not None
+        return solution_on(self.core.truth, self.task, np.random.default_rng(self.seed)).counts
+
     def draws_for(self, metric: Metric) -> TruthDraws:
         """The draws of the truth that a metric is measured on."""
-        if self.engine is None:
-            return self._truths(metric.looks_at)
-        if self.from_votes:
-            return self.engine.assuming(metric, self.assumption)
-        return self.engine.headline(metric, self.assumption)
+        return self._truths(metric.looks_at) if self.core is None else self.core.truth
 
-    def _truths(self, used: Used) -> TruthDraws:
-        """Truths drawn with the scores or probabilities as evidence; the same for all metrics that look at these."""
+    def _truths(self, used: OutputKind) -> TruthDraws:
+        """Truths under a named model, given classes, scores or probabilities; kept."""
         if used not in self._drawn_truths:
             if self.model is None or self.method != "bayes":
                 raise InvalidParameter('metrics of scores need ⟨method="bayes"⟩; or use trueup.auc', parameter="method")
@@ -245,8 +244,12 @@ class Evaluation(LabelsAnswer, MetricEstimates):
             )
         return self._drawn_truths[used]
 
+    def keep_draws(self, used: OutputKind, truth: TruthDraws) -> None:
+        """Take draws that were made already for those of metrics that look at classes, scores or probabilities."""
+        self._drawn_truths[used] = truth
+
     @cached_property
-    def _drawn_truths(self) -> dict[Used, TruthDraws]:
+    def _drawn_truths(self) -> dict[OutputKind, TruthDraws]:
         return {}
 
     @cached_property
@@ -262,54 +265,19 @@ class Evaluation(LabelsAnswer, MetricEstimates):
 
     @property
     def confusion(self) -> ConfusionEstimate:
-        """The confusion matrix with an interval for each cell.
-
-        From 20 drawn and vetted items on it rests on draws that these correct in every cell (with over 30 classes, in
-        right and wrong alone), else on the votes under the assumption of the headline.
-        """
-        counts = self._believed(self.solution.counts, of_confusion(self.classes))
-        return ConfusionEstimate(self.classes, counts, self.level)
-
-    def _believed(self, counts: CountsPosterior, *metrics: Metric) -> CountsPosterior:
-        """The counts, without their spread where vetted items contradict the models that a metric rests on."""
-        return PointCounts(counts.mean_counts) if any(self._has_no_interval(one) for one in metrics) else counts
-
-    def _has_no_interval(self, metric: Metric) -> bool:
-        """Whether a metric rests on models that vetted items contradict."""
-        from_gold = self.engine is not None and not self.from_votes and self.engine.basis(metric) == "gold"
-        return self.refused and not from_gold
+        """The confusion matrix with an interval for each cell."""
+        counts = self.solution.counts
+        return ConfusionEstimate(self.classes, PointCounts(counts.mean_counts) if self.refused else counts, self.level)
 
     def joint(self, a: str, b: str) -> JointEstimate | JointPoint:
-        """The joint distribution of two metrics of the counts, with highest-density regions.
-
-        It rests on drawn and vetted items where both metrics do, on draws that are right for both; else on the votes.
-        """
+        """The joint distribution of two metrics of the counts, with highest-density regions."""
         pair = [self.metric(name) for name in (a, b)]
         for metric in pair:
             if metric.needs != "counts":
                 raise InvalidParameter(
                     f"joint distributions are for metrics of the confusion counts, got {metric.name!r}"
                 )
-        if self.engine is None:
-            return self.solution.counts.joint(*pair)
-        truth = self.draws_for(pair[0]) if a == b else self._drawn_for_both(a, b)
-        solution = solution_on(truth, self.task, np.random.default_rng(self.seed))
-        return self._believed(solution.counts, *pair).joint(*pair)
-
-    def _drawn_for_both(self, a: str, b: str) -> TruthDraws:
-        """Draws that two metrics can be measured on together."""
-        assert self.engine is not None
-        if {self.basis_of(a), self.basis_of(b)} != {"gold"}:
-            return self.engine.assuming(self.metric(a), self.assumption)
-        first, second = sorted((a, b))
-        if (first, second) not in self._pairs:
-            self._pairs[first, second] = both_of(self.metric(first), self.metric(second))
-        return self.engine.rectified(self._pairs[first, second])
-
-    @cached_property
-    def _pairs(self) -> dict[tuple[str, str], Metric]:
-        """Metrics that stand for two, kept since the engine knows what it has drawn by the function."""
-        return {}
+        return self.confusion.counts.joint(*pair)
 
     def curve(self, kind: CurveKind = "roc", *, n_thresholds: int = 41) -> Curve:
         """ROC or precision–recall curve with its uncertainty, from scores (two classes)."""
@@ -318,10 +286,9 @@ class Evaluation(LabelsAnswer, MetricEstimates):
         if scores is None:
             raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
         how: dict[str, Any] = {"n_thresholds": n_thresholds, "positive": self.positive, "level": self.level}
-        if self.engine is not None:
-            truths = self.draws_for(self.metric("auc")).truths
-            curve = curve_of_truths(truths, scores, kind=kind, **how)
-            if not self._has_no_interval(self.metric("auc")):
+        if self.core is not None:
+            curve = curve_of_truths(self.core.truth.truths, scores, kind=kind, **how)
+            if not self.refused:
                 return curve
             nothing, no_draws = np.full_like(curve.x_interval, np.nan), np.full_like(curve.draws, np.nan)
             return replace(curve, x_interval=nothing, y_interval=nothing, draws=no_draws)
@@ -345,8 +312,76 @@ class Evaluation(LabelsAnswer, MetricEstimates):
 
     def answer_in_words(self) -> str:
         """What the numbers rest on, in a few words."""
-        if self.engine is None:
-            return f"{self.method}, noise {self.noise}"
-        if self.basis != "gold" and self.engine.alone is not None:
-            return f"from votes, noise {self.noise}"
-        return "rests on gold" if self.basis == "gold" else f"from votes, assuming {self.assumption} errors"
+        return self.basis if self.core is not None else f"{self.method}, noise {self.noise}"
+
+    def __repr__(self) -> str:
+        lines = [f"Evaluation of {self.n_items:,} predictions ({self.answer_in_words()}, target {self.target})"]
+        width = max(map(len, self.metrics), default=0)
+        for name in self.metrics:
+            low, high = self[name].interval(self.level)
+            shown = f"{100 * self.level:.12g}% interval {low:.4f} to {high:.4f}" if np.isfinite(low) else "no interval"
+            lines.append(f"  {name:<{width}}  {self[name].mean:.4f}  {shown}")
+        lines += [f"  ! {sentence}" for sentence in self.warnings]
+        if self.independence is not None and not self.independence.dependent:
+            lines.append(f"  {self.independence.in_short}")
+        return "\n".join(lines)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """One row a metric: metric, mean, median, std, low, high, undefined."""
+        rows = []
+        for name in self.metrics:
+            estimate = self[name]
+            low, high = estimate.interval(self.level)
+            rows.append((name, estimate.mean, estimate.median, estimate.std, low, high, estimate.undefined))
+        columns = ("metric", "mean", "median", "std", "low", "high", "undefined")
+        return make_frame(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), backend=backend)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Mean and interval of each metric; returns the Axes."""
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", purpose="Evaluation.plot()").subplots(
+                figsize=(6, 0.5 * len(self.metrics) + 1), layout="constrained"
+            )
+        for row, name in enumerate(reversed(self.metrics)):
+            low, high = self[name].interval(self.level)
+            ax.plot([low, high], [row, row], color="tab:blue", linewidth=3, alpha=0.5, solid_capstyle="butt")
+            ax.plot(self[name].mean, row, "o", color="tab:blue")
+        ax.set_yticks(range(len(self.metrics)), list(reversed(self.metrics)))
+        ax.set_xlabel(f"mean and {100 * self.level:.12g}% interval")
+        ax.grid(axis="x", alpha=0.3)
+        return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, JSON-able."""
+        return {
+            "method": self.method,
+            "target": self.target,
+            "noise": self.noise,
+            "basis": self.basis,
+            "n_checked": self.n_checked,
+            "vettings": self.vettings,
+            "refused": self.refused,
+            "gold_alone": {name: estimate.to_dict(self.level) for name, estimate in self.gold_alone.items()},
+            "level": self.level,
+            "seed": self.seed,
+            "n_items": self.n_items,
+            "classes": [str(c) for c in self.classes.tolist()],
+            "positive": self.positive_name,
+            "metrics": {name: self[name].to_dict(self.level) for name in self.metrics},
+            "confusion": self.confusion.mean.tolist(),
+            "warnings": list(self.warnings),
+            "diagnostics": dict(self.diagnostics),
+        }
+
+    def save_html(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on this system as one HTML file; .md and .json work too.
+
+        See `trueup.report.build_report` for reports on several systems or with settings.
+        """
+        from trueup.report import build_report, save_report
+
+        return save_report(build_report(self, title=title), path)
+
+
+def _half(width: float) -> str:
+    return number(width / 2, 2)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from trueup._base.types import Booleans
-from trueup._base.validation import check_number, preview
+from trueup._base.validation import check_number, did_you_mean, preview
 from trueup._base.wording import chance, interval, level_words
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.gate_checks import candidates_among, check_bound, check_margin, check_together
 from trueup.answers.preferences import Preferences
 from trueup.answers.share import Shares, share_name
-from trueup.answers.telling import basis_words
-from trueup.estimators.truth import ENOUGH_GOLD, Basis, drawn_gold
+from trueup.core.truth import drawn_gold
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.posteriors import Estimate
 
 Verdict = Literal["passed", "failed", "undecided"]
 Side = Literal["at least", "at most", "above", "below"]
+ENOUGH_CHECKS = 20  # items drawn at random, where checked items are required
 _ROUNDING = 1e-9  # what arithmetic adds to a value that is meant to equal a bound
 
 
@@ -72,13 +73,13 @@ class GateResult:
     gate : Gate
     verdict : {"passed", "failed", "undecided"}
     probability : float
-        That the condition is met; NaN where vetted items contradict the models.
+        That the condition is met; NaN where checked items contradict the votes.
     probability_failed : float
         That it is not met.
     estimate : Estimate
         The number the condition is about.
-    basis : {"gold", "votes"}
-        What it rests on.
+    basis : str
+        What it rests on: "votes alone", "votes and 7 checked items", "all items checked" or "the truth".
     sentence : str
         The verdict and why, in words.
     """
@@ -88,7 +89,7 @@ class GateResult:
     probability: float
     probability_failed: float
     estimate: Estimate = field(repr=False)
-    basis: Basis
+    basis: str
     sentence: Sentence
 
     def to_dict(self, level: float) -> dict[str, Any]:
@@ -239,13 +240,12 @@ def gate(
         decide(
             condition,
             estimate,
-            basis=subject.basis(metric),
-            rests_on=subject.rests_on(metric),
+            basis=subject.basis,
             probability=probability,
             require_gold=require_gold,
             level=subject.level,
-            refused=subject.refused and subject.basis(metric) == "votes",
-            of_group=subject.vetted_of_group(condition),
+            refused=subject.refused,
+            n_checked=subject.n_checked(condition),
         )
         for condition, estimate, metric in asked
     )
@@ -256,13 +256,12 @@ def decide(
     condition: Gate,
     estimate: Estimate,
     *,
-    basis: Basis,
-    rests_on: str,
+    basis: str,
     probability: float,
     require_gold: bool,
     level: float = 0.95,
     refused: bool = False,
-    of_group: int | None = None,
+    n_checked: int | None = None,
 ) -> GateResult:
     """The verdict on one gate.
 
@@ -271,18 +270,17 @@ def decide(
     condition : Gate
     estimate : Estimate
         The number that the condition is about.
-    basis : {"gold", "votes"}
-    rests_on : str
-        The same in words, to follow "rests on".
+    basis : str
+        What it rests on.
     probability : float
     require_gold : bool
     level : float
-        Of the interval that is told.
+        Of the interval that is shown.
     refused : bool
-        Whether the number has no interval since vetted items contradict the models.
-    of_group : int, optional
-        How many vetted items drawn at random the group has that the number is about; None where it is about all items,
-        or where all of the group is vetted.
+        Whether the number has no interval since checked items contradict the votes.
+    n_checked : int, optional
+        Checked items drawn at random among those that the number is about, the fewest of a group; None where all are
+        checked or the truth was passed.
     """
     if math.isnan(estimate.mean):
         raise InvalidParameter(
@@ -294,24 +292,17 @@ def decide(
         raise InvalidParameter(
             f'a gate needs an interval, got none for {condition.what}; use ⟨method="bayes"⟩', parameter="method"
         )
-    few = of_group is not None and of_group < ENOUGH_GOLD
-    own = f", {of_group or 'none'} of them of its own" if few and basis == "gold" else ""
-    numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {rests_on}{own}"
+    numbers = f"{level_words(level)} interval {interval(*estimate.interval(level))}; rests on {basis}"
     if refused:
         verdict: Verdict = "undecided"
-        why = f"vetted items contradict the models, so there is no interval for {condition.what}"
-    elif require_gold and basis == "votes":
+        why = f"checked items contradict the votes, so there is no interval for {condition.what}"
+    elif require_gold and n_checked is not None and n_checked < ENOUGH_CHECKS:
         verdict = "undecided"
         why = (
-            f"gold is required and {condition.what} rests on votes alone; have {ENOUGH_GOLD} or more items vetted that "
-            'were drawn at random (⟨trueup.labelers.draw_sample⟩) and say so with ⟨drawn="random"⟩'
-        )
-    elif require_gold and few:
-        # What judges get wrong about one system, the vetted items of others do not show.
-        verdict = "undecided"
-        why = (
-            f"gold is required and {condition.what} rests on {rests_on}{own}: that judges err about it as about others "
-            f"is not checked; have {ENOUGH_GOLD} or more of its own vetted that were drawn at random"
+            f"checked items are required, {ENOUGH_CHECKS} or more of those that {condition.what} is about, and there "
+            f"are {n_checked or 'none'}; have items checked that are drawn at random (⟨trueup.labelers.draw_sample⟩) "
+            "and say "
+            'so with ⟨drawn="random"⟩'
         )
     else:
         verdict = "passed" if met >= probability else "failed" if missed >= probability else "undecided"
@@ -437,23 +428,30 @@ class _Subject:
             return self.answer.overall
         return self.answer[candidate]
 
-    def basis(self, metric: str) -> Basis:
-        """What a number rests on; where every item that is judged was vetted, or the truth was passed, on gold."""
+    @property
+    def basis(self) -> str:
+        """What the numbers rest on."""
         answer = self._evaluation
         if isinstance(answer, Evaluation) and answer.method == "ideal":
-            return "gold"
-        if _all_vetted(answer):
-            return "gold"
-        return answer.basis_of(metric) if isinstance(answer, Evaluation) else answer.basis
+            return "the truth"
+        if _all_checked(answer):
+            return "all items checked"
+        return answer.basis if answer.core is not None else f"{answer.basis}, with the noise model {answer.noise}"
 
-    def vetted_of_group(self, condition: Gate) -> int | None:
-        """How many items drawn at random were vetted of the groups that a condition is about, the fewest of them.
+    def n_checked(self, condition: Gate) -> int | None:
+        """How many items drawn at random were checked of those that a condition is about, the fewest of its groups.
 
-        None where it is about all items, or where everything of a group is vetted.
+        None where all of them are checked, or where the truth was passed.
         """
-        labels = self._evaluation.labels
+        answer = self._evaluation
+        labels = answer.labels
+        if isinstance(answer, Evaluation) and answer.method == "ideal":
+            return None
+        outputs = answer.task.outputs
+        judged = np.asarray(outputs.has_output(answer.task.metric.looks_at).any(axis=0))
+        groups = [inside & judged for inside in self._groups_of(condition)] or [judged]
         is_drawn = drawn_gold(labels) >= 0
-        left = [inside for inside in self._groups_of(condition) if (labels.gold_codes[inside] < 0).any()]
+        left = [inside for inside in groups if (labels.gold_codes[inside] < 0).any()]
         return min((int(is_drawn[inside].sum()) for inside in left), default=None)
 
     def _groups_of(self, condition: Gate) -> list[Booleans]:
@@ -465,13 +463,6 @@ class _Subject:
             return [self.answer.slicing.members(name) for name in names]
         return []
 
-    def rests_on(self, metric: str) -> str:
-        """The same in words."""
-        answer = self._evaluation
-        if _all_vetted(answer):
-            return "items that are all vetted"
-        return basis_words(answer, metric if isinstance(answer, Evaluation) else None, alone=True)
-
     @property
     def level(self) -> float:
         """Of the intervals that are shown."""
@@ -479,12 +470,92 @@ class _Subject:
 
     @property
     def refused(self) -> bool:
-        """Whether vetted items contradict the models."""
+        """Whether checked items contradict the votes."""
         return self._evaluation.refused
 
 
-def _all_vetted(answer: Evaluation | Comparison) -> bool:
+def _all_checked(answer: Evaluation | Comparison) -> bool:
     """Whether the truth of every item that is judged is known."""
     outputs = answer.task.outputs
     judged = outputs.has_output(answer.task.metric.looks_at).any(axis=0)
     return bool((answer.labels.gold_codes[judged] >= 0).all())
+
+
+# ------------------------------------------------------------------ what may be asked for
+
+
+def candidates_among(systems: Sequence[Any], named: Hashable | None, references: Sequence[Hashable]) -> list[Any]:
+    """Whom gates are about: the one who is named, or all but those they are held against; strangers are errors.
+
+    Examples
+    --------
+    >>> candidates_among(["old", "new", "cheap"], None, ["old"])
+    ['new', 'cheap']
+    """
+    known = [system for system in systems if system is not None]
+    for name in [*references, *([] if named is None else [named])]:
+        if name not in known:
+            hint = did_you_mean(name, known) or "; name one of these"
+            raise InvalidParameter(
+                f"there is no system or group {name!r} to judge here, got {preview(known, most=10)}{hint}"
+                if known
+                else f"there are no groups to judge here, got {name!r}; name their column by ⟨by⟩",
+                parameter="candidate",
+            )
+    if named in references and named is not None:
+        raise InvalidParameter(
+            f"⟨candidate⟩ must be another than the system it is held against, got {named!r} for both; name another",
+            parameter="candidate",
+        )
+    return [system for system in systems if system not in references] if named is None else [named]
+
+
+def check_bound(metric: Metric, bound: float, *, name: str) -> None:
+    """Stop a bound that a metric cannot have.
+
+    Examples
+    --------
+    >>> from trueup.metrics import get_metric
+    >>> check_bound(get_metric("accuracy", [0, 1]), 90, name="at_least")
+    Traceback (most recent call last):
+    ...
+    trueup.exceptions.InvalidParameter: at_least must be a value that accuracy can have, 0 to 1, got 90; name such a one
+    """
+    check_number(bound, name=name)
+    low, high = metric.bounds
+    if not low <= bound <= high:
+        raise InvalidParameter(
+            f"⟨{name}⟩ must be a value that {metric.name} can have, {low:g} to {high:g}, got {bound:g}; name such a "
+            "one",
+            parameter=name,
+        )
+
+
+def check_together(at_least: Mapping[str, float], at_most: Mapping[str, float]) -> None:
+    """Stop bounds that no number can meet."""
+    for metric in at_least.keys() & at_most.keys():
+        if at_least[metric] > at_most[metric]:
+            raise InvalidParameter(
+                f"⟨at_least⟩ must not be above ⟨at_most⟩, got {at_least[metric]:g} and {at_most[metric]:g} for "
+                f"{metric}, which no number meets; change one of them",
+                parameter="at_least",
+            )
+
+
+def check_margin(margin: float, bounds: tuple[float, float], *, largest: float | None = None) -> None:
+    """Stop a margin that allows everything, as 2 does where two points of a share are meant.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Of the metric.
+    largest : float, optional
+        From which on everything is allowed; by default the whole range.
+    """
+    low, high = bounds
+    if margin >= (high - low if largest is None else largest):
+        raise InvalidParameter(
+            f"⟨margin⟩ is in the units of the metric, which goes from {low:g} to {high:g}, got {margin:g}, which "
+            "allows everything; two points of a share are 0.02",
+            parameter="margin",
+        )

@@ -12,19 +12,16 @@ import numpy as np
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, did_you_mean, preview
 from trueup._base.wording import some
+from trueup.answers.build_answers import build_evaluation, build_named_evaluation, truth_model_of
 from trueup.answers.comparison import Comparison
-from trueup.answers.derived import DerivedAnswer
-from trueup.answers.reading import engine_of, evaluation_by
-from trueup.answers.settings import Settings
-from trueup.answers.setup import prepare
-from trueup.answers.share import mean_of
+from trueup.answers.prepare import Settings, prepare, refuse_options
+from trueup.answers.share import DerivedAnswer, mean_of
+from trueup.core.prior import CrowdPrior
 from trueup.data.frames import make_frame
 from trueup.data.pairs import FIRST, UNKNOWN, Pairs
 from trueup.data.predictions import Predictions
-from trueup.estimators.assumptions import Assumption, settle_assumption
 from trueup.estimators.bradley_terry import leverages_of, strengths_of
 from trueup.estimators.position_bias import draw_biases, weights_of_repeats
-from trueup.estimators.real_map import RealMap
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel
@@ -32,7 +29,6 @@ from trueup.noise.mirrored import MirroredConfusion
 from trueup.posteriors import DrawnEstimate, Estimate
 
 Ties = Literal["half", "class"]
-_DRAWS = 2000
 _POSITION_DRAWS = 500
 _LITTLE = 0.5  # contests that each outcome of a pair is expected to have beforehand, as Jeffreys has it
 _NAMED = MirroredConfusion.alias
@@ -273,10 +269,7 @@ class Preferences(DerivedAnswer):
     @cached_property
     def _sides_as_outputs(self) -> Any:
         """Each system as one that says of its contests that it wins them."""
-        sides = self.pairs.sides[self._contests]
-        codes = np.full((len(self.pairs.systems), len(sides)), -1, dtype=np.int32)
-        for side in (0, 1):
-            codes[sides[:, side], np.arange(len(sides))] = side
+        codes = _sides(self.pairs, self._contests)
         none = np.zeros(len(codes), dtype=np.int64)
         return replace(
             self.evaluation.task.outputs,
@@ -334,7 +327,6 @@ class Preferences(DerivedAnswer):
             "ties": self.ties,
             "target": self.evaluation.target,
             "basis": self.basis,
-            "assumption": self.evaluation.assumption,
             "level": self.level,
             "systems": [
                 {"system": str(name), **self.strength(name).to_dict(self.level), "prob_best": self.prob_best[name]}
@@ -373,7 +365,7 @@ def preferences(
     *,
     ties: Ties = "half",
     noise: str | NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
     target: Target = "population",
     level: float = 0.95,
     check_dependence: bool = True,
@@ -385,8 +377,9 @@ def preferences(
 
     Each contest, an item with two systems, has a true preference. Judges see it in some order and err, each with a
     matrix of their own in which a preference for a place shows; a judge who saw both orders is one witness. All answers
-    are functions of the drawn true preferences, so the judges' errors are in the intervals. From 20 vetted contests on
-    that were drawn at random (``pairs.with_gold(…, drawn="random")``), the answers rest on these.
+    are functions of the drawn true preferences, so the judges' errors are in the intervals: how often each system wins
+    may be as far from what verdicts say as on real sets. Checked contests that were drawn at random
+    (``pairs.with_gold(…, drawn="random")``) correct it.
 
     Parameters
     ----------
@@ -395,22 +388,22 @@ def preferences(
     ties : {"half", "class"}
         A true tie is half a win for each of the two; or it is neither's, and strengths come from the other contests.
     noise : str or NoiseModel, optional
-        A model that the verdicts are read by alone; "mirrored" is that of judges with a position bias. By default all
-        kinds of models are, as `assume` says, and that one where it predicts verdicts better than without.
-    assume, level, check_dependence, random_state, progress
+        A model that the verdicts are read by alone; "mirrored" is that of judges with a position bias. By default none,
+        as in `evaluate`, and verdicts are read by that model where it predicts them better than one without.
+    prior, level, check_dependence, random_state, progress
         As in `evaluate`.
     target : {"population", "sample"}
         Items like these, of which these are a sample: the default, since a ranking is about more than these contests.
         Outcomes that were never seen may then still happen, so a system that won its only contest may be the weaker
         one. Or exactly these contests: win rates, strengths and P(best) are then about who won these.
     **sampling
-        Of the chains: n_chains, n_warmup, n_draws.
+        n_draws; with a named noise model n_chains and n_warmup too.
 
     Examples
     --------
     >>> import trueup as tu
     >>> pairs = tu.simulate.pairs(n_contests=150, n_systems=3, random_state=0).pairs
-    >>> answer = tu.preferences(pairs, noise="mirrored", n_warmup=50, n_draws=100)
+    >>> answer = tu.preferences(pairs, n_draws=1024)
     >>> len(answer.ranking), sorted(answer.position_bias) == pairs.judges.tolist()
     (3, True)
     """
@@ -421,14 +414,13 @@ def preferences(
             parameter="pairs",
         )
     check_choice(ties, ("half", "class"), name="ties")
+    refuse_options(sampling, ("n_draws",) if noise is None else ("n_chains", "n_warmup", "n_draws"))
     labels = pairs.labels
     contests = labels.items.tolist()
     mirrors = MirroredConfusion(*pairs.presentation)
     model = mirrors if noise == _NAMED else noise
-    assumption = settle_assumption(assume, alone=noise is not None)
     shares = np.eye(labels.n_classes)[0]
     metric = mean_of("wins of the first", shares, "how many contests the first of two wins in truth")
-    names = pairs.pair_names
     task = prepare(
         Predictions.from_classes([FIRST] * len(contests), items=contests, system=FIRST),
         labels,
@@ -438,15 +430,24 @@ def preferences(
         target=target,
         level=level,
         random_state=random_state,
-        by={contest: names[contest] for contest in contests},
         cluster=_items_of(pairs, contests) if target == "population" else None,
     )
-    engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=sampling)
-    engine = replace(engine, candidates=(mirrors,), group_mass=_LITTLE * len(set(names)))
-    evaluation = evaluation_by(
-        engine, task, None if noise is not None else assumption, check_dependence=check_dependence
-    )
+    if noise is not None:
+        named = build_named_evaluation(task, check_dependence=check_dependence, progress=progress, **sampling)
+        return Preferences(pairs, ties, evaluation=named)
+    sides = _sides(pairs, np.asarray(contests, dtype=np.int64))
+    core = truth_model_of(task, prior, candidates=(mirrors,), outputs=sides, **sampling)
+    evaluation = build_evaluation(task, check_dependence=check_dependence, core=core)
     return Preferences(pairs, ties, evaluation=evaluation)
+
+
+def _sides(pairs: Pairs, contests: Codes) -> Codes:
+    """Of each system the side it has in each contest, -1 where it is not in it; shape (n_systems, n_contests)."""
+    sides = pairs.sides[contests]
+    codes = np.full((len(pairs.systems), len(sides)), -1, dtype=np.int32)
+    for side in (0, 1):
+        codes[sides[:, side], np.arange(len(sides))] = side
+    return codes
 
 
 def _items_of(pairs: Pairs, contests: list[int]) -> Mapping[Hashable, Hashable]:

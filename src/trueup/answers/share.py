@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -12,20 +12,17 @@ import numpy as np
 
 from trueup._base.types import Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview
+from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
-from trueup.answers.derived import DerivedAnswer
 from trueup.answers.evaluation import Evaluation
+from trueup.answers.prepare import Settings, prepare, refuse_options, settle_target
 from trueup.answers.rank_agreement import RankCorrelation, rank_correlations
-from trueup.answers.reading import engine_of, evaluation_by
-from trueup.answers.settings import Settings
-from trueup.answers.setup import prepare, settle_target
 from trueup.answers.slices import Slices
+from trueup.core.prior import CrowdPrior
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
-from trueup.estimators.assumptions import Assumption, settle_assumption
-from trueup.estimators.real_map import RealMap
 from trueup.estimators.vetting import item_variance, items_for_width
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
@@ -34,8 +31,34 @@ from trueup.noise import NoiseModel
 from trueup.posteriors import DrawnEstimate, Estimate
 
 _ALL = "all"
-_DRAWS = 2000
 _WIDTH = 0.1  # of the interval that the advice on vetting is about, as a part of what the number can be
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DerivedAnswer:
+    """An answer that is read off an evaluation: it rests on what the evaluation rests on.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+    """
+
+    evaluation: Evaluation = field(repr=False)
+
+    @property
+    def basis(self) -> str:
+        """What it rests on: "votes alone", "votes and 7 checked items" or "all items checked"."""
+        return self.evaluation.basis
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences a user should read before trusting the numbers."""
+        return self.evaluation.warnings
+
+    @property
+    def level(self) -> float:
+        """Of the intervals that are shown."""
+        return self.evaluation.level
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +190,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each group must be vetted, drawn at random, for an interval `vetting_width` wide.
+        """About how many items of each group must be checked, drawn at random, for an interval `vetting_width` wide.
 
         Of the rate of these items: how far they are from the population is another matter, which more items tell.
         """
@@ -203,7 +226,6 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
             "by": self.slicing.column,
             "target": self.evaluation.target,
             "basis": self.basis,
-            "assumption": self.evaluation.assumption,
             "level": self.level,
             "overall": self.overall.to_dict(self.level),
             "groups": [
@@ -255,7 +277,7 @@ def share(
     cluster: str | Mapping[Hashable, Hashable] | None = None,
     weights: str | Mapping[Hashable, float] | None = None,
     noise: str | NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
     target: Target | None = None,
     level: float = 0.95,
     check_dependence: bool = True,
@@ -265,14 +287,12 @@ def share(
 ) -> Shares:
     """The share of a true class, for each group of items: how often each system passes in truth.
 
-    No predictions are needed. The answers are those of `evaluate`: gold first, then votes under an assumption. Groups
-    come from one fit and borrow from each other.
+    No predictions are needed. The answers are those of `evaluate`. Groups borrow from each other.
 
     Parameters
     ----------
     labels : Labels
-        The votes; from 20 vetted items on that were drawn at random (``labels.with_gold(…, drawn="random")``) the
-        answer rests on them.
+        The votes, and checked items that were drawn at random (``labels.with_gold(…, drawn="random")``).
     of : class, optional
     at_least : float, optional
         In place of `of`, for ratings: the share of all classes that are at least this number.
@@ -282,21 +302,20 @@ def share(
         Which items came together, as several outputs for one prompt did, and what each item counts for. The target is
         then the population.
     noise : str or NoiseModel, optional
-        A model that the votes are read by alone, e.g. "ordinal" for ratings; by default all kinds of models are, as
-        `assume` says, and with `at_least` the model of ratings too, where it predicts votes better.
-    assume, target, level, check_dependence, random_state, progress
+        A model that the votes are read by alone, e.g. "ordinal" for ratings; by default none, as in `evaluate`.
+    prior, target, level, check_dependence, random_state, progress
         As in `evaluate`.
     **sampling
-        Of the chains: n_chains, n_warmup, n_draws.
+        n_draws; with a named noise model n_chains and n_warmup too.
 
     Examples
     --------
     >>> import trueup as tu
     >>> sim = tu.simulate.dawid_skene(n_items=90, n_labelers=5, random_state=0)
     >>> items = {"item": sim.labels.items.tolist(), "system": ["alpha", "beta", "gamma"] * 30}
-    >>> shares = tu.share(sim.labels.with_items(items), of=1, by="system", n_warmup=50, n_draws=100)
+    >>> shares = tu.share(sim.labels.with_items(items), of=1, by="system")
     >>> sorted(shares), 0 < shares["alpha"].mean < 1, shares.basis
-    (['alpha', 'beta', 'gamma'], True, 'votes')
+    (['alpha', 'beta', 'gamma'], True, 'votes alone')
     """
     settings = Settings.of_call(share, locals())
     _check_labels(labels)
@@ -324,7 +343,7 @@ def share(
         code = int(values.argmax())
         words = f"how many of the items are {least:g} or more in truth"
         metric = replace(mean_of(f"share of {least:g} or more", scores, words), order=order_of(values.tolist()))
-    return _shares(labels, metric, code, settings, assume, progress, sampling)
+    return _shares(labels, metric, code, settings, prior, progress, sampling)
 
 
 def mean_score(
@@ -335,7 +354,7 @@ def mean_score(
     cluster: str | Mapping[Hashable, Hashable] | None = None,
     weights: str | Mapping[Hashable, float] | None = None,
     noise: str | NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
     target: Target | None = None,
     level: float = 0.95,
     check_dependence: bool = True,
@@ -350,15 +369,15 @@ def mean_score(
     labels : Labels
     values : mapping from class to number, optional
         The score of each class; by default the class itself, where all are numbers.
-    by, cluster, weights, noise, assume, target, level, check_dependence, random_state, progress, **sampling
-        As in `share`. The classes have an order, that of their scores: the model of ratings (`trueup.noise.Ordinal`)
-        is drawn too, and read by where it predicts votes better than Dawid and Skene's.
+    by, cluster, weights, noise, prior, target, level, check_dependence, random_state, progress, **sampling
+        As in `share`. The classes have an order, that of their scores: votes are read by the model of ratings
+        (`trueup.noise.Ordinal`) where it predicts them better than that of Dawid and Skene.
 
     Examples
     --------
     >>> import trueup as tu
     >>> sim = tu.simulate.dawid_skene(n_items=90, n_labelers=5, random_state=0)
-    >>> scores = tu.mean_score(sim.labels, values={0: 1, 1: 5}, n_warmup=50, n_draws=100)
+    >>> scores = tu.mean_score(sim.labels, values={0: 1, 1: 5})
     >>> scores.name, 1 < scores.overall.mean < 5
     ('mean score', True)
     """
@@ -367,7 +386,7 @@ def mean_score(
     scores = _scores_of(labels, values)
     metric = mean_of("mean score", scores, "the mean score of the items in truth")
     metric = replace(metric, order=order_of(scores.tolist()))
-    return _shares(labels, metric, int(scores.argmax()), settings, assume, progress, sampling)
+    return _shares(labels, metric, int(scores.argmax()), settings, prior, progress, sampling)
 
 
 def _shares(
@@ -375,16 +394,15 @@ def _shares(
     metric: Metric,
     code: int,
     settings: Settings,
-    assume: Assumption | RealMap | None,
+    prior: CrowdPrior | None,
     progress: Callable[[float], None] | None,
     sampling: Mapping[str, Any],
 ) -> Shares:
     """A rate as the metric of somebody who says the same class of every item: nothing that is said tells the truth."""
     asked = settings.arguments
     one_class = labels.classes.tolist()[code]
-    cluster, weights = asked["cluster"], asked["weights"]
-    noise = asked["noise"]
-    assumption = settle_assumption(assume, alone=noise is not None)
+    cluster, weights, noise = asked["cluster"], asked["weights"], asked["noise"]
+    refuse_options(sampling, ("n_draws",) if noise is None else ("n_chains", "n_warmup", "n_draws"))
     task = prepare(
         Predictions.from_classes([one_class] * labels.n_items, items=labels.items.tolist(), system=f"{one_class}"),
         labels,
@@ -398,10 +416,11 @@ def _shares(
         cluster=cluster,
         weights=weights,
     )
-    engine = engine_of(task, assume, n_draws=_DRAWS, progress=progress, sampling=sampling)
-    evaluation = evaluation_by(
-        engine, task, assumption if noise is None else None, check_dependence=asked["check_dependence"]
-    )
+    how = {"check_dependence": asked["check_dependence"], **sampling}
+    if noise is None:
+        evaluation = build_evaluation(task, prior, **how)
+    else:
+        evaluation = build_named_evaluation(task, progress=progress, **how)
     return Shares(task.slices or _one_group(labels), evaluation=evaluation)
 
 

@@ -14,7 +14,7 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
 from trueup.answers.by_slice import BySlice, Part
 from trueup.answers.comparison import Comparison
-from trueup.answers.setup import Task
+from trueup.answers.prepare import Task
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.frames import make_frame
 from trueup.data.slices import Slicing
@@ -29,8 +29,8 @@ _WIDTH = 0.1  # of the interval that the advice for small slices is about
 class Slices(BySlice[Part]):
     """The evaluation of each slice; ``ev.by["sport"]["accuracy"]`` is an `Estimate`.
 
-    Slices borrow from each other: models are drawn once for all items, with the slice as something that may tell the
-    class, and vetted items correct all slices together, each of them by its own as far as it has some.
+    Slices borrow from each other: a level deviates in all slices together and in each by itself, and checked items
+    correct all slices together, each of them by its own as far as it has some.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Slices(BySlice[Part]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each slice must be vetted, drawn at random, for an interval .1 wide."""
+        """About how many items of each slice must be checked, drawn at random, for an interval .1 wide."""
         codes, known = self.task.codes, self.task.labels.gold_codes >= 0
         return {
             name: items_to_vet(

@@ -396,6 +396,13 @@ def _program() -> Any:
     return typer.main.get_command(app)
 
 
+# Options of earlier versions, and what to do instead.
+_RETIRED = {
+    "--assume": "there is one plain answer since version 0.3, got --assume; leave it out, or name a --noise such as "
+    "dawid-skene for independent errors"
+}
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; `args` by default those of the process."""
     for stream in (sys.stdout, sys.stderr):
@@ -403,6 +410,10 @@ def main(args: Sequence[str] | None = None) -> None:
             # A label that the terminal cannot show must not end the program.
             stream.reconfigure(errors="backslashreplace")
     arguments = _debug_first(list(sys.argv[1:] if args is None else args))
+    for argument in arguments:
+        if argument.partition("=")[0] in _RETIRED:
+            complain(_RETIRED[argument.partition("=")[0]])
+            raise SystemExit(BAD_INPUT)
     try:
         with remembered(arguments):
             code = _program().main(args=arguments, prog_name="trueup", standalone_mode=False)

@@ -92,7 +92,7 @@ class PairGateOptions:
 
     def named_as(self, names: Iterable[Any]) -> dict[str, Any]:
         """As `trueup.gate` takes them: what was typed is found among the names of systems or groups, else an error."""
-        from trueup.answers.gate_checks import candidates_among
+        from trueup.answers.gates import candidates_among
 
         known = by_name(names)
         typed = {"not_worse_than": self.not_worse_than, "better_than": self.better_than, "candidate": self.candidate}

@@ -31,12 +31,6 @@ def _noise_models() -> list[str]:
     return [*list_models(), "auto"]
 
 
-def _assumptions() -> list[str]:
-    from trueup.estimators.assumptions import ASSUMPTIONS
-
-    return list(ASSUMPTIONS)
-
-
 def _methods() -> list[str]:
     from trueup.estimators import METHODS
 
@@ -81,7 +75,6 @@ def _writable() -> list[str]:
 
 # By the word that stands for the list in a help text.
 lists: dict[str, Callable[[], list[str]]] = {
-    "ASSUMPTIONS": _assumptions,
     "NOISE_MODELS": _noise_models,
     "METHODS": _methods,
     "METRICS": _metric_names,
@@ -168,16 +161,7 @@ Noise = Annotated[
         "--noise",
         "How labelers err, by this model alone; one of NOISE_MODELS.",
         chosen_from="NOISE_MODELS",
-        show_default="the library's, which is printed",
-    ),
-]
-Assume = Annotated[
-    str | None,
-    option(
-        "--assume",
-        "What the answer from votes assumes of errors: one of ASSUMPTIONS. Not with --noise or --method.",
-        chosen_from="ASSUMPTIONS",
-        show_default="real",
+        show_default="none: the plain answer",
     ),
 ]
 Method = Annotated[

@@ -32,8 +32,7 @@ def auc(
     """The area under the ROC curve of a system's scores (columns item, score), from noisy votes alone."""
     from trueup._base.validation import check_choice, check_level
     from trueup.answers.auc import auc as area
-    from trueup.answers.setup import DEFAULT_TARGET
-    from trueup.estimators.assumptions import DEFAULT_ASSUMPTION, all_kinds_in_words
+    from trueup.answers.prepare import DEFAULT_TARGET
 
     known = options.lists["VIEWS"]()
     views = known if "all" in view else [check_choice(v, known, name="view") for v in dict.fromkeys(view)]
@@ -62,7 +61,7 @@ def auc(
                 )
             results.append({"system": str(name), "view": one_view, **estimate.to_dict(level)})
     # The other views take the votes as they are.
-    noise_words = (noise or all_kinds_in_words(DEFAULT_ASSUMPTION)) if "bayes" in views else "not used"
+    noise_words = (noise or "as real sets err") if "bayes" in views else "not used"
     if as_json:
         files = about_files(votes=votes, predictions=predictions, gold=votes_how.gold, items=votes_how.items)
         about = {"noise": noise_words, "target": target or DEFAULT_TARGET}

@@ -76,9 +76,9 @@ def _about_gold(labels: Labels) -> list[str]:
     """What there is to say of how the gold was drawn."""
     if not labels.gold:
         return []
-    from trueup.answers.design import design_doubts, draw_not_told
+    from trueup.answers.notes import design_doubts, sampling_unknown
 
-    return [*design_doubts(labels), *draw_not_told(labels)]
+    return [*design_doubts(labels), *sampling_unknown(labels)]
 
 
 def _show(
@@ -191,7 +191,7 @@ def about_dependence(labels: Labels) -> dict[str, Any]:
     """Whether labelers err together, and how many independent ones the votes are worth."""
     import numpy as np
 
-    from trueup.answers.findings import dependence_of
+    from trueup.answers.notes import dependence_of
     from trueup.noise import DawidSkene, effective_labelers
 
     if labels.n_votes > _MOST_VOTES:
@@ -202,7 +202,7 @@ def about_dependence(labels: Labels) -> dict[str, Any]:
         # Where no item has two votes nothing can be said of either.
         effective = None if independence is None else effective_labelers(labels)
     return {
-        # For those who assume independence; the default of the doors does not.
+        # For those who name a model of independent errors; the plain answer assumes none.
         "independence": about_independence(independence, DawidSkene()),
         "effective_labelers": None if effective is None else asdict(effective),
         "votes_looked_at": labels.n_votes,

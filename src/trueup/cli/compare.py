@@ -32,7 +32,7 @@ from trueup.cli._files import (
     write_report,
 )
 from trueup.cli._gates import GateOptions, PairGateOptions, about_gates, check_gates, end_by, gates_of, write_junit
-from trueup.cli.evaluate import dependence, evaluate_each, say_what_is_assumed
+from trueup.cli.evaluate import dependence, evaluate_each
 
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
@@ -57,7 +57,6 @@ def compare(
     metric: options.Metric = "accuracy",
     target: options.Target = None,
     noise: options.Noise = None,
-    assume: options.Assume = None,
     level: options.Level = 0.95,
     by: options.By = None,
     cluster: options.Cluster = None,
@@ -95,7 +94,6 @@ def compare(
     positive = None if predictions_how.positive is None else class_named(labels, predictions_how.positive)
     asked: dict[str, Any] = {
         "noise": noise,
-        "assume": assume,
         "level": level,
         "cluster": cluster,
         "weights": weights,
@@ -111,9 +109,9 @@ def compare(
             systems,
             labels,
             metric=metric,
-            items=judged_on,  # checked by the callee, with a sentence
-            unknown=unknown,
-            unknown_class=unknown_class,
+            items=judged_on,  # type: ignore[arg-type]  # these are checked by the callee, with a sentence
+            unknown=unknown,  # type: ignore[arg-type]
+            unknown_class=unknown_class,  # type: ignore[arg-type]
             progress=hear,
             **settings,
         )
@@ -135,7 +133,6 @@ def compare(
             metric=(metric, "accuracy"),
             target=(target, None),
             noise=(noise, None),
-            assume=(assume, None),
             level=(level, 0.95),
             by=(by, None),
             cluster=(cluster, None),
@@ -211,7 +208,7 @@ def about_pairs(comparison: Comparison) -> list[dict[str, Any]]:
             "a": str(a),
             "b": str(b),
             "prob_a_better": comparison.prob_better(a, b),
-            "told_apart": comparison.told_apart(a, b),
+            "told_apart": comparison.is_significant(a, b),
             "difference": comparison.difference(a, b).to_dict(comparison.level),
         }
         for a, b in _pairs(comparison)
@@ -287,13 +284,11 @@ def on_judged_items(systems: Predictions, comparison: Comparison) -> Predictions
 
 def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> None:
     """The ranking and the differences for people."""
-    from trueup.answers.telling import basis_words
-
     ranking, level = comparison.ranking, comparison.level
     first, second = ranking[0], ranking[1]
-    sure = "and is better than" if comparison.told_apart(first, second) else "but may be no better than"
+    sure = "and is better than" if comparison.is_significant(first, second) else "but may be no better than"
     if comparison.refused:
-        say(f"{shown(first)} comes first of {len(ranking)} by {comparison.metric}, but vetted items contradict that.")
+        say(f"{shown(first)} comes first of {len(ranking)} by {comparison.metric}, but checked items contradict that.")
     else:
         say(
             f"{shown(first)} is the best of {len(ranking)} by {comparison.metric} with probability "
@@ -306,7 +301,7 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
         bounds = interval(*estimate.interval(level))
         best = "–" if comparison.refused else chance(comparison.prob_best[system])
         ranks.append((rank, system, number(estimate.mean), bounds, best))
-    say(f"This rests on {basis_words(comparison)}.")
+    say(f"This rests on {comparison.answer_in_words()}.")
     columns = (("rank", "right"), ("system", "left"), comparison.metric, f"{level_words(level)} interval", "best with")
     print_table(columns, ranks)
     rows = []
@@ -316,27 +311,9 @@ def show_comparison(comparison: Comparison, predicted: Mapping[str, int]) -> Non
         better = "–" if comparison.refused else chance(comparison.prob_better(a, b))
         rows.append((f"{shown(a)} minus {shown(b)}", number(difference.mean), bounds, better))
     print_table(("difference", "mean", f"{level_words(level)} interval", "first is better"), rows)
-    show_assumptions(comparison)
     say(f"{comparison.n_items:,} items; noise {comparison.noise}, target {comparison.target}.")
     if set(predicted.values()) != {comparison.n_items}:
         some = [f"{shown(system)} {predicted[str(system)]:,}" for system in ranking[:_MOST_PAIRS]]
         say(
             f"Items with votes that each has predicted: {', '.join(some)}{', …' if len(ranking) > _MOST_PAIRS else ''}."
         )
-
-
-def show_assumptions(comparison: Comparison) -> None:
-    """How the first two differ in each answer from votes alone, and what each assumes."""
-    from trueup.estimators.assumptions import ASSUMPTIONS
-
-    if comparison.engine is None or comparison.refused:
-        return
-    first, second = comparison.ranking[:2]
-    rows = []
-    for assumption in ASSUMPTIONS:
-        answer = comparison.assuming(assumption)
-        bounds = interval(*answer.difference(first, second).interval(comparison.level))
-        rows.append((assumption, bounds, chance(answer.prob_better(first, second))))
-    heading = f"from votes alone, {shown(first)} minus {shown(second)}"
-    print_table((heading, f"{level_words(comparison.level)} interval", "first is better"), rows)
-    say_what_is_assumed()

@@ -196,12 +196,12 @@ def run_demo(
 
     begin("training two classifiers and asking a crowd")
     labels, truth, predictions = crowd_on_digits(random_state=random_state)
-    settings: dict[str, Any] = {"n_warmup": 200, "n_draws": 400}
+    settings: dict[str, Any] = {}
     model = None
     if quick:
         labels, truth = labels.select(items=labels.items[:200]), truth[:200]
         predictions = {name: predicted[:200] for name, predicted in predictions.items()}
-        settings = {"n_warmup": 100, "n_draws": 300, "noise": "one-coin"}
+        settings = {"n_draws": 512}
         model = DawidSkene().fit(labels)
     effective = effective_labelers(labels, model)
     evaluations = {

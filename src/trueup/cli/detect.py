@@ -118,7 +118,6 @@ def evaluate(
         options.OutputFile(),
     ] = None,
     noise: options.Noise = None,
-    assume: options.Assume = None,
     level: options.Level = 0.95,
     as_json: options.AsJson = False,
     report: options.Report = None,
@@ -134,7 +133,7 @@ def evaluate(
     pool = question.pool
     if only_system is not None and only_system not in pool.found:
         raise InvalidParameter(f"there is no system {only_system!r}, got {', '.join(pool.found)}")
-    settings = _settings(sampler, noise=noise, assume=assume, level=level, random_state=seed)
+    settings = _settings(sampler, noise=noise, level=level, random_state=seed)
     answers: dict[str, Evaluation] = {}
     moved: dict[str, dict[float, Evaluation]] = {}
     for name in [only_system] if only_system is not None else pool.systems:
@@ -180,7 +179,6 @@ def compare(
     metric: Annotated[str, options.option("--metric", _METRIC, "-m")] = "ap",
     threshold: Threshold = 0.5,
     noise: options.Noise = None,
-    assume: options.Assume = None,
     level: options.Level = 0.95,
     as_json: options.AsJson = False,
     report: options.Report = None,
@@ -197,7 +195,7 @@ def compare(
         raise InvalidParameter(
             f"a comparison needs two systems, got {', '.join(pool.found) or 'none'}; name more files"
         )
-    settings = _settings(sampler, noise=noise, assume=assume, level=level, random_state=seed)
+    settings = _settings(sampler, noise=noise, level=level, random_state=seed)
     asked: dict[str, Any] = {"threshold": threshold, "labels": question.labels, "missed": question.missed, **settings}
     with progress_bar(f"comparing {len(pool.found)} systems") as hear, speaking(missed="--answers or --searched"):
         comparison = judge_all(pool, metric=metric, progress=hear, **asked)
@@ -404,9 +402,7 @@ def _said_of_vetter(question: Question) -> tuple[str, ...]:
 
 
 def _show_evaluation(name: str, evaluation: Evaluation) -> None:
-    from trueup.answers.telling import basis_sentence
-
-    say(f"{shown(name)}: {basis_sentence(evaluation)}")
+    say(f"{shown(name)}: this rests on {evaluation.answer_in_words()}.")
     rows = [
         (metric, number(evaluation[metric].mean), interval(*evaluation[metric].interval(evaluation.level)))
         for metric in evaluation.metrics

@@ -58,7 +58,6 @@ def evaluate(
     method: options.Method = "bayes",
     target: options.Target = None,
     noise: options.Noise = None,
-    assume: options.Assume = None,
     level: options.Level = 0.95,
     by: options.By = None,
     cluster: options.Cluster = None,
@@ -87,7 +86,6 @@ def evaluate(
         systems,
         labels,
         noise=noise,
-        assume=assume,
         metrics=list(dict.fromkeys([*metric, *bounded])),
         method=method,
         target=target,
@@ -120,7 +118,6 @@ def evaluate(
         method=(method, "bayes"),
         target=(target, None),
         noise=(noise, None),
-        assume=(assume, None),
         level=(level, 0.95),
         by=(by, None),
         cluster=(cluster, None),
@@ -156,7 +153,7 @@ def evaluate(
 
 def check_bounds(bounds: Mapping[str, Mapping[str, float]], labels: Labels, positive: Hashable | None) -> list[str]:
     """The metrics that have a bound; one that there is not, and a bound that it cannot have, are errors."""
-    from trueup.answers.gate_checks import check_bound
+    from trueup.answers.gates import check_bound
     from trueup.metrics import get_metric
 
     spelled = {"at_least": "--fail-below", "at_most": "--fail-above"}
@@ -186,7 +183,7 @@ def evaluate_each(predictions: Predictions, labels: Labels, **settings: Any) -> 
 
 def dependence(labels: Labels) -> IndependenceCheck | None:
     """Whether labelers err together, where nothing that was computed has looked; None where nothing can be said."""
-    from trueup.answers.findings import dependence_of
+    from trueup.answers.notes import dependence_of
 
     return dependence_of(labels)
 
@@ -195,8 +192,6 @@ def show_evaluation(
     name: str | None, evaluation: Evaluation, labels: Labels, majority: Mapping[str, float | None]
 ) -> None:
     """What is known of a system, for people."""
-    from trueup.answers.telling import basis_sentence
-
     who = "" if name is None else f"{shown(name)}: "
     first, level = evaluation.metrics[0], level_words(evaluation.level)
     low, high = evaluation[first].interval(evaluation.level)
@@ -204,7 +199,7 @@ def show_evaluation(
     if math.isnan(evaluation[first].mean):
         say(f"{who}{_undefined(first, evaluation)}.")
     elif math.isnan(low) and evaluation.refused:
-        say(f"{who}{first} is {number(evaluation[first].mean)} {where}; vetted items contradict it: no interval.")
+        say(f"{who}{first} is {number(evaluation[first].mean)} {where}; checked items contradict it: no interval.")
     elif math.isnan(low):
         say(f"{who}{first} is {number(evaluation[first].mean)} {where}; this method gives no interval.")
     else:
@@ -216,11 +211,12 @@ def show_evaluation(
     for metric in evaluation.metrics:
         estimate = evaluation[metric]
         bounds = interval(*estimate.interval(evaluation.level))
-        rows.append((metric, number(estimate.mean), bounds, number(majority[metric]), *_alone(evaluation, metric)))
-    say(basis_sentence(evaluation))
-    beside = ("vetted items alone",) if _shows_alone(evaluation) else ()
-    print_table(("metric", "estimate", f"{level} interval", "majority as truth", *beside), rows)
-    show_assumptions(evaluation)
+        rows.append((metric, number(estimate.mean), bounds, number(majority[metric])))
+    say(f"This rests on {evaluation.answer_in_words()}.")
+    print_table(("metric", "estimate", f"{level} interval", "majority as truth"), rows)
+    next_step = evaluation.next_step()
+    if next_step is not None:
+        say(f"{next_step}: trueup plan draw.")
     if evaluation.independence is not None and not evaluation.independence.dependent:
         say(evaluation.independence.in_short)
     for metric in evaluation.metrics:
@@ -240,19 +236,6 @@ def show_evaluation(
     )
 
 
-def _shows_alone(evaluation: Evaluation) -> bool:
-    """Whether what vetted items say by themselves stands beside answers from votes."""
-    return any(evaluation.basis_of(metric) == "votes" for metric in evaluation.gold_alone)
-
-
-def _alone(evaluation: Evaluation, metric: str) -> tuple[str, ...]:
-    """A cell with what vetted items say by themselves, if there is such a column."""
-    if not _shows_alone(evaluation):
-        return ()
-    alone = evaluation.gold_alone.get(metric)
-    return ("" if alone is None else interval(*alone.interval(evaluation.level)),)
-
-
 def show_slices(evaluation: Evaluation) -> None:
     """The metrics of each slice, if slices were asked for, and which are worse than the rest."""
     if evaluation.task.slices is None:
@@ -260,7 +243,7 @@ def show_slices(evaluation: Evaluation) -> None:
     level = level_words(evaluation.level)
     slices = evaluation.by.to_dict()
     for metric in evaluation.metrics:
-        # How many items to vet is known of the accuracy alone.
+        # How many items to check is known of the accuracy alone.
         to_vet = metric == "accuracy"
         rows = [
             (
@@ -275,36 +258,9 @@ def show_slices(evaluation: Evaluation) -> None:
             if row["metric"] == metric
         ]
         head = (f"{metric} by {slices['column']}", "items", "estimate", f"{level} interval")
-        print_table((*head, "worse than the rest", *(["to vet for ±.05"] if to_vet else [])), rows)
+        print_table((*head, "worse than the rest", *(["to check for ±.05"] if to_vet else [])), rows)
         if slices["worse"][metric]:
             say(f"Worse than the rest by {metric}: {', '.join(map(shown, slices['worse'][metric]))}.")
-
-
-def show_assumptions(evaluation: Evaluation) -> None:
-    """The answers from votes alone side by side, what each assumes, and what vettings would bring."""
-    from trueup.answers.telling import vetting_words
-    from trueup.estimators.assumptions import ASSUMPTIONS
-
-    if evaluation.engine is None:
-        return
-    if not evaluation.refused:
-        answers = [evaluation.assuming(assumption) for assumption in ASSUMPTIONS]
-        rows = [
-            (metric, *(interval(*answer[metric].interval(evaluation.level)) for answer in answers))
-            for metric in evaluation.metrics
-        ]
-        print_table((f"from votes alone, {level_words(evaluation.level)} interval", *ASSUMPTIONS), rows)
-        say_what_is_assumed()
-    vettings = vetting_words(evaluation)
-    if vettings is not None:
-        say(f"{vettings}: trueup plan draw.")
-
-
-def say_what_is_assumed() -> None:
-    """A line on the answers from votes."""
-    from trueup.answers.telling import WHAT_IS_ASSUMED
-
-    say("; ".join(f"{assumption}: {words}" for assumption, words in WHAT_IS_ASSUMED.items()) + ".")
 
 
 def _undefined(metric: str, evaluation: Evaluation) -> str:

@@ -48,7 +48,6 @@ def labelers(
     votes: options.VotesFile,
     how: options.VoteOptions,
     noise: options.Noise = None,
-    assume: options.Assume = None,
     sort: Annotated[str, options.option("--sort", f"Order of the rows: {', '.join(_KEYS)}.")] = "information",
     top: Annotated[int | None, options.option("--top", "Show the first N rows only.", metavar="N", min=1)] = None,
     level: options.Level = 0.95,
@@ -73,7 +72,7 @@ def labelers(
 ) -> None:
     """Skill, bias, volume and spam of every labeler, and what their votes are worth together."""
     from trueup._base.validation import check_choice, check_level
-    from trueup.answers.findings import about_votes
+    from trueup.answers.notes import about_votes
     from trueup.labelers import rank
     from trueup.noise import DEFAULT_NOISE, effective_labelers
     from trueup.noise.registry import resolve
@@ -85,7 +84,7 @@ def labelers(
     labels = read_votes(votes, how)
     model = resolve(noise or DEFAULT_NOISE)
     with progress_bar("ranking labelers") as hear:
-        options_of_rank: dict[str, Any] = {"noise": noise, "assume": assume, "by": by, "random_state": seed}
+        options_of_rank: dict[str, Any] = {"noise": noise, "by": by, "random_state": seed}
         ranking = rank(
             labels,
             sort="accuracy" if sort == "accuracy" else "information",
@@ -171,7 +170,7 @@ def _print(
         say(f"… and {len(ranking) - len(rows):,} more.")
     say(f"{len(ranking):,} labelers; noise {ranking.noise}.")
     say("spam: the probability that no vote depends on the truth; bias: answered more often than true.")
-    _say_vetted(rows, level)
+    _say_checked(rows)
     _say_consistency(rows, level)
     for name, part in ranking.by.items():
         _print_slice(name, part, level)
@@ -186,15 +185,11 @@ def _print(
             complain(sentence, kind="warning")
 
 
-def _say_vetted(rows: list[RankedLabeler], level: float) -> None:
-    """Whose accuracy rests on vetted items that were drawn, and what too few of them say of the others."""
-    n_judged = sum(row.basis == "gold" for row in rows)
-    if n_judged:
-        say(f"The accuracy of {n_judged:,} of {len(rows):,} rests on vetted items that were drawn at random.")
-    for row in rows:
-        if row.basis == "votes" and row.gold_only is not None:
-            ends = interval(*row.gold_only.interval(level))
-            say(f"{shown(row.labeler)}: {row.vetted} vetted items alone say {ends}; the accuracy rests on votes.")
+def _say_checked(rows: list[RankedLabeler]) -> None:
+    """Whose accuracy checked items correct that were drawn at random."""
+    n_corrected = sum(row.vetted > 0 for row in rows)
+    if n_corrected:
+        say(f"Checked items that were drawn at random correct the accuracy of {n_corrected:,} of {len(rows):,}.")
 
 
 def _say_consistency(rows: list[RankedLabeler], level: float) -> None:

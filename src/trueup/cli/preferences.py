@@ -35,7 +35,6 @@ def preferences(
     noise: Annotated[
         str | None, options.option("--noise", "How judges err, by this model alone, e.g. mirrored.", metavar="MODEL")
     ] = None,
-    assume: options.Assume = None,
     target: Annotated[
         str, options.option("--target", "Items like these, or exactly these contests: population or sample.")
     ] = "population",
@@ -54,7 +53,7 @@ def preferences(
     if gold is not None:
         verdicts = verdicts.with_gold(read_pairs(source_of(gold)), drawn=gold_drawn)  # type: ignore[arg-type]
     named = pair_gates.named_as(verdicts.systems.tolist())
-    settings: dict[str, Any] = {"noise": noise, "assume": assume, **sampler.named}
+    settings: dict[str, Any] = {"noise": noise, **sampler.named}
     with progress_bar("reading the verdicts") as hear:
         answer = door(
             verdicts,
@@ -78,14 +77,12 @@ def preferences(
 
 def _show(answer: Preferences) -> None:
     """The ranking, the win rates and the judges for people."""
-    from trueup.answers.telling import basis_words
-
     words = f"{level_words(answer.level)} interval"
     pairs = answer.pairs
     say(
         f"{some(pairs.n_contests, 'contest')} of {some(len(pairs.systems), 'system')}, "
         f"{some(pairs.n_verdicts, 'verdict')} of {some(len(pairs.judges), 'judge')}. "
-        f"This rests on {basis_words(answer.evaluation)}."
+        f"This rests on {answer.evaluation.answer_in_words()}."
     )
     rows = [
         (

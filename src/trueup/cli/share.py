@@ -61,7 +61,6 @@ def share(
     cluster: options.Cluster = None,
     weights: options.Weights = None,
     noise: options.Noise = None,
-    assume: options.Assume = None,
     target: options.Target = None,
     level: options.Level = 0.95,
     as_json: options.AsJson = False,
@@ -85,7 +84,7 @@ def share(
         raise InvalidParameter(f"a bound here is on {about}, got one on {metric!r}; write {what}=0.9")
     labels = _into_bins(read_votes(votes, votes_how), bins, lowest, highest)
     pairs = pair_gates.named_as([] if by is None else slices_of(labels, by).names.tolist())
-    settings: dict[str, Any] = {"noise": noise, "assume": assume, "target": target, **sampler.named}
+    settings: dict[str, Any] = {"noise": noise, "target": target, **sampler.named}
     asked = {} if mean else {"of": None if of is None else class_named(labels, of), "at_least": at_least}
     door: Callable[..., Shares] = mean_score if mean else share_of
     with progress_bar("reading the votes") as hear:
@@ -127,13 +126,11 @@ def _into_bins(labels: Labels, bins: int | None, lowest: float | None, highest: 
 
 def _show(shares: Shares) -> None:
     """The rates for people."""
-    from trueup.answers.telling import basis_words
-
     words = level_words(shares.level)
     low, high = shares.overall.interval(shares.level)
     where = "of these items" if shares.evaluation.target == "sample" else "of items like these"
     what = shown(shares.name)
-    rests = f"rests on {basis_words(shares.evaluation)}"
+    rests = f"rests on {shares.evaluation.answer_in_words()}"
     say(f"{what} {where}: {interval(low, high, joint=' to ')} ({words} interval; {rests}).")
     if len(shares) < 2:
         return

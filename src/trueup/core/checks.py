@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import ndtri
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import preview
-from trueup.core.posterior import Recalibration, ThetaDraws
+from trueup.core.posterior import ThetaDraws
 from trueup.core.rows import Rows
 from trueup.exceptions import InvalidParameter
 
@@ -75,7 +76,7 @@ class Surprise:
     Attributes
     ----------
     system : int
-        The place of its feature.
+        Its place.
     n_items, n_right : int
     expected : float
         The number of right ones that votes let expect.
@@ -90,21 +91,22 @@ class Surprise:
     chance: float
 
 
-def surprises(rows: Rows, recalibration: Recalibration, prior_draws: ThetaDraws, truth: Codes) -> list[Surprise]:
+def surprises(rows: Rows, systems: Sequence[int], prior_draws: ThetaDraws, truth: Codes) -> list[Surprise]:
     """Of each system with enough checked items, how surprising the number of its right answers is.
 
     Parameters
     ----------
     rows : Rows
         The checked items, with a base that was told none of them.
-    recalibration : Recalibration
+    systems : sequence of int
+        The place of each system that has a feature, in the order of the features.
     prior_draws : ThetaDraws
         Draws without any checked item.
     truth : integer array of shape (n_checks,)
     """
     named = rows.named(rows.probabilities(prior_draws.beta, prior_draws.gamma))
     found = []
-    for k in range(recalibration.n_levels):
+    for k, system in enumerate(systems):
         seen = np.flatnonzero(rows.values[k] != 0)
         if len(seen) < LEAST_CHOSEN:
             continue
@@ -115,5 +117,5 @@ def surprises(rows: Rows, recalibration: Recalibration, prior_draws: ThetaDraws,
         spread = ndtri((np.arange(len(mean)) + 0.5) / len(mean))
         drawn = mean + deviation * np.random.default_rng(0).permutation(spread)
         at_most, at_least = float(np.mean(drawn <= n_right + 0.5)), float(np.mean(drawn >= n_right - 0.5))
-        found.append(Surprise(k, len(seen), n_right, float(mean.mean()), min(1.0, 2 * min(at_most, at_least))))
+        found.append(Surprise(system, len(seen), n_right, float(mean.mean()), min(1.0, 2 * min(at_most, at_least))))
     return found

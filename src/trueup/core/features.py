@@ -37,12 +37,15 @@ class Features:
     n_levels : int
     kinds : tuple of str
         Of each feature: "system", "class", "part" (a slice, or the class that a system names) or "score".
+    systems : tuple of int
+        The places of the systems that the first features are of, one of each group of equal ones.
     """
 
     targets: Codes = field(repr=False)
     values: Floats = field(repr=False)
     n_levels: int
     kinds: tuple[str, ...] = ()
+    systems: tuple[int, ...] = ()
 
     def rows(self, base: Floats, weights: Floats | None = None) -> Rows:
         """The items with these features; weights sum to 1."""
@@ -76,7 +79,8 @@ def build_features(
     """
     n_items, n_classes = base.shape
     collector = _Collector(n_items)
-    systems = [row for row in different_rows(codes) if (row >= 0).any()]
+    places = [place for place in first_of_equals(codes) if (codes[place] >= 0).any()]
+    systems = codes[places]
     constant = {int(row[0]) for row in systems if (row == row[0]).all()}
     for row in systems:
         collector.add(row, row >= 0, "system")
@@ -101,9 +105,10 @@ def build_features(
             if with_classes and n_classes == 2 and not constant:
                 collector.add(np.ones(n_items, dtype=np.int64), slices == part, "part")
     if scores is not None and positive is not None:
-        for row in different_rows(scores):
+        for row in scores[first_of_equals(scores)]:
             collector.add(np.full(n_items, positive), standard_scores(row), "score")
-    return Features(np.array(collector.targets), np.array(collector.values), n_levels, tuple(collector.kinds))
+    kinds = tuple(collector.kinds)
+    return Features(np.array(collector.targets), np.array(collector.values), n_levels, kinds, tuple(places))
 
 
 class _Collector:
@@ -127,12 +132,12 @@ class _Collector:
         self.kinds.append(kind)
 
 
-def different_rows(table: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """The rows of a table without those that equal an earlier one: a copy changes nothing."""
+def first_of_equals(table: npt.NDArray[Any]) -> list[int]:
+    """The places of the rows of a table that equal no earlier one: a copy of a system changes nothing."""
     seen: dict[bytes, int] = {}
     for place, row in enumerate(table):
         seen.setdefault(np.ascontiguousarray(row).tobytes(), place)
-    return [table[place] for place in seen.values()]
+    return list(seen.values())
 
 
 def standard_scores(scores: Floats) -> Floats:

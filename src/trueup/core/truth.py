@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import softmax
 
-from trueup._base.types import Codes, Floats, Positions
+from trueup._base.types import Codes, Floats
 from trueup.core.base import MOST_MATRIX_CLASSES, base_of, clip_base
 from trueup.core.checks import Surprise, check_weights, design_effect, surprises
 from trueup.core.draws import draw_truths
-from trueup.core.features import Features, build_features, different_rows
+from trueup.core.features import Features, build_features
 from trueup.core.posterior import N_POINTS, Checks, Recalibration, ThetaDraws, draw_theta
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
@@ -22,7 +22,8 @@ from trueup.exceptions import silenced_warnings
 from trueup.noise import DawidSkene, OneCoin
 from trueup.noise.base import as_table
 
-_TRUTHS_A_POINT = 4
+# Nearly even on the scale of angles, as Jeffreys' prior of a share is.
+_ANYTHING = CrowdPrior(level_scale=0.6, slope=1.0, slope_scale=1e-3, part_share=1.0, degrees=50.0)
 _MOST_TRUTHS = 400_000_000  # classes of items drawn in all, one byte each
 
 
@@ -121,24 +122,34 @@ class TruthModel:
     @cached_property
     def theta(self) -> ThetaDraws:
         """Draws of the coefficients."""
-        return draw_theta(self.recalibration, self.checks, rng=np.random.default_rng([self.seed, 0]))
+        n_points = max(16, min(N_POINTS, self.n_draws))
+        return draw_theta(self.recalibration, self.checks, n_points=n_points, rng=np.random.default_rng([self.seed, 0]))
 
     @cached_property
     def truth(self) -> TruthDraws:
         """Draws of the truth of all items."""
-        each = max(1, min(self.n_draws, _MOST_TRUTHS // max(len(self.base), 1)) // N_POINTS)
+        each = max(1, min(self.n_draws, _MOST_TRUTHS // max(len(self.base), 1)) // len(self.theta.beta))
         rng = np.random.default_rng([self.seed, 1])
         truths, posterior = draw_truths(self.rows, self.theta, self.known, each=each, rng=rng)
         return TruthDraws(truths, posterior, {"effective_draws": self.theta.effective})
 
-    def with_labels(self, labels: Labels) -> TruthModel:
+    def with_labels(self, labels: Labels, seed: int | None = None) -> TruthModel:
         """The model for the same votes with other checked items; the base is kept where it was told the same."""
-        model = replace(self, labels=labels)
+        model = replace(self, labels=labels, seed=self.seed if seed is None else seed)
         if not np.array_equal(told_gold(labels), told_gold(self.labels)):
             return replace(model, base=base_of(labels_of_base(labels)))
         for name in ("features", "rows", "recalibration"):
             model.__dict__[name] = getattr(self, name)
         return model
+
+    def checks_alone(self) -> TruthModel:
+        """The model of somebody who knows no votes: class shares for a base, and levels that may be anything."""
+        is_checked = self.drawn >= 0
+        counts = np.bincount(self.drawn[is_checked], minlength=self.base.shape[1]) + 0.5
+        base = np.broadcast_to(counts / counts.sum(), self.base.shape)
+        known = np.where(is_checked, self.labels.gold_codes, -1).astype(np.int32)
+        labels = replace(self.labels, gold_codes=known)
+        return replace(self, labels=labels, base=np.array(base), prior=_ANYTHING, centres=None)
 
     # ------------------------------------------------------------------ does it fit
 
@@ -148,14 +159,14 @@ class TruthModel:
         of_drawn, of_chosen = [], []
         at = np.flatnonzero(self.drawn >= 0)
         if len(at):
-            of_drawn = surprises(self.rows.at(at), self.recalibration, prior_draws, self.drawn[at])
+            of_drawn = surprises(self.rows.at(at), self.features.systems, prior_draws, self.drawn[at])
         at = np.flatnonzero(self.chosen >= 0)
         if len(at):
             model = self
             if (told_gold(self.labels) >= 0).any():
                 model = replace(self, base=base_of(self.labels.without_gold()), centres=None)
                 prior_draws = draw_theta(model.recalibration, None, rng=np.random.default_rng([self.seed, 2]))
-            of_chosen = surprises(model.rows.at(at), model.recalibration, prior_draws, self.chosen[at])
+            of_chosen = surprises(model.rows.at(at), model.features.systems, prior_draws, self.chosen[at])
         return of_drawn, of_chosen
 
 
@@ -181,13 +192,11 @@ def own_centres(labels: Labels, base: Floats, codes: Codes, labelers: Codes) -> 
     rows = features.rows(base)
     centres = rows.levels(rows.named(base[:, :, None]))[0][: features.n_levels]
     apart = LabelersApart(labels)
-    place_of = {np.ascontiguousarray(row).tobytes(): place for place, row in reversed(list(enumerate(codes)))}
-    systems = [row for row in different_rows(codes) if (row >= 0).any()]
-    for place, row in enumerate(systems):
-        labeler = labelers[place_of[np.ascontiguousarray(row).tobytes()]]
-        if labeler >= 0:
-            item = np.flatnonzero(row >= 0)
-            centres[place] = apart.base(labeler, item)[np.arange(len(item)), row[item]].mean()
+    for k, place in enumerate(features.systems):
+        if labelers[place] >= 0:
+            item = np.flatnonzero(codes[place] >= 0)
+            chances = apart.base(int(labelers[place]), item)
+            centres[k] = chances[np.arange(len(item)), codes[place, item]].mean()
     return np.asarray(centres)
 
 
@@ -206,7 +215,7 @@ class LabelersApart:
         self._table = np.log(np.maximum(as_table(model.confusion_for(labels)), 1e-300))
         self._votes, self._n_answers = labels.votes.tocsc(), labels.n_answers
 
-    def base(self, labeler: int, items: Positions) -> Floats:
+    def base(self, labeler: int, items: Codes) -> Floats:
         """P(class) of items from the votes of the others."""
         own = slice(labeler * self._n_answers, (labeler + 1) * self._n_answers)
         return clip_base(softmax(self._joint[items] - self._votes[:, own].tocsr()[items] @ self._table[own], axis=1))

@@ -41,7 +41,6 @@ from trueup.estimators.published.urkullu2019 import (
     probabilistic,
     subjectivist,
 )
-from trueup.estimators.real_map import RealMap
 from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
@@ -65,7 +64,6 @@ __all__ = [
     "NormalCounts",
     "PointCounts",
     "Problem",
-    "RealMap",
     "ScoreEstimate",
     "Sensitivity",
     "Solution",

@@ -1,45 +1,39 @@
-"""p(truth | votes, systems, gold): the one place that sees votes, systems and gold together.
+"""p(truth | votes, systems, gold) under one noise model that the caller names; the plain answer is `trueup.core`.
 
-Every door ends here. Where the caller names no noise model, `TruthEngine` has the answers: from votes alone under three
-assumptions, and from vetted items that were drawn at random. Where one is named, `truths_given_outputs` draws under it
-alone. Systems are inside the states of the labelers, so they may err with them, and all are judged on the same draws,
-so what they share cancels in their differences. Where the noise is known, what the systems say are features of a
+The truth of all items is drawn together with a model that is learned, or under one that is known. Systems are inside
+the states of the labelers, so they may err with them. Where the noise is known, what the systems say are features of a
 log-linear prior of each item's class, and for the classes of one system the posterior is exact
 (`estimators.exact_binary`, `exact_multiclass`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.special import softmax
 
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.labels import Labels
-from trueup.estimators.assumptions import DEFAULT_ASSUMPTION, Assumption
-from trueup.estimators.kinds import as_outputs, first_of_equals
-from trueup.estimators.metric_scope import gold_in_denominator
-from trueup.estimators.readings import Readings, read_truth
-from trueup.estimators.real_map import RealMap, shipped_map
-from trueup.estimators.rectified import rectified_truths
 from trueup.estimators.system_features import Used, system_prior
-from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, mixed_draws, not_mixed
-from trueup.metrics import Metric
+from trueup.estimators.truth_draws import TruthDraws, known_classes_alone, not_mixed
 from trueup.noise import NoiseModel, SoftTruth, Stack, resolve
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.sampling import sample
-from trueup.noise.system_outputs import ROW_MASS, SystemOutputs
+from trueup.noise.system_outputs import SystemOutputs
 
 _MOST_LABELS = 400_000_000  # drawn in all; one byte each
 _DRAWS_A_COEFFICIENT = 8  # truths drawn for each draw of the coefficients where these cost a pass over the items
 _MANY_ITEMS = 20_000
+_BINS = 8  # of scores
+_FEW_BINS = 5
+_FEW_ITEMS = 200
+_LEVELS = 3  # of how sure a system is of the class it names
 _SWEEPS_A_DRAW = 3  # of a chain for each truth that is kept: neighbours are much alike
 
 
@@ -228,200 +222,71 @@ def truths_given_outputs(
     return draw_truths(labels, noise, **what, n_draws=n_draws, random_state=random_state, progress=progress, **sampling)
 
 
-Basis = Literal["gold", "votes"]
-ENOUGH_GOLD = 20  # vetted items drawn at random, in the metric's own denominator, from which an answer rests on them
+def as_outputs(outputs: AlignedPredictions, used: Used, in_votes: Booleans | None = None) -> SystemOutputs:
+    """What the systems say as answers: classes, bins of scores, or classes with how sure a system is.
 
-
-def drawn_gold(labels: Labels) -> Codes:
-    """The class of each vetted item that was drawn at random, -1 for all others; also of gold kept aside."""
-    known = np.where(labels.gold_codes >= 0, labels.gold_codes, labels.held_codes)
-    return np.where(np.isnan(labels.gold_chance), -1, known).astype(np.int32)
-
-
-def gold_share(n_seen: int) -> float:
-    """The share of an answer that vetted items have which a metric looks at: all of it from `ENOUGH_GOLD` on."""
-    return min(1.0, n_seen / ENOUGH_GOLD)
-
-
-@dataclass(frozen=True, eq=False)
-class TruthEngine:
-    """The truth of all items, however a metric needs it; drawn when first asked for and kept.
-
-    Attributes
-    ----------
-    labels : Labels
-    outputs : AlignedPredictions
-        What all systems say of the items.
-    positive : int
-        Code of the positive class.
-    in_votes : boolean array of shape (n_systems,), optional
-        Systems that are labelers whose votes are in the labels.
-    real_map : RealMap
-    n_draws : int
-        Of each answer.
-    seed : int
-    progress : callable, optional
-    sampling : mapping
-        Options of the chains.
-    groups : integer array of shape (n_items,), optional
-        Slices of the items that are asked about, -1 for none.
-    weights : array of shape (n_items,), optional
-        What each item counts for in what is asked.
-    group_mass : float
-        What is expected of them beforehand, in items; see `SystemOutputs`.
-    candidates : sequence of NoiseModel
-        More models of independent errors, for what is asked; see `estimators.kinds.draw_kinds`.
-    alone : NoiseModel, optional
-        A model that was named: votes are read by it alone, whatever is assumed.
+    Systems that say much the same share the weight of a witness, so that a copy, or twenty versions of one model, add
+    nothing. Labelers whose votes are in the labels are left out.
     """
+    chosen = np.arange(outputs.n_systems) if in_votes is None else np.flatnonzero(~in_votes)
+    part = outputs.of_systems(chosen)
+    if used == "classes":
+        table = part.outputs("classes").astype(np.int64)
+        return SystemOutputs.of_classes(table, part.n_classes, witness_weights(table))
+    binned = [_bins(row) if used == "scores" else _sure_classes(row, part.n_classes) for row in part.outputs(used)]
+    table = np.array([codes for codes, _ in binned], dtype=np.int64).reshape(len(binned), outputs.n_items)
+    sizes = np.array([size for _, size in binned], dtype=np.int64)
+    levels = np.arange(sizes.sum()) // _LEVELS % part.n_classes
+    return SystemOutputs(table, sizes, witness_weights(table), said_class=levels if used == "probabilities" else None)
 
-    labels: Labels = field(repr=False)
-    outputs: AlignedPredictions = field(repr=False)
-    positive: int
-    in_votes: Booleans | None = None
-    real_map: RealMap = field(default_factory=shipped_map)
-    n_draws: int = 2000
-    seed: int = 0
-    progress: Callable[[float], None] | None = field(default=None, repr=False)
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    groups: Codes | None = field(default=None, repr=False)
-    weights: Floats | None = field(default=None, repr=False)
-    group_mass: float = ROW_MASS
-    candidates: Sequence[NoiseModel] = ()
-    alone: NoiseModel | None = None
 
-    @cached_property
-    def drawn_gold(self) -> Codes:
-        """The class of each vetted item that was drawn at random, -1 for all others; also of gold kept aside."""
-        return drawn_gold(self.labels)
+def witness_weights(table: Positions, times: Floats | None = None) -> Floats:
+    """What each system counts for: one over the systems that say the same, those that half do counted half.
 
-    @cached_property
-    def model_labels(self) -> Labels:
-        """The labels as models see them: what is to correct them is not told to them."""
-        told = np.where(self.drawn_gold >= 0, -1, self.labels.gold_codes).astype(np.int32)
-        return replace(self.labels, gold_codes=told)
+    By Cohen's kappa of each pair, on the items that both have an answer to. Of two classes, a system and its opposite
+    say the same too. Each column stands for so many items as `times` says, by default for one.
+    """
+    n_systems = len(table)
+    if n_systems < 2:
+        return np.ones(n_systems)
+    same = np.zeros((n_systems, n_systems))
+    chance = np.zeros_like(same)
+    answered = (table >= 0).astype(float)
+    heavy = answered.T if times is None else answered.T * times[:, None]
+    both = answered @ heavy
+    for answer in range(int(table.max(initial=0)) + 1):
+        said = (table == answer).astype(float)
+        same += said @ (said.T if times is None else said.T * times[:, None])
+        # How often the row's system says so, on the items that the column's has an answer to as well.
+        share = np.divide(said @ heavy, both, out=np.zeros_like(same), where=both > 0)
+        chance += share * share.T
+    agreement = np.divide(same, both, out=np.zeros_like(same), where=both > 0)
+    kappa = np.divide(agreement - chance, 1 - chance, out=np.zeros_like(same), where=chance < 1)
+    kappa = np.where(agreement >= 1.0, 1.0, np.clip(kappa, 0.0, 1.0))
+    if table.max(initial=0) <= 1:
+        # With the answers of one system turned around, agreement and that by chance are one less what they are.
+        turned = np.divide(chance - agreement, chance, out=np.zeros_like(same), where=(chance > 0) & (both > 0))
+        kappa = np.maximum(kappa, np.clip(turned, 0.0, 1.0))
+    np.fill_diagonal(kappa, 1.0)
+    return np.asarray(1 / kappa.sum(axis=1))
 
-    @cached_property
-    def _readings(self) -> dict[Used, Readings]:
-        return {}
 
-    @cached_property
-    def _rectified(self) -> dict[tuple[str, str, int], TruthDraws]:
-        return {}
+def _bins(scores: Floats) -> tuple[Positions, int]:
+    """Scores in bins of equal numbers of items, -1 for none; and how many bins."""
+    given = np.flatnonzero(~np.isnan(scores))
+    codes = np.full(len(scores), -1, dtype=np.int64)
+    n_bins = _BINS if len(given) >= _FEW_ITEMS else _FEW_BINS
+    share = (scipy.stats.rankdata(scores[given], method="average") - 0.5) / max(len(given), 1)
+    codes[given] = np.minimum((share * n_bins).astype(np.int64), n_bins - 1)
+    return codes, n_bins
 
-    def readings(self, used: Used) -> Readings:
-        """What the votes say, for metrics that look at classes, scores or probabilities."""
-        if used not in self._readings:
-            self._readings[used] = read_truth(
-                self.model_labels,
-                self.outputs.prepared_for(used, positive=self.positive),
-                used=used,
-                real_map=self.real_map,
-                in_votes=self.in_votes,
-                n_truths=self.n_draws,
-                seed=self.seed,
-                progress=self.progress,
-                groups=self.groups,
-                group_mass=self.group_mass,
-                candidates=self.candidates,
-                **self.sampling,
-            )
-        return self._readings[used]
 
-    @cached_property
-    def _alone(self) -> dict[Used, TruthDraws]:
-        return {}
-
-    def _drawn_alone(self, used: Used, model: NoiseModel) -> TruthDraws:
-        """Draws under the model that was named; slices may tell the class, as they do for all models."""
-        if used not in self._alone:
-            settled = settle_noise(model, self.model_labels, draw=True)
-            outputs = as_outputs(self.outputs.prepared_for(used, positive=self.positive), used, self.in_votes)
-            self._alone[used] = draw_truths(
-                self.model_labels,
-                settled,
-                outputs=outputs if self.groups is None else outputs.with_groups(self.groups, self.group_mass),
-                random_state=np.random.default_rng(self.seed),
-                progress=self.progress,
-                **{"n_draws": self.n_draws, **self.sampling},
-            )
-        return self._alone[used]
-
-    def centre(self, used: Used) -> Floats:
-        """P(class) of each item from votes: what gold then corrects."""
-        return self.readings(used).centre if self.alone is None else self._drawn_alone(used, self.alone).posterior
-
-    def with_labels(self, labels: Labels) -> TruthEngine:
-        """The engine for the same votes with other gold; models that are told the same are not drawn again."""
-        engine = replace(self, labels=labels)
-        if np.array_equal(engine.model_labels.gold_codes, self.model_labels.gold_codes):
-            engine._readings.update(self._readings)
-            engine._alone.update(self._alone)
-        return engine
-
-    def basis(self, metric: Metric) -> Basis:
-        """What the headline of a metric rests on."""
-        return "gold" if gold_share(self.gold_seen(metric)) == 1 else "votes"
-
-    def gold_seen(self, metric: Metric) -> int:
-        """Vetted items drawn at random that a metric looks at."""
-        if not (self.drawn_gold >= 0).any():
-            return 0
-        outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
-        return gold_in_denominator(metric, outputs, self.drawn_gold, self.positive)
-
-    def headline(self, metric: Metric, assumption: Assumption | None) -> TruthDraws:
-        """Draws for the headline of a metric: gold first, then the votes under an assumption.
-
-        Below what is enough, vetted items have their share of the draws, so that one more never changes much.
-        """
-        share = gold_share(self.gold_seen(metric))
-        if share == 1:
-            return self.rectified(metric)
-        votes = self.assuming(metric, assumption)
-        return votes if share == 0 else self._mixed(metric, votes, share)
-
-    def _mixed(self, metric: Metric, votes: TruthDraws, share: float) -> TruthDraws:
-        corrected = self.rectified(metric)
-        truths = mixed_draws(votes.truths, corrected.truths, share, np.random.default_rng([self.seed, 18]))
-        posterior = share * corrected.posterior + (1 - share) * votes.posterior
-        return replace(votes, truths=truths, posterior=posterior)
-
-    def assuming(self, metric: Metric, assumption: Assumption | None) -> TruthDraws:
-        """Draws from votes alone under an assumption, or under the model that was named.
-
-        What was drawn and vetted is known, and corrects nothing else.
-        """
-        if self.alone is not None:
-            draws = self._drawn_alone(metric.looks_at, self.alone)
-        else:
-            draws = self.readings(metric.looks_at).assuming(assumption or DEFAULT_ASSUMPTION)
-        known = self.drawn_gold >= 0
-        if not known.any():
-            return draws
-        truths = draws.truths.copy()
-        truths[:, known] = self.drawn_gold[known]
-        return replace(draws, truths=truths)
-
-    def rectified(self, metric: Metric) -> TruthDraws:
-        """Draws from the models corrected by the vetted items that were drawn at random."""
-        key = (metric.name, metric.needs, id(metric.function))  # functions may share a name
-        if key not in self._rectified:
-            outputs = self.outputs.prepared_for(metric.looks_at, positive=self.positive)
-            truths = rectified_truths(
-                self.centre(metric.looks_at),
-                outputs.of_systems(first_of_equals(outputs.outputs(metric.looks_at))),
-                metric,
-                gold=self.drawn_gold,
-                chance=self.labels.gold_chance,
-                positive=self.positive,
-                n_draws=min(self.n_draws, max(200, _MOST_LABELS // max(self.labels.n_items, 1))),
-                rng=np.random.default_rng([self.seed, 17]),
-                groups=self.groups,
-                weights=self.weights,
-            )
-            chosen = self.model_labels.gold_codes >= 0
-            truths[:, chosen] = self.model_labels.gold_codes[chosen]
-            posterior = np.stack([(truths == y).mean(axis=0) for y in range(self.labels.n_classes)], axis=1)
-            self._rectified[key] = TruthDraws(truths, posterior, {"vetted": float((self.drawn_gold >= 0).sum())})
-        return self._rectified[key]
+def _sure_classes(probabilities: Floats, n_classes: int) -> tuple[Positions, int]:
+    """The likeliest class with a level of how sure the system is of it; -1 for none."""
+    given = np.flatnonzero(~np.isnan(probabilities[:, 0]))
+    codes = np.full(len(probabilities), -1, dtype=np.int64)
+    best = probabilities[given].argmax(axis=1)
+    top = probabilities[given].max(axis=1)
+    level = np.minimum((scipy.stats.rankdata(top) - 0.5) / max(len(given), 1) * _LEVELS, _LEVELS - 1).astype(np.int64)
+    codes[given] = best * _LEVELS + level
+    return codes, n_classes * _LEVELS

@@ -75,6 +75,7 @@ def solution_of(
     *,
     rng: np.random.Generator,
     population: Population | None = None,
+    times: Floats | None = None,
 ) -> Solution:
     """The posterior of the confusion counts of one system, from draws of the truth.
 
@@ -86,10 +87,13 @@ def solution_of(
     population : Population, optional
         What the items are a sample of, for the rates behind the confusion counts (Rubin's Bayesian bootstrap); by
         default the counts are those of these items.
+    times : array of shape (n_items,), optional
+        How many items each stands for.
     """
     if truth.n_draws * n_classes**2 > _MOST_CELLS:
         return _solution_of_many_classes(truth, np.asarray(codes), n_classes, rng, population)
-    counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes)[:, 0]
+    weights = None if times is None else times.astype(np.float32)[None].repeat(truth.n_draws, axis=0)
+    counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes, weights=weights)[:, 0]
     if population is None:
         posterior: CountsPosterior = DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
     else:

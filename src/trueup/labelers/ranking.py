@@ -8,24 +8,23 @@ from math import nan
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import betaincinv
 
 from trueup._base.engines import check_engine, using_engine
-from trueup._base.types import Floats
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
+from trueup.core.base import base_of
+from trueup.core.prior import CrowdPrior
+from trueup.core.truth import TruthModel, basis_in_words, labels_of_base
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
-from trueup.estimators.assumptions import Assumption, all_kinds_in_words, doubts_of_many_classes, settle_assumption
-from trueup.estimators.real_map import RealMap
-from trueup.estimators.truth import Basis
-from trueup.estimators.truth_draws import mixed_draws
+from trueup.data.votes import shared_votes
 from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, silenced_warnings
-from trueup.labelers.as_systems import labeler_engine
-from trueup.labelers.real_errors import accuracy_moves
+from trueup.labelers.levels import Levels, labeler_levels, prepare_levels
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
-from trueup.labelers.vetted import FEWER_SWEEPS, VettedAccuracy, vetted_accuracies
 from trueup.noise.base import NoiseModel
 from trueup.noise.registry import DEFAULT_NOISE, resolve
 from trueup.posteriors import DrawnEstimate, Estimate
@@ -33,6 +32,8 @@ from trueup.posteriors.estimate import new_axes
 
 Sort = Literal["information", "accuracy"]
 _TIE = 1e-9
+_PLAIN = "as real sets err"
+_POINTS = 1000  # quantiles of an exact distribution
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,12 @@ class RankedLabeler:
         The probability that they are a pure spammer, whose answers do not depend on the truth at all.
     rank : (int, int)
         Between which ranks they stand, 1 being the best, at the level of the ranking.
-    basis : {"gold", "votes"}
-        What the accuracy rests on: vetted items that were drawn at random, or votes and the noise model.
+    basis : str
+        What the accuracy rests on: "votes alone" or "votes and 7 checked items".
     vetted : int
-        Items among their votes that were drawn at random and vetted.
+        Checked items among their votes that were drawn at random.
     gold_only : Estimate or None
-        The accuracy by these items alone, to stand beside an answer from votes; None without such items.
+        The accuracy by these items alone; None without such items.
     consistency : Estimate or None
         The chance that two verdicts of theirs on one item are the same; None where they gave no two on any.
     """
@@ -77,7 +78,7 @@ class RankedLabeler:
     spam: Estimate
     spam_probability: float
     rank: tuple[int, int]
-    basis: Basis = "votes"
+    basis: str = "votes alone"
     vetted: int = 0
     gold_only: Estimate | None = None
     consistency: Estimate | None = None
@@ -168,44 +169,30 @@ class LabelerRanking:
     def __repr__(self) -> str:
         how = f"noise {self.noise}, target population, {self.level:.0%} intervals"
         why = "a labeler's skill is about items to come"
-        order = f"the order rests on {self._basis_of_order()}"
-        lines = [f"LabelerRanking of {len(self)} labelers by {self.sort} ({how}; {why}; {order})"]
+        lines = [f"LabelerRanking of {len(self)} labelers by {self.sort} ({how}; {why})"]
         for row in self.rows[:10]:
             low, high = row.accuracy.interval(self.level)
             spam = f", spam {row.spam_probability:.0%}" if row.spam_probability >= 0.05 else ""
             lines.append(
                 f"  {row.rank[0]}–{row.rank[1]}  {row.labeler}: accuracy {row.accuracy.mean:.3f} ({low:.3f} to "
-                f"{high:.3f}{self._vetted_words(row)}), {row.information.mean:.3f} bits a vote, {row.votes} votes{spam}"
+                f"{high:.3f}{self._checked_words(row)}), {row.information.mean:.3f} bits a vote, {row.votes} "
+                f"votes{spam}"
             )
         if len(self) > 10:
             lines.append(f"  … and {len(self) - 10} more; see to_frame()")
         lines += [f"  ! {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
 
-    def _basis_of_order(self) -> str:
-        """What the order rests on, in words."""
-        n_vetted = sum(row.basis == "gold" for row in self.rows)
-        if self.sort == "information" or not n_vetted:
-            return "votes and the noise model"
-        if n_vetted == len(self):
-            return "vetted items drawn at random"
-        return f"vetted items drawn at random for {n_vetted} labelers, on votes and the noise model for the others"
-
-    def _vetted_words(self, row: RankedLabeler) -> str:
-        """What vetted items that were drawn say of the accuracy of a labeler."""
-        if row.gold_only is None:
-            return ""
-        if row.basis == "gold":
-            return f" by {row.vetted} vetted"
-        low, high = row.gold_only.interval(self.level)
-        return f" by votes, {low:.3f} to {high:.3f} by {row.vetted} vetted alone"
+    def _checked_words(self, row: RankedLabeler) -> str:
+        """How many checked items the accuracy of a labeler rests on."""
+        return f", {row.vetted} checked" if row.vetted else ""
 
 
 def rank(
     labels: Labels | LabelScan[Labels],
     *,
     noise: str | NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
     by: str | Mapping[Hashable, Hashable] | None = None,
     sort: Sort = "information",
     level: float = 0.95,
@@ -235,40 +222,29 @@ def rank(
     "dawid-skene" and up to three classes that average is the exact Bayes factor), and has mass of its own in the
     posteriors of spam and information.
 
-    Gold first: the accuracy of a labeler with 20 vetted items or more among their votes that were drawn at random
-    (``labels.with_gold(…, drawn="random")``) rests on these, as that of a system in `trueup.evaluate` does: it is
-    right whatever the noise model. Below that it rests on them in part, and what they say alone stands beside it
-    (`RankedLabeler.gold_only`). The other quantities, which need every class, rest on votes and the noise model, which
-    is told vetted truths and no more. So does the order by information, the default: to rank by what vetted items say,
-    pass ``sort="accuracy"``.
+    The accuracy is that of the plain answer: each labeler is a system that is judged by the votes of the others, off by
+    as much as on real sets, and checked items among their votes that were drawn at random (``labels.with_gold(…,
+    drawn="random")``) correct it, from the first on. In each draw the truth of their answers is tilted towards these or
+    away from them until the accuracy is as drawn; information, bias and spam follow, and the probability of a pure
+    spammer does not. A noise model that is named gives its own answer alone, and its intervals hold as far as it does.
 
-    From votes alone, truths are those of `trueup.evaluate`: by default of all kinds of models, and accuracies are
-    widened by what real crowds taught. Then the truth of each of their answers is tilted, in each draw, towards that
-    answer or away from it until the accuracy is as far off as that; information, bias and spam follow, and the
-    probability of a pure spammer does not. What is wrong about one labeler is wrong about another as far as they said
-    the same of the same items. A noise model that is named gives its own answer alone, and
-    its intervals hold as far as it does.
-
-    Several votes of a labeler on an item are one witness who wavers, whatever their number; how often two of them agree
-    is told as `RankedLabeler.consistency`.
+    Several votes of a labeler on an item count as one, whatever their number; how often two of them agree is
+    `RankedLabeler.consistency`.
 
     Parameters
     ----------
     labels : Labels or LabelScan
         Of votes that are scanned (`Labels.scan`), a sweep of the sampler is one pass over the files.
-    noise : {"clusters", "subtypes", "dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
-        By default all kinds of models are drawn, as `assume` says; votes that are scanned are read by
-        `trueup.noise.DEFAULT_NOISE`. A model that is named gives its own answer alone, gold or not. With these, by
-        name or as a model, truths are drawn together with the noise by `trueup.noise.sample`. Another model is taken
-        as known once it is fitted, and truths are drawn item by item from its posterior. That is right for known noise
-        (`Confusion`). For a learned model it is far too sure: nominal 95% intervals of accuracy held in one case of
-        three with "majority". Votes that are scanned can be read by "clusters", "dawid-skene" and "one-coin".
-    assume : {"real", "shared", "independent"} or RealMap, optional
-        What the answer from votes assumes of errors, as for `trueup.evaluate`; "real" by default.
+    noise : {"dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
+        By default none: the plain answer. A model that is named gives its own answer alone. With these, by name or as a
+        model, truths are drawn together with the noise by `trueup.noise.sample`. Another model is taken as known once
+        it is fitted, and truths are drawn item by item from its posterior. That is right for known noise (`Confusion`).
+    prior : CrowdPrior, optional
+        How far accuracies may be from what votes let expect; see `trueup.evaluate`.
     by : str or mapping, optional
         Slices of the items to rank within, too, as `LabelerRanking.by`: a column of the items (``labels.with_items``),
         or a mapping from item to slice. All come from one fit: in a slice a labeler is much as on all items, as far as
-        their votes say that slices differ little, and vetted items correct a slice as far as it has some.
+        their votes say that slices differ little, and checked items correct a slice as far as it has some.
     sort : {"information", "accuracy"}
         What to rank by.
     level : float
@@ -305,7 +281,11 @@ def rank(
     check_level(spam_prior, name="spam_prior")
     check_integer(n_draws, name="n_draws", low=10)
     rng = as_generator(random_state)
-    assumption = settle_assumption(assume, alone=noise is not None)
+    if noise is not None and prior is not None:
+        raise InvalidParameter(
+            "⟨prior⟩ is for the plain answer, got it beside a ⟨noise⟩ that gives its own; leave out one of them",
+            parameter="prior",
+        )
     with using_engine(engine):
         if isinstance(labels, LabelScan):
             if by is not None:
@@ -314,24 +294,11 @@ def rank(
                     "memory with scan.read()",
                     parameter="by",
                 )
-            if noise is None and labels.reader.drawn:
-                raise InvalidParameter(
-                    f"labelers of a scan are ranked by votes, got {len(labels.reader.drawn)} vetted items drawn at "
-                    "random; name a ⟨noise⟩, whose answer does not rest on them, or read all votes into memory with "
-                    "scan.read()",
-                    parameter="noise",
-                )
-            if assume is not None:
-                raise InvalidParameter(
-                    f"votes that are scanned are ranked by one noise model, got ⟨assume⟩={assume!r}; leave it out, or "
-                    "read all votes into memory with scan.read()",
-                    parameter="assume",
-                )
             model = DEFAULT_NOISE if noise is None else noise
-            told = read_labelers(labels, resolve(model), n_draws, spam_prior, rng)
-            return _ranked(labels, told, {}, sort, level, _name_of(model), rng)
-        real_map = assume if isinstance(assume, RealMap) else None
-        return _rank_in_memory(labels, noise, assumption, real_map, by, sort, level, spam_prior, n_draws, rng, progress)
+            table = read_labelers(labels, resolve(model), n_draws, spam_prior, rng)
+            return _ranked(labels, table, None, sort, level, _name_of(model), rng)
+        used = CrowdPrior() if prior is None else prior
+        return _rank_in_memory(labels, noise, used, by, sort, level, spam_prior, n_draws, rng, progress)
 
 
 def _name_of(noise: str | NoiseModel) -> str:
@@ -341,8 +308,7 @@ def _name_of(noise: str | NoiseModel) -> str:
 def _rank_in_memory(
     labels: Labels,
     noise: str | NoiseModel | None,
-    assumption: Assumption,
-    real_map: RealMap | None,
+    prior: CrowdPrior,
     by: str | Mapping[Hashable, Hashable] | None,
     sort: Sort,
     level: float,
@@ -354,76 +320,60 @@ def _rank_in_memory(
     """The ranking on all items, and within slices."""
     slicing = None if by is None else slices_of(labels, by)
     codes = None if slicing is None else slicing.codes
-    vetted: dict[int, VettedAccuracy] = {}
+    n_slices = 0 if slicing is None else slicing.n_slices
+    parts = [np.arange(labels.n_items), *(np.flatnonzero(codes == k) for k in range(n_slices))]
+    levels: list[Levels | None] = [None] * len(parts)
     moves: list[Floats] | None = None
     if noise is None:
-        name = all_kinds_in_words(assumption)
-        how: dict[str, Any] = {"n_draws": n_draws, "seed": int(rng.integers(2**31)), "slices": codes}
-        # Models are told all that is vetted; those that drawn items are to correct are not told these.
-        told = replace(labels, gold_chance=np.full(labels.n_items, nan))
-        engine = labeler_engine(told, **how, real_map=real_map, progress=progress)
+        if not (labels.vote_table()[2] < labels.n_classes).any():
+            raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
+        name, notes = _PLAIN, tuple[Sentence, ...]()
         with silenced_warnings():  # what fits would say is among the notes
-            readings = engine.readings("classes")
-            drawn = readings.of_all_kinds() if assumption == "real" else readings.assuming(assumption)
-            moves = accuracy_moves(engine, drawn.truths, rng) if assumption == "real" else None
-            if not np.isnan(labels.gold_chance).all():
-                untold = labeler_engine(labels, **how, sampling=FEWER_SWEEPS)
-                vetted = vetted_accuracies(untold, n_draws=drawn.n_draws)
-        doubts = engine.real_map.doubts(labels) if assumption == "real" else []
-        doubts += doubts_of_many_classes(labels.n_classes)
-        truths, notes = drawn.truths, (*(Sentence(note) for note in drawn.notes), *doubts)
+            base, apart = base_of(labels_of_base(labels)), prepare_levels(labels)
+        nobody = np.empty((0, labels.n_items), dtype=np.int32)
+        seed = int(rng.integers(2**31))
+        truths = TruthModel(labels, base, nobody, prior=prior, n_draws=n_draws, seed=seed).truth.truths
+        levels = [labeler_levels(labels, apart, part, prior, n_draws=len(truths), rng=rng) for part in parts]
+        moves = [_moves(labels, truths, part, of_part) for part, of_part in zip(parts, levels, strict=True) if of_part]
     else:
         name = _name_of(noise)
         truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
     draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes, moves=moves)
-    members = [labels, *(labels.select(items=labels.items[codes == k]) for k in range(len(draws) - 1))]
-    of_parts = _vetted_by_part(vetted, len(draws))
-    whole, *parts = (
+    members = [labels, *(labels.select(items=labels.items[part]) for part in parts[1:])]
+    whole, *others = (
         _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name, rng)
-        for part, drawn, of_part in zip(members, draws, of_parts, strict=True)
+        for part, drawn, of_part in zip(members, draws, levels, strict=True)
     )
-    whole = replace(whole, warnings=(*notes, *_order_notes(whole)))
+    whole = replace(whole, warnings=notes)
     if slicing is None:
         return whole
-    return replace(whole, by=dict(zip(slicing.names.tolist(), parts, strict=True)))
+    return replace(whole, by=dict(zip(slicing.names.tolist(), others, strict=True)))
 
 
-def _order_notes(ranking: LabelerRanking) -> list[Sentence]:
-    """What to say where accuracies rest on vetted items and the order does not."""
-    n_vetted = sum(row.basis == "gold" for row in ranking)
-    if not n_vetted or ranking.sort == "accuracy":
-        return []
-    whose = "The accuracy of one labeler rests" if n_vetted == 1 else f"The accuracies of {n_vetted:,} labelers rest"
-    return [
-        Sentence(
-            f"{whose} on vetted items drawn at random, but the order, by information, on votes and the noise model; "
-            'pass ⟨sort="accuracy"⟩ to rank by what vetted items say.'
-        )
-    ]
-
-
-def _vetted_by_part(vetted: Mapping[int, VettedAccuracy], n_parts: int) -> list[dict[int, VettedAccuracy]]:
-    """What vetted items say on all items, then in each slice."""
-    slices = [
-        {t: of_labeler.slices[k] for t, of_labeler in vetted.items() if k in of_labeler.slices}
-        for k in range(n_parts - 1)
-    ]
-    return [dict(vetted), *slices]
+def _moves(labels: Labels, truths: Codes, part: Codes, levels: Levels) -> Floats:
+    """By how much accuracies must change in each draw to be as drawn, shape (n_draws, n_labelers)."""
+    item, labeler, answer, _ = labels.vote_table()
+    shares = shared_votes(labels).data
+    is_in = np.zeros(labels.n_items, dtype=bool)
+    is_in[part] = True
+    kept = np.flatnonzero((answer < labels.n_classes) & is_in[item])
+    item, labeler, answer, shares = item[kept], labeler[kept], answer[kept], shares[kept]
+    total = np.maximum(np.bincount(labeler, shares, labels.n_labelers), 1e-300)
+    right = np.stack([np.bincount(labeler, shares * (truth[item] == answer), labels.n_labelers) for truth in truths])
+    return np.asarray(np.nan_to_num(levels.draws - right / total))
 
 
 def _ranked(
     labels: Labels | LabelScan[Labels],
-    told: LabelerTable,
-    vetted: Mapping[int, VettedAccuracy],
+    table: LabelerTable,
+    levels: Levels | None,
     sort: Sort,
     level: float,
     noise: str,
     rng: np.random.Generator,
 ) -> LabelerRanking:
-    """The ranking by draws, with what vetted items say of accuracies."""
-    drawn = told.draws
-    for t, of_labeler in vetted.items():
-        drawn.accuracy[:, t] = mixed_draws(drawn.accuracy[:, t], of_labeler.draws, of_labeler.share, rng)
+    """The ranking by draws."""
+    drawn = table.draws
     ranked = getattr(drawn, sort)
     # Accuracies of 1 are equal: who is ahead then is left to chance, not to the order of the names.
     places = (_TIE * rng.random(ranked.shape) - ranked).argsort(axis=1, kind="stable").argsort(
@@ -431,23 +381,24 @@ def _ranked(
     ) + 1
     tails = np.quantile(places, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(int)
     order = np.argsort(-ranked.mean(axis=0), kind="stable")
-    rows = tuple(_row(labels, told, int(t), (int(tails[0, t]), int(tails[1, t])), vetted.get(int(t))) for t in order)
+    rows = tuple(_row(labels, table, int(t), (int(tails[0, t]), int(tails[1, t])), levels) for t in order)
     return LabelerRanking(rows, sort, level, noise)
 
 
 def _row(
     labels: Labels | LabelScan[Labels],
-    told: LabelerTable,
+    table: LabelerTable,
     t: int,
     places: tuple[int, int],
-    vetted: VettedAccuracy | None,
+    levels: Levels | None,
 ) -> RankedLabeler:
-    drawn = told.draws
+    drawn = table.draws
     of_class = 1 if labels.n_classes == 2 else int(drawn.bias[:, t].mean(axis=0).argmax())
     most = float(np.log2(labels.n_classes))
+    n_checked, n_right = (0, 0) if levels is None else (int(levels.n_checked[t]), int(levels.n_right[t]))
     return RankedLabeler(
         labeler=labels.labelers.tolist()[t],
-        votes=int(told.votes[t]),
+        votes=int(table.votes[t]),
         accuracy=DrawnEstimate(drawn.accuracy[:, t], name="accuracy"),
         information=DrawnEstimate(drawn.information[:, t], bounds=(0.0, most), name="information"),
         bias=DrawnEstimate(drawn.bias[:, t, of_class], bounds=(-1.0, 1.0), name="bias"),
@@ -455,8 +406,15 @@ def _row(
         spam=DrawnEstimate(np.minimum(drawn.spam[:, t], 1.0), name="spam"),
         spam_probability=float(drawn.spam_probability[t]),
         rank=places,
-        basis="gold" if vetted is not None and vetted.share == 1 else "votes",
-        vetted=0 if vetted is None else vetted.n_vetted,
-        gold_only=None if vetted is None else vetted.gold_only,
-        consistency=told.consistency.get(labels.labelers.tolist()[t]),
+        basis=basis_in_words(n_checked, -1),
+        vetted=n_checked,
+        gold_only=_of_checks(n_checked, n_right) if n_checked else None,
+        consistency=table.consistency.get(labels.labelers.tolist()[t]),
     )
+
+
+def _of_checks(n_checked: int, n_right: int) -> Estimate:
+    """A share of right votes by checked items alone, with Jeffreys' prior."""
+    even = (np.arange(_POINTS) + 0.5) / _POINTS
+    right, wrong = n_right + 0.5, n_checked - n_right + 0.5
+    return DrawnEstimate(betaincinv(right, wrong, even), name="accuracy")

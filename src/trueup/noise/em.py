@@ -53,6 +53,7 @@ def expectation_maximisation(
     name: str,
     warn: bool = True,
     offers: tuple[EngineName, ...] = OF_ONE_PROCESSOR,
+    first: tuple[Floats, Floats] | None = None,
 ) -> EMResult:
     """Alternate the E-step of the kernels with a model's M-step.
 
@@ -66,13 +67,19 @@ def expectation_maximisation(
         Stop when the objective per vote changes by less.
     offers : tuple of str
         The engines that `maximise` works with; with torch it is given tensors.
+    first : tuple of arrays, optional
+        In place of `start`, the table and the weights of a first E-step.
     """
     check_matrices_fit(labels.n_labelers, len(state_class), labels.n_answers)
     n_votes = max(labels.n_votes, 1)
 
     def iterate() -> EMResult:
         passes = passes_over(labels, max_iter, offers=offers)
-        counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
+        if first is not None:
+            begun = passes.expect(*first, state_class)
+            counts, state_counts = begun.counts, begun.state_counts
+        else:
+            counts, state_counts = passes.first_counts() if start is None else counts_under(labels.votes, start)
         losses: list[float] = []
         converged = False
         for _ in range(max_iter):

@@ -64,6 +64,21 @@ def passes_over(
     return MemoryPasses(labels, engine)
 
 
+def sum_over_blocks(labels: Labels | LabelScan[Labels], work: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+    """The sums over all blocks of items of the arrays that ``work(block, *arguments)`` gives."""
+    if isinstance(labels, LabelScan):
+        return scan_over(labels, _add_arrays, _without_threads, work, arguments)  # type: ignore[no-any-return]
+    return work(VoteBlock.of(labels), *arguments)  # type: ignore[no-any-return]
+
+
+def _without_threads(block: VoteBlock, work: Callable[..., Any], arguments: tuple[Any, ...], n_threads: int) -> Any:
+    return work(block, *arguments)
+
+
+def _add_arrays(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
 def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
     """What ``work(block, *told, n_threads)`` makes of every block, joined in pairs; here, or where the blocks are."""
     encoded = scan.encoded

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import comb
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
+from trueup.data.partitions import VoteBlock
+from trueup.data.scanning import LabelScan
 from trueup.noise import kernels
 from trueup.noise.base import NoiseModel, as_table, normalise, rows_for, warn_if_unidentifiable
 from trueup.noise.dawid_skene import Pooling, check_pooling
 from trueup.noise.em import EMResult, expectation_maximisation
+from trueup.noise.passes import sum_over_blocks
 
 _EVEN = 1.4  # on twelve points, the ends among them, this spreads as much as the uniform distribution on [0, 1]
 _PRIOR_ITEMS = 5.0  # of the even shape; they decide where votes cannot tell
@@ -114,7 +117,7 @@ class SoftTruth(NoiseModel):
         self.pooling = pooling
         self.shape = shape
 
-    def fit(self, labels: Labels) -> Self:
+    def fit(self, labels: Labels | LabelScan[Labels]) -> Self:
         """Learn shape and pooled matrix, then the matrices, by EM."""
         check_integer(self.max_iter, name="max_iter", low=1)
         strength = check_pooling(self.pooling)
@@ -126,32 +129,40 @@ class SoftTruth(NoiseModel):
         self._remember(labels)
         self.lattice_ = simplex_lattice(labels.n_classes)
 
-        crowd_labels, place = _crowd(labels)
-        crowd = self._fit_crowd(crowd_labels, strength)
+        totals = _Totals(*sum_over_blocks(labels, _count_votes, labels.n_classes, labels.n_answers))
+        n_votes = totals.votes.reshape(labels.n_labelers, labels.n_answers, 1)
+        # All labelers who have few votes are taken for one, the first.
+        heavy = n_votes.sum(axis=(1, 2)) >= _OWN_MATRIX * labels.n_classes
+        place = np.where(heavy, np.cumsum(heavy), 0)
+        crowd = self._fit_crowd(_merged(labels, place), _by_place(n_votes, place), totals, strength)
         self.shape_, self.state_prior_, self.pooled_ = crowd.shape, crowd.weights, crowd.pooled.T
         if self.pooling == "auto":
             spread = labeler_spread(labels, self.pooled_, self.lattice_, self.state_prior_)
             strength = float(np.clip(1 / max(spread, 1e-6) - 1, *_STRENGTHS))
-        everyone = _Stage(labels, self.lattice_, crowd.table[place], crowd.pooled, self.shape_, strength)
-        result = everyone.run(crowd.states(), max_iter=self.max_iter, tol=self.tol, warn=True)
+        everyone = _Stage(labels, self.lattice_, n_votes, crowd.table[place], crowd.pooled, self.shape_, strength)
+        result = everyone.run(max_iter=self.max_iter, tol=self.tol, warn=True)
         self.pooling_ = strength
         self.confusion_ = np.ascontiguousarray(everyone.table.transpose(0, 2, 1))
         self.prior_ = self.state_prior_ @ self.lattice_
         self.n_iter_, self.converged_, self.loss_history_ = result.n_iter, result.converged, result.loss_history
         return self
 
-    def _fit_crowd(self, labels: Labels, strength: float) -> _Stage:
+    def _fit_crowd(
+        self, labels: Labels | LabelScan[Labels], n_votes: Floats, totals: _Totals, strength: float
+    ) -> _Stage:
         """The first stage; of several starts the one that is ahead after a few iterations is finished."""
-        share = normalise(labels.answer_counts.sum(axis=0) + 1.0)
+        share = normalise(n_votes.sum(axis=(0, 2)) + 1.0)
         fixed = None if isinstance(self.shape, str) else float(self.shape)
         uneven = normalise(share[: labels.n_classes]) * labels.n_classes
         stages = []
         for level in _STARTING_SHAPES if fixed is None else (fixed,):
             shape = level * uneven
-            skill = _first_skill(labels, share, self.lattice_, polya_weights(self.lattice_, shape))
+            skill = _first_skill(totals, share, self.lattice_, polya_weights(self.lattice_, shape))
             pooled = (1 - skill) * share[:, None] + skill * np.eye(labels.n_answers, labels.n_classes)
-            table = np.broadcast_to(pooled, (labels.votes.shape[1] // labels.n_answers, *pooled.shape))
-            stage = _Stage(labels, self.lattice_, table, pooled, shape, strength, learns=True, fixed_mean=fixed)
+            table = np.broadcast_to(pooled, (len(n_votes), *pooled.shape))
+            stage = _Stage(
+                labels, self.lattice_, n_votes, table, pooled, shape, strength, learns=True, fixed_mean=fixed
+            )
             stage.run(max_iter=min(_FIRST_ITERATIONS, self.max_iter), tol=self.tol / 10, warn=False)
             stages.append(stage)
         best = min(stages, key=lambda stage: stage.loss)
@@ -161,7 +172,9 @@ class SoftTruth(NoiseModel):
     def state_posterior(self, labels: Labels) -> Floats:
         """P(class probabilities are those of a state | votes) of each item, shape (n_items, n_states)."""
         self._check(labels)
-        return _state_posterior(labels, labels.votes, self._answers_by_state(labels), self.lattice_, self.state_prior_)
+        return _state_posterior(
+            labels.votes, labels.gold_codes, self._answers_by_state(labels), self.lattice_, self.state_prior_
+        )
 
     def posterior(self, labels: Labels) -> Floats:
         """P(class | votes), the mean of an item's class probabilities; shape (n_items, n_classes)."""
@@ -196,8 +209,9 @@ class _Stage:
 
     def __init__(
         self,
-        labels: Labels,
+        labels: Labels | LabelScan[Labels],
         lattice: Floats,
+        n_votes: Floats,
         table: Floats,
         pooled: Floats,
         shape: Floats,
@@ -211,29 +225,25 @@ class _Stage:
         self.strength, self.learns, self.fixed_mean = strength, learns, fixed_mean
         self.weights = polya_weights(lattice, shape)
         self.by_state = self._answers_by_state()
-        n_votes = np.asarray(labels.votes.sum(axis=0)).reshape(-1, labels.n_answers, 1)
         self.counted = np.maximum(n_votes - 1.0, 0.0) / np.maximum(n_votes, 1.0)  # (k − 1) / k
         self.diagonal = 1.0 + 2.0 * np.eye(labels.n_answers, labels.n_classes)  # a weak pull to right answers
         self.pseudo_items = _PRIOR_ITEMS * polya_weights(lattice, _EVEN * shape / shape.mean())
 
-    def run(self, start: Floats | None = None, *, max_iter: int, tol: float, warn: bool) -> EMResult:
-        """Iterate from `start`, P(state | votes) of each item, by default what follows from the table."""
+    def run(self, *, max_iter: int, tol: float, warn: bool) -> EMResult:
+        """Iterate from what follows from the table."""
         result = expectation_maximisation(
             self.labels,
-            self.states() if start is None else start,
+            None,
             self.maximise,
-            state_class=_corners(self.lattice),
+            state_class=corners(self.lattice),
             max_iter=max_iter,
             tol=tol,
             name="SoftTruth",
             warn=warn,
+            first=(self.by_state, self.weights),
         )
         self.loss = result.loss_history[-1]
         return result
-
-    def states(self) -> Floats:
-        """P(state | votes) of each item."""
-        return _state_posterior(self.labels, self.labels.votes, self.by_state, self.lattice, self.weights)
 
     def maximise(self, counts: Floats, state_counts: Floats) -> tuple[Floats, Floats, float]:
         """Split the votes in each state over the class that the labeler saw, and count."""
@@ -266,51 +276,78 @@ class _Stage:
         return np.asarray(self.table.reshape(-1, self.table.shape[2]) @ self.lattice.T)
 
 
-def _corners(lattice: Floats) -> Codes:
+def corners(lattice: Floats) -> Codes:
     """The class of each state that is wholly of one; the others get a class that no gold item has."""
     states = np.where(lattice.max(axis=1) == 1, lattice.argmax(axis=1), lattice.shape[1])
     return np.asarray(states, dtype=np.int32)
 
 
 def _state_posterior(
-    labels: Labels, votes: sparse.csr_array, by_state: Floats, lattice: Floats, weights: Floats
+    votes: sparse.csr_array, gold: Codes, by_state: Floats, lattice: Floats, weights: Floats
 ) -> Floats:
-    return kernels.posterior(votes, by_state, weights, gold=labels.gold_codes, state_class=_corners(lattice))
+    return kernels.posterior(votes, by_state, weights, gold=gold, state_class=corners(lattice))
 
 
-def _crowd(labels: Labels) -> tuple[Labels, npt.NDArray[np.int64]]:
-    """The votes with all labelers who have few taken for one, the first; and the place of each labeler."""
-    heavy = labels.votes_per_labeler >= _OWN_MATRIX * labels.n_classes
-    place = np.where(heavy, np.cumsum(heavy), 0)
-    return replace(labels, votes=_moved(labels, place, int(heavy.sum()) + 1)), place
+class _Totals(NamedTuple):
+    """Sums over all items: votes (labelers·answers,), pairs of votes on an item, and such that agree."""
+
+    votes: Floats
+    pairs: float
+    agreed: float
 
 
-def _first_skill(labels: Labels, share: Floats, lattice: Floats, weights: Floats) -> float:
+def _count_votes(block: VoteBlock, n_classes: int, n_answers: int) -> tuple[Floats, float, float]:
+    """The totals of a block; of items with gold the votes count, too."""
+    times = block.data if len(block.data) else np.ones(len(block.indices))
+    item = np.repeat(np.arange(block.n_items), np.diff(block.indptr))
+    counts = np.bincount(item * n_answers + block.indices % n_answers, times, block.n_items * n_answers)
+    counts = counts.reshape(block.n_items, n_answers)
+    of_items = counts.sum(axis=1)
+    pairs, agreed = float((of_items * (of_items - 1)).sum()), float((counts * (counts - 1)).sum())
+    return np.bincount(block.indices, times, block.n_columns).astype(float), pairs, agreed
+
+
+def _by_place(n_votes: Floats, place: Positions) -> Floats:
+    """Votes of labelers as those of the places that they are moved to."""
+    out = np.zeros((int(place.max()) + 1, *n_votes.shape[1:]))
+    np.add.at(out, place, n_votes)
+    return out
+
+
+def _merged(labels: Labels | LabelScan[Labels], place: Positions) -> Labels | LabelScan[Labels]:
+    """The votes with labelers moved to places; votes that fall together become one that counts often."""
+    if isinstance(labels, LabelScan):
+        return labels.mapped(partial(_merge_block, place=place, n_answers=labels.n_answers))
+    return replace(labels, votes=_moved(labels.votes, place, labels.n_answers))
+
+
+def _merge_block(block: VoteBlock, *, place: Positions, n_answers: int) -> VoteBlock:
+    return VoteBlock.of_matrix(_moved(block.matrix, place, n_answers), block.gold_codes)
+
+
+def _moved(votes: sparse.csr_array, place: Positions, n_answers: int) -> sparse.csr_array:
+    labeler, answer = np.divmod(votes.indices, n_answers)
+    moved = sparse.csr_array(
+        (votes.data, (place[labeler] * n_answers + answer).astype(np.int32), votes.indptr),
+        shape=(votes.shape[0], (int(place.max()) + 1) * n_answers),
+        copy=True,  # summing works in place
+    )
+    moved.sum_duplicates()
+    return moved
+
+
+def _first_skill(totals: _Totals, share: Floats, lattice: Floats, weights: Floats) -> float:
     """How often labelers say what they saw, if they else answer at random, from how often two votes on an item agree.
 
     Two votes agree by chance, Σ share², and as much more as items differ, skill² · Σ Var ρ.
     """
-    counts = labels.answer_counts
-    pairs = float((counts.sum(axis=1) * (counts.sum(axis=1) - 1)).sum())
-    agreement = float((counts * (counts - 1)).sum()) / pairs if pairs else 0.0
+    agreement = totals.agreed / totals.pairs if totals.pairs else 0.0
     spread = float((weights @ lattice**2 - (weights @ lattice) ** 2).sum())
     skill = np.sqrt(max(agreement - float(share @ share), 0.0) / max(spread, 1e-12))
     return float(np.clip(skill, 0.1, 0.9))
 
 
-def _moved(labels: Labels, place: npt.NDArray[np.int64], n_places: int) -> sparse.csr_array:
-    """The vote matrix with labelers moved to places; votes that fall together become one that counts often."""
-    labeler, answer = np.divmod(labels.votes.indices, labels.n_answers)
-    votes = sparse.csr_array(
-        (labels.votes.data, (place[labeler] * labels.n_answers + answer).astype(np.int32), labels.votes.indptr),
-        shape=(labels.n_items, n_places * labels.n_answers),
-        copy=True,  # summing works in place
-    )
-    votes.sum_duplicates()
-    return votes
-
-
-def labeler_spread(labels: Labels, pooled: Floats, lattice: Floats, weights: Floats) -> float:
+def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: Floats, weights: Floats) -> float:
     r"""How much labelers differ, as 1/(1 + s) of the Dirichlet distribution of their rows; 0 if not at all.
 
     A vote's residual is its difference from what the other votes on the item and the pooled matrix m let expect. Two
@@ -324,6 +361,7 @@ def labeler_spread(labels: Labels, pooled: Floats, lattice: Floats, weights: Flo
 
     Parameters
     ----------
+    labels : Labels or LabelScan
     pooled : array of shape (n_classes, n_answers)
     lattice : array of shape (n_states, n_classes)
     weights : array of shape (n_states,)
@@ -337,33 +375,43 @@ def labeler_spread(labels: Labels, pooled: Floats, lattice: Floats, weights: Flo
     >>> bool(10 < 1 / spread - 1 < 40)  # 20 is true of these labelers
     True
     """
-    crowd = _moved(labels, np.zeros(labels.n_labelers, dtype=np.int64), 1)
-    table = np.maximum(pooled.T @ lattice.T, kernels.FLOOR)
-    states = _state_posterior(labels, crowd, table, lattice, weights)
-    item = np.repeat(np.arange(labels.n_items), np.diff(labels.votes.indptr))
-    labeler, answer = np.divmod(labels.votes.indices, labels.n_answers)
-    n_classes, n_labelers = labels.n_classes, labels.n_labelers
-    first, second = np.triu_indices(n_classes)
-    residuals, products = np.zeros((n_classes, n_labelers)), np.zeros((len(first), n_labelers))
-    own_residuals, own_products = np.zeros(n_classes), np.zeros(len(first))
-    for a in range(labels.n_answers):
-        of_answer = np.flatnonzero(answer == a)
-        who, what = labeler[of_answer], item[of_answer]
-        expected = normalise(states / table[a]) @ lattice  # by item, from its votes but one for this answer
-        residual = expected * ((np.arange(n_classes) == a) - expected @ pooled[:, :n_classes])
-        for y in range(n_classes):
-            x = residual[what, y]
-            residuals[y] += np.bincount(who, x, n_labelers)
-            own_residuals[y] += x @ x
-        for k, (y, z) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-            x = (expected[:, y] * expected[:, z])[what]
-            products[k] += np.bincount(who, x, n_labelers)
-            own_products[k] += x @ x
-    of_row = pooled[:, :n_classes] * (1 - pooled[:, :n_classes])
+    sums = sum_over_blocks(labels, _residual_sums, labels.n_labelers, pooled, lattice, weights)
+    residuals, products, own_residuals, own_products = sums
+    first, second = np.triu_indices(labels.n_classes)
+    of_row = pooled[:, : labels.n_classes] * (1 - pooled[:, : labels.n_classes])
     weight = np.where(first == second, of_row[first, second], of_row[first, second] + of_row[second, first])
     found = float(((residuals**2).sum(axis=1) - own_residuals).sum())
     wanted = float(weight @ ((products**2).sum(axis=1) - own_products))
     return max(found, 0.0) / wanted if wanted > 0 else 0.0
+
+
+def _residual_sums(
+    block: VoteBlock, n_labelers: int, pooled: Floats, lattice: Floats, weights: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Of a block the sums over the votes of each labeler of x and of products of r, and of their squares."""
+    votes, (n_classes, n_answers) = block.matrix, pooled.shape
+    table = np.maximum(pooled.T @ lattice.T, kernels.FLOOR)
+    everyone = _moved(votes, np.zeros(n_labelers, dtype=np.int64), n_answers)
+    states = _state_posterior(everyone, block.gold_codes, table, lattice, weights)
+    item = np.repeat(np.arange(block.n_items), np.diff(votes.indptr))
+    labeler, answer = np.divmod(votes.indices, n_answers)
+    first, second = np.triu_indices(n_classes)
+    residuals, products = np.zeros((n_classes, n_labelers)), np.zeros((len(first), n_labelers))
+    own_residuals, own_products = np.zeros(n_classes), np.zeros(len(first))
+    for a in range(n_answers):
+        of_answer = np.flatnonzero(answer == a)
+        voter, voted = labeler[of_answer], item[of_answer]
+        expected = normalise(states / table[a]) @ lattice  # by item, from its votes but one for this answer
+        residual = expected * ((np.arange(n_classes) == a) - expected @ pooled[:, :n_classes])
+        for y in range(n_classes):
+            x = residual[voted, y]
+            residuals[y] += np.bincount(voter, x, n_labelers)
+            own_residuals[y] += x @ x
+        for k, (y, z) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            x = (expected[:, y] * expected[:, z])[voted]
+            products[k] += np.bincount(voter, x, n_labelers)
+            own_products[k] += x @ x
+    return residuals, products, own_residuals, own_products
 
 
 _MOST_STATES = 60

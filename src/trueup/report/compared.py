@@ -5,25 +5,23 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words
-from trueup.estimators.assumptions import ASSUMPTIONS
 from trueup.report.measures import depends_on_positive, finite
 from trueup.report.sentences import judged_words, metric_label, text
 
 if TYPE_CHECKING:
-    from trueup.answers.paired import PairedEstimates
+    from trueup.answers.comparison import Comparison
 
 
 _ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
 
 
-def positive_of(comparison: PairedEstimates) -> int | None:
+def positive_of(comparison: Comparison) -> int | None:
     """The code of the positive class of a comparison; None where the metric does not depend on it."""
     classes = comparison.classes.tolist()
     return comparison.positive if depends_on_positive(comparison.measure, comparison.metric, classes) else None
 
 
-def comparison_data(comparison: PairedEstimates) -> dict[str, Any]:
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
     """Ranking, chances to be the best, and differences with their intervals."""
     level, ranking = comparison.level, comparison.ranking
     pairs = list(combinations(ranking, 2)) if len(ranking) <= _ALL_PAIRS else [(ranking[0], s) for s in ranking[1:]]
@@ -36,8 +34,6 @@ def comparison_data(comparison: PairedEstimates) -> dict[str, Any]:
         "level": level,
         "n_items": comparison.n_items,
         "basis": comparison.basis,
-        "basis_words": text(basis_words(comparison)),
-        "assuming": _assuming(comparison),
         "refused": comparison.refused,
         "judged": judged_words(comparison.n_items, comparison.labels.n_items),
         "systems": [
@@ -56,25 +52,7 @@ def comparison_data(comparison: PairedEstimates) -> dict[str, Any]:
     }
 
 
-def _assuming(comparison: PairedEstimates) -> list[dict[str, Any]]:
-    """How the first two differ in each answer from votes alone.
-
-    None where a noise model was named, and where vetted items contradict the models.
-    """
-    if not comparison.has_assumptions or len(comparison) < 2 or comparison.refused:
-        return []
-    first, second = comparison.ranking[:2]
-    return [
-        {
-            "assumption": assumption,
-            "words": WHAT_IS_ASSUMED[assumption],
-            **_pair(comparison.assuming(assumption), first, second),
-        }
-        for assumption in ASSUMPTIONS
-    ]
-
-
-def _pair(comparison: PairedEstimates, a: Any, b: Any) -> dict[str, Any]:
+def _pair(comparison: Comparison, a: Any, b: Any) -> dict[str, Any]:
     difference = comparison.difference(a, b)
     low, high = difference.interval(comparison.level)
     return {
@@ -84,5 +62,5 @@ def _pair(comparison: PairedEstimates, a: Any, b: Any) -> dict[str, Any]:
         "low": finite(low),
         "high": finite(high),
         "prob_a_better": comparison.prob_better(a, b),
-        "told_apart": comparison.told_apart(a, b),
+        "told_apart": comparison.is_significant(a, b),
     }

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._base.validation import RandomState
-from trueup.estimators.assumptions import Assumption
-from trueup.estimators.real_map import RealMap
+from trueup.core.prior import CrowdPrior
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence, TrueupError, TrueupWarning
 from trueup.labelers import RankedLabeler, rank
@@ -32,12 +31,12 @@ def labeler_data(
     level: float,
     seed: RandomState = None,
     model: NoiseModel | None = None,
-    assume: Assumption | RealMap | None = None,
+    prior: CrowdPrior | None = None,
 ) -> dict[str, Any] | None:
     """One row a labeler, the best first; None where there is nobody to tell apart.
 
     The same draws as those of `trueup labelers` with this seed and noise, so that the two agree: of the model behind
-    the answers where one was named to be drawn, else of all kinds of models under the assumption of the answers.
+    the answers where one was named to be drawn, else of the plain answer.
     """
     if labels.n_labelers < 2 or not labels.n_votes:
         return None
@@ -54,7 +53,7 @@ def labeler_data(
             ranking = rank(
                 part,
                 noise=named,
-                assume=assume if named is None else None,
+                prior=prior if named is None else None,
                 level=level,
                 random_state=int(seed) if isinstance(seed, int | np.integer) else 0,
             )

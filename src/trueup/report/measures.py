@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.telling import WHAT_IS_ASSUMED, basis_words, vetting_words
-from trueup.estimators.assumptions import ASSUMPTIONS
 from trueup.estimators.published.practice import shared_counts
 from trueup.metrics import Metric, get_metric
 from trueup.noise.majority import majority_codes, majority_shares
@@ -19,7 +17,6 @@ from trueup.posteriors import Estimate
 from trueup.report.sentences import metric_label, text
 
 if TYPE_CHECKING:
-    from trueup.answers.metric_estimates import MetricEstimates
     from trueup.data.labels import Labels
 
 
@@ -36,13 +33,12 @@ def _rounded(values: Any, digits: int = 5) -> list[float | None]:
     return [None if not math.isfinite(v) else float(f"{v:.{digits}g}") for v in np.asarray(values, float).tolist()]
 
 
-def system_data(name: str, evaluation: MetricEstimates, *, with_pictures: bool) -> dict[str, Any]:
+def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> dict[str, Any]:
     """Everything a report says of one system.
 
     `with_pictures` adds densities, the confusion matrix and curves, which take time and room.
     """
-    in_memory = evaluation if isinstance(evaluation, Evaluation) else None  # majorities and scores need all items
-    dirty = dict.fromkeys(evaluation.metrics) if in_memory is None else majority_values(in_memory, in_memory.labels)
+    dirty = majority_values(evaluation, evaluation.labels)
     metrics = []
     for wanted in evaluation.metrics:
         metric, estimate = metric_of(evaluation, wanted), evaluation[wanted]
@@ -55,8 +51,6 @@ def system_data(name: str, evaluation: MetricEstimates, *, with_pictures: bool) 
                 "higher_is_better": metric.higher_is_better,
                 "bounds": [finite(b) for b in estimate.bounds],
                 "dirty": dirty[wanted],
-                "basis": evaluation.basis_of(wanted),
-                "alone": _alone(evaluation, wanted),
                 "density": _density(estimate) if with_pictures else None,
             }
         )
@@ -71,43 +65,13 @@ def system_data(name: str, evaluation: MetricEstimates, *, with_pictures: bool) 
         "level": evaluation.level,
         "refused": evaluation.refused,
         "basis": evaluation.basis,
-        "basis_words": text(basis_words(evaluation)),
         "metrics": metrics,
-        "assuming": _assuming(evaluation),
         "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
-        "vetting_words": vetting_words(evaluation),
+        "next_step": evaluation.next_step(),
         "confusion": _confusion(evaluation) if with_pictures else None,
-        "curves": _curves(in_memory) if with_pictures and in_memory is not None else [],
+        "curves": _curves(evaluation) if with_pictures else [],
         "diagnostics": {key: finite(value) for key, value in evaluation.diagnostics.items()},
     }
-
-
-def _alone(evaluation: MetricEstimates, name: str) -> dict[str, Any] | None:
-    """What vetted items say by themselves of a metric that rests on votes."""
-    if evaluation.basis_of(name) == "gold" or name not in evaluation.gold_alone:
-        return None
-    return evaluation.gold_alone[name].to_dict(evaluation.level)
-
-
-def _assuming(evaluation: MetricEstimates) -> list[dict[str, Any]]:
-    """The answers from votes alone, the one that assumes most first.
-
-    None where a model or a method was named, and where vetted items contradict the models.
-    """
-    if not evaluation.has_assumptions or evaluation.refused:
-        return []
-    answers = {assumption: evaluation.assuming(assumption) for assumption in ASSUMPTIONS}
-    return [
-        {
-            "assumption": assumption,
-            "words": WHAT_IS_ASSUMED[assumption],
-            "metrics": [
-                {**answer[name].to_dict(evaluation.level), "name": text(name), "label": metric_label(name)}
-                for name in evaluation.metrics
-            ],
-        }
-        for assumption, answer in answers.items()
-    ]
 
 
 def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bool:
@@ -118,7 +82,7 @@ def depends_on_positive(metric: Metric, name: str, classes: Sequence[Any]) -> bo
     return values[0] != values[1]
 
 
-def _about_positive(evaluation: MetricEstimates) -> list[str]:
+def _about_positive(evaluation: Evaluation) -> list[str]:
     """Labels of the metrics that are about the positive class."""
     return [
         metric_label(name)
@@ -144,7 +108,7 @@ def _density(estimate: Estimate) -> dict[str, Any] | None:
     return {"kind": "line", "x": _rounded(x), "y": _rounded(height, 4)}
 
 
-def _confusion(evaluation: MetricEstimates) -> dict[str, Any]:
+def _confusion(evaluation: Evaluation) -> dict[str, Any]:
     """Expected counts (shares, for a population); the intervals of all cells, or of the biggest confusions."""
     confusion = evaluation.confusion
     mean, names = confusion.mean, [text(c) for c in evaluation.classes.tolist()]
@@ -226,7 +190,7 @@ def majority_values(evaluation: Evaluation, labels: Labels) -> dict[str, float |
     return found
 
 
-def metric_of(evaluation: MetricEstimates, name: str) -> Metric:
+def metric_of(evaluation: Evaluation, name: str) -> Metric:
     """The metric behind a name of an evaluation."""
     return evaluation.metric(name)
 

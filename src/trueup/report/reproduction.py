@@ -13,9 +13,9 @@ from trueup._base.validation import RandomState
 from trueup.report.sentences import plain, text
 
 if TYPE_CHECKING:
-    from trueup.answers.metric_estimates import MetricEstimates
-    from trueup.answers.paired import PairedEstimates
-    from trueup.answers.settings import Settings
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.answers.prepare import Settings
 
 
 _PACKAGES = ("trueup", "numpy", "scipy", "scikit-learn", "numba", "narwhals", "jinja2")
@@ -29,8 +29,8 @@ _IN_PYTHON = (
 
 
 def reproduction_data(
-    evaluations: Mapping[str, MetricEstimates],
-    comparison: PairedEstimates | None,
+    evaluations: Mapping[str, Evaluation],
+    comparison: Comparison | None,
     *,
     seed: RandomState,
     settings: Mapping[str, Any] | None,
@@ -88,9 +88,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def python_snippet(
-    evaluations: Mapping[str, MetricEstimates], comparison: PairedEstimates | None, *, unnamed: bool
-) -> str:
+def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, *, unnamed: bool) -> str:
     """The calls of `evaluate` and `compare`, from the settings that their answers keep.
 
     Labels and predictions are those that were handed over: a report does not know where they came from.
@@ -123,7 +121,7 @@ def python_snippet(
     return "\n".join(lines)
 
 
-def _handed_over(evaluations: Mapping[str, MetricEstimates], comparison: PairedEstimates | None, unnamed: bool) -> str:
+def _handed_over(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, unnamed: bool) -> str:
     """What the names in the calls stand for."""
     if unnamed:
         return "labels and predictions are those of the evaluation"
@@ -133,7 +131,7 @@ def _handed_over(evaluations: Mapping[str, MetricEstimates], comparison: PairedE
     return f"labels are those of the {whose}; systems has the predictions of each system by name"
 
 
-def _has_the_same(evaluations: Mapping[str, MetricEstimates], comparison: PairedEstimates | None) -> bool:
+def _has_the_same(evaluations: Mapping[str, Evaluation], comparison: Comparison | None) -> bool:
     """Whether all systems that are compared are evaluated too, so that one loop over them will do."""
     return comparison is None or {text(s) for s in comparison.systems.tolist()} == {text(s) for s in evaluations}
 

@@ -53,9 +53,9 @@ def answer(metric: Mapping[str, Any], basis: str, *, refused: bool = False) -> d
     ----------
     metric : mapping
     basis : str
-        What the number rests on; see `trueup.answers.telling.basis_words`.
+        What the number rests on.
     refused : bool
-        Whether it has no interval since vetted items contradict the models.
+        Whether it has no interval since checked items contradict the votes.
     """
     label = metric["label"]
     label = label[:1].upper() + label[1:]
@@ -65,7 +65,7 @@ def answer(metric: Mapping[str, Any], basis: str, *, refused: bool = False) -> d
     if low is None or high is None:
         why = f"by this method, which cannot say how sure that is. It rests on {basis}."
         if refused:
-            why = "by models that vetted items contradict, so there is no interval."
+            why = "by votes that checked items contradict, so there is no interval."
         return {"claim": f"{label} is", "value": number(metric["mean"]), "rest": why}
     rest = f"({level}), which rests on {basis}."
     places = decimals(low, high, least=2)

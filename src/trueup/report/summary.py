@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueup._base.validation import RandomState
-from trueup.answers.answer import LabelsAnswer
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.metric_estimates import MetricEstimates
-from trueup.answers.paired import PairedEstimates
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.exceptions import InvalidParameter
@@ -40,10 +37,10 @@ _MOST_CLASSES = 50  # whose names are listed
 
 
 def build_report(
-    evaluations: Mapping[str, MetricEstimates] | MetricEstimates,
+    evaluations: Mapping[str, Evaluation] | Evaluation,
     *,
     labels: Labels | LabelScan[Labels] | None = None,
-    comparison: PairedEstimates | None = None,
+    comparison: Comparison | None = None,
     title: str | None = None,
     seed: RandomState = None,
     settings: Mapping[str, Any] | None = None,
@@ -99,7 +96,7 @@ def build_report(
         systems.append(
             {
                 **data,
-                "answer": answer(leading, data["basis_words"], refused=data["refused"]),
+                "answer": answer(leading, data["basis"], refused=data["refused"]),
                 "remark": dirty_remark(leading),
                 "judged": judged,
             }
@@ -145,7 +142,7 @@ def build_report(
 
 
 def _positive_sentences(
-    systems: list[dict[str, Any]], comparison: PairedEstimates | None, positive: int | None
+    systems: list[dict[str, Any]], comparison: Comparison | None, positive: int | None
 ) -> list[str]:
     """Which class is the positive one, where a number on the page depends on it."""
     found = {s["name"]: (s["positive"], s["positive_metrics"]) for s in systems if s["positive_metrics"]}
@@ -169,7 +166,7 @@ def _from_votes(
     labels: Labels | LabelScan[Labels], main: Any, check: IndependenceCheck | None, *, seed: RandomState
 ) -> dict[str, Any]:
     """Who the labelers are, and whether they err together; nothing of a scan, whose votes are not in memory."""
-    if isinstance(labels, LabelScan) or not isinstance(main, LabelsAnswer):
+    if isinstance(labels, LabelScan):
         return {"labelers": None, "dependence": None}
     return {
         "labelers": labeler_data(labels, level=main.level, seed=seed, **_noise_of_labelers(main)),
@@ -179,31 +176,25 @@ def _from_votes(
 
 def _noise_of_labelers(main: Any) -> dict[str, Any]:
     """By which models labelers are judged: as the answers are."""
-    if not main.has_assumptions:
-        return {"model": main.model}
-    return {"assume": main.engine.real_map if main.assumption == "real" else main.assumption}
+    return {"model": main.model} if main.core is None else {"prior": main.core.prior}
 
 
 def _vet_next(
-    main: MetricEstimates | PairedEstimates,
-    named: Mapping[str, MetricEstimates],
-    comparison: PairedEstimates | None,
+    main: Evaluation | Comparison,
+    named: Mapping[str, Evaluation],
+    comparison: Comparison | None,
     **how: Any,
 ) -> dict[str, Any] | None:
     """What to vet next; nothing of a scan, which is asked item by item."""
-    of_items = {name: one for name, one in named.items() if isinstance(one, Evaluation)}
-    compared = comparison if isinstance(comparison, Comparison) else None
-    if not isinstance(main, LabelsAnswer) or (not of_items and compared is None):
-        return None
-    return vet_next_data(main.labels, of_items, compared, **how)
+    return vet_next_data(main.labels, dict(named), comparison, **how)
 
 
-def _named(evaluations: Mapping[str, MetricEstimates] | MetricEstimates) -> dict[str, MetricEstimates]:
+def _named(evaluations: Mapping[str, Evaluation] | Evaluation) -> dict[str, Evaluation]:
     """By name; one evaluation alone is that of "system"."""
-    if isinstance(evaluations, MetricEstimates):  # itself a mapping, of metrics
+    if isinstance(evaluations, Evaluation):  # itself a mapping, of metrics
         return {"system": evaluations}
     named = dict(evaluations)
-    wrong = next((name for name, value in named.items() if not isinstance(value, MetricEstimates)), None)
+    wrong = next((name for name, value in named.items() if not isinstance(value, Evaluation)), None)
     if wrong is not None:
         raise InvalidParameter(
             f"evaluations must be what evaluate returns, got {type(named[wrong]).__name__} for {wrong!r}; pass the "

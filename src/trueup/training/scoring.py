@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer, preview
-from trueup.data.aligned import AlignedPredictions
+from trueup.core.base import base_of
+from trueup.core.truth import TruthModel, labels_of_base
+from trueup.data.aligned import AlignedPredictions, OutputKind
 from trueup.data.labels import Labels
-from trueup.estimators.system_features import Used, system_prior
+from trueup.estimators.system_features import system_prior
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import draw_truths
 from trueup.exceptions import InvalidLabels, InvalidPredictions
@@ -30,7 +33,8 @@ class VoteScorer:
 
     metric: Metric
     labels: Labels
-    noise: NoiseModel
+    noise: NoiseModel | None
+    base: Floats | None
     positive: int
     n_draws: int
     seed: int | np.random.SeedSequence | None
@@ -63,10 +67,8 @@ class VoteScorer:
         labels = self.labels.select(items=self.labels.items[at])
         aligned, used = self._outputs(estimator, take(rows, first))
         rng = as_generator(self.seed)
-        prior = system_prior(aligned, labels.n_classes, used=used)
-        drawn = draw_truths(labels, self.noise, item_prior=prior, n_draws=self.n_draws, random_state=rng)
         values = system_values(
-            drawn.truths,
+            self._truths(labels, at, aligned, used, rng),
             aligned,
             self.metric,
             classes=labels.classes,
@@ -75,7 +77,30 @@ class VoteScorer:
         )[:, 0]
         return DrawnEstimate(values, bounds=self.metric.bounds, name=self.metric.name)
 
-    def _outputs(self, estimator: Any, X: Any) -> tuple[AlignedPredictions, Used]:
+    def _truths(
+        self, labels: Labels, at: Codes, aligned: AlignedPredictions, used: OutputKind, rng: np.random.Generator
+    ) -> Codes:
+        """Truths of the items, given votes and what the classifier says."""
+        if self.noise is not None:
+            prior = system_prior(aligned, labels.n_classes, used=used)
+            return draw_truths(labels, self.noise, item_prior=prior, n_draws=self.n_draws, random_state=rng).truths
+        assert self.base is not None
+        codes = aligned.codes
+        if codes is None and aligned.probabilities is not None:
+            codes = aligned.probabilities.argmax(axis=2).astype(np.int32)
+        nobody = np.empty((0, len(at)), dtype=np.int32)
+        model = TruthModel(
+            labels,
+            self.base[at],
+            nobody if codes is None else codes,
+            aligned.scores,
+            self.positive,
+            n_draws=self.n_draws,
+            seed=int(rng.integers(2**31)),
+        )
+        return model.truth.truths
+
+    def _outputs(self, estimator: Any, X: Any) -> tuple[AlignedPredictions, OutputKind]:
         names = self.labels.classes.tolist()
         known = np.asarray(getattr(estimator, "classes_", []))
         strange = [name for name in known.tolist() if name not in names]
@@ -85,7 +110,7 @@ class VoteScorer:
                 f"{preview(known, most=6)}; wrap it in trueup.training.NoisyLabelClassifier(…, labels=labels)"
             )
         codes = scores = probabilities = None
-        used: Used = self.metric.looks_at
+        used: OutputKind = self.metric.looks_at
         if used == "classes":
             position = {name: k for k, name in enumerate(names)}
             codes = np.array([[position[name] for name in np.asarray(estimator.predict(X)).tolist()]], dtype=np.int32)
@@ -113,9 +138,9 @@ def scorer(
     metric: MetricLike,
     labels: Labels,
     *,
-    noise: str | NoiseModel = "dawid-skene",
+    noise: str | NoiseModel | None = None,
     positive: Hashable | None = None,
-    n_draws: int = 300,
+    n_draws: int = 512,
     random_state: RandomState = 0,
 ) -> VoteScorer:
     r"""A scorer for ``cross_val_score`` and ``GridSearchCV`` that estimates a metric from votes.
@@ -124,8 +149,9 @@ def scorer(
 
     .. math:: E[\,m(y, f(x)) \mid z, f(x)\,]
 
-    by draws of the truth y given the votes z and what the classifier says. The noise model is fitted once, here, to
-    the votes on all items; it sees neither features nor classifiers. Held-out items without votes do not count.
+    by draws of the truth y given the votes z and what the classifier says, as in `trueup.evaluate`. What votes say is
+    fitted once, here, to those on all items; it sees neither features nor classifiers. Held-out items without votes do
+    not count.
 
     Parameters
     ----------
@@ -136,7 +162,8 @@ def scorer(
         The votes on all items. The y of the cross-validation is then ``np.arange(labels.n_items)``: the position of
         each row of X in ``labels.items``. Pass folds as a splitter, ``cv=KFold(5, shuffle=True, random_state=0)``: a
         mere number asks scikit-learn to balance classes over the folds, and it would take positions for classes.
-    noise : str or NoiseModel
+    noise : str or NoiseModel, optional
+        By default none, as in `trueup.evaluate`; a model that is named is taken as known once it is fitted.
     positive : class, optional
         The positive class; the last by default.
     n_draws : int
@@ -171,5 +198,7 @@ def scorer(
         random_state = int(random_state.integers(2**31))
     as_generator(random_state)
     seed = 0 if random_state is None else random_state
+    if noise is None:
+        return VoteScorer(measured, labels, None, base_of(labels_of_base(labels)), code, n_draws, seed)
     model = copy.deepcopy(noise) if isinstance(noise, NoiseModel) else noise
-    return VoteScorer(measured, labels, fit_noise(labels, model), code, n_draws, seed)
+    return VoteScorer(measured, labels, fit_noise(labels, model), None, code, n_draws, seed)

@@ -1,8 +1,10 @@
-"""The front hall: what a user passed to a door, checked, aligned and decided, once for all doors."""
+"""Input preparation: what a user passed to a public function, checked, aligned and decided once for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import copy
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,10 +13,10 @@ import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats, Target
 from trueup._base.validation import RandomState, check_choice, check_level, preview, seed_of
-from trueup.answers.settings import Settings
 from trueup.data.aligned import AlignedPredictions, OutputKind, Policy
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
+from trueup.data.scanning import LabelScan
 from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
 from trueup.estimators.population import Population, population_for
 from trueup.estimators.problem import Solution
@@ -28,9 +30,72 @@ DEFAULT_TARGET: Target = "sample"
 FUNCTION_DRAWS = 400  # drawn truths that a function of labels, which takes its time, is evaluated on
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Every keyword argument of a call, as it was passed.
+
+    Attributes
+    ----------
+    entry_point : str
+        The name of the function or class.
+    arguments : mapping
+        All keywords with their values, options included; `random_state` as the seed that gives the same numbers.
+    defaults : mapping
+        What the entry_point takes where nothing is passed; options have none.
+    """
+
+    entry_point: str
+    arguments: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of_call(cls, entry_point: Callable[..., Any], values: Mapping[str, Any]) -> Settings:
+        """From the local variables of a entry_point at its start, that is its parameters.
+
+        Examples
+        --------
+        >>> def entry_point(data, *, level=0.95, seed=0, **options):
+        ...     return Settings.of_call(entry_point, locals())
+        >>> settings = entry_point([1, 2], level=0.9, n_draws=100)
+        >>> settings.arguments, settings.changed()
+        ({'level': 0.9, 'seed': 0, 'n_draws': 100}, {'level': 0.9, 'n_draws': 100})
+        """
+        parameters = inspect.signature(entry_point).parameters.values()
+        keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "progress"]
+        arguments = {p.name: _kept(values[p.name]) for p in keywords}
+        for options in (p.name for p in parameters if p.kind is p.VAR_KEYWORD):
+            arguments |= {name: _kept(value) for name, value in values[options].items()}
+        return cls(entry_point.__name__, arguments, {p.name: p.default for p in keywords})
+
+    def changed(self) -> dict[str, Any]:
+        """The arguments that differ from the defaults."""
+        return {
+            name: value
+            for name, value in self.arguments.items()
+            if name not in self.defaults or not _same(value, self.defaults[name])
+        }
+
+    def with_seed(self, seed: int) -> Settings:
+        """With the seed behind the `random_state` that was passed."""
+        return Settings(self.entry_point, {**self.arguments, "random_state": seed}, self.defaults)
+
+
+def _kept(value: Any) -> Any:
+    """A copy of what the caller may change later."""
+    return copy.copy(value) if isinstance(value, list | dict | set | np.ndarray) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return a is b
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return type(a) is type(b) and bool(a == b)
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What every door starts from.
+    """What every public function starts from.
 
     Attributes
     ----------
@@ -48,7 +113,7 @@ class Task:
         Gives the same numbers again.
     settings : Settings
         The call itself.
-    findings : tuple of Sentence
+    notes : tuple of Sentence
         What was left out on the way.
     truth : integer array of shape (n_items,), optional
         The true classes, where the caller has them.
@@ -56,6 +121,10 @@ class Task:
         Groups of items that are asked about one by one.
     population : Population, optional
         What the items are a sample of, where that is the target.
+    times : array of shape (n_items,), optional
+        How many items each stands for, where the labels are a part of many.
+    source : LabelScan, optional
+        The files that the labels are a part of.
     """
 
     labels: Labels = field(repr=False)
@@ -66,10 +135,12 @@ class Task:
     level: float
     seed: int
     settings: Settings
-    findings: tuple[Sentence, ...] = ()
+    notes: tuple[Sentence, ...] = ()
     truth: Codes | None = field(default=None, repr=False)
     slices: Slicing | None = field(default=None, repr=False)
     population: Population | None = field(default=None, repr=False)
+    times: Floats | None = field(default=None, repr=False)
+    source: LabelScan[Labels] | None = field(default=None, repr=False)
 
     @cached_property
     def in_votes(self) -> Booleans:
@@ -155,7 +226,7 @@ def prepare(
     settings : Settings
         The call.
     least_systems, most_systems : int
-        How many systems the door takes.
+        How many systems the function takes.
     one_metric : bool
         Whether it takes one metric alone.
     needs_classes : bool
@@ -173,11 +244,11 @@ def prepare(
     check_level(level)
     seed = seed_of(random_state)
     model = None if noise is None else resolve(noise)
-    spoken_for = positive if positive is not None else _class_of_scores(outputs)
-    positive_code = labels.n_classes - 1 if spoken_for is None else labels.class_code(spoken_for)
+    positive_class = positive if positive is not None else _class_of_scores(outputs)
+    positive_code = labels.n_classes - 1 if positive_class is None else labels.class_code(positive_class)
     chosen = as_metrics(metrics, labels.classes.tolist(), labels.classes.tolist()[positive_code])
     if one_metric:
-        check_one_metric(chosen, settings.door)
+        check_one_metric(chosen, settings.entry_point)
     kinds: set[OutputKind] = {metric.looks_at for metric in chosen.values()}
     kinds |= {"classes"} if needs_classes else set()
     predictions = as_predictions(
@@ -187,12 +258,12 @@ def prepare(
     known = None if truth is None else _truth_codes(truth, labels, aligned)
     if most_systems is not None and aligned.n_systems > most_systems:
         raise InvalidPredictions(
-            f"{settings.door} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or use "
-            "compare"
+            f"{settings.entry_point} takes one system, got {aligned.n_systems}; pick one with predictions['name'], or "
+            "use compare"
         )
     rule = check_choice(items or ("own" if predictions.are_labelers else "common"), ("common", "own"), name="items")
     slices = None if by is None else slices_of(labels, by)
-    findings = [
+    notes = [
         *([] if slices is None else slices.notes()),
         *(aligned.notes_on_scores() if "scores" in kinds else []),
         *aligned.notes_on_strangers(),
@@ -206,7 +277,7 @@ def prepare(
         level,
         seed,
         settings.with_seed(seed),
-        tuple(map(Sentence, findings)),
+        tuple(map(Sentence, notes)),
         known,
         slices,
         population_for(
@@ -216,17 +287,17 @@ def prepare(
         ),
     )
     if needs_classes:
-        task.outputs_with("classes", needed_by=settings.door)
+        task.outputs_with("classes", needed_by=settings.entry_point)
     for metric in chosen.values():
         task.outputs_for(metric)
     return task if least_systems == 1 else _on_common_items(task, rule)
 
 
-def check_one_metric(metrics: Mapping[str, Metric], door: str) -> Metric:
-    """The only metric of a door that takes one."""
+def check_one_metric(metrics: Mapping[str, Metric], entry_point: str) -> Metric:
+    """The only metric of a function that takes one."""
     if len(metrics) > 1:
         raise InvalidParameter(
-            f"{door} takes one ⟨metric⟩, got {len(metrics)}: {preview(list(metrics))}; name one of them",
+            f"{entry_point} takes one ⟨metric⟩, got {len(metrics)}: {preview(list(metrics))}; name one of them",
             parameter="metric",
         )
     return next(iter(metrics.values()))
@@ -293,9 +364,9 @@ def _on_common_items(task: Task, rule: str) -> Task:
     shared = np.asarray(there.all(axis=0))
     if shared.all():
         return task
-    finding = items_in_words(int(shared.sum()), int(there.any(axis=0).sum()), rule)
+    note = items_in_words(int(shared.sum()), int(there.any(axis=0).sum()), rule)
     outputs = task.outputs if rule == "own" else task.outputs.on_items(shared)
-    return replace(task, outputs=outputs, findings=(*task.findings, finding))
+    return replace(task, outputs=outputs, notes=(*task.notes, note))
 
 
 def items_in_words(n_common: int, n_any: int, rule: str) -> Sentence:
@@ -316,7 +387,7 @@ def items_in_words(n_common: int, n_any: int, rule: str) -> Sentence:
 def solution_on(truth: TruthDraws, task: Task, rng: np.random.Generator) -> Solution:
     """The posterior of the confusion counts of the first or only system, on draws of the truth."""
     n_classes = task.labels.n_classes
-    return solution_of(truth, task.codes, n_classes, rng=rng, population=task.population)
+    return solution_of(truth, task.codes, n_classes, rng=rng, population=task.population, times=task.times)
 
 
 def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
@@ -328,6 +399,9 @@ def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
 
 def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
     """The metric of every system on every draw, shape (n_draws, n_systems)."""
+    population = task.population
+    if task.times is not None and population is None:  # these items, each as often as it stands for others
+        population = Population(weights=task.times, spread=np.zeros(len(task.times)))
     return system_values(
         fewer_draws(truth, metric),
         task.outputs_for(metric),
@@ -335,5 +409,24 @@ def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Gene
         classes=task.labels.classes,
         positive=task.positive,
         random_state=rng,
-        population=task.population,
+        population=population,
     )
+
+
+def refuse_options(options: Mapping[str, Any], taken: Sequence[str]) -> None:
+    """Stop options that the plain answer does not take; those of version 0.2 with what to do instead."""
+    for name in options:
+        if name in ("assume", "assumption"):
+            raise InvalidParameter(
+                f"there is one plain answer since version 0.3, got ⟨{name}={options[name]!r}⟩; leave it out, and name "
+                "a "
+                '⟨noise⟩ such as "dawid-skene" for independent errors, or pass ⟨prior⟩ for sets of your own',
+                parameter=name,
+            )
+        if name in ("n_chains", "n_warmup") and name not in taken:
+            raise InvalidParameter(
+                f"⟨{name}⟩ is for a ⟨noise⟩ model that is drawn by chains, got it for the plain answer, which draws "
+                "none; leave it out",
+                parameter=name,
+            )
+        check_choice(name, tuple(taken), name="an option")

@@ -1,31 +1,38 @@
-"""What a user must hear before trusting an answer."""
+"""What a user should read before trusting an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+import scipy
 
-from trueup._base.types import Codes, Floats
+from trueup._base.types import Booleans, Codes, Floats
 from trueup._base.validation import numbers_of, preview
-from trueup.answers.design import design_doubts, draw_not_told
-from trueup.answers.setup import Task
+from trueup._base.wording import percent
+from trueup.answers.prepare import Task
 from trueup.data.labels import Labels
-from trueup.estimators.assumptions import MANY_CLASSES
 from trueup.estimators.metric_scope import counts_right_only
 from trueup.estimators.truth import is_drawn
-from trueup.exceptions import Sentence
+from trueup.exceptions import Sentence, quoted
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem
 
+_SURELY = 0.001  # the chance of a false alarm
+_OF_ONE_CLASS = 0.01  # the same where all gold has one class, which is strange enough by itself
+_LEAST_OF_ONE_CLASS = 10
+_REMEDY = (
+    'if someone chose them, say so with ⟨drawn="chosen"⟩, or the numbers are those of such items only, and not of all'
+)
 _CHECKED_VOTES = 50_000  # from which the check of independence takes its items
 _FAR, _RARE = 1.5, 0.01  # times the usual step, and of all votes: an end of a scale that may not belong to it
 _CLOSE = 0.6  # times the usual distance of two ratings: such as are about the same item
 _MOST_RATINGS = 20  # numbers that are taken for classes without a word
 _LEAST_SHARED = 20  # items with votes of several labelers from which it is odd that all agree
+_MOST_MATRIX_CLASSES = 60  # with more, nobody can learn what each labeler takes for what
 _MOST_SYSTEMS = 50  # that are each looked at for being the copy of a labeler
 
 
-def findings_of(
+def notes_on(
     task: Task,
     model: NoiseModel | None,
     *,
@@ -39,7 +46,7 @@ def findings_of(
     ----------
     task : Task
     model : NoiseModel or None
-        The noise model behind the answer.
+        The noise model that the caller named; None for the plain answer.
     check_dependence : bool
     notes : sequence of str
         What the method has to say.
@@ -47,8 +54,8 @@ def findings_of(
         The expected confusion counts.
     """
     labels = task.labels
-    findings = [
-        *task.findings,
+    found = [
+        *task.notes,
         *_many_numbers(task),
         *_ratings_apart(task),
         *_classes_of_gold_alone(labels),
@@ -56,30 +63,38 @@ def findings_of(
         *design_doubts(labels),
     ]
     independence = None
-    if model is not None and not model.is_known:
-        if not is_drawn(model):
-            findings.append(_taken_as_known(model))
+    learns = model is None or not model.is_known
+    if learns and model is not None and not is_drawn(model):
+        found.append(_taken_as_known(model))
+    if learns:
         # Where the noise is drawn with the rest, the classifier is a rater that helps to identify it.
-        findings += _thin_votes(task.labels, extra_raters=1 if is_drawn(model) and _tells_items_apart(task) else 0)
+        has_rater = model is not None and is_drawn(model) and _tells_items_apart(task)
+        found += _thin_votes(task.labels, extra_raters=int(has_rater))
         independence = dependence_of(task.labels) if check_dependence else None
-    findings += map(Sentence, notes)
-    if independence is not None and independence.dependent and model is not None:
-        findings.append(Sentence(f"{independence.sentence.marked} {independence.advice(model).marked}"))
+    found += map(Sentence, notes)
+    if independence is not None and independence.dependent:
+        advice = "" if model is None else f" {independence.advice(model).marked}"
+        found.append(Sentence(f"{independence.sentence.marked}{advice}"))
     if task.outputs.codes is not None:
         others = ~task.in_votes
         names = np.array(names_at_first(task.outputs.systems.tolist()))[others].tolist()
-        findings += copies_of_labelers(labels, task.outputs.codes[others], names)
+        found += copies_of_labelers(labels, task.outputs.codes[others], names)
     if counts is not None and _tells_classes_apart(task):
-        findings += _rare_classes(task.labels, counts)
-    findings += draw_not_told(task.labels)
-    return tuple(findings), independence
+        found += _rare_classes(task.labels, counts)
+    found += sampling_unknown(task.labels)
+    return tuple(found), independence
 
 
 def about_votes(labels: Labels) -> tuple[list[Sentence], IndependenceCheck | None]:
     """What votes and gold alone give reason to say, and the independence check; None where no item has two votes."""
     independence = dependence_of(labels)
     said = [independence.sentence] if independence is not None and independence.dependent else []
-    return [*design_doubts(labels), *_thin_votes(labels, extra_raters=0), *said, *draw_not_told(labels)], independence
+    return [
+        *design_doubts(labels),
+        *_thin_votes(labels, extra_raters=0),
+        *said,
+        *sampling_unknown(labels),
+    ], independence
 
 
 def noise_in_words(asked: NoiseModel | None, model: NoiseModel | None) -> str:
@@ -210,7 +225,7 @@ def dependence_of(labels: Labels) -> IndependenceCheck | None:
 
     None where no item has votes of two labelers, or where classes are too many to know what each takes for what.
     """
-    if not (labels.witnesses_per_item > 1).any() or labels.n_classes > MANY_CLASSES:
+    if not (labels.witnesses_per_item > 1).any() or labels.n_classes > _MOST_MATRIX_CLASSES:
         return None
     if labels.n_votes > _CHECKED_VOTES:
         share = _CHECKED_VOTES / labels.n_votes
@@ -277,3 +292,105 @@ def _rare_classes(labels: Labels, counts: Floats) -> list[Sentence]:
     names = ", ".join(repr(name) for name in labels.classes[rare[:3]].tolist())
     sentence = f"Class {names} hardly occurs (expected share {share[rare[0]]:.2%}): its recall rests on almost nothing."
     return [Sentence(sentence)]
+
+
+# ------------------------------------------------------------------ how gold was drawn
+
+
+def design_doubts(labels: Labels) -> list[Sentence]:
+    """Reasons to doubt that gold said to be drawn at random was: too much of one class, too contested, too easy.
+
+    Only samples in which all items have one chance are looked at: others may be unlike the rest by design.
+    """
+    drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
+    chances = labels.gold_chance[drawn]
+    if not len(chances) or drawn.all() or not np.allclose(chances, chances[0]):
+        return []
+    of_classes = _doubt_of_classes(labels, drawn) or _doubt_of_one_class(labels, drawn)
+    return [*of_classes, *_doubt_of_agreement(labels, drawn)]
+
+
+def _doubt_of_classes(labels: Labels, drawn: Booleans) -> list[Sentence]:
+    """Whether the votes on the gold items name a class more often than chance gives those on any items."""
+    voted = labels.votes_per_item > 0
+    majority = labels.answer_counts[:, : labels.n_classes].argmax(axis=1)
+    counts = np.bincount(majority[voted], minlength=labels.n_classes)
+    in_gold = np.bincount(majority[voted & drawn], minlength=labels.n_classes)
+    n_items, n_gold = int(voted.sum()), int((voted & drawn).sum())
+    chance = np.asarray(scipy.stats.hypergeom.sf(in_gold - 1, n_items, counts, n_gold))
+    most = int(chance.argmin())
+    if chance[most] * labels.n_classes >= _SURELY:
+        return []
+    name = quoted(labels.classes[[most]].tolist()[0])
+    return [
+        Sentence(
+            f"The gold is said to be drawn at random, but most votes are for {name} on {in_gold[most]:,} of its "
+            f"{n_gold:,} items and on {percent(counts[most] / n_items)} of all: chance gives that in less than one of "
+            f"1,000 samples; {_REMEDY}."
+        )
+    ]
+
+
+def _doubt_of_one_class(labels: Labels, drawn: Booleans) -> list[Sentence]:
+    """Whether all gold has one class, and votes say that other items have others."""
+    truths = labels.gold_codes[drawn]
+    if len(truths) < _LEAST_OF_ONE_CLASS or np.ptp(truths):
+        return []
+    counts = labels.answer_counts[:, : labels.n_classes]
+    n_votes = counts.sum(axis=1)
+    share = counts[:, truths[0]] / np.maximum(n_votes, 1)
+    gold, others = share[drawn & (n_votes > 0)], share[~drawn & (n_votes > 0)]
+    if not len(gold) or not len(others) or np.ptp(share[n_votes > 0]) == 0:
+        return []
+    if scipy.stats.mannwhitneyu(gold, others, alternative="greater", method="asymptotic").pvalue >= _OF_ONE_CLASS:
+        return []
+    name = quoted(labels.classes[[truths[0]]].tolist()[0])
+    return [
+        Sentence(
+            f"The gold is said to be drawn at random, but all {len(truths):,} items have the class {name}, which "
+            f"{percent(gold.mean())} of the votes name there and {percent(others.mean())} elsewhere: chance gives such "
+            f"votes in less than one of 100 samples; {_REMEDY}."
+        )
+    ]
+
+
+def _doubt_of_agreement(labels: Labels, drawn: Booleans) -> list[Sentence]:
+    """Whether labelers agree less, or more, on the gold items than chance gives."""
+    agreement, several = _agreement(labels)
+    gold, others = agreement[several & drawn], agreement[several & ~drawn]
+    if not len(gold) or not len(others) or np.ptp(agreement[several]) == 0:
+        return []
+    if scipy.stats.mannwhitneyu(gold, others, method="asymptotic").pvalue >= _SURELY:
+        return []
+    what = "contested items" if gold.mean() < others.mean() else "items that labelers agree on"
+    return [
+        Sentence(
+            f"The gold is said to be drawn at random, but it has too many {what}: two votes on an item agree in "
+            f"{percent(gold.mean())} of its items and in {percent(others.mean())} of the others, which chance gives in "
+            f"less than one of 1,000 samples; {_REMEDY}."
+        )
+    ]
+
+
+def _agreement(labels: Labels) -> tuple[Floats, Booleans]:
+    """How often two votes on an item agree, and on which items there are two."""
+    counts = labels.answer_counts
+    n_votes = counts.sum(axis=1)
+    pairs = n_votes * (n_votes - 1)
+    return (counts * (counts - 1)).sum(axis=1) / np.maximum(pairs, 1), np.asarray(pairs > 0)
+
+
+def sampling_unknown(labels: Labels) -> list[Sentence]:
+    """What to say where gold is taken for chosen, as it is where nobody said how it was drawn."""
+    known = (labels.gold_codes >= 0) | (labels.held_codes >= 0)
+    n_chosen = int((known & np.isnan(labels.gold_chance)).sum())
+    if not n_chosen or known.all():
+        return []
+    some = f"{n_chosen:,} of {int(known.sum()):,} vetted items are" if n_chosen > 1 else "A vetted item is"
+    one_or_more = ("they stand for themselves", "they were") if n_chosen > 1 else ("it stands for itself", "it was")
+    return [
+        Sentence(
+            f"{some} taken as chosen, so that {one_or_more[0]} only; if {one_or_more[1]} drawn at random, say so: "
+            '⟨labels.with_gold⟩ with ⟨drawn="random"⟩.'
+        )
+    ]

@@ -1,0 +1,244 @@
+"""From a prepared question over the core to the answer, and what to say of the checked items behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trueup._base.types import Codes
+from trueup.answers.evaluation import Evaluation
+from trueup.answers.notes import notes_on
+from trueup.answers.prepare import Task, solution_on
+from trueup.core.base import base_of
+from trueup.core.checks import NOTED, REFUSED, Surprise
+from trueup.core.prior import CrowdPrior
+from trueup.core.truth import TruthModel, drawn_gold, labels_of_base, own_centres
+from trueup.data.labels import Labels
+from trueup.estimators.truth import draw_truths, settle_noise
+from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
+from trueup.noise import NoiseModel, Ordinal
+
+N_DRAWS = 2048
+_WORTH_USING = 5  # checked items
+_FEW_CLUSTERS = 0.7  # of those expected, below which checked items were not drawn one by one
+_FEWEST_RATINGS = 3  # classes; of two, the order says nothing
+_HOW_TO_CHECK = (
+    'check items drawn at random (⟨trueup.labelers.draw_sample⟩) and pass them with ⟨drawn="random"⟩: these correct '
+    "what "
+    "votes say"
+)
+
+
+def truth_model_of(
+    task: Task,
+    prior: CrowdPrior | None = None,
+    *,
+    n_draws: int = N_DRAWS,
+    candidates: Sequence[NoiseModel] = (),
+    outputs: Codes | None = None,
+) -> TruthModel:
+    """The core for a task.
+
+    Parameters
+    ----------
+    task : Task
+    prior : CrowdPrior, optional
+    n_draws : int
+    candidates : sequence of NoiseModel
+        Models that may read the votes better than Dawid–Skene.
+    outputs : integer array of shape (n_systems, n_items), optional
+        In place of what the task's systems say.
+    """
+    labels = labels_of_base(task.labels)
+    base = base_of(labels, [*candidates, *_model_of_ratings(task)])
+    codes, scores = task.outputs.codes, None
+    if task.outputs.scores is not None and task.labels.n_classes == 2:
+        scores = task.outputs.prepared_for("scores", positive=task.positive).scores
+    if codes is None:
+        codes = np.empty((0, task.labels.n_items), dtype=np.int32)
+    population = task.population
+    return TruthModel(
+        task.labels,
+        base,
+        codes if outputs is None else outputs,
+        scores,
+        task.positive,
+        own_centres(labels, base, codes, task.labelers) if outputs is None and (task.labelers >= 0).any() else None,
+        None if task.slices is None else task.slices.codes,
+        None if population is None else population.clusters,
+        None if population is None else population.weights,
+        CrowdPrior() if prior is None else prior,
+        n_draws=n_draws,
+        seed=task.seed,
+    )
+
+
+def _model_of_ratings(task: Task) -> list[NoiseModel]:
+    """The model of ratings, where a metric says that classes are in order."""
+    order = next((metric.order for metric in task.metrics.values() if metric.order is not None), None)
+    names = task.labels.classes.tolist()
+    if order is None or len(names) < _FEWEST_RATINGS:
+        return []
+    return [Ordinal(order=[names[code] for code in order])]
+
+
+# ------------------------------------------------------------------ answers
+
+
+def build_evaluation(
+    task: Task,
+    prior: CrowdPrior | None = None,
+    *,
+    check_dependence: bool,
+    n_draws: int = N_DRAWS,
+    core: TruthModel | None = None,
+) -> Evaluation:
+    """The plain answer about one system.
+
+    Parameters
+    ----------
+    task : Task
+    prior : CrowdPrior, optional
+    check_dependence : bool
+    n_draws : int
+    core : TruthModel, optional
+        Where the base is known already.
+    """
+    core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
+    solution = solution_on(core.truth, task, np.random.default_rng(task.seed))
+    with silenced_warnings():  # what fits would say is in the notes, in one place
+        is_refused, about_checks = contradictions(core, task.outputs.systems.tolist())
+        found, independence = notes_on(
+            task,
+            None,
+            check_dependence=check_dependence,
+            notes=whole_clusters(core),
+            counts=solution.counts.mean_counts,
+        )
+    return Evaluation(task, solution, None, (*about_checks, *found), independence, core, is_refused)
+
+
+def evaluate_again(evaluation: Evaluation, labels: Labels, *, random_state: int | None = None) -> Evaluation:
+    """The plain answer for the same votes with other checked items; the base is kept, so that a look takes no fit.
+
+    Whether labelers err independently is not checked again, since the votes are the same.
+    """
+    core, task = core_again(evaluation.core, evaluation.task, labels, random_state)
+    return replace(build_evaluation(task, check_dependence=False, core=core), independence=evaluation.independence)
+
+
+def core_again(
+    core: TruthModel | None, task: Task, labels: Labels, random_state: int | None
+) -> tuple[TruthModel, Task]:
+    """The core and the task for other checked items; an error where votes differ or a noise model was named."""
+    if core is None:
+        raise InvalidParameter(
+            "an answer of a noise model or method that is named cannot be given again, got one; call the function again"
+        )
+    before = task.labels
+    same = labels.votes.shape == before.votes.shape and labels.items.tolist() == before.items.tolist()
+    if not same or abs(labels.votes - before.votes).nnz:
+        raise InvalidParameter(
+            "⟨labels⟩ must have the same votes as before, got others; call the function again", parameter="labels"
+        )
+    seed = task.seed if random_state is None else random_state
+    return core.with_labels(labels, seed), replace(task, labels=labels, seed=seed)
+
+
+def build_named_evaluation(
+    task: Task,
+    *,
+    check_dependence: bool,
+    progress: Callable[[float], None] | None = None,
+    **sampling: Any,
+) -> Evaluation:
+    """The answer of the noise model that the task names, without what systems say."""
+    assert task.noise is not None
+    rng = np.random.default_rng(task.seed)
+    with silenced_warnings():  # what fits would say is in the notes, in one place
+        model = settle_noise(task.noise, task.labels, draw=True)
+        truth = draw_truths(task.labels, model, random_state=rng, progress=progress, **{"n_draws": N_DRAWS, **sampling})
+        solution = solution_on(truth, task, rng)
+        notes, independence = notes_on(
+            task,
+            model,
+            check_dependence=check_dependence,
+            notes=(*unused_gold(task.labels), *truth.notes),
+            counts=solution.counts.mean_counts,
+        )
+    evaluation = Evaluation(task, solution, model, notes, independence)
+    evaluation.keep_draws("classes", truth)
+    return evaluation
+
+
+def unused_gold(labels: Labels) -> list[Sentence]:
+    """What to say of checked items that were drawn at random, beside a noise model or method that is named."""
+    n_drawn = int((drawn_gold(labels) >= 0).sum())
+    if n_drawn < _WORTH_USING:
+        return []
+    return [
+        Sentence(
+            f"{n_drawn:,} checked items were drawn at random, and correct nothing here but themselves; leave out "
+            "⟨noise⟩ and ⟨method⟩ for an answer that they correct."
+        )
+    ]
+
+
+# ------------------------------------------------------------------ checked items
+
+
+def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, list[Sentence]]:
+    """Whether items that somebody chose contradict the votes, so that there is no interval; and what to say.
+
+    Parameters
+    ----------
+    model : TruthModel
+    names : sequence
+        Of the systems.
+    """
+    of_drawn, of_chosen = model.surprises()
+    notes = []
+    worst = min(of_chosen, key=lambda found: found.chance, default=None)
+    is_refused = False
+    if worst is not None and worst.chance < NOTED / len(of_chosen):
+        is_refused = worst.chance < REFUSED / len(of_chosen)
+        said = "contradict the votes" if is_refused else "are odd beside the votes"
+        means = "so there is no interval" if is_refused else "so be careful with the interval"
+        notes.append(Sentence(f"The chosen items {said}: {_right_words(worst, names)}, {means}; {_HOW_TO_CHECK}."))
+    odd = min(of_drawn, key=lambda found: found.chance, default=None)
+    if odd is not None and odd.chance < REFUSED / len(of_drawn):
+        notes.append(
+            Sentence(
+                f"The checked items are far from what votes let expect: {_right_words(odd, names)}. The labelers err "
+                "together, and the answer rests on the checked items more than on votes."
+            )
+        )
+    return is_refused, notes
+
+
+def _right_words(found: Surprise, names: Sequence[object]) -> str:
+    what = "the classifier is right" if len(names) == 1 else f"{names[found.system]!r} is right"
+    return f"{what} on {found.n_right:,} of {found.n_items:,} items, where votes let expect {found.expected:.0f}"
+
+
+def whole_clusters(model: TruthModel) -> list[Sentence]:
+    """What to say of checked items that come from fewer clusters than items drawn one by one would."""
+    clusters = model.clusters
+    checked = np.flatnonzero(model.drawn >= 0)
+    if clusters is None or len(checked) < 2:
+        return []
+    sizes = np.bincount(clusters)
+    n_seen = len(np.unique(clusters[checked]))
+    expected = float((1 - (1 - len(checked) / len(clusters)) ** sizes).sum())
+    if n_seen >= _FEW_CLUSTERS * expected:
+        return []
+    return [
+        Sentence(
+            f"The {len(checked):,} checked items come from {n_seen:,} clusters, where items drawn one by one would "
+            f"come from about {expected:.0f}: they count for fewer, as far as those of one cluster are alike; check "
+            "items of more clusters (⟨trueup.labelers.draw_sample⟩)."
+        )
+    ]
