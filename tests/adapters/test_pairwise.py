@@ -34,6 +34,10 @@ def test_mt_bench_has_both_orders_turned_back_already(tmp_path):
         ("83/alpha/beta/turn 2", "gpt-4", None, 2),
     ]
     assert "in 1 of 2 pairs" in export.notes[-1]
+    pairs = export.pairs()
+    assert pairs.contests == [(81, "alpha", "beta"), (82, "alpha", "beta"), ("83/turn 2", "alpha", "beta")]
+    assert pairs.shown.tolist() == [0, 1, 1, 0, 0]
+    assert pairs.n_open == 1
     with pytest.warns(tu.exceptions.DataWarning, match="repeated"):
         labels = export.labels()
     assert labels.has_repeats
@@ -77,6 +81,28 @@ def test_battles_without_a_number_are_not_one_item(tmp_path):
     assert not any("None" in item for item in items)
 
 
+def test_items_of_battles_know_no_systems_and_no_places(tmp_path):
+    """Both orders of one prompt are one contest, and pairs of other systems on it are of the same item."""
+
+    def row(a, b, winner, **about):
+        return {"model_a": a, "model_b": b, "winner": winner, "judge": "j", **about}
+
+    for name in ("prompt", "question", "instruction", "question_id"):
+        rows = [row(*two, "model_a", **{name: "why?"}) for two in (("x", "y"), ("y", "x"), ("x", "z"))]
+        pairs = read(tmp_path, rows).pairs()
+        assert pairs.contests == [("why?", "x", "y"), ("why?", "x", "z")]
+        assert pairs.shown.tolist() == [0, 1, 0]
+        assert pairs.verdict.tolist() == [0, 1, 0]
+    long = [row(*two, "model_a", id=k, prompt="why " * 50) for k, two in enumerate((("x", "y"), ("y", "x")))]
+    assert read(tmp_path, long).pairs().n_contests == 1
+    talk = {k: [{"role": "user", "content": "why?"}, {"role": "assistant", "content": k}] for k in "xy"}
+    rows = [row(*two, "model_a", conversation_a=talk[two[0]], conversation_b=talk[two[1]]) for two in ("xy", "yx")]
+    assert read(tmp_path, rows).pairs().n_contests == 1
+    export = read(tmp_path, [row("x", "y", "model_a"), row("x", "y", "model_a"), row("y", "x", "model_b")])
+    assert export.pairs().n_contests == 3
+    assert any("each row is a contest of its own" in note for note in export.pairs().notes)
+
+
 def test_judge_bench_is_turned_back_here(tmp_path):
     def row(pair, label, *decisions):
         judgments = [None if one is None else {"judgment": {}, "decision": one} for one in decisions]
@@ -93,6 +119,7 @@ def test_judge_bench_is_turned_back_here(tmp_path):
         ("p3", "o1-mini", "tie", 1),
         ("p3", "o1-mini", None, 2),
     ]
+    assert export.votes["shown"][:4] == [0, 1, 0, 1]
     assert export.gold == {"p1": "first", "p2": "second", "p3": "first"}
 
 
@@ -105,6 +132,9 @@ def test_alpaca_eval_preferences(tmp_path):
     export = tu.read_export(write_json(tmp_path / "annotations.json", rows))
     assert export.votes["label"] == ["first", "second", "tie", None, "first", "second"]
     assert "soft preferences read as the likelier side (1)" in " ".join(export.notes)
+    pairs = export.pairs()
+    assert set(pairs.shown.tolist()) == {2}
+    assert any("does not say in which order" in note for note in pairs.notes)
 
 
 def test_reward_bench_is_in_canonical_order(tmp_path):

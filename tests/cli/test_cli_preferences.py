@@ -37,6 +37,22 @@ def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
         assert words in ran.out
 
 
+def test_columns_may_have_other_names(run_main, pairs_csv, tmp_path):
+    with open(pairs_csv, newline="") as stream:
+        rows = list(csv.reader(stream))[1:]
+    arena = write_csv(tmp_path / "arena.csv", ("prompt", "judge", "model_a", "model_b", "better"), rows)
+    named = ("--first", "model_a", "--second", "model_b", "--winner", "better")
+    sheet = tmp_path / "sheet.csv"
+    assert run_main("plan", "draw-pairs", arena, *named, "--n", "5", "--out", sheet).code == 0
+    with sheet.open(newline="") as stream:
+        assert next(csv.reader(stream)) == ["item", "model_a", "model_b", "better"]
+    told = [
+        json.loads(run_main("preferences", *how, "--json", "--draws", "60").out)
+        for how in ((pairs_csv,), (arena, *named))
+    ]
+    assert told[0]["systems"] == told[1]["systems"]
+
+
 def test_json_is_what_python_says(run_main, pairs_csv):
     ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--ties", "class", "--json", "--seed", "2", *FEW)
     assert ran.code == 0, ran.err

@@ -1,6 +1,7 @@
 """Verdicts on pairs: reading, canonical order, judges heard once, and gold."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -122,4 +123,53 @@ def test_exports_of_pairs_are_read(tmp_path):
     pairs = tu.read_pairs(path, file_format="mt-bench")
     assert pairs.systems.tolist() == ["alpaca", "vicuna"]
     assert pairs.verdict.tolist() == [1, 2]
-    assert np.array_equal(pairs.shown, [2, 2])
+    assert pairs.contests == [(1, "alpaca", "vicuna")]
+    assert np.array_equal(pairs.shown, [1, 0])  # the first game shows vicuna first
+
+
+@pytest.fixture
+def battles():
+    """Verdicts of judges who prefer the first place, on contests of which most show one system first."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for k in range(120):
+        a_wins = rng.random() < 0.465
+        for judge in ("j", "k", "l"):
+            two = ("alpha", "beta") if rng.random() < 0.8 else ("beta", "alpha")
+            right = a_wins == (two[0] == "alpha")
+            said = "model_a" if rng.random() < (0.9 if right else 0.4) else "model_b"
+            rows.append({"prompt": f"p{k}", "judge": judge, "model_a": two[0], "model_b": two[1], "winner": said})
+    return rows
+
+
+@pytest.mark.filterwarnings("ignore:.*was read as an export")
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json", "frame"])
+def test_arenas_keep_the_order_shown_and_both_orders_are_one_contest(tmp_path, battles, kind):
+    plain = read(
+        *(
+            f"{r['prompt']},{r['judge']},{r['model_a']},{r['model_b']},{r['winner'].replace('model_', '')}"
+            for r in battles
+        )
+    )
+    path = tmp_path / f"arena.{kind}"
+    if kind == "csv":
+        lines = [",".join(battles[0]), *(",".join(row.values()) for row in battles)]
+        path.write_text("\n".join(lines))
+    elif kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, battles)))
+    else:
+        path.write_text(json.dumps(battles))
+    columns = {name: [row[name] for row in battles] for name in battles[0]}
+    pairs = tu.Pairs.from_frame(columns) if kind == "frame" else tu.read_pairs(path)
+    assert pairs.n_contests == plain.n_contests == 120
+    assert pairs.contests == plain.contests
+    for name in ("contest", "judge", "shown", "verdict"):
+        assert np.array_equal(getattr(pairs, name), getattr(plain, name))
+
+
+def test_a_table_with_items_may_call_its_systems_models():
+    text = "item,model_a,model_b,winner\n1,x,y,model_b\n1,y,x,tie (bothbad)\n2,x,y,y\n"
+    pairs = tu.read_pairs(io.StringIO(text))
+    assert pairs.contests == [("1", "x", "y"), ("2", "x", "y")]
+    assert pairs.shown.tolist() == [0, 1, 0]
+    assert pairs.verdict.tolist() == [1, 2, 1]

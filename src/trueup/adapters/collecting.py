@@ -28,6 +28,7 @@ from trueup._base.validation import kind_of
 from trueup._base.wording import some
 from trueup.adapters.export import Answers, Export
 from trueup.data.encoding import is_plain_integer
+from trueup.data.pairs import UNKNOWN
 from trueup.exceptions import Sentence
 
 # A mail ends in letters, unlike the version of a model after an @; it may stand after a name, in angle brackets.
@@ -75,6 +76,7 @@ class _Row:
     values: tuple[Value, ...] | None
     run: int | None = None
     when: str = ""
+    shown: int = UNKNOWN
 
 
 @dataclass
@@ -163,8 +165,9 @@ class Collector:
         run: int | None = None,
         when: Any = None,
         prelabeled: bool = False,
+        shown: int = UNKNOWN,
     ) -> None:
-        """An answer: one class, or a list of them where several can be chosen."""
+        """An answer: one class, or a list of them where several can be chosen; of a pair also how it was shown."""
         name = plain(item)
         values = [plain(one) for one in label] if isinstance(label, list | tuple) else [plain(label)]
         known = tuple(dict.fromkeys(value for value in values if value is not None))
@@ -176,7 +179,7 @@ class Collector:
         if prelabeled and self.exclude_prelabeled:
             return
         when = when if isinstance(when, str) else ""
-        self._of(question).votes.append(_Row(name, self._without_address(labeler), known, run, when))
+        self._of(question).votes.append(_Row(name, self._without_address(labeler), known, run, when, shown))
 
     def abstain(
         self, question: str | None, item: Any, labeler: Value, why: str, *, run: int | None = None, when: Any = None
@@ -337,6 +340,8 @@ class Collector:
             votes["labeler"].append(labeler)
             votes["label"].append(rename(row.values[0]) if row.values else None)
             votes["run"].append(seen[item, labeler] if row.run is None else row.run)
+        if any(row.shown != UNKNOWN for row in rows):
+            votes["shown"] = [row.shown for row in rows]
         systems = _Renaming((system for system, _ in known.forecasts), from_text=False)
         forecasts: dict[str, list[Any]] = {"item": [], "system": [], "prediction": [], "confidence": []}
         for (system, item), (values, confidence) in known.forecasts.items():

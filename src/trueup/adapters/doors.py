@@ -314,9 +314,10 @@ def read_pairs(
     path : path, "-" or file-like
         The file; "-" is standard input.
     item, judge, first, second, winner : str
-        The names of the columns of a table. `first` and `second` are the systems in the order they were shown; the
-        winner is the name of one of them, "first", "second" or "tie", or blank for no verdict. Without a column of
-        judges, all verdicts are of one. Exports have their pairs in canonical order, and nothing is known of positions.
+        The names of the columns of a table, as in `Pairs.from_frame`. `first` and `second` are the systems in the order
+        they were shown; the winner is the name of one of them, "first", "second" or "tie", or blank for no verdict.
+        Without a column of judges, all verdicts are of one. Exports of arenas and MT-Bench have the order, too; where
+        one has none, a note in ``pairs.notes`` says so.
     file_format : str
         As in `read_labels`.
 
@@ -327,8 +328,9 @@ def read_pairs(
     >>> tu.read_pairs(io.StringIO(chr(10).join(rows)))
     Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
     """
-    tool = export_format(path, item=item, file_format=file_format)
     columns = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
+    is_named = any(value != name for name, value in columns.items())  # a table whose columns are named is a plain one
+    tool = export_format(path, item=None if is_named else item, file_format=file_format)
     if tool is None:
         return pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
     _refuse_columns(path, tool, **{name: (value, name) for name, value in columns.items()})

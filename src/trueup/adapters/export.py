@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 from trueup._base.validation import did_you_mean, preview
@@ -25,7 +26,8 @@ class Answers:
     Attributes
     ----------
     votes : mapping from column to list
-        ``item``, ``labeler``, ``label`` (None for an abstention) and ``run``, a row for each vote.
+        ``item``, ``labeler``, ``label`` (None for an abstention) and ``run``, a row for each vote. Where the file has
+        the order in which pairs were shown also ``shown``; see `Pairs`.
     gold : dict from item to class
     predictions : mapping from column to list
         ``item``, ``system``, ``prediction`` and ``confidence`` in it (None where nothing is said), a row for each.
@@ -172,29 +174,39 @@ class Export:
         return replace(labels, remarks=self.notes)
 
     def pairs(self) -> Pairs:
-        """The verdicts on pairs of systems, with the gold; the order in which judges saw them is not told."""
-        sides = {
-            item: (first, second)
-            for item, first, second in zip(
-                self.items["item"], self.items.get(FIRST, []), self.items.get(SECOND, []), strict=False
-            )
-        }
+        """The verdicts on pairs of systems, the gold, and the order in which each was shown if it is known."""
+        contests = self._contests()
+        votes = self.votes
         codes = {name: code for code, name in enumerate(VERDICTS)}
+        shown = votes.get("shown", [UNKNOWN] * len(votes["item"]))
         rows = [
-            (item, labeler, *sides[item], UNKNOWN, codes[label])
-            for item, labeler, label in zip(*(self.votes[name] for name in ("item", "labeler", "label")), strict=True)
-            if label in codes and item in sides
+            (item, labeler, label, how)
+            for item, labeler, label, how in zip(votes["item"], votes["labeler"], votes["label"], shown, strict=True)
+            if item in contests
         ]
-        if not rows:
+        verdicts = [
+            (contests[item][0], labeler, *contests[item][1:], how, codes[label])
+            for item, labeler, label, how in rows
+            if label in codes
+        ]
+        if not verdicts:
             raise InvalidLabels(
                 f"{self.source} holds no verdicts on pairs of named systems, got {self!r}; read it with ⟨read_labels⟩"
             )
-        pairs = Pairs.from_rows(rows)
-        known = {item: (item, *sides[item]) for item in sides}
-        told = {known[item]: str(verdict) for item, verdict in self.gold.items() if item in known}
-        return pairs.with_gold(
-            {contest: verdict for contest, verdict in told.items() if contest in set(pairs.contests)}
-        )
+        pairs = replace(Pairs.from_rows(verdicts), n_open=len(rows) - len(verdicts), notes=self.notes)
+        known = set(pairs.contests)
+        gold = {contests[item]: str(verdict) for item, verdict in self.gold.items() if item in contests}
+        return pairs.with_gold({contest: verdict for contest, verdict in gold.items() if contest in known})
+
+    def _contests(self) -> dict[Hashable, tuple[Hashable, Hashable, Hashable]]:
+        """Of each pair what two systems answered, and the systems in canonical order."""
+        columns = [self.items.get(name, []) for name in (FIRST, SECOND, "question", "turn")]
+        contests: dict[Hashable, tuple[Hashable, Hashable, Hashable]] = {}
+        for item, first, second, question, turn in zip_longest(self.items["item"], *columns):
+            if first is not None and second is not None:
+                asked = item if question is None else question
+                contests[item] = (asked if turn in (None, 1, "1") else f"{asked}/turn {turn}", first, second)
+        return contests
 
     def predictions(self) -> Predictions:
         """What the systems of the file say, as hard classes.

@@ -1,7 +1,8 @@
 """Judges of pairs: MT-Bench and arena, JudgeBench, AlpacaEval, RewardBench; and MT-Bench's grades of single answers.
 
 An item is a pair in canonical order, the first system before the second by name, and the classes are "first", "second"
-and "tie". Each layout has its own convention for the order in which a judge saw the two, which is undone here.
+and "tie". Each layout has its own convention for the order in which a judge saw the two: verdicts are turned into
+canonical order, and the order that was shown is kept with each verdict where the file has it.
 """
 
 from __future__ import annotations
@@ -14,24 +15,38 @@ from typing import Any
 from trueup.adapters.adapter import Adapter, Basis
 from trueup.adapters.collecting import Collector, hashed, plain
 from trueup.adapters.content import Content, Head
+from trueup.data.pairs import AS_NAMED, ITEM_TEXTS, REVERSED, UNKNOWN
 
 _QUESTION, _SCORE = "winner", "score"
+_LONGEST_NAME = 40  # characters of a prompt that names its item; longer ones are hashed
 _FIRST, _SECOND, _TIE = "first", "second", "tie"
 _CLASSES = (_FIRST, _SECOND)
-_QUESTION_NAMES = ("question_id", "id", "conversation_id")
-_VERDICT_KEYS = {"winner", "judge", "g1_winner", "g2_winner", "__stem"}
+_QUESTION_IDS, _BATTLE_IDS = ("question_id", "conversation_id"), ("id",)
+_SIDE = re.compile(r"(.+)_[ab12]")  # columns about one of the two sides, such as conversation_a and conversation_b
+_SYSTEM = re.compile(r"model_|generator_|winner")  # columns that name a system or the winner
+_NO_QUESTION = (
+    "No column says what the two systems answered (question_id, prompt, question, instruction or id), so each row is a "
+    "contest of its own; name the prompts if several judges saw the same contest."
+)
 _SWAPPED = {_FIRST: _SECOND, _SECOND: _FIRST, _TIE: _TIE}
 
 
 def _vote(
-    item: Any, labeler: str, winner: str | None, collector: Collector, *, swap: bool, run: int | None = None
+    item: Any,
+    labeler: str,
+    winner: str | None,
+    collector: Collector,
+    *,
+    swap: bool,
+    run: int | None = None,
+    shown: int = UNKNOWN,
 ) -> str | None:
-    """Tell what a judge said of a pair, turned into canonical order; None says nothing."""
+    """Collect what a judge said of a pair, turned into canonical order; no winner is an abstention."""
     if winner is None:
         collector.abstain(_QUESTION, item, labeler, "verdicts that could not be parsed", run=run)
         return None
     label = _SWAPPED[winner] if swap else winner
-    collector.vote(_QUESTION, item, labeler, label, run=run)
+    collector.vote(_QUESTION, item, labeler, label, run=run, shown=shown)
     return label
 
 
@@ -69,6 +84,11 @@ class _Flips:
             )
 
 
+_NO_ORDER = (
+    "The file does not say in which order a judge saw the two answers, so a preference for a place cannot be corrected."
+)
+
+
 # MT-Bench and arena -------------------------------------------------------------------------------------------------
 
 
@@ -78,8 +98,10 @@ def _mt_bench_pair(row: Mapping[str, Any], flips: _Flips, collector: Collector) 
     item = _pair_item(row, a, b, collector)
     labeler = _judge_name(row.get("judge"))
     names = {"model_1": _FIRST, "model_2": _SECOND, "tie": _TIE}  # already turned back to the models in the file
-    for run, key in enumerate(("g1_winner", "g2_winner"), start=1):
-        flips.add((item, labeler), _vote(item, labeler, names.get(row.get(key, "")), collector, swap=swap, run=run))
+    orders = (REVERSED, AS_NAMED) if swap else (AS_NAMED, REVERSED)  # the first game shows model_1 first
+    for run, (key, shown) in enumerate(zip(("g1_winner", "g2_winner"), orders, strict=True), start=1):
+        winner = names.get(row.get(key, ""))
+        flips.add((item, labeler), _vote(item, labeler, winner, collector, swap=swap, run=run, shown=shown))
 
 
 def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
@@ -92,23 +114,47 @@ def _arena(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
         collector.map("ties of a special kind read as ties")
     judge = row.get("judge")  # a model and its prompt, or a person
     labeler = _judge_name(judge) if isinstance(judge, list) else str(collector.person(judge))
-    _vote(item, labeler, said, collector, swap=a > b)
+    _vote(item, labeler, said, collector, swap=a > b, shown=REVERSED if a > b else AS_NAMED)
 
 
 def _pair_item(row: Mapping[str, Any], a: str, b: str, collector: Collector) -> str:
+    """The name of a pair, the same whichever of the two systems comes first."""
     first, second = sorted((a, b))
-    turn, question = row.get("turn"), _question_of(row)
+    turn, question = row.get("turn"), _question_of(row, collector)
     item = f"{question}/{first}/{second}" + (f"/turn {turn}" if str(turn) not in ("None", "1") else "")
     collector.describe(item, {"first": first, "second": second, "question": question, "turn": turn})
     return item
 
 
-def _question_of(row: Mapping[str, Any]) -> Any:
-    """What two systems answered, by the first name that a row has for it, else by what it says."""
-    named = (plain(row.get(name)) for name in _QUESTION_NAMES)
-    return next((name for name in named if name is not None), None) or hashed(
-        *(f"{key}={value}" for key, value in sorted(row.items()) if key not in _VERDICT_KEYS)
-    )
+def _question_of(row: Mapping[str, Any], collector: Collector) -> Any:
+    """What two systems answered: by its id, its text, the id of the battle, or the texts of both sides.
+
+    Systems and places are no part of it, so that both orders of a pair are one contest.
+    """
+    for names, is_text in ((_QUESTION_IDS, False), (ITEM_TEXTS, True), (_BATTLE_IDS, False)):
+        for name in names:
+            value = row.get(name)
+            if plain(value) is not None:
+                return _short(str(value)) if is_text else plain(value)
+            if is_text and value:  # a conversation as a list of messages
+                return hashed(value)
+    sides = sorted(str(_asked(row[name])) for name in row if _SIDE.fullmatch(name) and not _SYSTEM.match(name))
+    if any(side not in ("", "None") for side in sides):
+        return hashed(*dict.fromkeys(sides))
+    collector.note(_NO_QUESTION)
+    return f"row {row['__row']}"
+
+
+def _asked(conversation: Any) -> Any:
+    """The turns of the user of a conversation, which both sides have; what is no conversation as it is."""
+    turns = conversation if isinstance(conversation, list) else []
+    asked = [turn.get("content") for turn in turns if isinstance(turn, dict) and turn.get("role") == "user"]
+    return asked or conversation
+
+
+def _short(text: str) -> str:
+    """A text that serves as a name: itself where it is short."""
+    return text if len(text) <= _LONGEST_NAME else hashed(text)
 
 
 def _mt_bench_single(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
@@ -139,7 +185,8 @@ def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
         labeler = str(plain(model) or plain(row.get("judge_model")) or plain(row.get("judge_name")) or "judge")
         said = _ARROWS.get(str(about.get("decision")))
         # The second judgement is of the pair shown the other way round, and the file has it as it was said.
-        flips.add((item, labeler), _vote(item, labeler, said, collector, swap=run == 2, run=run))
+        shown = REVERSED if run == 2 else AS_NAMED
+        flips.add((item, labeler), _vote(item, labeler, said, collector, swap=run == 2, run=run, shown=shown))
         if run == 2 and said in (_FIRST, _SECOND):
             collector.map("verdicts on swapped pairs turned back")
 
@@ -150,8 +197,9 @@ def _judge_bench(row: Mapping[str, Any], flips: _Flips, collector: Collector) ->
 def _alpaca_eval(row: Mapping[str, Any], flips: _Flips, collector: Collector) -> None:
     a, b = str(row.get("generator_1")), str(row.get("generator_2"))
     first, second = sorted((a, b))
-    item = f"{hashed(row.get('instruction'))}/{first}/{second}"
-    columns = {"first": first, "second": second, "dataset": plain(row.get("dataset"))}
+    question = hashed(row.get("instruction"))
+    item = f"{question}/{first}/{second}"
+    columns = {"first": first, "second": second, "question": question, "dataset": plain(row.get("dataset"))}
     collector.describe(item, {**columns, "instruction": plain(row.get("instruction"))})
     preference = _number(row.get("preference"))  # 1 is the first output and 2 the second; the order is undone already
     said: str | None = None
@@ -189,8 +237,10 @@ def _layout_of(keys: Mapping[str, Any], layouts: Mapping[tuple[str, ...], _Reade
     return next((layout for layout in layouts if set(layout) <= keys.keys()), None)
 
 
-def _adapter(title: str, becomes: str, basis: Basis, layouts: Mapping[tuple[str, ...], _Reader]) -> Adapter:
-    """The adapter of layouts that are told by keys which they must have."""
+def _adapter(
+    title: str, becomes: str, basis: Basis, layouts: Mapping[tuple[str, ...], _Reader], *, note: str | None = None
+) -> Adapter:
+    """The adapter of layouts that are recognised by keys which they must have, with a note that users should read."""
 
     def sniff(head: Head) -> list[str]:
         return list(_layout_of(head.keys, layouts) or ())
@@ -202,12 +252,15 @@ def _adapter(title: str, becomes: str, basis: Basis, layouts: Mapping[tuple[str,
         judge = re.search(
             r"judge_model=([^,]+?)(\.jsonl?|,|$)", content.file_name
         )  # JudgeBench has the judge in the file's name
-        for row in collector.objects(_rows(content), "rows"):
+        for number, row in enumerate(collector.objects(_rows(content), "rows"), start=1):
             named = {"judge_model": judge[1], **row} if judge and not row.get("judge_model") else row
-            layouts[layout]({**named, "__stem": re.sub(r"_outputs$", "", content.stem)}, flips, collector)
+            stem = re.sub(r"_outputs$", "", content.stem)
+            layouts[layout]({**named, "__stem": stem, "__row": number}, flips, collector)
         if _QUESTION in collector.asked:
             collector.ask(_QUESTION, classes=_CLASSES)
         flips.tell(collector)
+        if note is not None:
+            collector.note(note)
 
     return Adapter(title=title, sniff=sniff, read=read, becomes=becomes, basis=basis)
 
@@ -245,10 +298,12 @@ ALPACA_EVAL = _adapter(
     "votes: preferences",
     _DOCUMENTED,
     {("generator_1", "generator_2", "preference"): _alpaca_eval},
+    note=_NO_ORDER,
 )
 REWARD_BENCH = _adapter(
     "RewardBench: outputs of reward models and judges",
     "votes: which text won; gold: the chosen text",
     _DOCUMENTED,
     {("text_chosen", "text_rejected", "results"): _reward_bench},
+    note=_NO_ORDER,
 )

@@ -215,6 +215,7 @@ _votes, _predictions, _fit, _sampler = (
 )
 _votes_column = functools.partial(_votes, metavar="COLUMN", show_default=True)
 _predictions_column = functools.partial(_predictions, metavar="COLUMN", show_default=True)
+_pairs_column = functools.partial(option, panel="How to read the verdicts", metavar="COLUMN", show_default=True)
 _RUN = "Column that tells several verdicts of a labeler on an item apart (epochs, temperatures)."
 _NO_VOTE = "A label that means no vote, e.g. NA; '' is an empty cell. May be given several times."
 _ABSTAIN = "A label that means the labeler looked and did not decide. May be given several times."
@@ -260,6 +261,17 @@ class VoteOptions:
     question: Annotated[str | None, _votes("--question", _QUESTION, metavar="NAME")] = None
     keep_names: Annotated[bool, _votes("--keep-names", _KEEP_NAMES)] = False
     exclude_prelabeled: Annotated[bool, _votes("--exclude-prelabeled", _PRELABELED)] = False
+
+
+@dataclass(frozen=True)
+class PairOptions:
+    """How verdicts on pairs are read, also those of a gold file; the columns of `trueup.read_pairs`."""
+
+    item: Annotated[str, _pairs_column("--item", "Column of the items, such as prompt.")] = "item"
+    judge: Annotated[str, _pairs_column("--judge", "Column of the judges, if any.")] = "judge"
+    first: Annotated[str, _pairs_column("--first", "Column of the systems that were shown first.")] = "first"
+    second: Annotated[str, _pairs_column("--second", "Column of the systems that were shown second.")] = "second"
+    winner: Annotated[str, _pairs_column("--winner", "Column of the winners.")] = "winner"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,6 +88,7 @@ def draw(
 
 def draw_pairs(
     pairs: options.PairsFile,
+    columns: options.PairOptions,
     *,
     n: Annotated[int, options.option("--n", "How many contests.", "-n", metavar="N", min=1)],
     out: SheetFile = None,
@@ -102,15 +104,15 @@ def draw_pairs(
     from trueup.labelers.drawing import draw_contests
 
     _check_out(out, force=force)
-    verdicts = read_pairs(source_of(pairs))
+    verdicts = read_pairs(source_of(pairs), **asdict(columns))
     contests = draw_contests(verdicts, n, random_state=seed)
     rows = [(item, first, second, None) for item, first, second in contests]
-    names = ("item", "first", "second", "winner")
+    names = (columns.item, columns.first, columns.second, columns.winner)
     sheet = csv_text(list(names), [[safe_cell(cell) for cell in row] for row in rows])
     if out is not None:
         write_text_safely(out, sheet)
     if as_json:
-        drawn = [dict(zip(names[:-1], contest, strict=True)) for contest in contests]
+        drawn = [dict(zip(("item", "first", "second"), contest, strict=True)) for contest in contests]
         about = {"n_contests": verdicts.n_contests, "sample": drawn, "findings": []}
         print_json({**json_head(seed=seed, files=about_files(pairs=pairs)), **about})
         return

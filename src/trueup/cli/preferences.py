@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.wording import interval, level_words, number, percent, signed, some
 from trueup.cli import _options as options
 from trueup.cli._app import as_command
-from trueup.cli._console import in_our_words, json_head, print_json, print_table, progress_bar, say, shown, warn_once
+from trueup.cli._console import (
+    in_our_words,
+    json_head,
+    note,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    shown,
+    warn_once,
+)
 from trueup.cli._files import about_files, source_of
 from trueup.cli._gates import PairGateOptions, VerdictOptions, about_gates, check_gates, end_by, gates_of, write_junit
 from trueup.exceptions import InvalidParameter
@@ -21,6 +32,7 @@ _GOLD = "Verdicts that are taken to be right, as those of people; columns as of 
 @as_command
 def preferences(
     pairs: options.PairsFile,
+    columns: options.PairOptions,
     sampler: options.SamplerOptions,
     gates: VerdictOptions,
     pair_gates: PairGateOptions,
@@ -47,11 +59,13 @@ def preferences(
     from trueup.answers.preferences import preferences as door
 
     has_gate = check_gates(gates, pair_gates)
-    verdicts = read_pairs(source_of(pairs))
+    verdicts = read_pairs(source_of(pairs), **asdict(columns))
+    for sentence in verdicts.notes:
+        note(sentence)
     if gold is None and gold_drawn is not None:
         raise InvalidParameter(f"--gold-drawn is about a gold file, got {gold_drawn!r} and no --gold; name the file")
     if gold is not None:
-        verdicts = verdicts.with_gold(read_pairs(source_of(gold)), drawn=gold_drawn)  # type: ignore[arg-type]
+        verdicts = verdicts.with_gold(read_pairs(source_of(gold), **asdict(columns)), drawn=gold_drawn)  # type: ignore[arg-type]
     named = pair_gates.named_as(verdicts.systems.tolist())
     settings: dict[str, Any] = {"noise": noise, **sampler.named}
     with progress_bar("reading the verdicts") as hear:

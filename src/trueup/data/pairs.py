@@ -30,6 +30,14 @@ AS_NAMED, REVERSED, UNKNOWN = 0, 1, 2  # how a pair was shown: the canonical fir
 BOTH = 2  # how a judge is heard who saw both orders
 _MIRRORED = np.array([1, 0, 2])
 _WORDS = {FIRST: 0, "a": 0, SECOND: 1, "b": 1, TIE: 2}  # a verdict about places; a name of a system goes before
+ITEM_TEXTS = ("prompt", "question", "instruction")  # what two systems answered, which names an item by itself
+# Other names of the columns, for tables that lack the usual one.
+_OTHER_NAMES = {
+    "item": (*ITEM_TEXTS, "question_id", "prompt_id"),
+    "judge": ("labeler", "annotator"),
+    "first": ("model_a", "system_a"),
+    "second": ("model_b", "system_b"),
+}
 _HEARD = ("", " (reversed)", " (both orders)")
 Contest = tuple[Hashable, Hashable, Hashable]
 
@@ -52,6 +60,8 @@ class Pairs:
         How each of these contests was drawn; see `Labels.with_gold`.
     n_open : int
         Rows of the table that name no winner.
+    notes : tuple of str
+        Of the export of a tool, what was made of it.
     """
 
     systems: Vocabulary
@@ -64,6 +74,7 @@ class Pairs:
     gold: Mapping[Contest, str] = field(default_factory=dict, repr=False)
     drawn: Mapping[Contest, Any] = field(default_factory=dict, repr=False)
     n_open: int = field(default=0, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_frame(
@@ -83,8 +94,10 @@ class Pairs:
         frame : frame or mapping from column to values
         item, judge, first, second, winner : str
             The names of the columns. `first` and `second` are the systems in the order they were shown; the winner is
-            the name of one of them, "first", "second" or "tie", or null for no verdict. Without `judge`, all verdicts
-            are of one.
+            the name of one of them or of their column, "first", "second" or "tie", or null for no verdict. Without
+            `judge`, all verdicts are of one. A frame without one of the usual names may have another: prompt, question,
+            instruction, question_id or prompt_id for the item, labeler or annotator for the judge, model_a or system_a
+            for the first, model_b or system_b for the second.
 
         Examples
         --------
@@ -305,29 +318,45 @@ def mirrored(verdicts: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def read_pairs(path: Source, *, file_format: Format | None = None, **columns: str | None) -> Pairs:
     """Verdicts from a table with one row a verdict; the parameters are those of `trueup.read_pairs`."""
     with open_table(path, file_format=file_format) as table:
-        if columns["judge"] == "judge" and "judge" not in table.columns:
-            columns["judge"] = None  # people's verdicts often come without names
-        return pairs_from(table, **columns)  # type: ignore[arg-type]
+        return pairs_from(table, judge_may_lack=columns["judge"] == "judge", **columns)  # type: ignore[arg-type]
 
 
-def pairs_from(table: Table, *, item: str, judge: str | None, first: str, second: str, winner: str) -> Pairs:
-    """Verdicts from an open table."""
-    roles = {"item": item, "first": first, "second": second, "winner": winner}
-    if judge is not None:
-        roles["judge"] = judge
-    for role, column in roles.items():
+def pairs_from(
+    table: Table,
+    *,
+    item: str,
+    judge: str | None,
+    first: str,
+    second: str,
+    winner: str,
+    judge_may_lack: bool = False,
+) -> Pairs:
+    """Verdicts from an open table; people's verdicts often come without the names of judges."""
+    roles = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
+    named = {role: _column_of(role, name, table.columns) for role, name in roles.items() if name is not None}
+    if judge_may_lack and named["judge"] not in table.columns:
+        del named["judge"]
+    for role, column in named.items():
         check_column(column, table.columns, role=role)
-    cells = {role: Cells() for role in roles}
-    table.read([(column, cells[role]) for role, column in roles.items()])
-    who = cells["judge"].values if judge is not None else ["judge"] * len(cells["item"].values)
+    cells = {role: Cells() for role in named}
+    table.read([(column, cells[role]) for role, column in named.items()])
+    who = cells["judge"].values if "judge" in cells else ["judge"] * len(cells["item"].values)
     columns = (cells["item"].values, who, cells["first"].values, cells["second"].values, cells["winner"].values)
-    rows = [_row(number, *cell) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
+    words = {**_WORDS, named["first"].lower(): 0, named["second"].lower(): 1}
+    rows = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
     pairs = Pairs.from_rows(row for row in rows if row is not None)
     return replace(pairs, n_open=rows.count(None))
 
 
+def _column_of(role: str, name: str, columns: list[str]) -> str:
+    """The column of a role: the one named, or where the usual one is lacking another that is known."""
+    if name != role or name in columns:
+        return name
+    return next((other for other in _OTHER_NAMES.get(role, ()) if other in columns), name)
+
+
 def _row(
-    number: int, item: Any, judge: Any, first: Any, second: Any, winner: Any
+    number: int, item: Any, judge: Any, first: Any, second: Any, winner: Any, *, words: Mapping[str, int] = _WORDS
 ) -> tuple[Any, Any, Any, Any, int, int] | None:
     """A verdict in canonical order; None where there is none."""
     if is_null(winner) or winner == "":
@@ -341,8 +370,10 @@ def _row(
         )
     names = {first: 0, second: 1}
     word = winner.strip().lower() if isinstance(winner, str) else winner
+    if isinstance(word, str) and word.startswith("tie ("):  # arenas tell ties of bad answers apart
+        word = TIE
     is_word = word not in {str(name).lower() for name in names}  # 'A' is no place where a system is called 'a'
-    verdict = names.get(winner, _WORDS.get(word) if is_word else None)
+    verdict = names.get(winner, words.get(word) if is_word else None)
     if verdict is None:
         raise InvalidLabels(
             f"the winner must be {quoted(first)}, {quoted(second)}, first or A, second or B, or tie, got "
