@@ -209,13 +209,13 @@ def drift() -> str:
 def votes_to_estimate() -> str:
     """How votes become an estimate."""
     return flow(
-        "Votes go through a noise model to the chances of the votes given each class. These, predictions and checked "
-        "truths give the probabilities of the truth; a metric of the truth is an estimate.",
+        "Votes say how likely each class of an item is. Together with predictions and checked items this gives the "
+        "probabilities of the truth; a metric of the truth is an estimate.",
         (
             (20, 20, 110, "votes"),
-            (165, 20, 130, "noise model"),
+            (165, 20, 130, "what they say"),
             (20, 80, 275, "predictions, scores"),
-            (20, 140, 275, "checked truths"),
+            (20, 140, 275, "checked items"),
             (345, 80, 110, "P(truth)"),
             (485, 80, 130, "metric: Estimate"),
         ),
