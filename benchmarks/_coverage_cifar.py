@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
+from benchmarks._answers import interval_row, select, tally_of
 from benchmarks._coverage_tally import LEVEL, Section, as_text
 from benchmarks._data import data_folder
-from benchmarks._engine_answers import interval_row, select, tally_of
-from benchmarks._engine_runs import MOST_PROCESSES, RUNS, Case, Row, run_cases
+from benchmarks._runs import MOST_PROCESSES, RUNS, Case, Row, run_cases
 from trueup.exceptions import TrueupWarning
 
 __all__ = ["cifar", "draw_votes", "drawn_labels", "load_cifar", "run_network"]
 
 SEED = 7
-_ASKED = ((3, "dawid-skene"), (2, "dawid-skene"), (1, "dawid-skene"), (1, "clusters"))
+_ASKED = ((3, "dawid-skene"), (2, "dawid-skene"), (1, "dawid-skene"))
 _INTERVAL, _BOUNDS = "interval", "bounds"
 
 

@@ -62,9 +62,9 @@ def _tally_counts(sim: Simulation, tally: Tally, ev: tu.Evaluation) -> None:
 def learned(quick: bool) -> Section:
     """Votes from the model class, the noise learned with the classifier as one more rater."""
     runs = 20 if quick else 400
-    tallies = {name: Tally() for name in ("dawid-skene", "clusters", "majority, Wald")}
+    tallies = {name: Tally() for name in ("dawid-skene", "majority, Wald")}
     by_classes: dict[int, Tally] = {}
-    worst: dict[str, list[float]] = {"dawid-skene": [], "clusters": []}
+    worst: dict[str, list[float]] = {"dawid-skene": []}
     for seed in tracked(range(41_000, 41_000 + runs), "learned"):
         sim = draw_setting(seed)
         for noise, seen in worst.items():

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from trueup.answers.vetted import evaluate_again
 
 from benchmarks._coverage_tally import Section, as_text, say
 from benchmarks._detection_data import Experts, expert_tasks
 from trueup._base.types import Booleans, Floats, Positions
+from trueup.answers.build_answers import evaluate_again
 from trueup.answers.evaluation import Evaluation
 from trueup.detection import Pool, Shapes, evaluate, make_tiles, match, missed_objects
 from trueup.detection.evaluating import candidates_of
@@ -97,7 +97,7 @@ def pair_with_reference(pool: Pool, reference: Shapes) -> tuple[Booleans, Boolea
 
 
 def experts(quick: bool) -> Section:
-    """Votes alone, the headline answer; recall is that of the pool."""
+    """Votes alone; recall is that of the pool."""
     lines, numbers = [], {}
     for round_number in (1,) if quick else (1, 2):
         rows: dict[str, list[tuple[bool, float, float]]] = {name: [] for name in METRICS}
@@ -122,7 +122,7 @@ def experts(quick: bool) -> Section:
 
 
 def _evaluated(case: Case, quick: bool) -> Evaluation:
-    few = {"n_warmup": 50, "n_draws": 100} if quick else {}
+    few = {"n_draws": 100} if quick else {}
     return evaluate(case.pool, case.expert, metrics=METRICS, check_dependence=False, **few)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from trueup.answers.setup import solution_on
 
+from trueup.answers.prepare import solution_on
 from trueup.answers.share import Shares
 from trueup.estimators.population import Population
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from trueup.answers.vetted import evaluate_again
 
 import trueup as tu
+from benchmarks._answers import coverage_table, draw_gold, row_of, width_over
 from benchmarks._coverage_tally import Section
-from benchmarks._engine_answers import coverage_table, draw_gold, row_of, width_over
-from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._judges_answers import for_population
+from benchmarks._runs import Case, Figure, Row
+from trueup.answers.build_answers import evaluate_again
 
 __all__ = ["CLUSTERS_FIGURE"]
 
@@ -46,7 +46,7 @@ def run_clusters(case: Case) -> list[Row]:
     shares = tu.share(labels, of=1, by="system", cluster="prompt", check_dependence=False, random_state=case.seed)
     again = replace(shares, evaluation=evaluate_again(shares.evaluation, vetted))
     rows = []
-    for basis, clustered in (("votes", shares.assuming("independent")), ("gold", again)):
+    for basis, clustered in (("votes", shares), ("gold", again)):
         for answer, part in ((CLUSTERED, clustered), (PLAIN, for_population(clustered))):
             rows.append(row_of(answer, (rates["a"] + rates["b"]) / 2, part.overall, basis=basis, what="rate"))
             rows.append(row_of(answer, GAP, part.difference("a", "b"), basis=basis, what="difference"))
@@ -54,7 +54,7 @@ def run_clusters(case: Case) -> list[Row]:
 
 
 def summarise_clusters(rows: Sequence[Row]) -> Section:
-    names = {"votes": "votes, independent errors", "gold": f"{GOLD} vetted"}
+    names = {"votes": "votes alone", "gold": f"{GOLD} vetted"}
     groups = [
         (f"{what}, {names[basis]}", {"what": what, "basis": basis})
         for what in ("rate", "difference")

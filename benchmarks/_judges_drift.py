@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._coverage_tally import Section, Tally, share
-from benchmarks._engine_runs import Case, Figure, Row
+from benchmarks._runs import Case, Figure, Row
 from trueup.monitor.alarms import find_alarms
 from trueup.monitor.attribution import strata_of
 from trueup.monitor.batch import Batch

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.special import expit
 
 import trueup as tu
+from benchmarks._answers import row_of, select, tally_of
 from benchmarks._coverage_tally import Section, as_text, share_over_runs
-from benchmarks._engine_answers import row_of, select, tally_of
-from benchmarks._engine_runs import Case, Figure, Row
+from benchmarks._runs import Case, Figure, Row
 from trueup._base.types import Floats
 from trueup.simulate import PairSimulation
 

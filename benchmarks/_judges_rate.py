@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from trueup.answers.vetted import evaluate_again
 
 import trueup as tu
+from benchmarks._answers import coverage_table, draw_gold, interval_row, row_of, select, width_over
 from benchmarks._coverage_tally import Section
-from benchmarks._engine_answers import coverage_table, draw_gold, interval_row, row_of, select, width_over
-from benchmarks._engine_runs import Case, Figure, Row
+from benchmarks._runs import Case, Figure, Row
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus
+from trueup.answers.build_answers import evaluate_again
 from trueup.answers.gates import Gate
 
 __all__ = ["RATE_FIGURE", "gate_errors"]

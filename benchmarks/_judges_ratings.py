@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import trueup as tu
+from benchmarks._answers import row_of, select, tally_of
 from benchmarks._coverage_tally import Section, as_text, share
 from benchmarks._data import load_crowd
-from benchmarks._engine_answers import row_of, select, tally_of
-from benchmarks._engine_runs import Case, Figure, Row
+from benchmarks._runs import Case, Figure, Row
 from trueup.metrics import confusion_counts, get_metric
 from trueup.noise import DawidSkene, NoiseModel, Ordinal
 from trueup.noise.heldout import split_votes

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 import trueup as tu
+from benchmarks._answers import draw_gold, row_of, select, tally_of
 from benchmarks._coverage_tally import Section, as_text, error_over_runs, share_over_runs
-from benchmarks._engine_answers import draw_gold, row_of, select, tally_of
-from benchmarks._engine_runs import Case, Figure, Row
 from benchmarks._judges_answers import for_population
+from benchmarks._runs import Case, Figure, Row
 
 __all__ = ["SLICES_FIGURE"]
 

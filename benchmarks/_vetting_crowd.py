@@ -8,9 +8,9 @@ from collections import defaultdict
 import numpy as np
 
 import trueup as tu
+from benchmarks._answers import interval_row, row_of, select, tally_of
 from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share
-from benchmarks._engine_answers import interval_row, row_of, select, tally_of
-from benchmarks._engine_runs import Case, Row
+from benchmarks._runs import Case, Row
 from benchmarks._vetting_pools import REPETITIONS_A_CASE, Pool, kept_rows, load_pool, pool_names, set_of, vet, with_peer
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus, ppi_python
 from trueup.active import Event

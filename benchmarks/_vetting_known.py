@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
+from benchmarks._answers import interval_row, row_of, select, tally_of
 from benchmarks._coverage_cifar import drawn_labels, load_cifar
 from benchmarks._coverage_tally import Section, Tally, as_text, share
 from benchmarks._data import data_folder
-from benchmarks._engine_answers import interval_row, row_of, select, tally_of
-from benchmarks._engine_runs import Case, Row
+from benchmarks._runs import Case, Row
 from benchmarks._vetting_pools import Pool, kept_rows, vet, with_peer
 from benchmarks._vetting_rivals import Sample, ppi_plus_plus, ppi_python
 from trueup.posteriors import wilson

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks import _engine_runs as runs
+from benchmarks import _runs as runs
 from benchmarks._data import CROWD_SETS, graded_labelers, load_crowd, one_against_others
 
 __all__ = [

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 import trueup as tu
+from benchmarks._answers import select
 from benchmarks._coverage_tally import LEVEL, Section, as_text
-from benchmarks._engine_answers import select
-from benchmarks._engine_runs import Case, Row
+from benchmarks._runs import Case, Row
 from benchmarks._vetting_pools import REPETITIONS_A_CASE, Pool, kept_rows, load_pool, pool_names, vet
 from benchmarks._vetting_rivals import MEASURES, lure, oasis, value_of
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from benchmarks._aggregation_ebcc import EnhancedCombination
 from benchmarks._aggregation_peers import PEERS, winners
 from benchmarks._data import CROWD_SETS, JUDGE_SETS, LATER_CROWD_SETS, PUBLISHED, PUBLISHED_MODELS, load_crowd
-from benchmarks._engine_runs import RUNS, Case, Row, run_cases
+from benchmarks._runs import RUNS, Case, Row, run_cases
 from trueup import Labels, noise
 from trueup.exceptions import TrueupWarning
 
@@ -38,7 +38,6 @@ Floats = npt.NDArray[np.float64]
 QUICK_SETS = ("crowd-bluebird", "crowd-snow-temp")
 ALL_CROWD_SETS = (*CROWD_SETS, *LATER_CROWD_SETS)
 ALL_SETS = (*ALL_CROWD_SETS, *JUDGE_SETS)
-N_FOLDS = 5
 PEER_SECONDS = 300  # for each model and set at most
 SHORT = {
     "crowd-d-sentiment": "d-sent",
@@ -58,31 +57,23 @@ MODELS: dict[str, Callable[[], noise.NoiseModel]] = {
     "DawidSkene(pooling=0)": lambda: noise.DawidSkene(pooling=0),
     "GLAD": noise.GLAD,
     "Difficulty": noise.Difficulty,
-    "Subtypes(2)": lambda: noise.Subtypes(n_subtypes=2),
-    "Subtypes(3)": lambda: noise.Subtypes(n_subtypes=3),
-    "Variational(coin)": lambda: noise.Variational(shape="coin", pooling=3.0),
-    "Variational(class)": lambda: noise.Variational(shape="class", pooling=4.0),
-    "Variational(matrix)": noise.Variational,
+    "SoftTruth": noise.SoftTruth,
     "EBCC": EnhancedCombination,
 }
 AUTO = "auto"
-HELD_OUT = ("DawidSkene", "DawidSkene(pooling=0)", "Subtypes(2)", "Subtypes(3)")
 
 
 @dataclass
 class SetResult:
     """What was measured on one set.
 
-    `correct` has, by model, the share of each item's answer that is right, for the items with truth; `held_out` has,
-    by model, the log-probability of each held-out vote averaged within its item, and `weight` the votes of the item.
+    `correct` has, by model, the share of each item's answer that is right, for the items with truth.
     """
 
     name: str
     correct: dict[str, Floats] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
-    held_out: dict[str, Floats] = field(default_factory=dict)
-    weight: Floats = field(default_factory=lambda: np.empty(0))
     chosen: list[tuple[str, float, float]] = field(default_factory=list)
     reason: str = ""
 
@@ -93,12 +84,10 @@ class SetResult:
     @classmethod
     def of_row(cls, row: Row) -> SetResult:
         """The same from what was kept."""
-        arrays = {
-            name: {model: np.asarray(values) for model, values in row[name].items()} for name in ("correct", "held_out")
-        }
+        correct = {model: np.asarray(values) for model, values in row["correct"].items()}
         chosen = [(model, weight, score) for model, weight, score in row["chosen"]]
         plain = {name: row[name] for name in ("name", "seconds", "missing", "reason")}
-        return cls(**plain, **arrays, chosen=chosen, weight=np.asarray(row["weight"]))
+        return cls(**plain, correct=correct, chosen=chosen)
 
     @property
     def short(self) -> str:
@@ -108,16 +97,6 @@ class SetResult:
     def accuracy(self, model: str) -> float:
         """Share of right answers; NaN if the model gave none."""
         return float(self.correct[model].mean()) if model in self.correct else float("nan")
-
-    def held_out_mean(self, model: str) -> float:
-        """Log-likelihood per held-out vote."""
-        return float(np.average(self.held_out[model], weights=self.weight))
-
-    def held_out_difference(self, a: str, b: str) -> tuple[float, float]:
-        """Mean over votes of a's score less b's, and its standard error with items as clusters."""
-        difference = self.held_out[a] - self.held_out[b]
-        mean = float(np.average(difference, weights=self.weight))
-        return mean, float(np.sqrt(((self.weight * (difference - mean)) ** 2).sum()) / self.weight.sum())
 
 
 # -------------------------------------------------------------------------------------------------------- measuring
@@ -143,9 +122,6 @@ def measure(name: str, *, peers: str | None, seeds: int, limit: int) -> SetResul
     count(AUTO, winners(stack.posterior(labels)), seconds)
     result.reason = stack.reason_
     result.chosen = [(repr(c.model), c.weight, c.score) for c in stack.candidates_]
-    for model in HELD_OUT:
-        say(f"  held-out votes: {model}")
-        measure_held_out(result, model, labels)
     if peers is not None:
         for model, (share, seconds, error) in run_peers(peers, labels, seeds=seeds, limit=limit).items():
             if share is None:
@@ -167,19 +143,6 @@ def _in_lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _in_lists(v) for k, v in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def measure_held_out(result: SetResult, model: str, labels: Labels) -> None:
-    """Mean log-probability of the held-out votes of each item."""
-    # The same random_state gives all models the same folds.
-    scores = noise.heldout_scores(MODELS[model](), labels, n_folds=N_FOLDS, random_state=0)
-    item, _, _, times = labels.vote_table()
-    item = np.repeat(item, times)  # the scores are in the order of the votes
-    held = np.isfinite(scores)
-    n_votes = np.bincount(item[held], minlength=labels.n_items)
-    total = np.bincount(item[held], scores[held], labels.n_items)
-    result.weight = n_votes[n_votes > 0].astype(float)
-    result.held_out[model] = total[n_votes > 0] / result.weight
 
 
 def timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
@@ -306,25 +269,6 @@ def published_table(results: Sequence[SetResult]) -> str:
     return as_text(["set", *(f"published {m}" for m in PUBLISHED_MODELS), *(f"trueup {m}" for m in measured)], rows)
 
 
-def held_out_table(results: Sequence[SetResult]) -> str:
-    rows = []
-    for r in results:
-        gaps = [r.held_out_difference(s, "DawidSkene") for s in ("Subtypes(2)", "Subtypes(3)")]
-        rows.append(
-            [r.short, *(f"{r.held_out_mean(m):.4f}" for m in HELD_OUT), *(f"{gap:+.4f} ± {e:.4f}" for gap, e in gaps)]
-        )
-    return as_text(["nats a vote", *HELD_OUT, "S(2) less DS ± s.e.", "S(3) less DS ± s.e."], rows)
-
-
-def held_out_wins(results: Sequence[SetResult]) -> dict[str, int]:
-    """On how many sets each Subtypes has the better held-out likelihood than each DawidSkene."""
-    return {
-        f"{s} > {d}": sum(r.held_out_mean(s) > r.held_out_mean(d) for r in results)
-        for s in ("Subtypes(2)", "Subtypes(3)")
-        for d in ("DawidSkene", "DawidSkene(pooling=0)")
-    }
-
-
 def seconds_table(results: Sequence[SetResult]) -> str:
     models = [m for m in (*MODELS, AUTO, *PEERS) if any(m in r.seconds for r in results)]
     rows = [[m, *(f"{r.seconds[m]:.2f}" if m in r.seconds else "-" for r in results)] for m in models]
@@ -357,10 +301,7 @@ def report(results: Sequence[SetResult], peers: str, seeds: int) -> str:
     parts += ["Values that were published, beside what is measured here", published_table(results)]
     total = sum(r.seconds[AUTO] for r in crowd)
     parts += [
-        f"2. Held-out log-likelihood of a vote, {N_FOLDS} folds, the same for all (s.e. with items as clusters)",
-        held_out_table(results),
-        "\n".join(f"{what} on {n} of {len(results)} sets" for what, n in held_out_wins(results).items()),
-        f'3. What "auto" chose ({total:.1f} s for the {len(crowd)} crowd sets together)',
+        f'2. What "auto" chose ({total:.1f} s for the {len(crowd)} crowd sets together)',
         "\n".join(f"{r.short} ({r.seconds[AUTO]:.1f} s): {r.reason}" for r in results),
         "Seconds of a fit on all votes (informational; peers without starting Python)",
         seconds_table(results),
@@ -377,7 +318,6 @@ def as_json(results: Sequence[SetResult]) -> dict[str, Any]:
             r.name: {
                 "n_items_with_truth": len(r.correct[AUTO]),
                 "accuracy": {m: r.accuracy(m) for m in r.correct},
-                "held_out": {m: r.held_out_mean(m) for m in r.held_out},
                 "seconds": r.seconds,
                 "missing": r.missing,
                 "auto": {
@@ -387,7 +327,6 @@ def as_json(results: Sequence[SetResult]) -> dict[str, Any]:
             }
             for r in results
         },
-        "held_out_wins": held_out_wins(results),
         "published": {name: dict(zip(PUBLISHED_MODELS, values, strict=True)) for name, values in PUBLISHED.items()},
     }
 

@@ -1,9 +1,9 @@
-"""Do the intervals hold the truth? Coverage on simulated and real data, beside what is common today, and its cost.
+"""Do the intervals hold the truth? Coverage on simulated and real data, beside what is common today.
 
 Run ``python -m benchmarks.coverage [section ...] [--quick] [--json out.json]``; without names all sections are run.
 Simulations and samplers are seeded. Real data are found through TRUEUP_DATA (see `benchmarks._data`) and their
 sections are skipped, with a sentence, where the folder is absent. Truth is used for measuring only. ``±`` is one
-binomial standard error. Times are those of this machine with whatever else it does.
+binomial standard error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from benchmarks import _coverage_cifar as cifar
 from benchmarks import _coverage_known as known
 from benchmarks import _coverage_learned as learned
-from benchmarks import _coverage_speed as speed
 from benchmarks._coverage_tally import Section
 from benchmarks._sections import run_sections
 
@@ -24,7 +23,6 @@ SECTIONS: dict[str, Callable[[bool], Section]] = {
     "learned": learned.learned,
     "baseline": learned.baseline,
     "cifar": cifar.cifar,
-    "speed": speed.speed,
 }
 
 

@@ -132,27 +132,18 @@ FIGURES: dict[str, Figure] = {
             "baseline",
             "multiclass",
         ),
-        _module("engine-independent", "benchmarks.engine", _CALIBRATION, "independent"),
-        _module("engine-dependent", "benchmarks.engine", _CALIBRATION, "dependent"),
-        _module("engine-classes", "benchmarks.engine", _CALIBRATION, "classes", why_not=_HOURS),
-        _module("engine-gold", "benchmarks.engine", _CALIBRATION, "gold"),
-        _module("engine-sbc", "benchmarks.engine", _CALIBRATION, "sbc"),
-        _module("engine-sbc-item-prior", "benchmarks.engine", _CALIBRATION, "sbc-item-prior"),
-        _module("real-crowds-fit", "experiments.real_crowds", _REAL, "fit"),
-        _module("real-crowds-votes", "experiments.real_crowds", _REAL, "votes", "differences"),
-        _module("real-crowds-thinned", "experiments.real_crowds", _REAL, "thinned"),
-        _module("real-crowds-left-out", "experiments.real_crowds", _REAL, "left-out"),
-        _module("real-crowds-scores", "experiments.real_crowds", _REAL, "scores"),
-        _module("real-crowds-gold", "experiments.real_crowds", _REAL, "gold"),
+        _module("core-checks", "benchmarks.core", _CALIBRATION, "checks"),
+        _module("core-smooth", "benchmarks.core", _CALIBRATION, "smooth"),
+        _module("core-sparse", "benchmarks.core", _CALIBRATION, "sparse"),
+        *(
+            _module(f"real-crowds-{part}", "experiments.real_crowds", _REAL, part, quick=None)
+            for part in ("fit", "systems", "pairs", "auc", "active")
+        ),
         _module("coverage-cifar", "benchmarks.coverage", _REAL, "cifar"),
-        _module("compare", "benchmarks.compare", _COMPARING),
-        _module("engine-pairs", "benchmarks.engine", _COMPARING, "pairs"),
-        _module("engine-auc", "benchmarks.engine", _COMPARING, "auc"),
-        _module("engine-copies", "benchmarks.engine", _COMPARING, "copies"),
+        _module("core-pairs", "benchmarks.core", _COMPARING, "pairs"),
         _module("rates", "benchmarks.rates", _RATES),
         _module("unbiased", "benchmarks.unbiased", _RATES),
         Figure("labeler-ranking", ("tests/labelers/ranking_runs.py",), _RATES, None),
-        _module("real-crowds-ranking", "experiments.real_crowds", _RATES, "ranking"),
         _module("vetting", "benchmarks.vetting", _ACTIVE, "crowd"),
         _module("vetting-known", "benchmarks.vetting", _ACTIVE, "judge", "cifar", "speed"),
         _module("vetting-needed", "benchmarks.vetting", _ACTIVE, "needed"),
@@ -169,8 +160,7 @@ FIGURES: dict[str, Figure] = {
         _module("training-gpu", "benchmarks.training", _TRAINING, "gpu"),
         Figure("training-network", ("examples/train_network.py",), _TRAINING, None),
         _module("speed", "benchmarks.speed", _SPEED),
-        _module("engine-speed", "benchmarks.engine", _SPEED, "speed"),
-        _module("engine-large", "benchmarks.engine", _SPEED, "large"),
+        _module("core-speed", "benchmarks.core", _SPEED, "speed"),
         _module("memory", "benchmarks.memory", _SPEED, quick="500000"),
         _module("scale-gpu", "benchmarks.scale_gpu", _SPEED),
         _module("scale-crowdkit", "benchmarks.scale", _SCALE, "crowdkit"),
@@ -192,7 +182,6 @@ FIGURES: dict[str, Figure] = {
         _module("judges-rate", "benchmarks.judges", _JUDGES, "rate"),
         _module("judges-slices", "benchmarks.judges", _JUDGES, "slices"),
         _module("judges-clusters", "benchmarks.judges", _JUDGES, "clusters"),
-        _module("judges-copies", "benchmarks.judges", _JUDGES, "copies"),
         _module("judges-drift", "benchmarks.judges", _JUDGES, "drift"),
         _module("judges-ratings", "benchmarks.judges", _JUDGES, "ratings"),
         _module("judges-preferences", "benchmarks.judges", _JUDGES, "preferences"),
@@ -203,7 +192,6 @@ FIGURES: dict[str, Figure] = {
         _module("peers-labels", "benchmarks.peers", _PEERS, "labels"),
         _module("peers-intervals", "benchmarks.peers", _PEERS, "intervals"),
         _module("structure", "benchmarks.structure", _STRUCTURE, quick=None),
-        _module("coverage-speed", "benchmarks.coverage", _SPEED, "speed"),
         _module("ranking-speed", "benchmarks.ranking_speed", _SPEED),
         _module("command-line", "benchmarks.command_line", _SPEED),
         _module("first-report", "benchmarks.first_report", _SPEED, quick=None),
@@ -297,7 +285,7 @@ def _made(kind: str, name: str) -> str:
 def _headline_lines() -> str:
     """The figures of the first page, each with its picture."""
     lines = []
-    for headline in pages.headlines():
+    for headline in _measured_headlines():
         told, _, _ = _headline(headline)
         result = result_of(FIGURES[headline.figure])
         older = "" if result is None or result.is_of_this_version else f" (version {result.versions['trueup']})"
@@ -311,17 +299,22 @@ def _headline_lines() -> str:
     return "\n".join(lines)
 
 
+def _measured_headlines() -> list[pages.Headline]:
+    """Those with a stored result."""
+    return [headline for headline in pages.headlines() if stored(FIGURES[headline.figure]) is not None]
+
+
 def _headline(headline: pages.Headline) -> tuple[str, float, float]:
     figure = FIGURES[headline.figure]
     text, result = stored(figure), result_of(figure)
-    if text is None or result is None:
-        raise ValueError(f"{headline.what!r} is no figure of the first page: {figure.line} has no stored result")
+    assert text is not None
+    assert result is not None
     return pages.value_of(headline, text, result)
 
 
 def pictures() -> dict[str, str]:
     """The pictures of the first page by the name of their files."""
-    return {f"{line.name}.svg": pages.picture(line, *_headline(line)) for line in pages.headlines()}
+    return {f"{line.name}.svg": pages.picture(line, *_headline(line)) for line in _measured_headlines()}
 
 
 def write_pages() -> None:

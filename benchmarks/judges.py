@@ -15,20 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks._engine_runs import Figure, run_figures
 from benchmarks._judges_clusters import CLUSTERS_FIGURE
-from benchmarks._judges_copies import COPIES_FIGURE
 from benchmarks._judges_drift import DRIFT_FIGURE
 from benchmarks._judges_preferences import PREFERENCES_FIGURE
 from benchmarks._judges_rate import RATE_FIGURE
 from benchmarks._judges_ratings import RATINGS_FIGURE
 from benchmarks._judges_slices import SLICES_FIGURE
+from benchmarks._runs import Figure, run_figures
 
 FIGURES: dict[str, Figure] = {
     "rate": RATE_FIGURE,
     "slices": SLICES_FIGURE,
     "clusters": CLUSTERS_FIGURE,
-    "copies": COPIES_FIGURE,
     "drift": DRIFT_FIGURE,
     "ratings": RATINGS_FIGURE,
     "preferences": PREFERENCES_FIGURE,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from benchmarks._engine_runs import RUNS, fingerprint
+from benchmarks._runs import RUNS, fingerprint
 from experiments.dolatshah2018.cleaning_sets import CROWDS, CleaningSet, cleaning_set, gaussian_set
 
 __all__ = [

@@ -142,6 +142,7 @@ def _coverage_answer(part: str, rows: Sequence[Row]) -> Answer:
     """How often intervals hold and how wide they are; sets of a family share its weight, families weigh alike."""
     numbers: dict[str, float] = {}
     lines = [f"{'metric':<12}{'answer':<14}{'checks':>7}{'holds':>9}{'±':>6}{'width':>9}{'families':>10}  least set"]
+    lines.append("-" * len(lines[0]))
     keys = sorted({(row["metric"], row["answer"], row["n"]) for row in rows})
     for metric, answer, n in keys:
         some = [r for r in rows if (r["metric"], r["answer"], r["n"]) == (metric, answer, n) and r["holds"] is not None]

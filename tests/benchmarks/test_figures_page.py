@@ -27,7 +27,6 @@ def test_a_page_is_what_the_stored_results_make_it(page):
 def test_the_pictures_are_those_of_the_stored_results():
     there = {path.name: path.read_text(encoding="utf-8") for path in figures.FOLDER.glob("*.svg")}
     assert there == figures.pictures(), MAKE
-    assert len(there) == 12
 
 
 def test_every_figure_has_its_block_on_its_page_once():
@@ -58,7 +57,8 @@ def test_a_figure_without_a_stored_result_cannot_appear():
         made = _figure_pages.table_of([row], {}, {}, {row.figure: "command"})
         assert made.splitlines()[-1] == f"| {row.what} | {row.asked} | {_figure_pages.NOT_RUN} | `command` |"
     for headline in _figure_pages.headlines():
-        assert figures.stored(figures.FIGURES[headline.figure]) is not None
+        is_there = figures.stored(figures.FIGURES[headline.figure]) is not None
+        assert (f"](figures/{headline.name}.svg)" in FIRST) == is_there
 
 
 @pytest.mark.parametrize(

@@ -112,5 +112,5 @@ def test_tables_have_a_row_for_each_answer() -> None:
 
 
 def test_every_section_has_runs_and_quick_ones() -> None:
-    assert {"rate", "slices", "clusters", "copies"} <= FIGURES.keys()
+    assert {"rate", "slices", "clusters"} <= FIGURES.keys()
     assert all(figure.n_quick < figure.n_runs for figure in FIGURES.values())

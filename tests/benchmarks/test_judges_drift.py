@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks._engine_runs import Case
 from benchmarks._judges_drift import CHANGE, DRIFT_FIGURE, WORLDS, draw_batch, run_world, summarise
+from benchmarks._runs import Case
 
 
 def test_batches_are_as_accurate_as_their_world_says():

@@ -5,7 +5,7 @@ import pytest
 
 import trueup as tu
 from benchmarks import _judges_preferences, _judges_ratings
-from benchmarks._engine_runs import Case
+from benchmarks._runs import Case
 
 FEW = {"n_chains": 2, "n_warmup": 60, "n_draws": 80}
 

@@ -10,30 +10,25 @@ import numpy.typing as npt
 
 import trueup as tu
 from benchmarks._coverage_tally import LEVEL, Tally, as_text, share
-from benchmarks._engine_runs import Row
+from benchmarks._runs import Row
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus
 from trueup.posteriors import Estimate, wilson
 
 __all__ = [
-    "ASSUMPTIONS",
-    "REFERENCE",
-    "DrawnClasses",
     "coverage_table",
     "draw_gold",
     "interval_row",
     "row_of",
     "rows_of_rivals",
-    "scaled_width",
     "select",
     "tally_of",
     "width_over",
+    "with_checks",
 ]
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-ASSUMPTIONS = ("real", "shared", "independent")
-REFERENCE = "dawid-skene"
 HEAD = ("covers % ± s.e.", "equal tails", "mean error", "mean |error|", "width")
 
 
@@ -69,39 +64,13 @@ def interval_row(
 def draw_gold(labels: tu.Labels, truth: Codes, n: int, rng: np.random.Generator) -> tuple[tu.Labels, Codes]:
     """The labels with the truth of so many items drawn at random, and which items these are."""
     at = np.sort(rng.choice(labels.n_items, n, replace=False))
+    return with_checks(labels, truth, at), at
+
+
+def with_checks(labels: tu.Labels, truth: Codes, at: Codes) -> tu.Labels:
+    """The labels with the truth of these items, which were drawn at random."""
     truths = dict(zip(labels.items[at].tolist(), labels.classes[truth[at]].tolist(), strict=True))
-    return labels.with_gold(truths, drawn="random"), at
-
-
-class DrawnClasses:
-    """A metric that is accuracy, and keeps how often each item is of each class: the model's P(class).
-
-    Any answer of the library is a functional of drawn truths, so a metric sees them all.
-
-    Parameters
-    ----------
-    classes : array
-        Those of the labels.
-    """
-
-    def __init__(self, classes: npt.NDArray[Any]) -> None:
-        self.classes = classes
-        self._counts: Floats | None = None
-        self._n = 0
-
-    def __call__(self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[Any]) -> float:
-        """Accuracy, and one draw more."""
-        drawn = (np.asarray(y_true)[:, None] == self.classes).astype(float)
-        self._counts = drawn if self._counts is None else self._counts + drawn
-        self._n += 1
-        return float(np.mean(y_true == y_pred))
-
-    @property
-    def probabilities(self) -> Floats:
-        """P(class) of each item that is evaluated, in the order of the items; shape (n_items, n_classes)."""
-        if self._counts is None:
-            raise ValueError("the metric must have seen a draw, got none; ask for its estimate first")
-        return np.asarray(self._counts / self._n)
+    return labels.with_gold(truths, drawn="random")
 
 
 def rows_of_rivals(right: Codes, f: Floats, at: Codes, **more: Any) -> list[Row]:
@@ -138,19 +107,6 @@ def tally_of(rows: Sequence[Row]) -> Tally:
         ends = (row["low"], row["high"]), (row["equal_low"], row["equal_high"])
         tally.add_interval(row["true"], row["mean"], *ends)
     return tally
-
-
-def scaled_width(rows: Sequence[Row], coverage: float) -> float:
-    """The mean width if all intervals are stretched about their means until a share `coverage` of them holds.
-
-    Infinite where no factor does it: an interval of width 0 that misses stays a miss.
-    """
-    half = np.array([(row["high"] - row["low"]) / 2 for row in rows])
-    error = np.array([abs(row["mean"] - row["true"]) for row in rows])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.where(error > 0, error / half, 0.0)
-    factor = float(np.quantile(needed, min(max(coverage, 0.0), 1.0), method="higher"))
-    return 2 * factor * float(half.mean()) if np.isfinite(factor) else float("inf")
 
 
 def coverage_table(

@@ -1,8 +1,7 @@
-"""The harness of the engine's figures: worlds as they are described, runs that go on, rivals and ranks by formula."""
+"""The benchmark of the core: worlds as they are described, runs that go on, rivals by formula, tables by hand."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
-from scipy.stats import chisquare
 
-import trueup as tu
-from benchmarks import _engine_runs as runs
+from benchmarks import _runs as runs
+from benchmarks._answers import coverage_table, draw_gold, interval_row, width_over
 from benchmarks._coverage_tally import Section
-from benchmarks._engine_answers import DrawnClasses, coverage_table, draw_gold, interval_row, scaled_width, width_over
-from benchmarks._engine_classes import CLASSES_FIGURE, KINDS, prior_of
-from benchmarks._engine_compare import AUC_FIGURE, COPIES_FIGURE, PAIRS_FIGURE
-from benchmarks._engine_sbc import MODELS, N_CLASSES, N_LABELERS, draw_data, quantities_of, ranks_of, summarise_sbc
-from benchmarks._engine_worlds import WORLDS, better_system, equal_system, family_of_systems, make, scored_systems
 from benchmarks._vetting_crowd import run_crowd
 from benchmarks._vetting_rivals import Sample, ppi_of_pool, ppi_plus_plus, ppi_ratio_of_pool
+from benchmarks._worlds import WORLDS, better_system, equal_system, make
+from benchmarks.core import FIGURES, N_CHECKED, N_CLASSES, N_CLOSE, OURS, RIVAL, sparse_world
 
 
 def rows_for(case: runs.Case) -> list[runs.Row]:
@@ -103,23 +98,6 @@ def test_worlds_have_five_labelers_and_a_classifier(name: str) -> None:
     assert 0.6 < world.accuracy < 0.95
 
 
-@pytest.mark.parametrize("case", CLASSES_FIGURE.cases(1))
-def test_worlds_of_many_classes_have_their_classes(case: runs.Case) -> None:
-    kind, n_classes = case.world.split(", ")
-    world = KINDS[kind](400, case.seed, prior_of(int(n_classes)))
-    assert (world.labels.n_classes, world.labels.n_labelers) == (int(n_classes), 5)
-    assert np.unique(world.truth).tolist() == list(range(int(n_classes)))
-    assert 0.6 < world.accuracy < 0.95
-
-
-def test_errors_on_lookalikes_are_mostly_the_class_that_follows() -> None:
-    world = KINDS["lookalikes"](20_000, 1, prior_of(5))
-    wrong = world.predictions != world.truth
-    to_next = world.predictions[wrong] == (world.truth[wrong] + 1) % 5
-    assert wrong.mean() == pytest.approx(0.75 * 0.1 + 0.25 * 0.4, abs=0.03)
-    assert to_next.mean() == pytest.approx((0.75 * 0.1 / 4 + 0.25 * 0.3) / 0.175, abs=0.06)
-
-
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "independent"])
 def test_the_classifier_errs_with_the_crowd_where_it_should(name: str) -> None:
     def joint(world_name: str) -> float:
@@ -139,38 +117,13 @@ def test_systems_made_from_the_classifier() -> None:
     equal = equal_system(world, 10, rng)
     assert np.mean(equal == world.truth) == pytest.approx(world.accuracy)
     assert (equal != world.predictions).sum() == 20
-    family = family_of_systems(world.predictions, 20, 0.05, rng)
-    assert len(family) == 20
-    assert {int((codes != world.predictions).sum()) for codes in list(family.values())[1:]} == {15}
-    scores = scored_systems(world, 5, rng)
-    assert all(scores[a][world.truth == 1].mean() > scores[a][world.truth == 0].mean() for a in scores)
 
 
 def test_random_gold_is_the_truth_of_so_many_items() -> None:
-    world = make("kinds", 200, 4)
+    world = make("families", 200, 4)
     labels, at = draw_gold(world.labels, world.truth, 20, np.random.default_rng(0))
     assert labels.gold == {int(k): int(world.truth[k]) for k in at}
     assert len(labels.drawn_gold) == 20
-
-
-def test_the_drawn_classes_are_kept() -> None:
-    drawn = DrawnClasses(np.array([0, 1]))
-    with pytest.raises(ValueError, match="must have seen a draw"):
-        _ = drawn.probabilities
-    predicted = np.array([0, 1, 1])
-    assert drawn(np.array([0, 1, 0]), predicted) == pytest.approx(2 / 3)
-    drawn(np.array([0, 0, 0]), predicted)
-    assert drawn.probabilities.tolist() == [[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]]
-
-
-def test_the_metric_sees_the_draws_that_the_library_answers_from() -> None:
-    world = make("independent", 100, 1)
-    drawn = DrawnClasses(world.labels.classes)
-    options = {"noise": "dawid-skene", "n_warmup": 100, "n_draws": 400, "check_dependence": False}
-    ev = tu.evaluate(world.predictions, world.labels, metrics={"right": drawn, "accuracy": "accuracy"}, **options)
-    mean = ev["right"].mean
-    assert drawn.probabilities[np.arange(100), world.predictions].mean() == pytest.approx(mean)
-    assert mean == pytest.approx(ev["accuracy"].mean, abs=0.02)
 
 
 def test_a_pool_that_is_vetted_whole_has_no_interval() -> None:
@@ -211,13 +164,6 @@ def test_prediction_powered_ratios_hold() -> None:
     assert ppi_ratio_of_pool(nothing, nothing) is None
 
 
-def test_a_scaled_interval_holds_as_often_as_asked() -> None:
-    rows = [interval_row("r", 0.0, error, (error - 0.1, error + 0.1)) for error in (0.05, 0.1, 0.2, 0.4)]
-    assert scaled_width(rows, 0.5) == pytest.approx(0.2 * 2)
-    assert scaled_width(rows, 1.0) == pytest.approx(0.2 * 4)
-    assert scaled_width([interval_row("r", 0.0, 0.1, (0.1, 0.1))], 1.0) == float("inf")
-
-
 def test_a_table_of_coverage_has_the_widths_relative_to_another_answer() -> None:
     rows = [{"world": "w", **interval_row("wide", 0.5, 0.6, (0.4, 0.8))}]
     rows += [{"world": "w", **interval_row("narrow", 0.5, 0.6, (0.55, 0.65))}]
@@ -229,78 +175,61 @@ def test_a_table_of_coverage_has_the_widths_relative_to_another_answer() -> None
     assert "mean |error|" in text
 
 
-# ------------------------------------------------------------------ simulation-based calibration
+def test_few_votes_are_on_every_item_and_of_ten_classes() -> None:
+    world = sparse_world(2000, 1)
+    per_item = world.labels.votes_per_item
+    assert (world.labels.n_items, world.labels.n_classes) == (2000, N_CLASSES)
+    assert set(per_item.tolist()) == {2, 3}
+    assert per_item.mean() == pytest.approx(2.4, abs=0.05)
+    assert world.labels.items.tolist() == list(range(2000))
+    assert world.accuracy == pytest.approx(0.8, abs=0.04)
 
 
-def test_ranks_of_the_truth_among_its_likes_are_uniform() -> None:
-    rng = np.random.default_rng(0)
-    ranks = [ranks_of(x[0], x[1:], rng)[0] for x in rng.integers(0, 4, (4000, 10, 1)).astype(float)]
-    assert chisquare(np.bincount(ranks, minlength=10)).pvalue > 1e-3
+# ------------------------------------------------------------------ tables
 
 
-@pytest.mark.parametrize(
-    ("name", "power", "verdict"), [("good", 1.0, "uniform"), ("low", 1.3, "NOT UNIFORM"), ("sure", 0.0, "NOT UNIFORM")]
-)
-def test_ranks_that_are_not_uniform_are_told(name: str, power: float, verdict: str) -> None:
-    """Uniform ranks, ranks that are too low, and ranks that keep to both ends."""
-    u = np.random.default_rng(4).random(1000)
-    places = u**power if power else np.where(u < 0.5, u**1.3, 1 - (1 - u) ** 1.3)
-    rows = [{"world": name, "quantity": "q", "rank": int(100 * place)} for place in places]
-    assert f"  {verdict}\n\n{int(verdict == 'uniform')} of 1 rows are uniform" in summarise_sbc(rows).text
-
-
-def test_quantities_do_not_depend_on_the_names_of_classes() -> None:
-    rng = np.random.default_rng(0)
-    truths, votes = rng.integers(0, 2, (5, 12)), rng.integers(0, 2, (12, 4))
-    here, there = quantities_of(truths, votes), quantities_of(1 - truths, votes)
-    assert np.array_equal(here[:, :2], there[:, :2])
-    by_hand = sum(truths[0, a] == truths[0, b] for a, b in itertools.combinations(range(12), 2))
-    assert here[0, 0] == by_hand
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_priors_of_samplers_are_distributions(name: str) -> None:
-    rng = np.random.default_rng(0)
-    right = []
-    for _ in range(200):
-        states = MODELS[name][0](rng)
-        assert states.weights.sum() == pytest.approx(1)
-        np.testing.assert_allclose(states.rows.sum(axis=2), 1)
-        assert states.rows.shape == (N_LABELERS, len(states.state_class), N_CLASSES)
-        right.append(states.rows[:, np.arange(len(states.state_class)), states.state_class].mean())
-    assert np.mean(right) > 0.6  # the prior pins the names of classes down
-    labels, truth = draw_data(states, None, rng)
-    assert labels.n_items == len(truth)
-
-
-def compared(answer: str, seed: int, **more: Any) -> runs.Row:
-    """A difference of .02 that is said to lie between −.1 and −.03 once, and then between 0 and .06."""
+def answered(seed: int, **more: Any) -> runs.Row:
+    """An interval about a truth of .02 that lies between −.1 and −.03 once, and then between 0 and .06."""
     interval = (-0.1, -0.03) if seed == 0 else (0.0, 0.06)
-    return {"world": "families", "seed": seed, **interval_row(answer, 0.02, np.mean(interval), interval, **more)}
+    answer = more.pop("answer", OURS)
+    return {"seed": seed, **interval_row(answer, 0.02, float(np.mean(interval)), interval), **more}
 
 
 def test_pairs_say_how_often_the_wrong_side_is_claimed() -> None:
-    answers = ("real", "shared", "independent", "headline, 20 vetted")
     rows = [
-        compared(answer, seed, pair=pair, first_is_best=0.5)
+        answered(seed, world="families", pair=pair, n=n)
         for seed in range(4)
         for pair in ("better", "equal")
-        for answer in answers
+        for n in (0, N_CLOSE)
     ]
-    section = PAIRS_FIGURE.summarise(rows)
-    assert section.numbers["families, better, real"]["wrong_side"] == 0.25
-    head, _, first, *_ = section.text.split("\n\n")[1].splitlines()
-    assert head.count("P(first is best)") == 1
-    assert " ".join(first.split()) == "families, better real 75.0 ± 22.9 25.0 25.0 0.50 -0.0138 0.0287 0.062 4"
+    section = FIGURES["pairs"].summarise(rows)
+    numbers = section.numbers["families, better, 0 checked"]
+    assert (numbers["wrong side"], numbers["called different"], numbers["coverage"]) == (0.25, 0.25, 0.75)
+    first = section.text.split("\n\n")[1].splitlines()[2]
+    assert " ".join(first.split()) == "families, better, 0 checked 75.0 ± 22.9 25.0 25.0 -0.0138 0.062 4"
 
 
-def test_copies_and_scores_have_a_table_each() -> None:
-    for_scores = [compared(answer, seed) for seed in range(3) for answer in ("real", "shared", "independent")]
-    assert AUC_FIGURE.summarise(for_scores).numbers["families, real"]["coverage"] == pytest.approx(2 / 3)
-    for_copies = [
-        compared(answer, seed, assumption=name)
-        for seed in range(3)
-        for name in ("real", "shared", "independent")
-        for answer in ("alone", "with a copy")
-    ]
-    assert COPIES_FIGURE.summarise(for_copies).numbers["families, real, with a copy"]["ratio"] == 1.0
+def test_checks_are_compared_with_the_rival_on_the_same_items() -> None:
+    rows = [answered(k, world="independent", n=n) for k in range(3) for n in N_CHECKED]
+    rows += [answered(1, world="independent", n=n, answer=RIVAL) for n in N_CHECKED]
+    numbers = FIGURES["checks"].summarise(rows).numbers
+    assert numbers[f"independent, 40 checked, {OURS}"]["× PPI++"] == pytest.approx((0.07 + 2 * 0.06) / 3 / 0.06)
+
+
+def test_the_largest_change_of_the_mean_width_is_found() -> None:
+    widths = [[0.4, 0.3, 0.29] + [0.2] * 50, [0.4, 0.36, 0.33] + [0.2] * 50]
+    rows = [{"world": "independent, 100", "seed": k, "widths": own} for k, own in enumerate(widths)]
+    numbers = FIGURES["smooth"].summarise(rows).numbers["independent, 100"]
+    assert numbers["largest change"] == pytest.approx(0.2 / 0.31 - 1)
+
+
+def test_times_are_medians_and_the_best_of_more_calls() -> None:
+    row = {"world": "10⁷ votes", "low": 0.7, "high": 0.8, "peak": 1.5e9, "true": 0.75}
+    rows = [{**row, "seed": k, "cold": cold, "warm": warm} for k, (cold, warm) in enumerate([(3, 2), (1, 1), (2, 3)])]
+    section = FIGURES["speed"].summarise(rows)
+    assert section.numbers["10⁷ votes"] == {"cold": 2.0, "warm": 1, "peak": 1.5e9}
+    assert "60, 2 GB" in section.text
+
+
+def test_every_section_has_runs_and_quick_ones() -> None:
+    assert all(figure.n_quick < figure.n_runs for figure in FIGURES.values())
