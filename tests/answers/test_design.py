@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from trueup.answers.design import design_doubts, draw_not_told
 
 import trueup as tu
+from trueup.answers.notes import design_doubts, sampling_unknown
 
 FAST = {"noise": "dawid-skene", "n_draws": 50, "n_warmup": 50}
 
@@ -15,17 +15,17 @@ def crowd():
     return tu.simulate.dawid_skene(n_items=400, n_labelers=5, prior=[0.8, 0.2], random_state=0)
 
 
-def told(crowd, items, drawn="random"):
+def with_checks(crowd, items, drawn="random"):
     return crowd.labels.with_gold({int(i): int(crowd.truth[i]) for i in items}, drawn=drawn)
 
 
 def test_a_random_sample_raises_no_doubt(crowd):
     rng = np.random.default_rng(1)
-    assert [design_doubts(told(crowd, rng.choice(400, 60, replace=False))) for _ in range(50)].count([]) >= 49
+    assert [design_doubts(with_checks(crowd, rng.choice(400, 60, replace=False))) for _ in range(50)].count([]) >= 49
 
 
 def test_one_class_where_the_votes_say_otherwise(crowd):
-    doubts = design_doubts(told(crowd, np.flatnonzero(crowd.truth == 1)[:40]))
+    doubts = design_doubts(with_checks(crowd, np.flatnonzero(crowd.truth == 1)[:40]))
     assert any("most votes are for 1 on " in doubt and 'drawn="chosen"' in doubt for doubt in doubts)
 
 
@@ -38,9 +38,9 @@ def test_one_class_is_no_wonder_where_all_items_are_of_it(crowd):
 def test_one_class_where_votes_are_poor_and_say_otherwise():
     """Labelers who are right two times in three do not move majorities enough, but 150 votes do."""
     crowd = tu.simulate.dawid_skene(n_items=600, n_labelers=5, accuracy=0.66, prior=[0.45, 0.55], random_state=0)
-    doubts = design_doubts(told(crowd, np.flatnonzero(crowd.truth == 1)[:30]))
+    doubts = design_doubts(with_checks(crowd, np.flatnonzero(crowd.truth == 1)[:30]))
     assert any("all 30 items have the class 1" in doubt and 'drawn="chosen"' in doubt for doubt in doubts)
-    fewer = told(crowd, np.flatnonzero(crowd.truth == 1)[:9])
+    fewer = with_checks(crowd, np.flatnonzero(crowd.truth == 1)[:9])
     assert not any("have the class" in doubt for doubt in design_doubts(fewer))
 
 
@@ -57,18 +57,18 @@ def test_contested_and_easy_items(crowd, contested, words):
     counts = crowd.labels.answer_counts
     order = np.argsort(counts.max(axis=1), kind="stable")
     chosen = order[:60] if contested else order[-100:]
-    assert any(words in doubt for doubt in design_doubts(told(crowd, chosen)))
+    assert any(words in doubt for doubt in design_doubts(with_checks(crowd, chosen)))
 
 
 def test_several_chances_are_unlike_the_rest_by_design(crowd):
     ones = np.flatnonzero(crowd.truth == 1)[:40]
     chances = {int(i): 0.5 if k % 2 else 0.25 for k, i in enumerate(ones)}
-    assert design_doubts(told(crowd, ones, chances)) == []
-    assert design_doubts(told(crowd, ones, "chosen")) == []
+    assert design_doubts(with_checks(crowd, ones, chances)) == []
+    assert design_doubts(with_checks(crowd, ones, "chosen")) == []
 
 
 def test_nothing_to_doubt_without_votes_or_others(crowd):
-    assert design_doubts(told(crowd, range(400))) == []
+    assert design_doubts(with_checks(crowd, range(400))) == []
     assert design_doubts(crowd.labels) == []
     unanimous = tu.Labels.from_matrix([[0, 0]] * 50, classes=[0, 1]).with_gold({0: 0, 1: 0}, drawn="random")
     assert design_doubts(unanimous) == []
@@ -77,20 +77,17 @@ def test_nothing_to_doubt_without_votes_or_others(crowd):
 
 
 def test_much_chosen_gold_asks_how_it_was_drawn(crowd):
-    (alone,) = draw_not_told(told(crowd, [0], "chosen"))
-    assert alone.startswith("A vetted item is taken as chosen, so that it stands for itself only; if it was drawn")
-    (sentence,) = draw_not_told(told(crowd, range(20), "chosen"))
-    assert sentence == (
-        "20 of 20 vetted items are taken as chosen, so that they stand for themselves only; if they were drawn at "
-        'random, say so: labels.with_gold with drawn="random".'
-    )
-    assert draw_not_told(told(crowd, range(20))) == []
-    assert draw_not_told(told(crowd, range(400), "chosen")) == []
+    assert len(sampling_unknown(with_checks(crowd, [0], "chosen"))) == 1
+    (sentence,) = sampling_unknown(with_checks(crowd, range(20), "chosen"))
+    assert sentence.startswith("20 of 20 ")
+    assert 'drawn="random"' in sentence
+    assert sampling_unknown(with_checks(crowd, range(20))) == []
+    assert sampling_unknown(with_checks(crowd, range(400), "chosen")) == []
 
 
 def test_an_answer_says_so(crowd):
     ones = np.flatnonzero(crowd.truth == 1)[:40]
-    doubtful = tu.evaluate(crowd.truth, told(crowd, ones), check_dependence=False, **FAST)
+    doubtful = tu.evaluate(crowd.truth, with_checks(crowd, ones), check_dependence=False, **FAST)
     assert any("said to be drawn at random" in sentence for sentence in doubtful.warnings)
-    silent = tu.evaluate(crowd.truth, told(crowd, ones, "chosen"), check_dependence=False, **FAST)
+    silent = tu.evaluate(crowd.truth, with_checks(crowd, ones, "chosen"), check_dependence=False, **FAST)
     assert any("if they were drawn at random" in sentence for sentence in silent.warnings)

@@ -10,13 +10,14 @@ from trueup.answers.gates import Gate, decide
 from trueup.exceptions import InvalidParameter
 from trueup.posteriors import DrawnEstimate
 
-QUICK = {"n_warmup": 40, "n_draws": 60}
+QUICK = {"n_draws": 100}
+NAMED = {"noise": "dawid-skene", "n_warmup": 40, "n_draws": 60}
 EVENLY = DrawnEstimate(np.arange(100) / 100, name="accuracy")  # 0.00 to 0.99
 
 
 def verdict_on(side, bound, estimate=EVENLY, *, probability=0.9, **how):
     return decide(
-        Gate("accuracy", side, bound), estimate, basis="gold", rests_on="gold", probability=probability, **how
+        Gate("accuracy", side, bound), estimate, basis="votes and 40 checked items", probability=probability, **how
     )
 
 
@@ -42,12 +43,11 @@ def groups_with_gold(crowd, vetted):
 def test_gold_of_other_groups_is_not_gold_of_this_one(crowd):
     """Judges may favour one group, which the vetted items of others do not show."""
     shares = groups_with_gold(crowd, {"a": 3, "b": 40})
-    told = tu.gate(shares, candidate="a", at_least=0.05)
-    assert told.verdict == "passed"
-    assert "43 vetted items drawn at random, 3 of them of its own" in told.results[0].sentence
+    assert tu.gate(shares, candidate="a", at_least=0.05).results[0].basis == "votes and 43 checked items"
     required = tu.gate(shares, candidate="a", at_least=0.05, require_gold=True)
     assert required.verdict == "undecided"
-    assert "have 20 or more of its own vetted" in required.results[0].sentence
+    assert "20 or more" in required.results[0].sentence
+    assert "there are 3" in required.results[0].sentence
     assert tu.gate(shares, candidate="b", at_least=0.05, require_gold=True)
     against = tu.gate(shares, candidate="b", not_worse_than="a", margin=0.9, require_gold=True)
     assert against.verdict == "undecided"
@@ -69,7 +69,7 @@ def test_a_group_that_is_all_vetted_needs_no_more(crowd):
 @pytest.fixture(scope="module")
 def comparison(crowd):
     labels, _, good, bad = crowd
-    return tu.compare({"good": good, "bad": bad, "copy": good}, labels, noise="dawid-skene", **QUICK)
+    return tu.compare({"good": good, "bad": bad, "copy": good}, labels, **NAMED)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_truths_without_a_value_count_for_neither_side():
 
 def test_every_kind_of_answer_is_gated_by_the_same_rule(crowd, comparison):
     labels, _, good, _ = crowd
-    evaluation = tu.evaluate(good, labels, noise="dawid-skene", **QUICK)
+    evaluation = tu.evaluate(good, labels, **NAMED)
     report = tu.gate(evaluation, at_least={"accuracy": 0.5, "recall": 0.999}, at_most={"accuracy": 0.6})
     assert [result.verdict for result in report.results] == ["passed", "failed", "failed"]
     assert report.verdict == "failed"
@@ -138,7 +138,7 @@ def test_beside_another_system(comparison):
 
 def test_less_is_better_for_an_error_rate(crowd):
     labels, _, good, bad = crowd
-    errors = tu.compare({"good": good, "bad": bad}, labels, metric="error_rate", noise="dawid-skene", **QUICK)
+    errors = tu.compare({"good": good, "bad": bad}, labels, metric="error_rate", **NAMED)
     assert tu.gate(errors, better_than="bad")
     assert tu.gate(errors, not_worse_than="good").verdict == "failed"
     margin = errors.difference("bad", "good").interval(0.999)[1] + 0.01
@@ -150,19 +150,20 @@ def test_votes_alone_say_so_and_decide_nothing_where_gold_is_required(crowd):
     evaluation = tu.evaluate(good, labels, metrics=["accuracy"], **QUICK)
     report = tu.gate(evaluation, at_least=0.5)
     assert report.verdict == "passed"
-    assert report.results[0].basis == "votes"
+    assert report.results[0].basis == "votes alone"
     assert "votes alone" in report.results[0].sentence
     required = tu.gate(evaluation, at_least=0.5, require_gold=True)
     assert required.verdict == "undecided"
-    assert "gold is required" in required.results[0].sentence
+    assert "there are none" in required.results[0].sentence
     drawn = labels.with_gold({int(i): int(truth[i]) for i in range(0, 200, 5)}, drawn="random")
     vetted = tu.evaluate(good, drawn, metrics=["accuracy"], **QUICK)
     with_gold = tu.gate(vetted, at_least=0.5, require_gold=True)
     assert with_gold.verdict == "passed"
-    assert with_gold.results[0].basis == "gold"
+    assert with_gold.results[0].basis == "votes and 40 checked items"
     assert "votes alone" not in with_gold.results[0].sentence
     every = labels.with_gold(dict(enumerate(truth.tolist())))  # chosen, but there is nothing else
-    assert tu.gate(tu.evaluate(good, every, metrics=["accuracy"], **QUICK), at_least=0.5, require_gold=True)
+    known = tu.gate(tu.evaluate(good, every, metrics=["accuracy"], **QUICK), at_least=0.5, require_gold=True)
+    assert (known.verdict, known.results[0].basis) == ("passed", "all items checked")
 
 
 def test_gold_that_contradicts_the_models_leaves_it_open(crowd):
@@ -180,7 +181,8 @@ def test_everything_goes_into_json(comparison):
     assert told["verdict"] == "failed"
     assert told["probability"] == 0.95
     first = next(gate for gate in told["gates"] if gate["candidate"] == "bad")
-    assert (first["reference"], first["side"], first["bound"], first["basis"]) == ("good", "at least", -0.02, "votes")
+    assert (first["reference"], first["side"], first["bound"]) == ("good", "at least", -0.02)
+    assert first["basis"] == "votes alone, by the noise model dawid-skene"
     assert first["estimate"]["mean"] == pytest.approx(comparison.difference("bad", "good").mean)
 
 
@@ -208,13 +210,13 @@ def test_what_makes_no_sense_is_refused(comparison, how, sentence):
 
 def test_an_evaluation_has_nobody_to_be_held_against(crowd):
     labels, _, good, _ = crowd
-    evaluation = tu.evaluate(good, labels, noise="dawid-skene", **QUICK)
+    evaluation = tu.evaluate(good, labels, **NAMED)
     with pytest.raises(InvalidParameter, match="compare the two"):
         tu.gate(evaluation, better_than="old")
     point = tu.evaluate(good, labels, method="estimated-labels")
     with pytest.raises(InvalidParameter, match="needs an interval"):
         tu.gate(point, at_least=0.5)
-    never = tu.evaluate(np.zeros(200, dtype=int), labels, noise="dawid-skene", metrics=["precision"], **QUICK)
+    never = tu.evaluate(np.zeros(200, dtype=int), labels, metrics=["precision"], **NAMED)
     with pytest.raises(InvalidParameter, match="share of nothing"):
         tu.gate(never, at_least=0.5)
 
@@ -222,7 +224,7 @@ def test_an_evaluation_has_nobody_to_be_held_against(crowd):
 @pytest.fixture(scope="module")
 def preferred():
     sim = tu.simulate.pairs(n_contests=150, n_systems=2, n_judges=3, position_bias=0.0, random_state=1)
-    return tu.preferences(sim.pairs, noise="mirrored", **QUICK)
+    return tu.preferences(sim.pairs, noise="mirrored", n_warmup=40, n_draws=60)
 
 
 def test_a_preferred_system_is_gated_by_its_win_rate(preferred):
@@ -249,19 +251,19 @@ def test_a_pair_needs_vetted_contests_of_its_own():
     pairs, (a, b, c) = sim.pairs, sim.pairs.systems.tolist()
     of_two = [k for k, contest in enumerate(pairs.contests) if contest[1:] == (a, b)][:30]
     gold = {pairs.contests[k]: ("first", "second")[sim.truth[k]] for k in of_two}
-    answer = tu.preferences(pairs.with_gold(gold, drawn="random"), noise="mirrored", **QUICK)
+    answer = tu.preferences(pairs.with_gold(gold, drawn="random"), noise="mirrored", n_warmup=40, n_draws=60)
     asked = {"not_worse_than": a, "margin": 0.45}
     vetted = tu.gate(answer, candidate=b, require_gold=True, **asked).results[0]
-    assert "gold is required" not in vetted.sentence
+    assert "20 or more" not in vetted.sentence
     other = tu.gate(answer, candidate=c, require_gold=True, **asked).results[0]
     assert other.verdict == "undecided"
-    assert "none of them of its own" in other.sentence
+    assert "there are none" in other.sentence
     assert tu.gate(answer, candidate=c, **asked).results[0].probability == other.probability
 
 
 def test_ties_are_half_a_win_in_a_gate_however_they_are_shown(preferred):
     worst = preferred.ranking[-1]
-    apart = tu.preferences(preferred.pairs, noise="mirrored", ties="class", **QUICK)
+    apart = tu.preferences(preferred.pairs, noise="mirrored", ties="class", n_warmup=40, n_draws=60)
     gates = [tu.gate(answer, better_than=worst).results[0] for answer in (preferred, apart)]
     assert gates[0].probability == pytest.approx(gates[1].probability)
     assert gates[0].estimate.mean == pytest.approx(gates[1].estimate.mean)
@@ -273,7 +275,7 @@ def test_a_margin_of_win_rates_is_less_than_half(preferred):
 
 
 def test_a_rate_of_all_items_has_no_groups(crowd):
-    shares = tu.share(crowd[0], of=1, noise="dawid-skene", **QUICK)
+    shares = tu.share(crowd[0], of=1, **NAMED)
     with pytest.raises(
         InvalidParameter, match="there are no groups to judge here, got 'good'; name their column by by"
     ):

@@ -133,7 +133,7 @@ def all_models():
     sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)
     truth = np.asarray(sim.truth)
     systems = {"good": np.where(np.arange(120) % 12, truth, 1 - truth), "bad": np.where(np.arange(120) % 3, truth, 0)}
-    few = {"n_warmup": 40, "check_dependence": False}
+    few = {"check_dependence": False}
     metrics = ["accuracy", "recall"]
     evaluations = {
         name: tu.evaluate(one, sim.labels, metrics=metrics, n_draws=60, **few) for name, one in systems.items()

@@ -4,10 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from trueup.answers.telling import basis_words, vetting_words
 
 import trueup as tu
-from trueup._base.wording import interval
 from trueup.report import build_report, render_html, render_markdown
 from trueup.report.compared import positive_of
 from trueup.report.sentences import is_unnamed, title_for
@@ -154,53 +152,39 @@ def test_texts_about_items_are_shown_only_if_asked_for(evaluation_with_texts, wi
 
 def test_what_an_answer_rests_on_is_in_its_first_sentence(all_models, two_systems):
     first = all_models.data["systems"][0]
-    assert first["answer"]["rest"] == "(95%), which rests on votes, as real crowds err."
-    assert all_models.data["verdict"][0].endswith("This rests on votes, as real crowds err.")
+    assert first["answer"]["rest"] == "(95%), which rests on votes alone."
+    assert all_models.data["verdict"][0].endswith("This rests on votes alone.")
     named = two_systems.data["systems"][0]
-    assert named["answer"]["rest"] == "(95%), which rests on votes, with the noise model dawid-skene."
-    assert (named["assuming"], named["vetting_words"]) == ([], None), "a model that is named gives its answer alone"
+    assert named["answer"]["rest"] == "(95%), which rests on votes alone, by the noise model dawid-skene."
+    assert named["next_step"] is None, "a model that is named says nothing of checks"
 
 
-def test_an_answer_from_gold_says_so():
+def test_an_answer_with_checked_items_says_so():
     sim = tu.simulate.dawid_skene(n_items=120, n_labelers=5, random_state=4)
-    vetted = {item: sim.truth[k] for k, item in enumerate(sim.labels.items.tolist()) if k % 3 == 0}
-    labels = sim.labels.with_gold(vetted, drawn="random")
-    few = {"n_draws": 60, "n_warmup": 40, "check_dependence": False}
+    checked = {item: sim.truth[k] for k, item in enumerate(sim.labels.items.tolist()) if k % 3 == 0}
+    labels = sim.labels.with_gold(checked, drawn="random")
     system = np.where(np.arange(120) % 5, sim.truth, 1 - sim.truth)
-    data = build_report(tu.evaluate(system, labels, metrics=["accuracy"], **few))["systems"][0]
-    assert data["basis"] == "gold"
-    assert data["answer"]["rest"] == "(95%), which rests on 40 vetted items drawn at random."
-    assert data["vetting_words"].startswith("50 vetted items drawn at random in all would bring")
+    evaluation = tu.evaluate(system, labels, metrics=["accuracy"], n_draws=100, check_dependence=False)
+    data = build_report(evaluation)["systems"][0]
+    assert data["basis"] == "votes and 40 checked items"
+    assert data["answer"]["rest"] == "(95%), which rests on votes and 40 checked items."
+    assert [int(n) for n in data["vettings"]] == [50, 100], "more than are checked already"
 
 
 @FORMS
-def test_the_three_answers_are_on_the_page(all_models, render):
+def test_how_many_checks_bring_which_width_is_on_the_page(all_models, render):
     page = render(all_models.data)
-    for name, evaluation in all_models.evaluations.items():
-        system = next(one for one in all_models.data["systems"] if one["name"] == name)
-        assert system["vetting_words"] in page
-        for answer in system["assuming"]:
-            assert answer["words"] in page
-            for metric in answer["metrics"]:
-                low, high = evaluation.assuming(answer["assumption"])[metric["name"]].interval(0.95)
-                assert (metric["low"], metric["high"]) == (low, high)
-                assert interval(low, high) in page
-    for answer in all_models.data["comparison"]["assuming"]:
-        low, high = all_models.comparison.assuming(answer["assumption"]).difference("good", "bad").interval(0.95)
-        assert interval(low, high) in page
-
-
-def test_the_picture_of_the_three_answers_has_words(all_models):
-    page = render_html(all_models.data)
-    assert "accuracy from votes alone, by what is assumed. independent: mean" in page
+    for system in all_models.data["systems"]:
+        assert system["next_step"].startswith("20 checked items")
+        assert system["next_step"] in page
 
 
 @pytest.mark.parametrize(
     ("call", "basis"),
     [
-        ({"method": "majority"}, "votes, by the method majority"),
+        ({"method": "majority"}, "votes alone, by the method majority"),
         ({"method": "ideal"}, "the truth"),
-        ({"noise": "dawid-skene", "n_draws": 60, "n_warmup": 30}, "votes, with the noise model dawid-skene"),
+        ({"noise": "dawid-skene", "n_draws": 60, "n_warmup": 30}, "votes alone, by the noise model dawid-skene"),
     ],
     ids=["a method", "the truth", "a model"],
 )
@@ -208,8 +192,8 @@ def test_what_was_named_is_what_an_answer_rests_on(named_classes, call, basis):
     labels, systems = named_classes
     more = {"truth": systems["old"]} if call.get("method") == "ideal" else {}
     evaluation = tu.evaluate(systems["new"], labels, check_dependence=False, **call, **more)
-    assert basis_words(evaluation) == basis
-    assert vetting_words(evaluation) is None
+    assert evaluation.answer_in_words() == basis
+    assert evaluation.next_step() is None
 
 
 def test_a_page_on_120_classes_stays_small(tmp_path):

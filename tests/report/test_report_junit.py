@@ -34,8 +34,7 @@ def report():
         decide(
             Gate(f"accuracy of {name!r}", "at least", bound),
             estimate,
-            basis="votes",
-            rests_on="votes alone",
+            basis="votes alone",
             probability=0.9,
             require_gold=False,
         )

@@ -73,7 +73,7 @@ def test_only_what_differs_from_the_defaults_is_in_the_snippet(named_classes):
     [
         {"metric": "recall", "positive": "ham"},
         {"target": "population", "items": "own", "unknown": "error", "level": 0.8},
-        {"n_chains": 2, "n_warmup": 40, "random_state": 5, "check_dependence": False},
+        {"noise": "dawid-skene", "n_chains": 2, "n_warmup": 40, "random_state": 5, "check_dependence": False},
     ],
     ids=["metric", "target", "sampler"],
 )
@@ -83,7 +83,7 @@ def test_the_snippet_gives_the_numbers_of_all_systems_and_the_comparison(named_c
         name: tu.evaluate(system, labels, method="mmse", noise="dawid-skene", metrics=["recall"], positive="ham")
         for name, system in systems.items()
     }
-    comparison = tu.compare(systems, labels, noise="dawid-skene", n_draws=200, **call)
+    comparison = tu.compare(systems, labels, n_draws=200, **call)
     snippet = build_report(evaluations, comparison=comparison)["reproduction"]["snippet"]
     again = run(snippet, labels=labels, systems=systems)
     for name, evaluation in evaluations.items():

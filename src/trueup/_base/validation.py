@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,33 @@ def check_options(
             raise InvalidParameter(
                 f"{name} {listed}, got ⟨{option}⟩{did_you_mean(option, known) or '; leave it out'}", parameter=option
             )
+
+
+def refuse_options(options: Mapping[str, Any], taken: Collection[str] = ()) -> None:
+    """Stop options that are not taken; those of version 0.2 with what to do instead."""
+    for name, value in options.items():
+        if name == "assume":
+            refuse_assumption(name, value)
+        if name in ("n_chains", "n_warmup") and name not in taken:
+            raise InvalidParameter(
+                f"⟨{name}⟩ is for a ⟨noise⟩ model that is drawn by chains, got it for the plain answer, which draws "
+                "none; leave it out",
+                parameter=name,
+            )
+        if name not in taken:
+            hint = did_you_mean(name, taken) or "; leave it out"
+            raise InvalidParameter(
+                f"there is no option ⟨{name}⟩ here, got {quoted(value)} for it{hint}", parameter=name
+            )
+
+
+def refuse_assumption(name: str, value: object) -> NoReturn:
+    """Stop what version 0.2 took to choose among three answers, and say what to do instead."""
+    raise InvalidParameter(
+        f"there is one plain answer since version 0.3, got ⟨{name}={value!r}⟩; leave it out, and pass as ⟨prior⟩ what "
+        '⟨trueup.calibrate⟩ makes of sets of your own, or name a ⟨noise⟩ such as "dawid-skene" for independent errors',
+        parameter=name,
+    )
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

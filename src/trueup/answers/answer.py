@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from trueup._base.types import Target
+from trueup._base.validation import refuse_assumption
 from trueup.answers.notes import noise_in_words
 from trueup.answers.prepare import Settings, Task
 from trueup.core.truth import TruthModel, basis_in_words
 from trueup.data.encoding import Vocabulary
 from trueup.data.labels import Labels
+from trueup.estimators import METHODS
 from trueup.noise import NoiseModel
 
 
@@ -42,6 +46,24 @@ class Answer:
     def basis(self) -> str:
         """What the answer rests on: "votes alone", "votes and 7 checked items" or "all items checked"."""
         return basis_in_words(self.n_checked, self.task.labels.n_items)
+
+    def answer_in_words(self) -> str:
+        """What the numbers rest on: the basis, and the noise model or method where one was named."""
+        method = METHODS.resolve(self.settings.arguments.get("method", "bayes"))  # only `evaluate` takes one
+        if method == "ideal":
+            return "the truth"
+        outputs = self.task.outputs
+        judged = outputs.has_output(self.task.metric.looks_at).any(axis=0)
+        known = self.labels.gold_codes if self.core is None else self.core.known
+        if (known[judged] >= 0).all():
+            return "all items checked"
+        if self.core is not None:
+            return self.basis
+        return f"{self.basis}, by " + (f"the noise model {self.noise}" if method == "bayes" else f"the method {method}")
+
+    def assuming(self, assumption: str) -> NoReturn:
+        """Gone since version 0.3, which gives one answer; an error that says what to do instead."""
+        refuse_assumption("assuming", assumption)
 
     @property
     def n_checked(self) -> int:

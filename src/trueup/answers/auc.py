@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup._base.types import Target
-from trueup._base.validation import RandomState, check_choice, check_integer
+from trueup._base.validation import RandomState, check_choice, check_integer, refuse_options
 from trueup.answers.build_answers import N_DRAWS
 from trueup.answers.compare import measure
-from trueup.answers.prepare import DEFAULT_TARGET, Settings, prepare, refuse_options
+from trueup.answers.prepare import DEFAULT_TARGET, Settings, prepare
 from trueup.data.labels import Labels
 from trueup.estimators.published.urkullu2019 import (
     ViewResult,

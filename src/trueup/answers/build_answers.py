@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Codes
+from trueup._base.validation import check_integer
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.notes import notes_on
 from trueup.answers.prepare import Task, solution_on
@@ -27,8 +28,7 @@ _FEW_CLUSTERS = 0.7  # of those expected, below which checked items were not dra
 _FEWEST_RATINGS = 3  # classes; of two, the order says nothing
 _HOW_TO_CHECK = (
     'check items drawn at random (⟨trueup.labelers.draw_sample⟩) and pass them with ⟨drawn="random"⟩: these correct '
-    "what "
-    "votes say"
+    "what votes say"
 )
 
 
@@ -39,6 +39,7 @@ def truth_model_of(
     n_draws: int = N_DRAWS,
     candidates: Sequence[NoiseModel] = (),
     outputs: Codes | None = None,
+    may_sample: bool = True,
 ) -> TruthModel:
     """The core for a task.
 
@@ -51,7 +52,10 @@ def truth_model_of(
         Models that may read the votes better than Dawid–Skene.
     outputs : integer array of shape (n_systems, n_items), optional
         In place of what the task's systems say.
+    may_sample : bool
+        Whether some of very many items may stand for all.
     """
+    check_integer(n_draws, name="n_draws", low=10)
     labels = labels_of_base(task.labels)
     base = base_of(labels, [*candidates, *_model_of_ratings(task)])
     codes, scores = task.outputs.codes, None
@@ -70,7 +74,8 @@ def truth_model_of(
         None if task.slices is None else task.slices.codes,
         None if population is None else population.clusters,
         None if population is None else population.weights,
-        CrowdPrior() if prior is None else prior,
+        may_sample=may_sample,
+        prior=CrowdPrior() if prior is None else prior,
         n_draws=n_draws,
         seed=task.seed,
     )
@@ -95,6 +100,7 @@ def build_evaluation(
     check_dependence: bool,
     n_draws: int = N_DRAWS,
     core: TruthModel | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
     """The plain answer about one system.
 
@@ -106,6 +112,7 @@ def build_evaluation(
     n_draws : int
     core : TruthModel, optional
         Where the base is known already.
+    progress : callable, optional
     """
     core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
     solution = solution_on(core.truth, task, np.random.default_rng(task.seed))
@@ -118,6 +125,8 @@ def build_evaluation(
             notes=whole_clusters(core),
             counts=solution.counts.mean_counts,
         )
+    if progress is not None:
+        progress(1.0)
     return Evaluation(task, solution, None, (*about_checks, *found), independence, core, is_refused)
 
 

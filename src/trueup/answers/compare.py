@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
-from trueup._base.validation import RandomState, check_choice
+from trueup._base.validation import RandomState, check_choice, refuse_options
 from trueup.answers.build_answers import (
     N_DRAWS,
     contradictions,
@@ -27,7 +27,6 @@ from trueup.answers.prepare import (
     check_one_metric,
     check_rankable,
     prepare,
-    refuse_options,
     settle_target,
     values_on,
 )
@@ -242,6 +241,8 @@ def measure(
             check_dependence=check_dependence,
             notes=(*notes, *truth.notes, *undefined_notes(values, task.outputs.systems.tolist(), metric)),
         )
+    if progress is not None:
+        progress(1.0)
     return Comparison(task, model, metric, values, truth, found, core, is_refused).with_advice()
 
 

@@ -174,14 +174,11 @@ class Comparison(Answer, Mapping[Any, Estimate]):
         """Where two systems predict different classes, and who is right there."""
         both, different = self._where_apart(a, b)
         assert self.codes is not None
-        at = np.flatnonzero(different)
-        truths = self.truth.truths[:, at]
-        first, second = ((truths == self.codes[self._at(one)][at]).sum(axis=1).astype(float) for one in (a, b))
-        return Disagreement.of_draws(a, b, (int(both.sum()), len(at)), (first, second))
-
-    def answer_in_words(self) -> str:
-        """What the numbers rest on, in a few words."""
-        return self.basis if self.core is not None else f"noise {self.noise}"
+        at = np.flatnonzero(self.truth.at_drawn(different))
+        times = np.ones(len(at)) if self.truth.times is None else self.truth.times[at]
+        said = self.truth.at_drawn(self.codes)[:, at]
+        first, second = ((self.truth.truths[:, at] == said[self._at(one)]) @ times for one in (a, b))
+        return Disagreement.of_draws(a, b, (int(both.sum()), int(different.sum())), (first, second))
 
     @property
     def metric(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Target
-from trueup._base.validation import RandomState, check_choice, check_options
+from trueup._base.validation import RandomState, check_choice, check_options, refuse_assumption, refuse_options
 from trueup.answers.build_answers import N_DRAWS, build_evaluation, unused_gold
 from trueup.answers.evaluation import Evaluation
 from trueup.answers.notes import notes_on
@@ -19,7 +19,6 @@ from trueup.answers.prepare import (
     Task,
     check_asked_of_all,
     prepare,
-    refuse_options,
     settle_target,
 )
 from trueup.answers.scan import prepare_scan
@@ -136,6 +135,8 @@ def evaluate(
     (True, 'sample', 'dawid-skene')
     """
     settings = Settings.of_call(evaluate, locals())
+    if "assume" in options:
+        refuse_assumption("assume", options["assume"])
     check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="evaluate")
     if isinstance(labels, LabelScan):
         with using_engine(engine):
@@ -158,7 +159,7 @@ def evaluate(
     is_plain = noise is None and METHODS.resolve(method) == "bayes"
     check_asked_of_all(alone=not is_plain, by=by, cluster=cluster, weights=weights, prior=prior)
     if is_plain:
-        refuse_options(options, ["n_draws"])
+        refuse_options(options, ("n_draws",))
         target = settle_target(target, cluster=cluster, weights=weights)
     task = prepare(
         predictions,
@@ -182,7 +183,7 @@ def evaluate(
     )
     if is_plain:
         with using_engine(engine):
-            return build_evaluation(task, prior, check_dependence=check_dependence, **options)
+            return build_evaluation(task, prior, check_dependence=check_dependence, progress=progress, **options)
     with using_engine(engine), silenced_warnings():  # what fits would say is in the notes, in one place
         model = None if task.noise is None else settle_noise(task.noise, labels, draw=chosen.draws_noise)
         solution = _solve(task, chosen, METHODS.resolve(method), model, options, progress)

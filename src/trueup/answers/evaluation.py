@@ -18,6 +18,7 @@ from trueup._base.wording import number
 from trueup.answers.answer import Answer
 from trueup.answers.comparison import Comparison
 from trueup.answers.confusion import ConfusionEstimate
+from trueup.answers.next_checks import NextChecks, next_checks
 from trueup.answers.prepare import FUNCTION_DRAWS, Task, solution_on, values_on
 from trueup.answers.slices import Slices
 from trueup.core.truth import TruthModel
@@ -36,7 +37,6 @@ from trueup.estimators.curves import (
 )
 from trueup.estimators.truth import is_drawn, truths_given_outputs
 from trueup.estimators.truth_draws import TruthDraws
-from trueup.estimators.vetting import widths_after_vetting
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.noise import IndependenceCheck, NoiseModel
@@ -111,21 +111,26 @@ class Evaluation(Answer, Mapping[str, Estimate]):
     def vettings(self) -> dict[int, float]:
         """How wide the interval of the accuracy would be after so many checked items drawn at random, about.
 
-        Of numbers in all, more than are checked already, that would make it narrower than it is now.
+        Of numbers in all, more than are checked already, that would make it narrower than it is now. Only of the plain
+        answer, which they correct.
         """
-        widths = widths_after_vetting(
-            self.solution.truth, self.predictions, self.level, known=self._known, times=self.task.times
-        )
-        low, high = self["accuracy"].interval(self.level)
-        return {n: width for n, width in widths.items() if n > self.n_drawn and not width >= high - low}
+        if self.core is None:  # checked items do not correct a model or a method that is named
+            return {}
+        low, high = self._estimate_from_draws(self.metric("accuracy")).interval(self.level)
+        checks = self.next_checks()
+        if checks is None:
+            return {}
+        if self.target == "population":
+            checks = checks.of_population(high - low, self.level)
+        return {n: width for n, width in checks.widths(self.level).items() if width < high - low}
 
-    @property
-    def _known(self) -> Booleans:
-        return self.task.labels.gold_codes >= 0 if self.core is None else self.core.known >= 0
+    def next_checks(self, members: Booleans | None = None, values: Floats | None = None) -> NextChecks | None:
+        """What the next checks tell of the accuracy, or of what true classes count for; see `NextChecks`."""
+        return None if self.core is None else next_checks(self.core, self.task, members, values)
 
     def next_step(self) -> str | None:
         """How many checked items bring the accuracy to which width, in words; None where nothing can be said."""
-        widths = self.vettings if self.core is not None else {}
+        widths = self.vettings
         if not widths:
             return None
         first = min(widths)
@@ -155,7 +160,7 @@ class Evaluation(Answer, Mapping[str, Estimate]):
 
     def sliced_by(self, slicing: Slicing) -> Slices[Evaluation]:
         """The same for slices, on the same draws of the truth."""
-        return Slices(slicing, self.on_items, self.task, self.solution.truth, self.compare_outputs)
+        return Slices(slicing, self.on_items, self.task, self.next_checks, self.compare_outputs)
 
     def compare_outputs(self, name: str, outputs: AlignedPredictions) -> Comparison:
         """A metric of other outputs, on the same draws of the truth."""
@@ -287,7 +292,8 @@ class Evaluation(Answer, Mapping[str, Estimate]):
             raise InvalidParameter("a curve needs scores, got classes only; pass Predictions.from_scores")
         how: dict[str, Any] = {"n_thresholds": n_thresholds, "positive": self.positive, "level": self.level}
         if self.core is not None:
-            curve = curve_of_truths(self.core.truth.truths, scores, kind=kind, **how)
+            truths, items = self.core.truth.evenly()
+            curve = curve_of_truths(truths, scores[items], kind=kind, **how)
             if not self.refused:
                 return curve
             nothing, no_draws = np.full_like(curve.x_interval, np.nan), np.full_like(curve.draws, np.nan)
@@ -309,10 +315,6 @@ class Evaluation(Answer, Mapping[str, Estimate]):
         return error_sensitivity(self.problem, truth=self.solution.truth, n_points=n_points)
 
     # ------------------------------------------------------------------ out
-
-    def answer_in_words(self) -> str:
-        """What the numbers rest on, in a few words."""
-        return self.basis if self.core is not None else f"{self.method}, noise {self.noise}"
 
     def __repr__(self) -> str:
         lines = [f"Evaluation of {self.n_items:,} predictions ({self.answer_in_words()}, target {self.target})"]

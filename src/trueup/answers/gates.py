@@ -431,12 +431,7 @@ class _Subject:
     @property
     def basis(self) -> str:
         """What the numbers rest on."""
-        answer = self._evaluation
-        if isinstance(answer, Evaluation) and answer.method == "ideal":
-            return "the truth"
-        if _all_checked(answer):
-            return "all items checked"
-        return answer.basis if answer.core is not None else f"{answer.basis}, with the noise model {answer.noise}"
+        return self._evaluation.answer_in_words()
 
     def n_checked(self, condition: Gate) -> int | None:
         """How many items drawn at random were checked of those that a condition is about, the fewest of its groups.
@@ -472,13 +467,6 @@ class _Subject:
     def refused(self) -> bool:
         """Whether checked items contradict the votes."""
         return self._evaluation.refused
-
-
-def _all_checked(answer: Evaluation | Comparison) -> bool:
-    """Whether the truth of every item that is judged is known."""
-    outputs = answer.task.outputs
-    judged = outputs.has_output(answer.task.metric.looks_at).any(axis=0)
-    return bool((answer.labels.gold_codes[judged] >= 0).all())
 
 
 # ------------------------------------------------------------------ what may be asked for

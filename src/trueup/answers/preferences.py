@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from trueup._base.types import Booleans, Codes, Floats, Target
-from trueup._base.validation import RandomState, check_choice, did_you_mean, preview
+from trueup._base.validation import RandomState, check_choice, did_you_mean, preview, refuse_options
 from trueup._base.wording import some
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation, truth_model_of
 from trueup.answers.comparison import Comparison
-from trueup.answers.prepare import Settings, prepare, refuse_options
+from trueup.answers.prepare import Settings, prepare
 from trueup.answers.share import DerivedAnswer, mean_of
 from trueup.core.prior import CrowdPrior
 from trueup.data.frames import make_frame
@@ -436,8 +436,8 @@ def preferences(
         named = build_named_evaluation(task, check_dependence=check_dependence, progress=progress, **sampling)
         return Preferences(pairs, ties, evaluation=named)
     sides = _sides(pairs, np.asarray(contests, dtype=np.int64))
-    core = truth_model_of(task, prior, candidates=(mirrors,), outputs=sides, **sampling)
-    evaluation = build_evaluation(task, check_dependence=check_dependence, core=core)
+    core = truth_model_of(task, prior, candidates=(mirrors,), outputs=sides, may_sample=False, **sampling)
+    evaluation = build_evaluation(task, check_dependence=check_dependence, core=core, progress=progress)
     return Preferences(pairs, ties, evaluation=evaluation)
 
 

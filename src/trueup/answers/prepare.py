@@ -387,7 +387,7 @@ def items_in_words(n_common: int, n_any: int, rule: str) -> Sentence:
 def solution_on(truth: TruthDraws, task: Task, rng: np.random.Generator) -> Solution:
     """The posterior of the confusion counts of the first or only system, on draws of the truth."""
     n_classes = task.labels.n_classes
-    return solution_of(truth, task.codes, n_classes, rng=rng, population=task.population, times=task.times)
+    return solution_of(truth, task.codes, n_classes, rng=rng, population=task.population)
 
 
 def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
@@ -399,34 +399,16 @@ def fewer_draws(truth: TruthDraws, metric: Metric) -> Codes:
 
 def values_on(truth: TruthDraws, task: Task, metric: Metric, rng: np.random.Generator) -> Floats:
     """The metric of every system on every draw, shape (n_draws, n_systems)."""
-    population = task.population
-    if task.times is not None and population is None:  # these items, each as often as it stands for others
-        population = Population(weights=task.times, spread=np.zeros(len(task.times)))
+    truths, outputs = fewer_draws(truth, metric), task.outputs_for(metric)
+    population = truth.population(task.population)
+    weights = truth.fixed_weights if population is None else None
     return system_values(
-        fewer_draws(truth, metric),
-        task.outputs_for(metric),
+        truths,
+        outputs if truth.items is None else outputs.at_items(truth.items),
         metric,
         classes=task.labels.classes,
         positive=task.positive,
         random_state=rng,
         population=population,
+        weights=None if weights is None else weights[: len(truths)],
     )
-
-
-def refuse_options(options: Mapping[str, Any], taken: Sequence[str]) -> None:
-    """Stop options that the plain answer does not take; those of version 0.2 with what to do instead."""
-    for name in options:
-        if name in ("assume", "assumption"):
-            raise InvalidParameter(
-                f"there is one plain answer since version 0.3, got ⟨{name}={options[name]!r}⟩; leave it out, and name "
-                "a "
-                '⟨noise⟩ such as "dawid-skene" for independent errors, or pass ⟨prior⟩ for sets of your own',
-                parameter=name,
-            )
-        if name in ("n_chains", "n_warmup") and name not in taken:
-            raise InvalidParameter(
-                f"⟨{name}⟩ is for a ⟨noise⟩ model that is drawn by chains, got it for the plain answer, which draws "
-                "none; leave it out",
-                parameter=name,
-            )
-        check_choice(name, tuple(taken), name="an option")

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from trueup._base.types import Floats, Target
-from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview
+from trueup._base.validation import RandomState, check_choice, check_number, numbers_of, preview, refuse_options
 from trueup.answers.build_answers import build_evaluation, build_named_evaluation
 from trueup.answers.comparison import Comparison
 from trueup.answers.evaluation import Evaluation
-from trueup.answers.prepare import Settings, prepare, refuse_options, settle_target
+from trueup.answers.prepare import Settings, prepare, settle_target
 from trueup.answers.rank_agreement import RankCorrelation, rank_correlations
 from trueup.answers.slices import Slices
 from trueup.core.prior import CrowdPrior
@@ -23,7 +23,6 @@ from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions
 from trueup.data.slices import Slicing
-from trueup.estimators.vetting import item_variance, items_for_width
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
 from trueup.metrics.ratings import order_of
@@ -190,21 +189,18 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each group must be checked, drawn at random, for an interval `vetting_width` wide.
+        """About how many items of each group must be checked in all for an interval `vetting_width` wide.
 
-        Of the rate of these items: how far they are from the population is another matter, which more items tell.
+        Of the rate of these items, drawn at random: how far they are from the population is another matter, which more
+        items tell. Empty where a noise model was named, which checked items do not correct.
         """
-        posterior, (low, high) = self._groups.posterior, self.evaluation.metric(self.name).bounds
-        if posterior is None:
-            return dict.fromkeys(self.slicing.names.tolist(), 0)
+        if self.evaluation.core is None:
+            return {}
+        low, high = self.evaluation.metric(self.name).bounds
         scores = (self._scores - low) / (high - low)
-        sizes = dict(zip(self.slicing.names.tolist(), self.slicing.sizes.tolist(), strict=True))
-        vettings, known = {}, self.evaluation.labels.gold_codes >= 0
-        for group, n_items in sizes.items():
-            chances = posterior[self.slicing.members(group) & ~known][:, : len(scores)]
-            variances = chances @ scores**2 - (chances @ scores) ** 2
-            vettings[group] = items_for_width(item_variance(variances), n_items, self.level, width=_WIDTH)
-        return vettings
+        members = {group: self.slicing.members(group) for group in self.slicing.names.tolist()}
+        checks = {group: self.evaluation.next_checks(inside, scores) for group, inside in members.items()}
+        return {group: 0 if one is None else one.number_for(_WIDTH, self.level) for group, one in checks.items()}
 
     @property
     def vetting_width(self) -> float:
@@ -221,6 +217,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
         sizes = dict(zip(self.slicing.names.tolist(), self.slicing.sizes.tolist(), strict=True))
+        vettings = self.vettings
         return {
             "what": self.name,
             "by": self.slicing.column,
@@ -234,7 +231,7 @@ class Shares(DerivedAnswer, Mapping[Any, Estimate]):
                     "n_items": sizes[group],
                     **self[group].to_dict(self.level),
                     "prob_best": self.prob_best[group],
-                    "vettings": self.vettings[group],
+                    "vettings": vettings.get(group),
                 }
                 for group in self
             ],
@@ -416,11 +413,8 @@ def _shares(
         cluster=cluster,
         weights=weights,
     )
-    how = {"check_dependence": asked["check_dependence"], **sampling}
-    if noise is None:
-        evaluation = build_evaluation(task, prior, **how)
-    else:
-        evaluation = build_named_evaluation(task, progress=progress, **how)
+    how = {"check_dependence": asked["check_dependence"], "progress": progress, **sampling}
+    evaluation = build_evaluation(task, prior, **how) if noise is None else build_named_evaluation(task, **how)
     return Shares(task.slices or _one_group(labels), evaluation=evaluation)
 
 

@@ -14,11 +14,11 @@ from trueup._base.types import Booleans, Floats
 from trueup._base.validation import check_number
 from trueup.answers.by_slice import BySlice, Part
 from trueup.answers.comparison import Comparison
+from trueup.answers.next_checks import NextChecks
 from trueup.answers.prepare import Task
 from trueup.data.aligned import AlignedPredictions
 from trueup.data.frames import make_frame
 from trueup.data.slices import Slicing
-from trueup.estimators.vetting import items_to_vet
 from trueup.posteriors import Estimate
 
 _FALSE_DISCOVERIES = 0.05
@@ -38,14 +38,14 @@ class Slices(BySlice[Part]):
     answer_on : callable
     task : Task
         Of the whole.
-    posterior : array of shape (n_items, n_classes), optional
-        P(class) of each item.
+    next_checks : callable
+        From which items are in a slice to what checks of them tell, None where there is nothing to tell.
     compare_outputs : callable
         From the name of a metric and outputs to a `Comparison` of these on the draws of the whole.
     """
 
     task: Task = field(repr=False)
-    posterior: Floats | None = field(repr=False)
+    next_checks: Callable[[Booleans], NextChecks | None] = field(repr=False)
     compare_outputs: Callable[[str, AlignedPredictions], Comparison] = field(repr=False)
 
     @cached_property
@@ -109,17 +109,10 @@ class Slices(BySlice[Part]):
 
     @property
     def vettings(self) -> dict[Any, int]:
-        """About how many items of each slice must be checked, drawn at random, for an interval .1 wide."""
-        codes, known = self.task.codes, self.task.labels.gold_codes >= 0
+        """About how many items of each slice must be checked in all, drawn at random, for an interval .1 wide."""
+        checks = {name: self.next_checks(self.slicing.members(name)) for name in self}
         return {
-            name: items_to_vet(
-                self.posterior,
-                np.where(self.slicing.members(name), codes, -1),
-                self.task.level,
-                width=_WIDTH,
-                known=known,
-            )
-            for name in self
+            name: 0 if found is None else found.number_for(_WIDTH, self.task.level) for name, found in checks.items()
         }
 
     def to_frame(self, *, backend: str | None = None) -> Any:

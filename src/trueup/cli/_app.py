@@ -399,7 +399,7 @@ def _program() -> Any:
 # Options of earlier versions, and what to do instead.
 _RETIRED = {
     "--assume": "there is one plain answer since version 0.3, got --assume; leave it out, or name a --noise such as "
-    "dawid-skene for independent errors"
+    "dawid-skene for independent errors (in Python, prior= takes what trueup.calibrate makes of sets of your own)"
 }
 
 
@@ -410,10 +410,6 @@ def main(args: Sequence[str] | None = None) -> None:
             # A label that the terminal cannot show must not end the program.
             stream.reconfigure(errors="backslashreplace")
     arguments = _debug_first(list(sys.argv[1:] if args is None else args))
-    for argument in arguments:
-        if argument.partition("=")[0] in _RETIRED:
-            complain(_RETIRED[argument.partition("=")[0]])
-            raise SystemExit(BAD_INPUT)
     try:
         with remembered(arguments):
             code = _program().main(args=arguments, prog_name="trueup", standalone_mode=False)
@@ -438,6 +434,9 @@ def _show_usage(problem: Any) -> int:
     context = getattr(problem, "ctx", None)
     if type(problem).__name__ == "NoArgsIsHelpError":
         problem.show()  # the help itself
+        return BAD_INPUT
+    if getattr(problem, "option_name", None) in _RETIRED:
+        complain(_RETIRED[problem.option_name])
         return BAD_INPUT
     sentence = str(problem.format_message()).strip().rstrip(".")
     path = "trueup" if context is None else context.command_path

@@ -135,6 +135,7 @@ def _show(shares: Shares) -> None:
     if len(shares) < 2:
         return
     sizes = dict(zip(shares.slicing.names.tolist(), shares.slicing.sizes.tolist(), strict=True))
+    vettings = shares.vettings
     rows = [
         (
             shown(group),
@@ -142,7 +143,7 @@ def _show(shares: Shares) -> None:
             number(shares[group].mean),
             interval(*shares[group].interval(shares.level)),
             percent(shares.prob_best[group]),
-            f"{shares.vettings[group]:,}",
+            *([f"{vettings[group]:,}"] if vettings else []),
         )
         for group in shares
     ]
@@ -154,7 +155,7 @@ def _show(shares: Shares) -> None:
         "mean" if shares.name == "mean score" else "rate",
         f"{words} interval",
         "highest",
-        f"to vet for ±{half_width}{here}",
+        *([f"to check for ±{half_width}{here}"] if vettings else []),
     )
     print_table(head, rows)
     differences = [(a, b, shares.difference(a, b)) for a, b in pairwise(shares.ranking)]

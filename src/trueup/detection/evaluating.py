@@ -57,7 +57,7 @@ def evaluate(
     by_class : bool
         Whether each metric is given for each class too, as "ap50: cat".
     **options
-        Of `trueup.evaluate`: noise, assume, level, random_state, …
+        Of `trueup.evaluate`: noise, prior, level, random_state, …
 
     Returns
     -------

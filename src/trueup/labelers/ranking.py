@@ -12,7 +12,15 @@ from scipy.special import betaincinv
 
 from trueup._base.engines import check_engine, using_engine
 from trueup._base.types import Codes, Floats
-from trueup._base.validation import RandomState, as_generator, check_choice, check_integer, check_level, did_you_mean
+from trueup._base.validation import (
+    RandomState,
+    as_generator,
+    check_choice,
+    check_integer,
+    check_level,
+    did_you_mean,
+    refuse_options,
+)
 from trueup.core.base import base_of
 from trueup.core.prior import CrowdPrior
 from trueup.core.truth import TruthModel, basis_in_words, labels_of_base
@@ -21,12 +29,13 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import slices_of
 from trueup.data.votes import shared_votes
+from trueup.estimators.exact_multiclass import draw_categories
 from trueup.exceptions import InvalidLabels, InvalidParameter, Sentence, silenced_warnings
 from trueup.labelers.levels import Levels, labeler_levels, prepare_levels
 from trueup.labelers.skill_draws import draw_truths, labeler_draws
 from trueup.labelers.tables import LabelerTable, read_labelers
 from trueup.noise.base import NoiseModel
-from trueup.noise.registry import DEFAULT_NOISE, resolve
+from trueup.noise.registry import resolve
 from trueup.posteriors import DrawnEstimate, Estimate
 from trueup.posteriors.estimate import new_axes
 
@@ -34,6 +43,7 @@ Sort = Literal["information", "accuracy"]
 _TIE = 1e-9
 _PLAIN = "as real sets err"
 _POINTS = 1000  # quantiles of an exact distribution
+_SPAM_TRUTHS = 200  # drawn to tell who is a pure spammer
 
 
 @dataclass(frozen=True)
@@ -201,6 +211,7 @@ def rank(
     random_state: RandomState = 0,
     engine: str | None = None,
     progress: Callable[[float], None] | None = None,
+    **options: Any,
 ) -> LabelerRanking:
     r"""Rank labelers by skill, with intervals for skill, bias and spam.
 
@@ -234,11 +245,12 @@ def rank(
     Parameters
     ----------
     labels : Labels or LabelScan
-        Of votes that are scanned (`Labels.scan`), a sweep of the sampler is one pass over the files.
+        Votes that are scanned (`Labels.scan`) are passed over, and nothing is kept of an item.
     noise : {"dawid-skene", "one-coin"}, another name, or a NoiseModel, optional
         By default none: the plain answer. A model that is named gives its own answer alone. With these, by name or as a
-        model, truths are drawn together with the noise by `trueup.noise.sample`. Another model is taken as known once
-        it is fitted, and truths are drawn item by item from its posterior. That is right for known noise (`Confusion`).
+        model, truths are drawn together with the noise by `trueup.noise.sample`. Another model, and any of votes that
+        are scanned, is taken as known once it is fitted, and truths are drawn item by item from its posterior. That is
+        right for known noise (`Confusion`).
     prior : CrowdPrior, optional
         How far accuracies may be from what votes let expect; see `trueup.evaluate`.
     by : str or mapping, optional
@@ -258,6 +270,8 @@ def rank(
         What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
     progress : callable, optional
         Called with the share of the work that is done; not for votes that are scanned.
+    **options
+        None are taken; those of earlier versions are errors that say what to do instead.
 
     References
     ----------
@@ -275,6 +289,7 @@ def rank(
     """
     if not isinstance(labels, Labels | LabelScan):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}; use Labels.from_frame")
+    refuse_options(options)
     check_engine(engine, is_scan=isinstance(labels, LabelScan), purpose="labelers.rank")
     check_choice(sort, ("information", "accuracy"), name="sort")
     check_level(level)
@@ -286,6 +301,7 @@ def rank(
             "⟨prior⟩ is for the plain answer, got it beside a ⟨noise⟩ that gives its own; leave out one of them",
             parameter="prior",
         )
+    used = CrowdPrior() if prior is None else prior
     with using_engine(engine):
         if isinstance(labels, LabelScan):
             if by is not None:
@@ -294,10 +310,9 @@ def rank(
                     "memory with scan.read()",
                     parameter="by",
                 )
-            model = DEFAULT_NOISE if noise is None else noise
-            table = read_labelers(labels, resolve(model), n_draws, spam_prior, rng)
-            return _ranked(labels, table, None, sort, level, _name_of(model), rng)
-        used = CrowdPrior() if prior is None else prior
+            model = None if noise is None else resolve(noise)
+            table, levels = read_labelers(labels, model, used, n_draws=n_draws, spam_prior=spam_prior, rng=rng)
+            return _ranked(labels, table, levels, sort, level, _PLAIN if noise is None else _name_of(noise), rng)
         return _rank_in_memory(labels, noise, used, by, sort, level, spam_prior, n_draws, rng, progress)
 
 
@@ -324,6 +339,7 @@ def _rank_in_memory(
     parts = [np.arange(labels.n_items), *(np.flatnonzero(codes == k) for k in range(n_slices))]
     levels: list[Levels | None] = [None] * len(parts)
     moves: list[Floats] | None = None
+    spam_truths: Codes | None = None
     if noise is None:
         if not (labels.vote_table()[2] < labels.n_classes).any():
             raise InvalidLabels("labelers are judged by votes that name a class, got none; keep items with such votes")
@@ -332,13 +348,18 @@ def _rank_in_memory(
             base, apart = base_of(labels_of_base(labels)), prepare_levels(labels)
         nobody = np.empty((0, labels.n_items), dtype=np.int32)
         seed = int(rng.integers(2**31))
-        truths = TruthModel(labels, base, nobody, prior=prior, n_draws=n_draws, seed=seed).truth.truths
+        truths = TruthModel(
+            labels, base, nobody, may_sample=False, prior=prior, n_draws=n_draws, seed=seed
+        ).truth.truths
+        spam_truths = draw_categories(base, _SPAM_TRUTHS, rng)  # as votes say, since a wrong truth makes all spammers
         levels = [labeler_levels(labels, apart, part, prior, n_draws=len(truths), rng=rng) for part in parts]
         moves = [_moves(labels, truths, part, of_part) for part, of_part in zip(parts, levels, strict=True) if of_part]
     else:
         name = _name_of(noise)
         truths, notes = draw_truths(labels, noise, n_draws=n_draws, rng=rng, progress=progress)
-    draws = labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng, slices=codes, moves=moves)
+    draws = labeler_draws(
+        labels, truths, spam_prior=spam_prior, rng=rng, slices=codes, moves=moves, spam_truths=spam_truths
+    )
     members = [labels, *(labels.select(items=labels.items[part]) for part in parts[1:])]
     whole, *others = (
         _ranked(part, LabelerTable.of(part, drawn), of_part, sort, level, name, rng)

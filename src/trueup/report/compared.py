@@ -34,6 +34,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "level": level,
         "n_items": comparison.n_items,
         "basis": comparison.basis,
+        "rests_on": comparison.answer_in_words(),
         "refused": comparison.refused,
         "judged": judged_words(comparison.n_items, comparison.labels.n_items),
         "systems": [

@@ -65,6 +65,7 @@ def system_data(name: str, evaluation: Evaluation, *, with_pictures: bool) -> di
         "level": evaluation.level,
         "refused": evaluation.refused,
         "basis": evaluation.basis,
+        "rests_on": evaluation.answer_in_words(),
         "metrics": metrics,
         "vettings": {str(n): finite(width) for n, width in evaluation.vettings.items()},
         "next_step": evaluation.next_step(),

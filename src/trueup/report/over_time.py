@@ -23,6 +23,7 @@ def course_report(
     rows: Sequence[Row],
     judges: Sequence[Row],
     alarms: Sequence[Row],
+    status: Sequence[str],
     notes: Sequence[str],
     settings: Mapping[str, Any],
     metric: str,
@@ -34,7 +35,8 @@ def course_report(
     ----------
     rows, judges, alarms : sequences of mappings
         As `Monitor.course`, `Monitor.judges` and `Monitor.alarms` have them.
-    notes : sequence of str
+    status, notes : sequences of str
+        The headline, and what a reader should know beside it.
     settings : mapping
         Of the monitor.
     metric : str
@@ -45,7 +47,6 @@ def course_report(
     by_judge: dict[Any, list[dict[str, Any]]] = {}
     for row in judges:
         by_judge.setdefault(row["judge"], []).append(_plain(row))
-    verdict = [str(alarm["sentence"]) for alarm in alarms]
     return {
         "format": 1,
         "page": "over_time",
@@ -55,7 +56,7 @@ def course_report(
         "false_alarms": settings["false_alarms"],
         "baseline": settings["baseline"],
         "began": began,
-        "verdict": verdict or ["No alarm: nothing that is watched differs from what it was."],
+        "verdict": list(status),
         "alarms": [_plain(alarm) for alarm in alarms],
         "notes": list(notes),
         "course": [_plain(row) for row in rows],

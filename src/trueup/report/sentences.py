@@ -93,10 +93,8 @@ def verdict(comparison: Mapping[str, Any] | None) -> list[str]:
         return []
     if comparison["refused"]:
         first, label = quoted(comparison["systems"][0]["system"]), metric_label(comparison["metric"])
-        return [
-            f"{first} comes first by {label} from votes, but vetted items contradict the models: nothing is claimed."
-        ]
-    return [f"{_ranking_sentence(comparison)} This rests on {comparison['basis_words']}."]
+        return [f"{first} comes first by {label} from votes, but checked items contradict them: nothing is claimed."]
+    return [f"{_ranking_sentence(comparison)} This rests on {comparison['rests_on']}."]
 
 
 def _ranking_sentence(comparison: Mapping[str, Any]) -> str:

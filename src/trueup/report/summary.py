@@ -96,7 +96,7 @@ def build_report(
         systems.append(
             {
                 **data,
-                "answer": answer(leading, data["basis"], refused=data["refused"]),
+                "answer": answer(leading, data["rests_on"], refused=data["refused"]),
                 "remark": dirty_remark(leading),
                 "judged": judged,
             }

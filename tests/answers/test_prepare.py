@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from trueup.answers.settings import Settings
 
 import trueup as tu
+from trueup.answers.prepare import Settings
 from trueup.exceptions import InvalidLabels, InvalidParameter
-from trueup.noise import DEFAULT_NOISE, DawidSkene
 
-FAST = {"n_draws": 200, "n_warmup": 100, "n_chains": 2}
+FAST = {"n_draws": 200}
 
 
 @pytest.fixture(scope="module")
@@ -64,31 +63,16 @@ def test_the_seed_of_an_answer_gives_it_again(scored):
     assert ev.settings.changed().keys() == {"metrics", "random_state", *FAST}
 
 
-def test_curves_and_findings_fit_no_model_of_their_own(scored, monkeypatch):
-    """A curve is drawn from the model of the evaluation; only the check of independence fits Dawid–Skene."""
-    labels, scores = scored
-    fits = []
-    fit = DawidSkene.fit
-    monkeypatch.setattr(DawidSkene, "fit", lambda self, votes: fits.append(votes) or fit(self, votes))
-    ev = tu.evaluate(scores, labels, check_dependence=False, **FAST)
-    curve = ev.curve("roc", n_thresholds=11)
-    ev.sensitivity()
-    assert not fits
-    assert ev.assumption == "real"
-    low, high = ev["auc"].interval(0.95)
-    assert low - 0.05 < curve.area < high + 0.05
-
-
-def test_one_default_assumption_and_target_for_every_door(scored):
+def test_one_default_answer_and_target_for_every_function(scored):
     labels, scores = scored
     ev = tu.evaluate(scores, labels, check_dependence=False, **FAST)
     cmp = tu.compare({"a": scores, "b": scores}, labels, metric="auc", check_dependence=False, n_draws=50)
     test = tu.ActiveTest(scores, labels)
-    assert ev.noise == cmp.noise == "all kinds of models, assuming real errors"
-    assert test.noise == DEFAULT_NOISE
+    assert {ev.basis, cmp.basis} == {"votes alone"}
+    assert ev.noise == cmp.noise
     assert {ev.target, cmp.target, test.target} == {"sample"}
-    assert "from votes, assuming real errors, target sample" in repr(ev)
-    assert "from votes, assuming real errors, target sample" in repr(cmp)
+    low, high = ev["auc"].interval(0.95)
+    assert low - 0.05 < ev.curve("roc", n_thresholds=11).area < high + 0.05
 
 
 def test_settings_tell_defaults_from_choices():
@@ -96,7 +80,7 @@ def test_settings_tell_defaults_from_choices():
         return Settings.of_call(door, locals())
 
     settings = door([1], weights=np.ones(2), progress=print, n_draws=10)
-    assert settings.door == "door"
+    assert settings.entry_point == "door"
     assert settings.arguments.keys() == {"level", "weights", "n_draws"}
     assert settings.changed().keys() == {"weights", "n_draws"}
 
@@ -145,10 +129,8 @@ def test_a_truth_that_does_not_fit_is_called_so(scored, truth, sentence):
         tu.evaluate(scores, labels, method="ideal", truth=truth)
 
 
-def test_no_noise_named_is_the_default_noise(scored):
+def test_a_noise_without_a_name_is_an_error(scored):
     labels, scores = scored
-    test = tu.ActiveTest(scores, labels, noise=None)
-    assert np.array_equal(test.pool.prior, tu.ActiveTest(scores, labels).pool.prior)
     with pytest.raises(InvalidParameter, match="noise must be one of"):
         tu.evaluate(scores, labels, noise="")
 

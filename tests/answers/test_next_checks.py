@@ -1,0 +1,76 @@
+"""What more checks would bring, said before and measured after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.answers.build_answers import evaluate_again
+from trueup.answers.next_checks import NextChecks
+
+QUICK = {"metrics": ["accuracy"], "check_dependence": False, "n_draws": 1024}
+WORLDS = {
+    "independent": lambda: tu.simulate.dawid_skene(
+        n_items=600, n_labelers=5, accuracy=(0.7, 0.9), classifier_accuracy=0.6, random_state=3
+    ),
+    "four classes": lambda: tu.simulate.dawid_skene(
+        n_items=400, n_classes=4, n_labelers=5, accuracy=(0.6, 0.9), classifier_accuracy=0.7, random_state=4
+    ),
+    "families": lambda: tu.simulate.dependent(n_items=300, n_labelers=5, families=[[0, 1, 2]], random_state=3),
+}
+
+
+def width_of(evaluation):
+    low, high = evaluation["accuracy"].interval(0.95)
+    return high - low
+
+
+def with_checks(sim, n, seed):
+    drawn = np.random.default_rng(seed).permutation(sim.labels.n_items)[:n]
+    return sim.labels.with_gold({int(i): int(sim.truth[i]) for i in drawn}, drawn="random")
+
+
+@pytest.mark.parametrize("target", ["sample", "population"])
+@pytest.mark.parametrize("world", list(WORLDS))
+def test_the_width_that_is_said_is_about_the_one_that_comes(world, target):
+    """Votes of simulated labelers are better than those of real ones, so that intervals may come out narrower."""
+    sim = WORLDS[world]()
+    ev = tu.evaluate(sim.predictions, sim.labels, target=target, **QUICK)
+    for n in (20, 50):
+        came = np.mean([width_of(evaluate_again(ev, with_checks(sim, n, seed))) for seed in range(4)])
+        assert 0.6 * ev.vettings[n] < came < 1.15 * ev.vettings[n]
+
+
+def test_nothing_is_advised_that_is_no_narrower_than_now():
+    sim = WORLDS["families"]()
+    ev = tu.evaluate(sim.predictions, sim.labels, **QUICK)
+    assert min(ev.vettings) == 20
+    assert max(ev.vettings.values()) < width_of(ev)
+    assert ev.next_step().startswith("20 checked items drawn at random would")
+    checked = evaluate_again(ev, with_checks(sim, 60, 0))
+    assert min(checked.vettings) == 100
+    assert max(checked.vettings.values()) < width_of(checked)
+    assert " in all " in checked.next_step()
+    named = tu.evaluate(sim.predictions, sim.labels, noise="dawid-skene", metrics=["accuracy"], check_dependence=False)
+    assert (named.vettings, named.next_step()) == ({}, None), "checked items do not correct a model that is named"
+    every = tu.evaluate(sim.predictions, with_checks(sim, 300, 0), **QUICK)
+    assert (every.vettings, every.next_step()) == ({}, None)
+
+
+def test_a_wide_prior_leaves_what_checks_leave():
+    """Of 1,000 items with P(right) of .8 each, 100 checks leave what a share of 100 leaves of the other 900."""
+    checks = NextChecks(1000.0, 1000.0, 0, mean=0.8, spread=10.0, variances=np.array([0.16]))
+    expected = 2 * 1.96 * 0.9 * np.sqrt(0.16 / 100 + 0.16 / 900)
+    assert checks.width(100, 0.95) == pytest.approx(expected, rel=0.001)
+    assert checks.number_for(expected, 0.95) == pytest.approx(100, abs=1)
+    assert checks.width(1000, 0.95) == 0
+    assert checks.number_for(0.0, 0.95) == 1000
+
+
+def test_what_is_known_already_spares_checks():
+    known = NextChecks(1000.0, 1000.0, 0, mean=0.8, spread=0.05, variances=np.array([0.16]))
+    unknown = NextChecks(1000.0, 1000.0, 0, mean=0.8, spread=1.0, variances=np.array([0.16]))
+    assert known.number_for(0.1, 0.95) < unknown.number_for(0.1, 0.95)
+    assert known.number_for(0.3, 0.95) == 0
+    assert known.width(0, 0.95) == pytest.approx(2 * 1.96 * 0.05, rel=0.001)
