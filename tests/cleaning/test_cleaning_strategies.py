@@ -159,6 +159,27 @@ def test_emi_with_features():
     assert half == pytest.approx(flips[own.items] * own.uncertainty / 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_loss_is_ranked_before_a_gain(seed):
+    """Losses that are more than noise come last, and a sentence names no change that is noise."""
+    X, _, labels = mixed(seed=seed, gap=1.0)
+    advisor = session(X, labels)
+    state, found = advisor.state, get_cleaning_strategy("emi").improvement(advisor.state)
+    asked = advisor.ask(len(found.items))
+    place = {int(item): k for k, item in enumerate(found.items)}
+    at = [place[int(np.searchsorted(state.train, item))] for item in asked]
+    is_loss = (found.improvement < -2 * found.standard_error)[at]
+    assert is_loss.any() or seed != 1
+    assert (np.diff(is_loss.astype(int)) >= 0).all()
+    scores = np.array([one.score for one in asked.details])
+    assert (np.diff(scores) <= 1e-12).all()
+    assert ((scores < 0) == is_loss).all()
+    is_clear = (np.abs(found.improvement) > 2 * found.standard_error)[at]
+    named = np.array(["expected to change the accuracy by" in one.why for one in asked.details])
+    assert (named == is_clear).all()
+    assert not any("by -" in one.why for one in asked.details[:10])
+
+
 def test_a_shortlist_has_the_most_promising_by_what_needs_no_training():
     X, _, labels = mixed(150)
     advisor = tu.CleaningAdvisor(

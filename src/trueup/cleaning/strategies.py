@@ -64,6 +64,7 @@ def believed_scorer(state: CleaningState, believed: Floats) -> UnbiasedScorer:
     return scorer
 
 
+_CLEAR = 2.0  # standard errors from which a change of the metric is more than noise
 Belief = Literal["features", "votes"]
 _BELIEFS: tuple[Belief, ...] = ("features", "votes")
 
@@ -82,7 +83,10 @@ class ExpectedImprovement(CleaningStrategy):
 
     .. math:: P(y_i \ne y'_i \mid x_i, y'_i)\; u(x_i)\; \sigma(s \cdot \mathrm{EMI}(i))
 
-    so that an uncertain item whose label is probably right is not looked at.
+    so that an uncertain item whose label is probably right is not looked at. Labels whose cleaning makes the model
+    worse by more than two standard errors come last, with a score 1 lower. Smaller losses stay where they are: of one
+    label they are mostly noise, and with all losses last the model was worse on simulated sets (accuracy .661 against
+    .675 after 40 labels of Dolatshah et al.'s, the mean of 6).
 
     Parameters
     ----------
@@ -122,14 +126,17 @@ class ExpectedImprovement(CleaningStrategy):
         expected, flips = _improvement(self, state)
         score = expected.score
         if self.weigh:
-            # Behind a shortlist improvements are those of a surrogate, and rank below.
-            behind = np.array([]) if expected.how != "shortlist" else expected.items[~expected.exact]
             score = expected.uncertainty * special.expit(self.scale * expected.improvement)
+            is_worse = np.zeros(len(score), dtype=bool)
             if self.belief == "features":
                 score = score * flips
-            last = np.isin(expected.items, behind)
-            if last.any() and not last.all():
-                score[last] = np.minimum(score[last], np.nextafter(score[~last].min(), -np.inf))
+                is_worse = expected.improvement < -_CLEAR * expected.standard_error
+            # Behind a shortlist improvements are those of a surrogate, and rank below.
+            untrained = ~expected.exact if expected.how == "shortlist" else np.zeros(len(score), dtype=bool)
+            first = ~untrained & ~is_worse
+            if first.any():
+                score[untrained] = np.minimum(score[untrained], np.nextafter(score[first].min(), -np.inf))
+            score[is_worse] -= 1.0
         values = np.full(len(state.train), -np.inf)
         values[expected.items] = score
         return values
@@ -142,16 +149,23 @@ class ExpectedImprovement(CleaningStrategy):
         return values
 
     def reasons(self, state: CleaningState, scores: Floats, positions: Sequence[int]) -> list[str]:
-        """How likely the label is wrong, how unsure the model is, and what cleaning is worth."""
+        """How likely the label is wrong, how unsure the model is, and what cleaning it is worth where that is clear."""
         expected, flips = _improvement(self, state)
         place = {int(item): k for k, item in enumerate(expected.items)}
-        metric = state.scorer.metric.name
-        return [
-            f"Its label is wrong with probability {flips[k]:.2f}, the model gives its likeliest class "
-            f"{1 - expected.uncertainty[k]:.2f}, and cleaning it is expected to change the {metric} by "
-            f"{state.scorer.sign * expected.improvement[k]:+.5f} ± {expected.standard_error[k]:.5f}."
-            for k in (place[int(at)] for at in positions)
-        ]
+        metric, sign = state.scorer.metric.name, state.scorer.sign
+        sentences = []
+        for k in (place[int(at)] for at in positions):
+            change, error = expected.improvement[k], expected.standard_error[k]
+            is_clear = abs(change) > _CLEAR * error
+            if is_clear or not self.weigh:
+                worth = f"cleaning it is expected to change the {metric} by {sign * change:+.5f} ± {error:.5f}"
+            else:
+                worth = f"what cleaning it alone changes in the {metric} is too little to be told from 0"
+            sentences.append(
+                f"Its label is wrong with probability {flips[k]:.2f}, the model gives its likeliest class "
+                f"{1 - expected.uncertainty[k]:.2f}, and {worth}."
+            )
+        return sentences
 
 
 def _improvement(strategy: ExpectedImprovement, state: CleaningState) -> tuple[EMI, Floats]:
