@@ -82,14 +82,13 @@ test-slow: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.aggregation
 	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.ranking_speed
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/python -m benchmarks.unbiased
 	$(BIN)/python -m benchmarks.vetting
-	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.command_line
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.cleaning
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training

@@ -1,1 +1,1 @@
-"""Measurements: how fast (`benchmarks.speed`), and how often intervals hold the truth (`benchmarks.coverage`)."""
+"""Measurements: how often intervals hold the truth and how fast they come (`benchmarks.core`), and all others."""

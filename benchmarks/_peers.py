@@ -1,6 +1,6 @@
-"""Times crowd-kit; run by `benchmarks.speed` in an interpreter of its own, which need not have trueup.
+"""Times crowd-kit in an interpreter of its own, which need not have trueup.
 
-Usage: python _peers.py TASK COLUMNS.npz LABELS.npy, where TASK names a function of this file. Prints one line of JSON.
+Usage: python _peers.py COLUMNS.npz LABELS.npy. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -44,41 +44,14 @@ def dawid_skene(frame: Any) -> dict[str, Any]:
     return {"seconds": taken, "labels": model.labels_}
 
 
-def dawid_skene_iteration(frame: Any) -> dict[str, Any]:
-    """One iteration: the time of two, without what comes before the first, halved."""
-    from crowdkit.aggregation import DawidSkene
-
-    setup, _ = seconds(lambda: DawidSkene(n_iter=0).fit(frame))
-    taken, model = seconds(lambda: DawidSkene(n_iter=2, tol=-np.inf).fit(frame))
-    return {"seconds": (taken - setup) / 2, "labels": model.labels_}
-
-
-def glad_iteration(frame: Any) -> dict[str, Any]:
-    """One iteration, without what comes before it."""
-    from crowdkit.aggregation import GLAD
-
-    setup, _ = seconds(lambda: GLAD(n_iter=0).fit(frame))
-    taken, model = seconds(lambda: GLAD(n_iter=1, tol=-np.inf).fit(frame))
-    return {"seconds": taken - setup, "labels": model.labels_}
-
-
-def glad(frame: Any) -> dict[str, Any]:
-    """Until it settles."""
-    from crowdkit.aggregation import GLAD
-
-    taken, model = seconds(lambda: GLAD(n_iter=100).fit(frame))
-    return {"seconds": taken, "labels": model.labels_}
-
-
-def main(task: str, columns: str, labels: str) -> None:
+def main(columns: str, labels: str) -> None:
     import crowdkit  # type: ignore[import-not-found]
     import pandas as pd
 
-    run = {f.__name__: f for f in (dawid_skene, dawid_skene_iteration, glad, glad_iteration)}[task]
     with np.load(columns) as data:
         frame = pd.DataFrame({"task": data["item"], "worker": data["labeler"], "label": data["label"]})
-    run(frame.iloc[:1000])  # lazy imports and first calls are not timed
-    result = run(frame)
+    dawid_skene(frame.iloc[:1000])  # lazy imports and first calls are not timed
+    result = dawid_skene(frame)
     np.save(labels, result.pop("labels").sort_index().to_numpy())
     print(json.dumps({**result, "peak": peak_bytes(), "version": crowdkit.__version__}))
 

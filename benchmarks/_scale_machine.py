@@ -16,10 +16,10 @@ import numpy as np
 
 import trueup as tu
 from benchmarks._coverage_tally import Section
+from benchmarks._crowdkit_votes import Size, ask_crowdkit, fit_and_label, make_votes
 from benchmarks._peers import peak_bytes
 from benchmarks._results import processor
 from benchmarks._scale_votes import VOTES_PER_ITEM, write_votes
-from benchmarks.speed import Size, ask_peer, fit_and_label, make_votes
 
 __all__ = ["crowdkit", "evaluation", "files", "growth", "kernels", "measure_files"]
 
@@ -39,7 +39,7 @@ def crowdkit(quick: bool) -> Section:
             for _ in range(3):
                 taken, found = fit_and_label(model, labels)
                 ours.append(taken)
-            answer = ask_peer("dawid_skene", votes, Path(name))
+            answer = ask_crowdkit(votes, Path(name))
             if answer is not None:
                 theirs.append(answer["seconds"])
                 same.append(float((answer["labels"] == found).mean()))

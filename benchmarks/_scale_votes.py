@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.speed import Columns, Size, make_votes
+from benchmarks._crowdkit_votes import Columns, Size, make_votes
 
 __all__ = ["VOTES_PER_ITEM", "write_votes"]
 

@@ -266,8 +266,9 @@ with open(sys.argv[1], "wb") as file:
 
 # Reading the votes and importing are not counted. The first call is cold: nothing was called before it.
 _MEASURE = """
-import pickle, resource, sys, time, warnings
+import pickle, sys, time, warnings
 import trueup as tu
+from benchmarks._peers import peak_bytes
 from trueup.answers.build_answers import evaluate_again
 warnings.simplefilter("ignore")
 with open(sys.argv[1], "rb") as file:
@@ -280,7 +281,7 @@ for k in range(n_calls):
     ev = evaluate_again(first, known) if is_look else tu.evaluate(predictions, known)
     low, high = ev["accuracy"].interval(0.95)
     print(time.perf_counter() - started, low, high)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, true)
+print(peak_bytes(), true)
 """
 
 

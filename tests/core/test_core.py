@@ -147,9 +147,13 @@ class TestChecks:
         base = np.full((40, 2), 0.5)
         clusters = np.repeat(np.arange(10), 4)
         alike = np.repeat(np.arange(10) % 2, 4)
-        assert design_effect(base, alike, clusters) == pytest.approx(4.0)
-        assert design_effect(base, np.arange(40) % 2, clusters) == pytest.approx(1.0)
-        assert design_effect(base, alike, np.arange(40)) == 1.0
+        nobody = np.empty((0, 40), dtype=int)
+        assert design_effect(base, nobody, alike, clusters) == pytest.approx(4.0)
+        assert design_effect(base, nobody, np.arange(40) % 2, clusters) == pytest.approx(1.0)
+        assert design_effect(base, nobody, alike, np.arange(40)) == 1.0
+        mixed = np.arange(40) % 2
+        right_together = np.where(alike, mixed, 1 - mixed)[None]  # a system that is right on whole clusters
+        assert design_effect(base, right_together, mixed, clusters) == pytest.approx(4.0)
 
 
 class TestManyClasses:

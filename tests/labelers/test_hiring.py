@@ -80,7 +80,7 @@ def test_kinds_of_labelers_can_be_hired_several_times():
 
 def test_dependent_labelers_can_be_hired():
     data = tu.simulate.dependent(n_items=300, n_labelers=5, random_state=0)
-    noise = tu.noise.Subtypes(n_subtypes=2).fit(data.labels)
+    noise = tu.noise.GLAD(tol=1e-3).fit(data.labels)
     target = 0.9 * float(mutual_information(noise))
     found = cheapest_set(noise, 1.0, information=target)
     sizes = [

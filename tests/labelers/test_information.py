@@ -71,19 +71,15 @@ def test_broadcast_channel_of_many_labelers_is_quick_and_complete():
     assert mutual_information(error=0.0, prior=prior).share == pytest.approx(1)
 
 
-def dependent_model(n_labelers=4):
-    data = tu.simulate.dependent(n_items=300, n_labelers=n_labelers, random_state=0)
-    return data, tu.noise.Subtypes(n_subtypes=2).fit(data.labels)
-
-
-def test_dependent_labelers_equal_brute_force_and_are_worth_less():
-    _, noise = dependent_model()
+def test_labelers_of_one_difficulty_equal_brute_force_and_are_worth_less():
+    data = tu.simulate.dependent(n_items=300, n_labelers=4, random_state=0)
+    noise = tu.noise.GLAD(tol=1e-3).fit(data.labels)
+    channel = channel_of(noise)
     found = float(mutual_information(noise))
-    assert found == pytest.approx(
-        brute_force(noise.state_prior_, noise.state_class_, noise.state_confusion_), abs=1e-12
-    )
-    independent = mutual_information(noise.confusion_, prior=noise.prior_)
-    assert found < 0.9 * float(independent)
+    assert found == pytest.approx(brute_force(channel.weights, channel.state_class, channel.matrices), abs=1e-12)
+    share = channel.weights[:, None] * channel.state_class
+    by_class = np.einsum("sy,lsa->lya", share / share.sum(axis=0), channel.matrices)
+    assert found < 0.99 * float(mutual_information(by_class, prior=noise.prior_))
 
 
 def test_merging_is_as_close_as_it_says(monkeypatch):
@@ -123,8 +119,9 @@ def test_monte_carlo_error_is_the_spread_of_repetitions():
     assert abs(mean_error) < 3.3 * spread / np.sqrt(200)
 
 
-def test_dependent_labelers_by_monte_carlo():
-    _, noise = dependent_model(6)
+def test_labelers_of_one_difficulty_by_monte_carlo():
+    difficulty = np.repeat([0.1, 0.9], 20)
+    noise = tu.noise.Difficulty(difficulty=difficulty, fallibility=np.full(6, 0.1), prior=[0.5, 0.5])
     exact, drawn = mutual_information(noise), mutual_information(noise, max_outcomes=1)
     assert drawn.method == "monte-carlo"
     assert abs(exact.bits - drawn.bits) < 3.3 * drawn.error

@@ -47,24 +47,21 @@ def test_each_item_has_its_expected_fall_of_entropy(labeler):
 def test_a_vetted_item_has_nothing_left_to_tell():
     labels, _ = data_and_noise()
     labels = labels.with_gold({labels.items[3].item(): labels.classes[0].item()})
-    for noise in (tu.noise.DawidSkene().fit(labels), tu.noise.Subtypes(n_subtypes=2).fit(labels)):
+    for noise in (tu.noise.DawidSkene().fit(labels), tu.noise.GLAD(tol=1e-3).fit(labels)):
         gains = marginal_value(noise, labels, max_votes=1).per_item
         assert gains[3] == 0
         assert (np.delete(gains, 3) > 0).any()
 
 
-def test_dependent_labelers_tell_less_and_less():
-    data = tu.simulate.dependent(n_items=400, n_labelers=5, random_state=1)
-    noise = tu.noise.Subtypes(n_subtypes=2).fit(data.labels)
-    together = marginal_value(noise, data.labels, max_votes=4)
-    apart = marginal_value(noise.pooled_.reshape(2, 2, 2).mean(axis=1), prior=[0.5, 0.5], max_votes=4)
-    assert together.gains[3] / together.gains[0] < apart.gains[3] / apart.gains[0]
-    # By hand: the posterior of the states, each with its classes.
-    states = np.exp(noise.state_log_likelihood(data.labels)) * noise.state_prior_
-    states /= states.sum(axis=1, keepdims=True)
-    joint = np.einsum("is,sy,sa->iya", states, noise.state_class_, noise.pooled_)
-    expected = [float(entropy(j.sum(axis=1)) + entropy(j.sum(axis=0)) - entropy(j.ravel())) for j in joint]
-    assert together.per_item == pytest.approx(expected, abs=1e-10)
+def test_labelers_of_one_difficulty_tell_less_and_less():
+    n = 400
+    difficulty = np.where(np.arange(n) % 2 == 0, 0.1, 0.9)
+    noise = tu.noise.Difficulty(difficulty=difficulty, fallibility=np.full(3, 0.1), prior=[0.5, 0.5])
+    right = (1 + 0.9 * (1 - difficulty)) / 2
+    together = marginal_value(noise, max_votes=4)
+    apart = marginal_value(error=1 - right.mean(), prior=[0.5, 0.5], max_votes=4)
+    assert together.gains[0] == pytest.approx(apart.gains[0], abs=1e-9)
+    assert together.gains[3] < apart.gains[3]
 
 
 def test_what_is_expected_is_what_happens_on_average():

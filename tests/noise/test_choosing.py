@@ -1,12 +1,10 @@
 """Held-out votes, stacks of models, and models by name."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from trueup import Labels, noise, simulate
-from trueup.exceptions import DataWarning, IdentifiabilityWarning, InvalidLabels, InvalidParameter, NotFitted
+from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, NotFitted
 from trueup.noise import registry
 from trueup.noise.auto import stacking_weights
 from trueup.noise.heldout import best_of, split_votes
@@ -181,7 +179,7 @@ def test_auto_is_a_stack():
 
 def test_models_by_name():
     names = noise.list_models()
-    assert set(names) >= {"majority", "one-coin", "dawid-skene", "glad", "difficulty", "subtypes"}
+    assert set(names) >= {"majority", "one-coin", "dawid-skene", "glad", "difficulty"}
     assert names == sorted(names)
     for name in names:
         assert noise.get_model(name).alias == name
@@ -194,6 +192,21 @@ def test_an_unknown_name_gets_a_hint():
         noise.get_model("dawid-skeen")
     with pytest.raises(InvalidParameter, match="noise must be one of"):
         noise.fit(some_votes(), "nonsense")
+
+
+@pytest.mark.parametrize("name", ["clusters", "Subtypes", "shared_difficulty", "variational"])
+def test_a_removed_model_says_what_to_do_instead(name):
+    for ask in (noise.get_model, noise.resolve, lambda name: noise.fit(some_votes(), name)):
+        with pytest.raises(InvalidParameter, match="no longer a noise model of trueup; leave noise out") as error:
+            ask(name)
+        assert error.value.parameter == "noise"
+
+
+@pytest.mark.parametrize("name", ["Clusters", "Subtypes", "SharedDifficulty", "Variational"])
+def test_the_class_of_a_removed_model_does_too(name):
+    with pytest.raises(AttributeError, match="no longer a noise model of trueup; leave noise out"):
+        getattr(noise, name)
+    assert not hasattr(noise, name)
 
 
 @pytest.mark.parametrize("name", ["auto", "AUTO", *noise.list_models()])
@@ -249,16 +262,6 @@ def test_a_stack_does_not_fit_the_models_it_was_handed():
     assert not any(member.is_fitted for member in members)
     noise.heldout_scores(members[0], labels)
     assert not members[0].is_fitted
-
-
-def test_single_votes_leave_one_kind_of_each_class():
-    """No vote can be held out, so none speaks for more."""
-    labels = Labels.from_matrix([[0], [1], [1], [0]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentifiabilityWarning)
-        assert noise.Subtypes().fit(labels).n_subtypes_ == 1
-        assert noise.Clusters().fit(labels).state_prior_.shape == (2,)
-    assert [sampler.n_states for sampler in noise.Subtypes().samplers(labels, 1, 2)] == [2, 2]
 
 
 @pytest.fixture

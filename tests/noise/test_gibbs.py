@@ -141,7 +141,7 @@ def test_gold_enters_exactly(engine):
     assert (draws.truths[:, 0] == 1).all()
 
 
-# ---------------------------------------------------------------------- clusters
+# ---------------------------------------------------------------------- pooled rows
 
 
 MEANS = (np.arange(200) + 0.5) / 200  # as exact as four decimals, in a third of the time of twice as many
@@ -164,30 +164,6 @@ def log_cluster_evidence(counts, label, diagonal, strength=None):
     row = MEANS if label == 1 else 1 - MEANS  # P(the right answer)
     mass = (diagonal * row ** (diagonal - 1))[:, None] * (STRENGTH_MASS if strength is None else 1.0)
     return float(np.log((np.exp(log) * mass).sum() / mass.sum()))
-
-
-def exact_clusters(votes, n_extra, gold):
-    """As `exact`, for the hierarchical model with at most one extra cluster."""
-    n, n_states = len(votes), 2 + n_extra
-    logs, truths = [], []
-    for states in product(range(n_states), repeat=n):
-        z = np.array(states)
-        size = log_dirichlet_multinomial(np.bincount(z, minlength=n_states), np.ones(n_states))
-        counts = [tuple(map(tuple, row_counts(votes, z == g, 2).tolist())) for g in range(n_states)]
-        main = sum(log_cluster_evidence(counts[g], g, 4.0) for g in (0, 1))
-        for label in (0, 1) if n_extra else (0,):
-            truth = np.array([0, 1, label])[z]
-            if ((gold >= 0) & (gold != truth)).any():
-                continue
-            extra = log_cluster_evidence(counts[2], label, 3.0) - np.log(2) if n_extra else 0.0
-            logs.append(size + main + extra)
-            truths.append(truth)
-    weights = np.exp(np.array(logs) - logsumexp(logs))
-    posterior, right = np.zeros((n, 2)), np.zeros(n + 1)
-    for truth, weight in zip(truths, weights, strict=True):
-        posterior[np.arange(n), truth] += weight
-        right[int((votes[:, -1] == truth).sum())] += weight
-    return posterior, right
 
 
 def exact_states(votes, state_class, gold, *, strength, diagonal=3.0):
@@ -215,25 +191,7 @@ def exact_states(votes, state_class, gold, *, strength, diagonal=3.0):
 CLUSTER_GOLD = {"no gold": {}, "gold against the votes": {1: 0}}
 
 
-@COMPILED
-@pytest.mark.parametrize("gold", CLUSTER_GOLD)
-@pytest.mark.parametrize("n_extra", [0, 1])
-def test_clusters_draw_the_exact_posterior(engine, n_extra, gold):
-    votes = np.column_stack([VOTES, RATER])
-    codes = np.array([CLUSTER_GOLD[gold].get(i, -1) for i in range(4)])
-    posterior, right = exact_clusters(votes, n_extra, codes)
-    labels = Labels.from_matrix(VOTES).with_gold(CLUSTER_GOLD[gold])
-    n_draws, tolerance = (1500, 0.06) if engine == "scipy" else (80_000, 0.012)
-    # The first chain has the extra cluster; a second would have none.
-    model = noise.Clusters(n_extra=n_extra)
-    draws = noise.sample(labels, model, raters=RATER, n_chains=1, n_warmup=300, n_draws=n_draws, random_state=4)
-    assert_draws_agree(draws, posterior, right, tolerance)
-
-
 POOLED = {
-    "two subtypes": (noise.Subtypes(n_subtypes=2, pooling=3.0), [0, 1, 0, 1], 3.0, "no gold"),
-    "two subtypes and gold": (noise.Subtypes(n_subtypes=2, pooling=3.0), [0, 1, 0, 1], 3.0, "gold against the votes"),
-    "three subtypes": (noise.Subtypes(n_subtypes=3, pooling=1.5), [0, 1, 0, 1, 0, 1], 1.5, "no gold"),
     "Dawid-Skene": (noise.DawidSkene(pooling=8.0, diagonal=3.0), [0, 1], 8.0, "gold against the votes"),
 }
 
@@ -251,29 +209,7 @@ def test_pooled_states_draw_the_exact_posterior(engine, name):
     assert_draws_agree(draws, posterior, right, tolerance)
 
 
-def test_subtypes_that_are_not_pooled_have_rows_of_their_own():
-    votes = np.column_stack([VOTES, RATER])
-    state_class = np.array([0, 1, 0, 1])
-
-    def evidence(states):
-        total = log_dirichlet_multinomial(np.bincount(states, minlength=4), np.ones(4))
-        for g in range(4):
-            base = np.where(np.arange(2) == state_class[g], 3.0, 1.0)
-            total += sum(log_dirichlet_multinomial(c, base) for c in row_counts(votes, states == g, 2))
-        return total
-
-    states = np.array(list(product(range(4), repeat=4)))
-    logs = np.array([evidence(z) for z in states])
-    expected = np.exp(logs - logsumexp(logs)) @ state_class[states]
-    model = noise.Subtypes(n_subtypes=2, pooling=0.0)
-    draws = noise.sample(Labels.from_matrix(VOTES), model, raters=RATER, n_chains=2, n_draws=4000, random_state=0)
-    np.testing.assert_allclose(draws.posterior[:, 1], expected, atol=0.04)
-
-
 PARAMETERS = {
-    "subtypes": (noise.Subtypes(n_subtypes=2), noise.Subtypes(n_subtypes=4)),
-    "pooling of subtypes": (noise.Subtypes(n_subtypes=2), noise.Subtypes(n_subtypes=2, pooling=30.0)),
-    "extra clusters": (noise.Clusters(), noise.Clusters(n_extra=5)),
     "pooling": (noise.DawidSkene(), noise.DawidSkene(pooling=30.0)),
     "learned pooling": (noise.DawidSkene(pooling=30.0), noise.DawidSkene(pooling="auto")),
     "diagonal": (noise.DawidSkene(), noise.DawidSkene(diagonal=30.0)),
@@ -296,7 +232,7 @@ def test_the_parameters_of_a_model_count_and_its_fit_does_not(name):
 def test_the_name_of_a_model_means_its_defaults():
     data = simulate.dependent(n_items=80, n_labelers=4, random_state=0)
     options = {"n_chains": 2, "n_warmup": 20, "n_draws": 40, "random_state": 0, "warn": False}
-    for name, model in (("clusters", noise.Clusters()), ("subtypes", noise.Subtypes()), ("one_coin", noise.OneCoin())):
+    for name, model in (("dawid_skene", noise.DawidSkene()), ("one_coin", noise.OneCoin())):
         by_name, by_model = (noise.sample(data.labels, m, **options) for m in (name, model))
         np.testing.assert_array_equal(by_name.truths, by_model.truths)
 
@@ -319,8 +255,8 @@ def test_a_model_from_outside_brings_its_sampler():
     np.testing.assert_allclose(draws.posterior, known.posterior(labels), atol=0.03)
 
 
-@pytest.mark.parametrize("n_extra", [pytest.param(0, marks=pytest.mark.slow), 2])
-def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
+@pytest.mark.parametrize("pooling", [0.0, "auto"])
+def test_both_engines_draw_from_one_posterior(pooling, monkeypatch):
     pytest.importorskip("numba")
     data = simulate.dependent(n_items=60, n_labelers=5, random_state=0)
     found = []
@@ -329,7 +265,7 @@ def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
         found.append(
             noise.sample(
                 data.labels,
-                noise.Clusters(n_extra=n_extra),
+                noise.DawidSkene(pooling=pooling),
                 raters=data.predictions,
                 n_chains=2,
                 n_warmup=200,
@@ -346,7 +282,7 @@ def test_both_engines_draw_from_one_posterior(n_extra, monkeypatch):
     np.testing.assert_allclose(a.labeler_accuracy.mean(axis=0), b.labeler_accuracy.mean(axis=0), atol=0.03)
 
 
-@pytest.mark.parametrize("model", ["one-coin", "dawid-skene", "clusters", "subtypes"])
+@pytest.mark.parametrize("model", ["one-coin", "dawid-skene"])
 def test_gold_turns_a_contrary_crowd_around_in_draws(model):
     """Half of the items are known, and on them four votes of five are wrong."""
     rng = np.random.default_rng(0)
@@ -359,7 +295,7 @@ def test_gold_turns_a_contrary_crowd_around_in_draws(model):
 
 # ---------------------------------------------------------------------- what every model keeps to
 
-MODELS = ("one-coin", "dawid-skene", "clusters", "subtypes")
+MODELS = ("one-coin", "dawid-skene")
 
 
 @pytest.fixture(scope="module")
@@ -465,7 +401,9 @@ def test_progress_ends_at_one(strong):
 def test_chains_that_have_not_mixed_are_said():
     data = simulate.baseline(n_items=200, random_state=1)
     with pytest.warns(ConvergenceWarning, match="have not mixed"):
-        draws = noise.sample(data.labels, "clusters", raters=data.predictions, n_warmup=0, n_draws=10, random_state=0)
+        draws = noise.sample(
+            data.labels, "dawid-skene", raters=data.predictions, n_warmup=0, n_draws=10, random_state=0
+        )
     assert not draws.converged
 
 
@@ -476,8 +414,6 @@ def test_chains_that_have_not_mixed_are_said():
         ({"model": "glad"}, InvalidParameter, "can be drawn together with the truth, got GLAD"),
         ({"model": noise.OneCoin(wrong=0)}, InvalidParameter, "wrong must be a number in"),
         ({"model": noise.DawidSkene(diagonal=0)}, InvalidParameter, "diagonal must be a number in"),
-        ({"model": noise.Subtypes(n_subtypes=0)}, InvalidParameter, "n_subtypes must be an integer"),
-        ({"model": noise.Clusters(n_extra=-1)}, InvalidParameter, "n_extra must be an integer"),
         ({"n_chains": 0}, InvalidParameter, "n_chains"),
         ({"n_draws": 2}, InvalidParameter, "n_draws"),
         ({"n_warmup": -1}, InvalidParameter, "n_warmup"),

@@ -1,4 +1,4 @@
-"""Models in which items differ: GLAD, Difficulty, Subtypes."""
+"""Models in which items differ: GLAD, Difficulty."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,6 @@ from scipy.stats import spearmanr
 
 from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidLabels, InvalidParameter, NotFitted
-from trueup.noise.subtypes import kinds_of_classes
-from trueup.testing.noise import example_labels
 
 # ---------------------------------------------------------------------- GLAD
 
@@ -152,83 +150,3 @@ def test_the_loss_of_difficulty_by_hand(n_gold):
     parameters = np.concatenate([model.difficulty_, model.fallibility_])
     log_prior = (0.2 * np.log(parameters) + 1.0 * np.log1p(-parameters)).sum()
     assert model.loss_history_[-1] == pytest.approx(-(evidence.sum() + log_prior) / labels.n_votes, rel=1e-6)
-
-
-# ---------------------------------------------------------------------- Subtypes
-
-
-@pytest.fixture(scope="module")
-def dependent():
-    return simulate.dependent(
-        n_items=800, n_labelers=7, subtype_weights=(0.6, 0.4), subtype_accuracy=(0.95, 0.55), random_state=0
-    )
-
-
-def test_subtypes_predict_votes_better_where_labelers_err_together(dependent):
-    scores = [
-        noise.heldout_scores(model, dependent.labels) for model in (noise.Subtypes(n_subtypes=2), noise.DawidSkene())
-    ]
-    gain = scores[0] - scores[1]
-    assert np.mean(gain) > 4 * np.std(gain) / np.sqrt(len(gain))
-
-
-def test_subtypes_are_distributions(dependent):
-    model = noise.Subtypes(n_subtypes=3).fit(dependent.labels)
-    assert model.n_subtypes_ == 3
-    assert model.state_class_.shape == (6, 2)
-    assert model.state_confusion_.shape == (7, 6, 2)
-    for table in (model.state_class_, model.state_confusion_, model.confusion_, model.pooled_):
-        np.testing.assert_allclose(table.sum(axis=-1), 1.0)
-    assert model.state_prior_.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(model.prior_, model.state_prior_ @ model.state_class_)
-
-
-def test_votes_are_as_likely_by_classes_as_by_states(dependent):
-    model = noise.Subtypes(n_subtypes=2).fit(dependent.labels)
-    by_class = logsumexp(model.log_likelihood(dependent.labels) + np.log(model.prior_), axis=1)
-    by_state = logsumexp(model.state_log_likelihood(dependent.labels) + np.log(model.state_prior_), axis=1)
-    np.testing.assert_allclose(by_class, by_state, rtol=1e-9)
-
-
-@pytest.mark.parametrize("pooling", [0.5, 2.0, 10.0])
-def test_one_subtype_is_dawid_skene(pooling):
-    labels = simulate.dawid_skene(n_items=600, n_classes=3, n_labelers=6, random_state=4).labels
-    one = noise.Subtypes(n_subtypes=1, pooling=pooling).fit(labels)
-    other = noise.DawidSkene(pooling=pooling).fit(labels)
-    np.testing.assert_allclose(one.confusion_, other.confusion_, atol=5e-3)
-    np.testing.assert_allclose(one.posterior(labels), other.posterior(labels), atol=1e-2)
-    np.testing.assert_allclose(one.prior_, other.prior_, atol=5e-3)
-
-
-def test_the_number_of_subtypes_is_chosen(dependent):
-    independent = simulate.dawid_skene(n_items=800, n_labelers=7, random_state=0)
-    assert noise.Subtypes().fit(dependent.labels).n_subtypes_ > 1
-    assert noise.Subtypes().fit(independent.labels).n_subtypes_ == 1
-    assert noise.Clusters().fit(dependent.labels).n_extra_ == 2
-    assert noise.Clusters().fit(independent.labels).n_extra_ == 0
-
-
-def test_extra_clusters_need_not_be_as_many_as_classes():
-    assert kinds_of_classes(3, 4).tolist() == [3, 2, 2]
-    labels, truth = example_labels()
-    model = noise.Clusters(n_extra=4)
-    model._choose_extra = lambda _: 4
-    model.fit(labels)
-    assert model.state_confusion_.shape == (7, 7, 3)
-    np.testing.assert_allclose(model.state_class_.sum(axis=1), 1.0)
-    assert (model.posterior(labels).argmax(axis=1) == truth).mean() > 0.8
-
-
-def test_gold_turns_a_contrary_crowd_around_with_subtypes_too():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=400)
-    labels = Labels.from_matrix(np.where(rng.random((400, 5)) < 0.2, truth[:, None], 1 - truth[:, None]))
-    gold = labels.with_gold({i: int(truth[i]) for i in range(200)})
-    found = noise.Subtypes(n_subtypes=2).fit(gold).posterior(gold)[200:].argmax(axis=1)
-    assert (found == truth[200:]).mean() > 0.9
-
-
-@pytest.mark.parametrize("parameters", [{"n_subtypes": 0}, {"pooling": -1}, {"n_starts": 0}, {"max_iter": 0}])
-def test_subtypes_checks_its_parameters(parameters, dependent):
-    with pytest.raises(InvalidParameter, match=next(iter(parameters))):
-        noise.Subtypes(**{"n_subtypes": 2, **parameters}).fit(dependent.labels)

@@ -193,26 +193,6 @@ def test_the_chain_draws_truth_matrices_and_coefficients_exactly(engine, gold):
     np.testing.assert_allclose(drawn, sums, atol=0.08)  # a thousand kept truths
 
 
-@pytest.mark.filterwarnings("ignore:2 of 82 items have no votes")
-def test_subtypes_without_extra_clusters_take_the_prior_too():
-    # One labeler who is never contradicted: the prior decides where he is silent.
-    x = np.concatenate([np.full(40, -2.0), np.full(40, 2.0), np.array([-2.0, 2.0])])
-    votes = np.concatenate([np.zeros((40, 3)), np.ones((40, 3)), np.full((2, 3), -1)]).astype(int)
-    labels = Labels.from_matrix(votes, missing=-1, classes=[0, 1])
-    draws = noise.sample(
-        labels,
-        "clusters",
-        item_prior=LogLinearPrior(features_of(x, 2), [2.0, 2.0]),
-        n_chains=2,
-        n_warmup=100,
-        n_draws=400,
-        random_state=0,
-        warn=False,
-    )
-    assert draws.posterior[-2, 1] < 0.1
-    assert draws.posterior[-1, 1] > 0.9
-
-
 def test_ten_copies_of_a_feature_say_no_more_than_one():
     sim = simulate.dawid_skene(n_items=300, n_labelers=4, random_state=3)
     known = noise.Confusion(sim.parameters["confusion"], prior=sim.parameters["prior"])

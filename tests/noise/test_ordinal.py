@@ -145,10 +145,10 @@ def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with
     laws = np.append(parameters.lapse_mean, np.log(scales))
     hyper = np.array([np.log(1.5), 0.7, -3.0, 1.0, 1.0, 0.5, 0.5, 1.0])
     distinct = distinct_items(votes, systems, gold, known_prior)
-    known = (np.argsort(ranks), rates, laws, hyper, distinct, np.arange(n_classes))
+    known = (np.argsort(ranks), rates, laws, hyper, distinct)
     table = np.empty((n_raters * n_answers, n_classes))
     square = np.empty((n_classes, n_classes))
-    work = (np.empty_like(table), np.empty(n_classes), square, square.copy(), square.copy(), np.empty(n_classes))
+    work = (np.empty_like(table), np.empty(n_classes), square, np.empty(n_classes))
 
     def density(q, rows):
         gradient = np.empty(len(q))

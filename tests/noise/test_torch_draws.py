@@ -11,7 +11,7 @@ from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.system_outputs import SystemOutputs
 
 N_ITEMS = 60
-OTHERS, SLOW = ("one-coin", "subtypes", "shared-difficulty"), pytest.mark.slow  # a sweep takes milliseconds
+OTHERS, SLOW = ("one-coin", "ordinal"), pytest.mark.slow  # a sweep takes milliseconds
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def drawn(labels, model, engine, seed, n_draws=200, **more):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("model", ["dawid-skene", "clusters", *(pytest.param(name, marks=SLOW) for name in OTHERS)])
+@pytest.mark.parametrize("model", ["dawid-skene", *(pytest.param(name, marks=SLOW) for name in OTHERS)])
 def test_draws_have_the_law_of_the_processor(crowd, model, device):
     labels, codes = crowd
     n_draws, apart = (2000, 25) if model in OTHERS else (600, 15)
@@ -42,7 +42,6 @@ def test_draws_have_the_law_of_the_processor(crowd, model, device):
         assert ks_2samp(mine, theirs).pvalue > 1e-4
     right = [(d.truths == codes).mean(axis=1)[::5] for d in (placed, plain)]
     assert ks_2samp(*right).pvalue > 1e-4
-    assert placed.scores.mean() == pytest.approx(plain.scores.mean(), abs=0.1)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -1,9 +1,9 @@
 """Every attempt to get in, by its name, against a server on the network of this machine."""
 
 import pytest
-
-from benchmarks._serve_intrusions import INTRUSIONS
-from benchmarks._serve_site import open_site
+from attacked_site import open_site
+from intruders import INTRUDERS
+from tricks import TRICKS
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +12,7 @@ def site():
         yield opened
 
 
-@pytest.mark.parametrize("intrusion", INTRUSIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("intrusion", [*INTRUDERS, *TRICKS], ids=lambda one: one.name)
 def test_nobody_gets_in(site, intrusion):
     outcome = intrusion.run(site)
     assert outcome.kept_out, outcome.told

@@ -14,8 +14,7 @@ MODELS = {
     "difficulty": lambda: noise.Difficulty(),
     "dawid-skene-auto": lambda: noise.DawidSkene(pooling="auto"),
     "stack": lambda: noise.Stack([noise.OneCoin(), noise.DawidSkene(), noise.GLAD()]),
-    "subtypes": lambda: noise.Subtypes(n_subtypes=2),
-    "clusters": lambda: noise.Clusters(),
+    "auto": lambda: noise.Stack(),
     "soft-truth": lambda: noise.SoftTruth(),
 }
 

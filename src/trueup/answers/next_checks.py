@@ -112,14 +112,10 @@ def next_checks(
     else:
         means = sum(values[k] * ((truths == k) @ weights) for k in np.flatnonzero(values))
     some = is_open[np.linspace(0, len(is_open) - 1, min(len(is_open), _MOST_ITEMS)).astype(np.int64)]
-    few = slice(None, None, max(1, len(core.theta.beta) // _POINTS))
-    chances = core.rows.at(some).probabilities(core.theta.beta[few], core.theta.gamma[few])
-    if values is None:
-        right = chances[np.arange(len(some)), codes[some]]
-        of_items = right * (1 - right)
-    else:
-        expected = np.einsum("icp,c->ip", chances, values)
-        of_items = np.einsum("icp,c->ip", chances, values**2) - expected**2
+    chances, classes = core.chances_of(some, _POINTS)
+    worth = (classes == codes[some, None]).astype(float) if values is None else values[classes]
+    expected = np.einsum("icp,ic->ip", chances, worth)
+    of_items = np.einsum("icp,ic->ip", chances, worth**2) - expected**2
     return NextChecks(
         float(times[at].sum()),
         float(times[is_open].sum()),

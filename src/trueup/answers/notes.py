@@ -23,7 +23,8 @@ _LEAST_OF_ONE_CLASS = 10
 _REMEDY = (
     'if someone chose them, say so with ⟨drawn="chosen"⟩, or the numbers are those of such items only, and not of all'
 )
-_CHECKED_VOTES = 50_000  # from which the check of independence takes its items
+_CHECKED_VOTES = 10_000  # that the check of independence looks at
+_REPLICATES = 99  # of the votes, in that check: a p-value to .01, and no longer than the answer itself
 _FAR, _RARE = 1.5, 0.01  # times the usual step, and of all votes: an end of a scale that may not belong to it
 _CLOSE = 0.6  # times the usual distance of two ratings: such as are about the same item
 _MOST_RATINGS = 20  # numbers that are taken for classes without a word
@@ -231,7 +232,7 @@ def dependence_of(labels: Labels) -> IndependenceCheck | None:
         share = _CHECKED_VOTES / labels.n_votes
         chosen = np.random.default_rng(0).random(labels.n_items) < share
         labels = labels.select(items=labels.items[chosen])
-    return check_independence(labels, DawidSkene().fit(labels))
+    return check_independence(labels, DawidSkene().fit(labels), n_replicates=_REPLICATES)
 
 
 def names_at_first(systems: Sequence[Hashable]) -> list[str]:

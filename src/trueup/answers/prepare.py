@@ -121,8 +121,6 @@ class Task:
         Groups of items that are asked about one by one.
     population : Population, optional
         What the items are a sample of, where that is the target.
-    times : array of shape (n_items,), optional
-        How many items each stands for, where the labels are a part of many.
     source : LabelScan, optional
         The files that the labels are a part of.
     """
@@ -139,7 +137,6 @@ class Task:
     truth: Codes | None = field(default=None, repr=False)
     slices: Slicing | None = field(default=None, repr=False)
     population: Population | None = field(default=None, repr=False)
-    times: Floats | None = field(default=None, repr=False)
     source: LabelScan[Labels] | None = field(default=None, repr=False)
 
     @cached_property

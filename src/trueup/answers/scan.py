@@ -10,7 +10,6 @@ import numpy as np
 from trueup._base.types import Target
 from trueup._base.validation import check_choice, check_level, seed_of
 from trueup.answers.prepare import DEFAULT_TARGET, Settings, Task
-from trueup.core.features import build_features
 from trueup.core.parts import labels_of_sample, sample_items
 from trueup.core.prior import CrowdPrior
 from trueup.core.truth import TruthModel
@@ -75,14 +74,14 @@ def prepare_scan(
     rated = rated_scan(scan, sources, may_miss=missing == "ignore")
     rated = with_common_outputs(rated) if common else rated
     with silenced_warnings():
-        sample = sample_items(rated)
-    _check_unknown(sources, sample.n_named.tolist(), asked["unknown"])
-    labels, codes = labels_of_sample(rated, sample)
+        sample, times, sums = sample_items(rated)
+    _check_unknown(sources, sums.n_named.tolist(), asked["unknown"])
+    labels, codes = labels_of_sample(rated, sample), sample.codes
     none = np.zeros(len(codes), dtype=np.int64)
     outputs = AlignedPredictions(
         vocabulary_from(list(systems)), codes, None, None, positive, none, none, none, scan.n_classes
     )
-    n_judged = int(sample.n_named.max(initial=0))
+    n_judged = int(sums.n_named.max(initial=0))
     notes = _left_out(n_judged, scan.n_items) if common else ()
     task = Task(
         labels,
@@ -94,18 +93,15 @@ def prepare_scan(
         seed,
         settings.with_seed(seed),
         notes,
-        population=population_for(target, weights=sample.times if target == "population" else None),
-        times=sample.times,
+        population=population_for(target),
         source=scan,
     )
-    centres = sample.centres(build_features(sample.base, codes))
     core = TruthModel(
         labels,
         sample.base,
         codes,
         positive=positive,
-        centres=centres,
-        weights=sample.times,
+        times=times,
         prior=CrowdPrior() if prior is None else prior,
         n_draws=n_draws,
         seed=seed,

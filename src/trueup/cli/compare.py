@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from trueup._base.wording import chance, interval, level_words, number
 from trueup.cli import _options as options
 from trueup.cli._app import as_command, command_line
-from trueup.cli._compiling import compile_first
 from trueup.cli._console import (
     in_our_words,
     json_head,
@@ -102,8 +101,6 @@ def compare(
         **sampler.named,
     }
     settings = {name: value for name, value in {**asked, "by": by, "target": target}.items() if value is not None}
-    if noise is None:
-        compile_first()
     with progress_bar(f"comparing {systems.n_systems} systems") as hear, speaking(items="--judged-on"):
         comparison = judge_all(
             systems,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from trueup._base.wording import chance, interval, number
 from trueup.cli._app import as_command, command_line
-from trueup.cli._compiling import compile_first
 from trueup.cli._console import json_head, note, print_json, print_table, progress_bar, say, warn_once
 from trueup.cli._files import check_report_path, write_report
 from trueup.cli._options import AsJson, OutputFile, Seed, option
@@ -39,8 +38,6 @@ def demo(
 ) -> None:
     """Train two classifiers, let a simulated crowd label the test part, and say how good they really are."""
     check_report_path(report)
-    if not quick:
-        compile_first()
     with progress_bar("judging two classifiers") as hear:
         shares: dict[str, float] = {}
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from trueup._base.wording import chance, interval, level_words, number, percent
 from trueup.cli import _options as options
 from trueup.cli._app import as_command, command_line
-from trueup.cli._compiling import compile_first
 from trueup.cli._console import (
     in_our_words,
     json_head,
@@ -80,8 +79,6 @@ def evaluate(
     bounded = check_bounds(bounds, labels, positive)
     systems = read_systems(predictions, labels, predictions_how, votes_how)
     systems = one_system(systems, only_system)
-    if noise is None and method == "bayes":
-        compile_first()
     evaluations = evaluate_each(
         systems,
         labels,

@@ -154,8 +154,9 @@ add_to(app)(draw_pairs)
 def _learned(
     votes: str, predictions: str | None, how: options.VoteOptions, how_predicted: options.PredictionOptions
 ) -> dict[str, Any]:
-    """What votes and predictions say about labelers and model, by the model that lets labelers err together."""
-    from trueup.noise import Subtypes, effective_labelers
+    """What votes and predictions say about labelers and model, the truth being as in plain answers."""
+    from trueup.core.base import base_of
+    from trueup.noise import effective_labelers
 
     labels = read_votes(votes, how)
     if (labels.votes_per_item < 2).all():
@@ -163,12 +164,11 @@ def _learned(
             f"how labelers err cannot be learned from {votes!r}, got no item with two votes; give --labeler-accuracy "
             "and --error in place of the file"
         )
-    model = Subtypes().fit(labels)
-    posterior = model.posterior(labels)
+    posterior = base_of(labels)
     item, _, answer, times = labels.vote_table()
     named = answer < labels.n_classes
     right = posterior[item[named], answer[named]] @ times[named] / max(times[named].sum(), 1)
-    rho = effective_labelers(labels, model).correlation
+    rho = effective_labelers(labels).correlation
     found: dict[str, Any] = {
         "labeler_accuracy": float(right),
         "correlation": rho if rho >= _LEAST_CORRELATION else 0.0,

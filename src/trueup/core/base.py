@@ -20,6 +20,7 @@ from trueup.noise.heldout import best_of, is_splittable
 SURE = 0.98  # the largest probability of the base: votes alone prove nothing
 MOST_SOFT_CLASSES = 30  # with more, Dawid–Skene alone
 MOST_MATRIX_CLASSES = 200  # with more, one-coin alone, which needs no matrix of a labeler
+_MOST_EVIDENCE = 600.0  # of the votes for a class, on the scale of logarithms
 
 
 def base_models(n_classes: int) -> list[NoiseModel]:
@@ -47,9 +48,43 @@ def base_of(labels: Labels, candidates: Sequence[NoiseModel] = ()) -> Floats:
     candidates : sequence of NoiseModel
         A model of these takes the place of Dawid–Skene if votes that it was not told are likelier under it.
     """
+    if labels.n_classes > MOST_MATRIX_CLASSES:
+        return clip_base(_one_coin_posterior(labels))
     with silenced_warnings():
         models = base_models(labels.n_classes)
         if candidates and is_splittable(labels):
             models[0] = best_of([models[0], *candidates], labels)
         posteriors = [model.fit(labels).posterior(labels) for model in models]
     return clip_base(np.mean(posteriors, axis=0))
+
+
+def _one_coin_posterior(labels: Labels) -> Floats:
+    """P(class) of each item under `OneCoin`: classes without a vote are alike but for their prior, and need no matrix."""
+    model, n_classes, gold = OneCoin(), labels.n_classes, labels.gold_codes
+    item, labeler, answer, counts = labels.vote_table()
+    names_class = answer < n_classes
+    item, labeler, answer, counts = item[names_class], labeler[names_class], answer[names_class], counts[names_class]
+    cells, cell = np.unique(item.astype(np.int64) * n_classes + answer, return_inverse=True)
+    item_of, class_of = np.divmod(cells, n_classes)
+    is_open, has_gold = gold < 0, gold[item_of] >= 0
+    n_votes = np.bincount(labeler, counts, labels.n_labelers)
+    n_gold = np.bincount(gold[~is_open], minlength=n_classes).astype(float)
+    prior = np.full(n_classes, 1 / n_classes)
+    chance = np.bincount(cell, counts) / np.bincount(item, counts, labels.n_items)[item_of]  # the shares of votes
+    for _ in range(model.max_iter):
+        chance = np.where(has_gold, gold[item_of] == class_of, chance)
+        right = np.bincount(labeler, chance[cell] * counts, labels.n_labelers)
+        accuracy = (right + model.right) / (n_votes + model.right + model.wrong)
+        evidence = np.log(accuracy * (n_classes - 1) / (1 - accuracy))
+        odds = prior[class_of] * np.exp(np.minimum(np.bincount(cell, evidence[labeler] * counts), _MOST_EVIDENCE))
+        total = 1 + np.bincount(item_of, odds - prior[class_of], labels.n_items)
+        before, chance = chance, odds / total[item_of]
+        if np.abs(chance - before)[~has_gold].max(initial=0.0) < model.tol:
+            break
+        beyond = np.where(has_gold, 0.0, chance - prior[class_of] / total[item_of])
+        mass = n_gold + prior * (1 / total[is_open]).sum() + np.bincount(class_of, beyond, n_classes)
+        prior = mass / mass.sum()
+    posterior = prior / total[:, None]
+    posterior[item_of, class_of] = chance
+    posterior[~is_open] = np.eye(n_classes)[gold[~is_open]]
+    return np.asarray(posterior)

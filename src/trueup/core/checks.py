@@ -44,15 +44,16 @@ def check_weights(chance: Floats) -> Floats:
     return np.asarray(weights * (weights.sum() / squares))
 
 
-def design_effect(base: Floats, truth: Codes, clusters: Codes) -> float:
+def design_effect(base: Floats, codes: Codes, truth: Codes, clusters: Codes) -> float:
     """How many checked items of their clusters are worth one drawn by itself.
 
-    1 + (m − 1) r, with m the mean size of an item's cluster among those checked and r how much the errors of the base
-    on items of one cluster have in common.
+    1 + (m − 1) r, with m the mean size of an item's cluster among those checked and r how much the errors on items of
+    one cluster have in common: those of the base, or those of what it expects of a system, whichever is more.
 
     Parameters
     ----------
     base : array of shape (n_checks, n_classes)
+    codes : integer array of shape (n_systems, n_checks)
     truth, clusters : integer arrays of shape (n_checks,)
     """
     _, group = np.unique(clusters, return_inverse=True)
@@ -60,13 +61,19 @@ def design_effect(base: Floats, truth: Codes, clusters: Codes) -> float:
     n_pairs = float((sizes * (sizes - 1)).sum())
     if n_pairs == 0:
         return 1.0
-    errors = np.eye(base.shape[1])[truth] - base
-    sums = np.zeros((len(sizes), base.shape[1]))
+    item = np.arange(len(truth))
+    kinds = [np.eye(base.shape[1])[truth] - base]
+    kinds += [np.where(row >= 0, (row == truth) - base[item, row], 0.0)[:, None] for row in codes]
+    correlation = max(_common_share(errors - errors.mean(axis=0), group, n_pairs) for errors in kinds)
+    return float(1 + ((sizes**2).sum() / sizes.sum() - 1) * correlation)
+
+
+def _common_share(errors: Floats, group: Codes, n_pairs: float) -> float:
+    """The correlation of errors of one group, from 0 to 1."""
+    sums = np.zeros((int(group.max()) + 1, errors.shape[1]))
     np.add.at(sums, group, errors)
     own = (errors**2).sum(axis=1)
-    common = ((sums**2).sum() - own.sum()) / n_pairs
-    correlation = float(np.clip(common / max(own.mean(), 1e-300), 0.0, 1.0))
-    return float(1 + ((sizes**2).sum() / sizes.sum() - 1) * correlation)
+    return float(np.clip((np.sum(sums**2) - own.sum()) / n_pairs / max(own.mean(), 1e-300), 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -91,18 +98,18 @@ class Surprise:
     chance: float
 
 
-def surprises(rows: Rows, systems: Sequence[int], prior_draws: ThetaDraws, truth: Codes) -> list[Surprise]:
+def surprises(rows: Rows, truth: Codes, systems: Sequence[int], prior_draws: ThetaDraws) -> list[Surprise]:
     """Of each system with enough checked items, how surprising the number of its right answers is.
 
     Parameters
     ----------
     rows : Rows
-        The checked items, with a base that was told none of them.
+        The checked items, with a base that knows none of them.
+    truth : integer array of shape (n_checks,)
     systems : sequence of int
         The place of each system that has a feature, in the order of the features.
     prior_draws : ThetaDraws
         Draws without any checked item.
-    truth : integer array of shape (n_checks,)
     """
     named = rows.named(rows.probabilities(prior_draws.beta, prior_draws.gamma))
     found = []

@@ -26,26 +26,70 @@ _FEWEST_NAMED = 3  # items of which a system must name a class
 _AUC_STEP = 0.1  # log-odds, for the slope of the AUC
 
 
+@dataclass(frozen=True)
+class Feature:
+    """What one coefficient moves.
+
+    Attributes
+    ----------
+    kind : {"system", "class", "part", "score"}
+        "part" is a slice, or the class that a system names.
+    system : int
+        The system whose outputs it names, or whose scores it has; -1 for none.
+    code : int
+        The class that it names of all items, -1 where it names the outputs of the system.
+    part : int
+        The slice that it is limited to, -1 for none.
+    """
+
+    kind: str
+    system: int = -1
+    code: int = -1
+    part: int = -1
+
+    def of(self, codes: Codes, scores: Floats | None, slices: Codes | None) -> tuple[Codes, Floats]:
+        """The class that it names of each item, and its value, 0 where it says nothing."""
+        n_items = codes.shape[1]
+        if self.kind == "score":
+            assert scores is not None
+            return np.full(n_items, self.code), scores[self.system]
+        if self.code < 0:
+            target, value = codes[self.system], codes[self.system] >= 0
+        else:
+            target = np.full(n_items, self.code)
+            value = np.ones(n_items, dtype=bool) if self.system < 0 else codes[self.system] == self.code
+        if self.part >= 0:
+            assert slices is not None
+            value = value & (slices == self.part)
+        return np.maximum(target, 0).astype(np.int64), value.astype(float)
+
+
 @dataclass(frozen=True, eq=False)
 class Features:
     """The features of items, levels first.
 
     Attributes
     ----------
+    chosen : tuple of Feature
     targets, values
         As in `Rows`.
     n_levels : int
-    kinds : tuple of str
-        Of each feature: "system", "class", "part" (a slice, or the class that a system names) or "score".
-    systems : tuple of int
-        The places of the systems that the first features are of, one of each group of equal ones.
     """
 
+    chosen: tuple[Feature, ...]
     targets: Codes = field(repr=False)
     values: Floats = field(repr=False)
     n_levels: int
-    kinds: tuple[str, ...] = ()
-    systems: tuple[int, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of each feature."""
+        return tuple(feature.kind for feature in self.chosen)
+
+    @property
+    def systems(self) -> tuple[int, ...]:
+        """The places of the systems that the first features are of, one of each group of equal ones."""
+        return tuple(feature.system for feature in self.chosen if feature.kind == "system")
 
     def rows(self, base: Floats, weights: Floats | None = None) -> Rows:
         """The items with these features; weights sum to 1."""
@@ -77,59 +121,62 @@ def build_features(
     with_classes : bool
         Whether the shares of classes may differ from what votes say.
     """
+    chosen, n_levels = choose_features(
+        base, codes, scores=scores, positive=positive, slices=slices, with_classes=with_classes
+    )
+    return features_of(chosen, n_levels, codes, scores=scores, slices=slices)
+
+
+def features_of(
+    chosen: tuple[Feature, ...],
+    n_levels: int,
+    codes: Codes,
+    *,
+    scores: Floats | None = None,
+    slices: Codes | None = None,
+) -> Features:
+    """Features that were chosen, for some items."""
+    standard = None if scores is None else np.stack([standard_scores(row) for row in scores])
+    columns = [feature.of(codes, standard, slices) for feature in chosen]
+    n_items = codes.shape[1]
+    targets = np.array([target for target, _ in columns], dtype=np.int64).reshape(len(columns), n_items)
+    values = np.array([value for _, value in columns], dtype=float).reshape(len(columns), n_items)
+    return Features(chosen, targets, values, n_levels)
+
+
+def choose_features(
+    base: Floats,
+    codes: Codes,
+    *,
+    scores: Floats | None = None,
+    positive: int | None = None,
+    slices: Codes | None = None,
+    with_classes: bool = True,
+) -> tuple[tuple[Feature, ...], int]:
+    """Which features there are, and how many of them are levels; see `build_features`."""
     n_items, n_classes = base.shape
-    collector = _Collector(n_items)
-    places = [place for place in first_of_equals(codes) if (codes[place] >= 0).any()]
-    systems = codes[places]
-    constant = {int(row[0]) for row in systems if (row == row[0]).all()}
-    for row in systems:
-        collector.add(row, row >= 0, "system")
-    if with_classes and n_classes == 2 and not constant:
-        collector.add(np.ones(n_items, dtype=np.int64), np.ones(n_items), "class")
-    n_levels = collector.n
+    systems = [place for place in first_of_equals(codes) if (codes[place] >= 0).any()]
+    constant = {int(codes[place, 0]) for place in systems if (codes[place] == codes[place, 0]).all()}
+    chosen = [Feature("system", place) for place in systems]
+    has_share = with_classes and n_classes == 2 and not constant
+    if has_share:
+        chosen.append(Feature("class", code=1))
+    n_levels = len(chosen)
     if with_classes and n_classes > 2:
         common = np.sort(np.argsort(-base.sum(axis=0), kind="stable")[:MOST_CLASSES]).tolist()
-        for code in common:
-            if code not in constant:
-                collector.add(np.full(n_items, code), np.ones(n_items), "class")
-        for row in systems if len(systems) * len(common) <= MOST_PARTS else ():
-            for code in common:
-                if _FEWEST_NAMED <= (row == code).sum() < n_items:
-                    collector.add(np.full(n_items, code), row == code, "part")
+        chosen += [Feature("class", code=code) for code in common if code not in constant]
+        for place in systems if len(systems) * len(common) <= MOST_PARTS else ():
+            sizes = np.bincount(np.maximum(codes[place], 0), minlength=n_classes)
+            chosen += [Feature("part", place, code) for code in common if _FEWEST_NAMED <= sizes[code] < n_items]
     if slices is not None:
         for part in range(int(slices.max(initial=-1)) + 1):
-            for row in systems:
-                inside = (slices == part) & (row >= 0)
-                if inside.any():
-                    collector.add(row, inside, "part")
-            if with_classes and n_classes == 2 and not constant:
-                collector.add(np.ones(n_items, dtype=np.int64), slices == part, "part")
+            inside = slices == part
+            chosen += [Feature("part", place, part=part) for place in systems if (inside & (codes[place] >= 0)).any()]
+            if has_share:
+                chosen.append(Feature("part", code=1, part=part))
     if scores is not None and positive is not None:
-        for row in scores[first_of_equals(scores)]:
-            collector.add(np.full(n_items, positive), standard_scores(row), "score")
-    kinds = tuple(collector.kinds)
-    return Features(np.array(collector.targets), np.array(collector.values), n_levels, kinds, tuple(places))
-
-
-class _Collector:
-    """Features as they are added."""
-
-    def __init__(self, n_items: int) -> None:
-        self.targets: list[Codes] = []
-        self.values: list[Floats] = []
-        self.kinds: list[str] = []
-        self.n_items = n_items
-
-    @property
-    def n(self) -> int:
-        """Number of features."""
-        return len(self.kinds)
-
-    def add(self, target: Codes, value: npt.NDArray[Any], kind: str) -> None:
-        """Add one."""
-        self.targets.append(np.maximum(target, 0).astype(np.int64))
-        self.values.append(np.asarray(value, dtype=float))
-        self.kinds.append(kind)
+        chosen += [Feature("score", place, positive) for place in first_of_equals(scores)]
+    return tuple(chosen), n_levels
 
 
 def first_of_equals(table: npt.NDArray[Any]) -> list[int]:

@@ -1,7 +1,7 @@
 """The core's input from votes in files, on a Dask cluster or in blocks: the same sums and rows as from memory.
 
-The models of the base are fitted by passes over the blocks. Then one pass gives the base of each item; what votes let
-expect of each system is a sum over all of them, and some of the items stand for the others.
+The models of the base are fitted by passes over the blocks. Then one pass sums over all items what the base lets
+expect, and another takes some items that stand for all (`trueup.core.sampling`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy import sparse
 
 from trueup._base.types import Codes, Floats
 from trueup.core.base import base_models, clip_base
-from trueup.core.features import Features
+from trueup.core.sampling import MOST_ITEMS, base_values, calibrated_times, group_sizes, inclusion_chances
 from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.partitions import Keys, VoteBlock, item_keys, keyed_uniforms
@@ -25,7 +25,6 @@ from trueup.noise.base import as_table, class_states
 from trueup.noise.passes import scan_over
 from trueup.noise.soft_truth import corners
 
-MOST_ROWS = 20_000  # items that stand for all
 _KEY_SEED = 45  # so that memory, files and clusters take the same items
 
 
@@ -50,41 +49,56 @@ def reading_of(model: NoiseModel, labels: Labels | LabelScan[Labels]) -> Reading
 
 @dataclass(frozen=True, eq=False)
 class SampledItems:
-    """Some of the items of a scan, and sums over all.
+    """Some of the items of a scan.
 
     Attributes
     ----------
     blocks : tuple of VoteBlock
         The votes on them, what systems say and which are checked.
     base : array of shape (n, n_classes)
-    times : array of shape (n,)
-        How many items each stands for.
-    named : array of shape (n_systems,)
-        The sums over all items of the base at the class that a system names.
-    n_named : array of shape (n_systems,)
-    mass : array of shape (n_classes,)
-        The sums over all items of the base.
+    chance : array of shape (n,)
+        That each was taken.
     """
 
     blocks: tuple[VoteBlock, ...] = field(repr=False)
     base: Floats = field(repr=False)
-    times: Floats = field(repr=False)
-    named: Floats
-    n_named: Floats
-    mass: Floats
+    chance: Floats = field(repr=False)
 
-    def centres(self, features: Features) -> Floats:
-        """The levels that votes let expect, of all items."""
-        of_systems = self.named[list(features.systems)] / np.maximum(self.n_named[list(features.systems)], 1.0)
-        return np.append(of_systems, self.mass[1] / self.mass.sum())[: features.n_levels]
+    @property
+    def codes(self) -> Codes:
+        """What systems say of them, shape (n_systems, n)."""
+        return np.concatenate([_outputs(block) for block in self.blocks], axis=1)
 
 
-def sample_items(scan: LabelScan[Labels]) -> SampledItems:
-    """Fit the base by passes over a rated scan, and read some of its items."""
+class Sums(NamedTuple):
+    """Sums over all items of a scan, which those over the sampled ones are made equal to.
+
+    Attributes
+    ----------
+    n_items : int
+    totals : array of shape (n_values,)
+        See `base_values`.
+    sizes : array of shape (n_systems + 1, n_classes)
+        How many items each system puts into each class, and the base.
+    """
+
+    n_items: int
+    totals: Floats
+    sizes: Floats
+
+    @property
+    def n_named(self) -> Floats:
+        """The number of items that each system says something of."""
+        return np.asarray(self.sizes[:-1].sum(axis=1))
+
+
+def sample_items(scan: LabelScan[Labels]) -> tuple[SampledItems, Floats, Sums]:
+    """Fit the base by passes over a rated scan, and read some of its items; how many each of them stands for."""
     models = [model.fit(scan) for model in base_models(scan.n_classes)]  # type: ignore[arg-type]  # each takes scans
     readings = [reading_of(model, scan) for model in models]
-    share = min(1.0, MOST_ROWS / max(scan.n_items, 1))
-    return scan_over(scan, _join, _sample_block, readings, share)  # type: ignore[no-any-return]
+    sums: Sums = scan_over(scan, _added, _sum_block, readings)
+    sample: SampledItems = scan_over(scan, _joined, _sample_block, readings, sums)
+    return sample, calibrated_times(sample.chance, base_values(sample.base, sample.codes), sums.totals), sums
 
 
 def base_of_block(block: VoteBlock, readings: list[Reading]) -> Floats:
@@ -97,36 +111,38 @@ def base_of_block(block: VoteBlock, readings: list[Reading]) -> Floats:
     return clip_base(np.mean(chances, axis=0))
 
 
-def _sample_block(block: VoteBlock, readings: list[Reading], share: float, n_threads: int) -> SampledItems:
-    base = base_of_block(block, readings)
-    outputs = np.asarray(block.outputs)
-    drawn = _drawn_codes(block)
-    has_output = outputs >= 0
-    at_named = np.take_along_axis(base, np.maximum(outputs, 0).astype(np.int64), axis=1)
-    kept = np.flatnonzero((keyed_uniforms(block.keys, _KEY_SEED) < share) | (drawn >= 0))
-    return SampledItems(
-        (block.items(kept),),
-        base[kept],
-        np.where(drawn[kept] >= 0, 1.0, 1 / share),
-        (at_named * has_output).sum(axis=0),
-        has_output.sum(axis=0).astype(float),
-        base.sum(axis=0),
-    )
+def _groups(base: Floats, codes: Codes) -> Codes:
+    """The ways to group items: by the class that each system says, and by the likeliest one."""
+    return np.vstack([codes, base.argmax(axis=1)])
 
 
-def _join(one: SampledItems, other: SampledItems) -> SampledItems:
-    return SampledItems(
-        one.blocks + other.blocks,
-        np.concatenate([one.base, other.base]),
-        np.concatenate([one.times, other.times]),
-        one.named + other.named,
-        one.n_named + other.n_named,
-        one.mass + other.mass,
-    )
+def _sum_block(block: VoteBlock, readings: list[Reading], n_threads: int) -> Sums:
+    base, codes = base_of_block(block, readings), _outputs(block)
+    sizes = np.array([group_sizes(row, base.shape[1]) for row in _groups(base, codes)])
+    return Sums(block.n_items, base_values(base, codes).sum(axis=0), sizes)
 
 
-def labels_of_sample(scan: LabelScan[Labels], sample: SampledItems) -> tuple[Labels, Codes]:
-    """The sampled items as labels whose items are numbers, with their checked items; and what systems say of them."""
+def _added(one: Sums, other: Sums) -> Sums:
+    return Sums(one.n_items + other.n_items, one.totals + other.totals, one.sizes + other.sizes)
+
+
+def _sample_block(block: VoteBlock, readings: list[Reading], sums: Sums, n_threads: int) -> SampledItems:
+    base, is_checked = base_of_block(block, readings), (_drawn_codes(block) >= 0) | (block.gold_codes >= 0)
+    chance = np.ones(block.n_items)
+    if sums.n_items > MOST_ITEMS:
+        groupings = list(zip(_groups(base, _outputs(block)), sums.sizes, strict=True))
+        chance = np.where(is_checked, 1.0, inclusion_chances(sums.n_items, groupings, block.n_items))
+    kept = np.flatnonzero(keyed_uniforms(block.keys, _KEY_SEED) < chance)
+    return SampledItems((block.items(kept),), base[kept], chance[kept])
+
+
+def _joined(one: SampledItems, other: SampledItems) -> SampledItems:
+    parts = ((one.base, other.base), (one.chance, other.chance))
+    return SampledItems(one.blocks + other.blocks, *(np.concatenate(pair) for pair in parts))
+
+
+def labels_of_sample(scan: LabelScan[Labels], sample: SampledItems) -> Labels:
+    """The sampled items as labels whose items are numbers, with their checked items."""
     reader = scan.reader
     matrix = sparse.csr_array(sparse.vstack([block.matrix for block in sample.blocks]))
     gold, drawn = (
@@ -136,7 +152,7 @@ def labels_of_sample(scan: LabelScan[Labels], sample: SampledItems) -> tuple[Lab
     chance = np.full(len(keys), np.nan)
     chance[drawn >= 0] = _chances_of(scan, keys[drawn >= 0])
     checked = {"gold_codes": np.where(drawn >= 0, drawn, gold).astype(np.int32), "gold_chance": chance}
-    labels: Labels = reader.make(
+    return reader.make(
         items=np.arange(len(keys)),
         labelers=reader.labelers,
         classes=scan.classes,
@@ -148,8 +164,10 @@ def labels_of_sample(scan: LabelScan[Labels], sample: SampledItems) -> tuple[Lab
         abstain_policy=reader.options.abstain_policy,
         fixed_classes=True,
     )
-    outputs = np.concatenate([np.asarray(block.outputs) for block in sample.blocks])
-    return labels, outputs.T.astype(np.int32)
+
+
+def _outputs(block: VoteBlock) -> Codes:
+    return np.asarray(block.outputs).T.astype(np.int32)
 
 
 def _drawn_codes(block: VoteBlock) -> Codes:

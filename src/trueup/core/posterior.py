@@ -7,7 +7,7 @@ levels are solved for, so that whatever else moves, the level of a system deviat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -111,7 +111,7 @@ class Recalibration:
 
     def _solve_centres(self, chosen: Codes) -> Floats:
         """The same for the slopes of the table."""
-        rows = Rows(self._rows.log_base, self._rows.targets[chosen], self._rows.values[chosen], self._rows.weights)
+        rows = self._rows.of_features(chosen)
         table = np.zeros((len(_SLOPES), self._rows.n_features))
         if not len(chosen):
             return table
@@ -166,7 +166,7 @@ def _representative(rows: Rows, features: Features) -> Rows:
     chosen = np.unique(np.searchsorted(upto, (np.arange(SOLVED_ON) + 0.5) / SOLVED_ON * upto[-1]))
     part = rows.at(order[np.minimum(chosen, rows.n_rows - 1)])
     even = np.full(part.n_rows, rows.weights.sum() / part.n_rows)
-    return Rows(part.log_base, part.targets, part.values, even)
+    return replace(part, weights=even)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ the weighted mean of P(z_i = t_ik) over the items that it speaks of: the accurac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,12 +36,15 @@ class Rows:
         x.
     weights : array of shape (n_rows,)
         What each row counts for in a level.
+    offset : array of shape (n_rows, n_classes), optional
+        What is added to β log f, where a class stands for many; see `trueup.core.slots`.
     """
 
     log_base: Floats = field(repr=False)
     targets: Codes = field(repr=False)
     values: Floats = field(repr=False)
     weights: Floats = field(repr=False)
+    offset: Floats | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -58,15 +61,19 @@ class Rows:
         """Number of features."""
         return len(self.targets)
 
-    def at(self, positions: Positions) -> Rows:
+    def at(self, positions: Codes) -> Rows:
         """Some of the rows."""
         return Rows(
-            self.log_base[positions], self.targets[:, positions], self.values[:, positions], self.weights[positions]
+            self.log_base[positions],
+            self.targets[:, positions],
+            self.values[:, positions],
+            self.weights[positions],
+            None if self.offset is None else self.offset[positions],
         )
 
-    def of_features(self, chosen: slice) -> Rows:
+    def of_features(self, chosen: slice | Codes) -> Rows:
         """The same rows with some of the features."""
-        return Rows(self.log_base, self.targets[chosen], self.values[chosen], self.weights)
+        return replace(self, targets=self.targets[chosen], values=self.values[chosen])
 
     @cached_property
     def masses(self) -> Floats:
@@ -95,6 +102,8 @@ class Rows:
         """
         heights = self.design @ np.ascontiguousarray(gamma.T)
         heights += self.log_base.reshape(-1, 1) * beta
+        if self.offset is not None:
+            heights += self.offset.reshape(-1, 1)
         np.clip(heights, -_LARGEST, _LARGEST, out=heights)
         np.exp(heights, out=heights)
         chances = heights.reshape(self.n_rows, self.n_classes, len(beta))

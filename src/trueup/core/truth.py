@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import softmax
 
 from trueup._base.types import Codes, Floats
 from trueup.core.base import MOST_MATRIX_CLASSES, base_of, clip_base
 from trueup.core.checks import Surprise, check_weights, design_effect, surprises
 from trueup.core.draws import draw_truths
-from trueup.core.features import Features, build_features
+from trueup.core.features import Features, build_features, features_of, first_of_equals
 from trueup.core.posterior import N_POINTS, Checks, Recalibration, ThetaDraws, draw_theta
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
+from trueup.core.sampling import MOST_ITEMS, base_values, calibrated_times, group_sizes, inclusion_chances
+from trueup.core.slots import MOST_CLASSES, Slots
 from trueup.data.labels import Labels
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import silenced_warnings
@@ -25,6 +29,8 @@ from trueup.noise.base import as_table
 # Nearly even on the scale of angles, as Jeffreys' prior of a share is.
 _ANYTHING = CrowdPrior(level_scale=0.6, slope=1.0, slope_scale=1e-3, part_share=1.0, degrees=50.0)
 _MOST_TRUTHS = 400_000_000  # classes of items drawn in all, one byte each
+_MEAN_POINTS = 64  # θ that the mean of millions of items is taken over
+_BLOCK_OF_ITEMS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,10 @@ class TruthModel:
         The levels that votes let expect, where these are not the means of the base; see `own_centres`.
     slices, clusters : integer arrays of shape (n_items,), optional
     weights : array of shape (n_items,), optional
+    times : array of shape (n_items,), optional
+        How many items each stands for, where these are some of many.
+    may_sample : bool
+        Whether some items may stand for all where there are very many.
     prior : CrowdPrior
     n_draws : int
     seed : int
@@ -59,6 +69,8 @@ class TruthModel:
     slices: Codes | None = field(default=None, repr=False)
     clusters: Codes | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
+    times: Floats | None = field(default=None, repr=False)
+    may_sample: bool = True
     prior: CrowdPrior = field(default_factory=CrowdPrior)
     n_draws: int = 2048
     seed: int = 0
@@ -94,14 +106,58 @@ class TruthModel:
     # ------------------------------------------------------------------ the model
 
     @cached_property
+    def _sampled(self) -> tuple[Codes | None, Floats | None]:
+        """The items that truths are drawn of, None for all, and how many items each stands for, None for one."""
+        n_items = len(self.base)
+        if self.times is not None or not self.may_sample or n_items <= MOST_ITEMS:
+            return None, self.times
+        n_classes = self.base.shape[1]
+        groups = [*self.codes, self.base.argmax(axis=1)]
+        groupings = [(codes, group_sizes(codes, n_classes)) for codes in groups]
+        if self.slices is not None:
+            groupings.append((self.slices, group_sizes(self.slices, int(self.slices.max(initial=-1)) + 1)))
+        is_checked = (self.known >= 0) | (self.chosen >= 0)
+        chance = np.where(is_checked, 1.0, inclusion_chances(n_items, groupings, n_items))
+        items = np.flatnonzero(np.random.default_rng([self.seed, 3]).random(n_items) < chance)
+        totals = base_values(self.base, self.codes).sum(axis=0)
+        return items, calibrated_times(chance[items], base_values(self.base[items], self.codes[:, items]), totals)
+
+    def _at_sampled(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The columns of a table, or the entries of a row, of the items that truths are drawn of."""
+        items = self._sampled[0]
+        return table if items is None else table[..., items]
+
+    @cached_property
     def features(self) -> Features:
         """What corrects the base."""
-        return build_features(self.base, self.codes, scores=self.scores, positive=self.positive, slices=self.slices)
+        return build_features(
+            self._at_sampled(self.base.T).T,
+            self._at_sampled(self.codes),
+            scores=None if self.scores is None else self._at_sampled(self.scores),
+            positive=self.positive,
+            slices=None if self.slices is None else self._at_sampled(self.slices),
+        )
 
     @cached_property
     def rows(self) -> Rows:
-        """All items."""
-        return self.features.rows(self.base, self.weights)
+        """The items that truths are drawn of."""
+        times = self._sampled[1]
+        weights = None if self.weights is None else self._at_sampled(self.weights)
+        if times is not None:
+            weights = times if weights is None else times * weights
+        return _rows_of(self.features, self._at_sampled(self.base.T).T, self.slots, weights)
+
+    @cached_property
+    def slots(self) -> Slots | None:
+        """What stands in the place of classes in the rows, where classes are many."""
+        checked = np.where(self.known >= 0, self.known, self.chosen)
+        return _slots_of(self.features, self._at_sampled(self.base.T).T, self._at_sampled(checked))
+
+    def rows_at(self, items: Codes, truth: Codes) -> tuple[Rows, Codes]:
+        """The rows of some items that are checked, and the places of their classes."""
+        sampled = self._sampled[0]
+        at = items if sampled is None else np.searchsorted(sampled, items)
+        return self.rows.at(at), truth if self.slots is None else self.slots.at(at).places(truth)
 
     @cached_property
     def recalibration(self) -> Recalibration:
@@ -116,8 +172,13 @@ class TruthModel:
             return None
         weights = check_weights(self.labels.gold_chance[at])
         if self.clusters is not None:
-            weights = weights / design_effect(self.base[at], self.drawn[at], self.clusters[at])
-        return Checks(self.rows.at(at), self.drawn[at], weights)
+            weights = weights / design_effect(self.base[at], self.codes[:, at], self.drawn[at], self.clusters[at])
+        return Checks(*self.rows_at(at, self.drawn[at]), weights)
+
+    @cached_property
+    def prior_theta(self) -> ThetaDraws:
+        """Draws of the coefficients without any checked item."""
+        return draw_theta(self.recalibration, None, rng=np.random.default_rng([self.seed, 2]))
 
     @cached_property
     def theta(self) -> ThetaDraws:
@@ -127,19 +188,64 @@ class TruthModel:
 
     @cached_property
     def truth(self) -> TruthDraws:
-        """Draws of the truth of all items."""
-        each = max(1, min(self.n_draws, _MOST_TRUTHS // max(len(self.base), 1)) // len(self.theta.beta))
+        """Draws of the truth of all items, or of some that stand for all."""
+        items, times = self._sampled
+        known = self._at_sampled(self.known)
+        each = max(1, min(self.n_draws, _MOST_TRUTHS // max(len(known), 1)) // len(self.theta.beta))
         rng = np.random.default_rng([self.seed, 1])
-        truths, posterior = draw_truths(self.rows, self.theta, self.known, each=each, rng=rng)
-        return TruthDraws(truths, posterior, {"effective_draws": self.theta.effective})
+        at = known if self.slots is None else self.slots.places(known)
+        truths, posterior = draw_truths(self.rows, self.theta, at, each=each, rng=rng, times=times)
+        if self.slots is not None:
+            truths, posterior = self.slots.draw_classes(truths, rng), self.slots.spread(posterior)
+        if items is not None:
+            posterior = self._posterior_of_all()
+        return TruthDraws(truths, posterior, {"effective_draws": self.theta.effective}, items=items, times=times)
+
+    def _posterior_of_all(self) -> Floats:
+        """P(class) of each item, where truths are drawn of some: from few θ, in blocks of items."""
+        kept = slice(None, None, max(1, len(self.theta.beta) // _MEAN_POINTS))
+        beta, gamma = self.theta.beta[kept], self.theta.gamma[kept]
+        posterior = np.empty_like(self.base)
+        for first in range(0, len(posterior), _BLOCK_OF_ITEMS):
+            block = slice(first, first + _BLOCK_OF_ITEMS)
+            scores = None if self.scores is None else self.scores[:, block]
+            slices = None if self.slices is None else self.slices[block]
+            features = features_of(self.features.chosen, 0, self.codes[:, block], scores=scores, slices=slices)
+            slots = _slots_of(features, self.base[block], self.known[block])
+            chances = _rows_of(features, self.base[block], slots).probabilities(beta, gamma).mean(axis=2)
+            posterior[block] = chances if slots is None else slots.spread(chances)
+        checked = np.flatnonzero(self.known >= 0)
+        posterior[checked] = np.eye(posterior.shape[1])[self.known[checked]]
+        return posterior
+
+    def chances_of(self, drawn: Codes, n_points: int) -> tuple[Floats, Codes]:
+        """P(class) of some of the items that truths are drawn of, for each of a few θ, and which classes these are.
+
+        Parameters
+        ----------
+        drawn : integer array of shape (n,)
+            Places among the items that truths are drawn of.
+        n_points : int
+
+        Returns
+        -------
+        chances : array of shape (n, n_named, n_points)
+        classes : integer array of shape (n, n_named)
+        """
+        few = slice(None, None, max(1, len(self.theta.beta) // n_points))
+        chances = self.rows.at(drawn).probabilities(self.theta.beta[few], self.theta.gamma[few])
+        if self.slots is not None:
+            return chances, self.slots.classes[drawn]
+        return chances, np.broadcast_to(np.arange(chances.shape[1]), chances.shape[:2])
 
     def with_labels(self, labels: Labels, seed: int | None = None) -> TruthModel:
         """The model for the same votes with other checked items; the base is kept where it was told the same."""
         model = replace(self, labels=labels, seed=self.seed if seed is None else seed)
         if not np.array_equal(told_gold(labels), told_gold(self.labels)):
             return replace(model, base=base_of(labels_of_base(labels)))
-        for name in ("features", "rows", "recalibration"):
-            model.__dict__[name] = getattr(self, name)
+        if self._sampled[0] is None and self.slots is None:
+            for name in ("features", "rows", "recalibration", "prior_theta"):
+                model.__dict__[name] = getattr(self, name)
         return model
 
     def checks_alone(self) -> TruthModel:
@@ -155,19 +261,33 @@ class TruthModel:
 
     def surprises(self) -> tuple[list[Surprise], list[Surprise]]:
         """How checked items fit what votes let expect: those drawn by chance, and those that somebody chose."""
-        prior_draws = draw_theta(self.recalibration, None, rng=np.random.default_rng([self.seed, 2]))
         of_drawn, of_chosen = [], []
         at = np.flatnonzero(self.drawn >= 0)
         if len(at):
-            of_drawn = surprises(self.rows.at(at), self.features.systems, prior_draws, self.drawn[at])
+            of_drawn = surprises(*self.rows_at(at, self.drawn[at]), self.features.systems, self.prior_theta)
         at = np.flatnonzero(self.chosen >= 0)
         if len(at):
             model = self
             if (told_gold(self.labels) >= 0).any():
                 model = replace(self, base=base_of(self.labels.without_gold()), centres=None)
-                prior_draws = draw_theta(model.recalibration, None, rng=np.random.default_rng([self.seed, 2]))
-            of_chosen = surprises(model.rows.at(at), model.features.systems, prior_draws, self.chosen[at])
+            of_chosen = surprises(*model.rows_at(at, self.chosen[at]), model.features.systems, model.prior_theta)
         return of_drawn, of_chosen
+
+
+def _slots_of(features: Features, base: Floats, checked: Codes) -> Slots | None:
+    """The slots of items with these features; None where classes are few enough to have one each."""
+    if base.shape[1] <= MOST_CLASSES:
+        return None
+    return Slots.of(base, np.vstack([features.targets[first_of_equals(features.targets)], checked]))
+
+
+def _rows_of(features: Features, base: Floats, slots: Slots | None, weights: Floats | None = None) -> Rows:
+    """Items with features and weights that sum to 1."""
+    if slots is None:
+        return features.rows(base, weights)
+    given = np.ones(len(base)) if weights is None else weights
+    places = slots.places(features.targets)
+    return Rows(slots.log_base, places, features.values, given / given.sum(), slots.offset)
 
 
 def own_centres(labels: Labels, base: Floats, codes: Codes, labelers: Codes) -> Floats:

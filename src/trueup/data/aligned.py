@@ -97,7 +97,7 @@ class AlignedPredictions:
         parts: dict[str, Any] = {name: None if table is None else table[chosen] for name, table in tables.items()}
         return replace(self, **parts)
 
-    def at_items(self, chosen: Booleans | Positions) -> AlignedPredictions:
+    def at_items(self, chosen: Booleans | Codes) -> AlignedPredictions:
         """Some of the items alone, in their order."""
         outputs = {name: getattr(self, name) for name in ("codes", "scores", "probabilities")}
         return replace(self, **{name: part[:, chosen] for name, part in outputs.items() if part is not None})

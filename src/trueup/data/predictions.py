@@ -317,6 +317,9 @@ def as_predictions(
     return predictions
 
 
+_SCALARS = (str, int, float, np.generic, type(None))  # of a class or a score, never of the output of a system
+
+
 def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable | None) -> Predictions:
     """Of a table, of many systems by name, or of one system."""
     if is_frame(outputs) or _is_table(outputs):
@@ -327,8 +330,9 @@ def _converted(outputs: Any, labels: Votes, of_scores: bool, positive: Hashable 
         raise InvalidPredictions(
             "there are no predictions, got an empty mapping; pass {item: class, …} or {system: predictions, …}"
         )
-    by_name = {name: _listed(output) for name, output in outputs.items()}
-    if not all(map(_is_many, by_name.values())):
+    is_of_items = any(isinstance(output, _SCALARS) for output in outputs.values())  # decided at the first, as a rule
+    by_name = {} if is_of_items else {name: _listed(output) for name, output in outputs.items()}
+    if is_of_items or not all(map(_is_many, by_name.values())):
         return _of_values(list(outputs.values()), list(outputs), labels, of_scores, positive)
     systems = {}
     for name, output in by_name.items():

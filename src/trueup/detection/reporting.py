@@ -95,10 +95,9 @@ def save_detection_report(
 
 def object_probabilities(pool: Pool, evaluation: Evaluation) -> Floats:
     """How probably each candidate is an object, by the draws behind the first metric."""
-    metric = evaluation.metric(evaluation.metrics[0])
-    truths = evaluation.draws_for(metric).truths
+    posterior = evaluation.draws_for(evaluation.metric(evaluation.metrics[0])).posterior
     chances = np.zeros(len(pool))
-    chances[candidates_of(pool, evaluation.labels)] = (truths == evaluation.positive).mean(axis=0)
+    chances[candidates_of(pool, evaluation.labels)] = posterior[:, evaluation.positive]
     return chances
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,25 @@ class Population:
     spread : array of shape (n_items,), optional
         How uncertain that is: 1 for items of a sample of endlessly many, the root of the share that was not drawn for
         those of a finite pool, and 0 for items that stand for themselves. Without clusters.
+    times : array of shape (n_items,), optional
+        How many items each of these stands for.
     """
 
     clusters: Codes | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
     spread: Floats | None = field(default=None, repr=False)
+    times: Floats | None = field(default=None, repr=False)
+
+    def at(self, items: Codes | None, times: Floats | None) -> Population:
+        """The same of some items, None for all, that stand for many."""
+        if items is None:
+            return replace(self, times=times)
+        return Population(
+            None if self.clusters is None else self.clusters[items],
+            None if self.weights is None else self.weights[items],
+            None if self.spread is None else self.spread[items],
+            times,
+        )
 
     @property
     def is_of_items(self) -> bool:
@@ -39,6 +53,8 @@ class Population:
     def masses(self, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.float32]:
         """What each item counts for in each draw, by the Bayesian bootstrap (Rubin 1981) over clusters or items."""
         n_draws, n_items = shape
+        if self.clusters is None and self.times is not None:  # the sum of as many exponential numbers
+            return self._weighted(rng.standard_gamma(self.times.astype(np.float32), (n_draws, n_items), np.float32))
         if self.clusters is None:
             masses = rng.standard_exponential((n_draws, n_items), dtype=np.float32)
         else:
@@ -47,18 +63,25 @@ class Population:
         if self.spread is not None:  # those that were drawn stand together for as many items in every draw
             masses /= masses[:, self.spread > 0].mean(axis=1, keepdims=True)
             masses = 1 + self.spread.astype(np.float32) * (masses - 1)
-        if self.weights is not None:
-            masses *= self.weights.astype(np.float32)
-        return masses
+        if self.times is not None:
+            masses *= self.times.astype(np.float32)
+        return self._weighted(masses)
+
+    def _weighted(self, masses: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return masses if self.weights is None else masses * self.weights.astype(np.float32)
 
     def unit(self, members: Booleans) -> float:
         """What one independent part of some items counts for: the mass of all by Kish's number of such parts."""
         mass = np.ones(len(members)) if self.weights is None else self.weights
         if self.spread is not None:  # of a finite pool, what was not drawn
             mass = mass * self.spread**2
-        parts = mass[members] if self.clusters is None else np.bincount(self.clusters[members], mass[members])
-        total = float(parts.sum())
-        return float((parts**2).sum()) / total if total > 0 else 0.0
+        mass, times = mass[members], np.ones(int(members.sum())) if self.times is None else self.times[members]
+        total = float(times @ mass)
+        if self.clusters is None:
+            squares = float(times @ mass**2)
+        else:
+            squares = float((np.bincount(self.clusters[members], times * mass) ** 2).sum())
+        return squares / total if total > 0 else 0.0
 
 
 def population_for(

@@ -37,6 +37,10 @@ class TruthDraws:
     converged : bool
     notes : tuple of str
         Sentences a user should read.
+    items : integer array, optional
+        The items that truths are drawn of, where these are not all.
+    times : array, optional
+        How many items each of those stands for.
     """
 
     truths: Codes = field(repr=False)
@@ -44,6 +48,31 @@ class TruthDraws:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True
     notes: tuple[str, ...] = ()
+    items: Codes | None = field(default=None, repr=False)
+    times: Floats | None = field(default=None, repr=False)
+
+    def at_drawn(self, array: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """The entries along the last axis, one for each item, of the items that truths are drawn of."""
+        return array if self.items is None else array[..., self.items]
+
+    def population(self, of_all: Population | None) -> Population | None:
+        """A population of all items as one of those that truths are drawn of."""
+        return of_all if of_all is None else of_all.at(self.items, self.times)
+
+    def evenly(self) -> tuple[Codes, Codes]:
+        """Drawn truths of items that stand for as many each, and which items these are; some occur more than once."""
+        n = self.truths.shape[1]
+        items = np.arange(n) if self.items is None else self.items
+        if self.times is None:
+            return self.truths, items
+        upto = np.cumsum(self.times)
+        at = np.searchsorted(upto, (np.arange(n) + 0.5) / n * upto[-1])
+        return self.truths[:, at], items[at]
+
+    @property
+    def fixed_weights(self) -> npt.NDArray[np.float32] | None:
+        """How many items each stands for, the same in each draw; None where each stands for itself."""
+        return None if self.times is None else np.broadcast_to(self.times.astype(np.float32), self.truths.shape)
 
     @property
     def n_draws(self) -> int:
@@ -75,7 +104,6 @@ def solution_of(
     *,
     rng: np.random.Generator,
     population: Population | None = None,
-    times: Floats | None = None,
 ) -> Solution:
     """The posterior of the confusion counts of one system, from draws of the truth.
 
@@ -87,17 +115,15 @@ def solution_of(
     population : Population, optional
         What the items are a sample of, for the rates behind the confusion counts (Rubin's Bayesian bootstrap); by
         default the counts are those of these items.
-    times : array of shape (n_items,), optional
-        How many items each stands for.
     """
+    codes, population = truth.at_drawn(np.asarray(codes)), truth.population(population)
     if truth.n_draws * n_classes**2 > _MOST_CELLS:
-        return _solution_of_many_classes(truth, np.asarray(codes), n_classes, rng, population)
-    weights = None if times is None else times.astype(np.float32)[None].repeat(truth.n_draws, axis=0)
-    counts = system_counts(truth.truths, np.asarray(codes)[None], n_classes, weights=weights)[:, 0]
+        return _solution_of_many_classes(truth, codes, n_classes, rng, population)
+    row = codes[None]
+    counts = system_counts(truth.truths, row, n_classes, weights=truth.fixed_weights)[:, 0]
     if population is None:
         posterior: CountsPosterior = DrawnCounts(counts, truths=partial(choose_truths, truth.truths))
     else:
-        row = np.asarray(codes)[None]
         if population.is_of_items:
             rates = rng.standard_gamma(counts)  # a sum of the masses of items
         else:
@@ -117,8 +143,8 @@ def _solution_of_many_classes(
     population: Population | None,
 ) -> Solution:
     """The same, with the counts made as they are asked for."""
-    truths = truth.truths[: max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)]
-    counts = CountsOfTruths(truths, codes, n_classes)
+    truths, weights = truth.truths[: max(_FEWEST_TABLES, _MOST_CELLS // n_classes**2)], truth.fixed_weights
+    counts = CountsOfTruths(truths, codes, n_classes, None if weights is None else weights[: len(truths)])
     if population is None:
         return _solution(truth, counts, counts.mean_counts)
     masses = population.masses(truths.shape, rng)

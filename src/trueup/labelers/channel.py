@@ -31,7 +31,6 @@ from trueup.exceptions import InvalidParameter, NotFitted
 from trueup.noise.base import NoiseModel, TableModel
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
-from trueup.noise.subtypes import StateModel
 
 Noise = NoiseModel | npt.ArrayLike
 _LEVELS_OF_DIFFICULTY = 9  # quantiles that stand for the fitted difficulties of all items
@@ -200,9 +199,6 @@ def _of_model(noise: NoiseModel) -> Channel:
     if not hasattr(noise, "prior_"):
         raise NotFitted(f"{type(noise).__name__} is not fitted; call fit(labels) first")
     names = tuple(noise.labelers_.tolist()) if hasattr(noise, "labelers_") else None
-    if isinstance(noise, StateModel):
-        average = noise.pooled_
-        return Channel(noise.state_prior_, noise.state_class_, noise.state_confusion_, average, names or ())
     if isinstance(noise, TableModel):
         matrices = noise.confusion_ if noise.confusion_.ndim == 3 else noise.confusion_[None]
         if names is None or len(names) != len(matrices):  # known matrices that have seen no labels

@@ -86,10 +86,10 @@ def mutual_information(
 
         I(Z; Y) = \sum_{z, y} p(z, y) \log_2 \frac{p(z, y)}{p(z)\,\pi(y)} = H(\pi) - \sum_z p(z)\, H(Y \mid z)
 
-    Every labeler of the set votes on the item. Labelers are independent given the class or, with `Subtypes` (and with
-    `GLAD` and `Difficulty`, whose items differ in difficulty), given a hidden state of the item, so that they err
-    together. An abstention kept as an answer is one more symbol. With two classes and one error rate this is the binary
-    symmetric broadcast channel of [1]_.
+    Every labeler of the set votes on the item. Labelers are independent given the class or, with `GLAD` and
+    `Difficulty`, given the class and the difficulty of the item, so that they err together. An abstention
+    kept as an answer is one more symbol. With two classes and one error rate this is the binary symmetric broadcast
+    channel of [1]_.
 
     Parameters
     ----------

@@ -89,15 +89,21 @@ def labeler_levels(
         right = drawn[item[votes]] == answer[votes]
         n_checked[t], n_right[t] = len(np.unique(item[votes[checked]])), int((right & checked).sum())
         if n_checked[t]:
-            draws[:, t] = _draw_checked(logit(chances), shares[votes], checked, right, prior, n_draws, rng)
+            draws[:, t] = draw_checked_level(logit(chances), shares[votes], checked, right, prior, n_draws, rng)
         else:
-            draws[:, t] = from_angle(to_angle(expected[t]) + prior.level_scale * _student(prior.degrees, n_draws, rng))
+            draws[:, t] = draw_level(float(expected[t]), prior, n_draws, rng)
     return Levels(expected, draws, n_checked, n_right)
 
 
 def prepare_levels(labels: Labels) -> LabelersApart:
     """What all votes but those of one labeler say, with gold that somebody chose as known."""
     return LabelersApart(labels_of_base(labels))
+
+
+def draw_level(expected: float, prior: CrowdPrior, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Draws of a level without any checked vote."""
+    angle = to_angle(np.asarray(expected)) + prior.level_scale * _student(prior.degrees, n_draws, rng)
+    return from_angle(angle)
 
 
 def _student(degrees: float, n: int, rng: np.random.Generator) -> Floats:
@@ -107,7 +113,7 @@ def _student(degrees: float, n: int, rng: np.random.Generator) -> Floats:
     return np.asarray(ndtri(np.clip(parts, 1e-9, 1 - 1e-9)) / np.sqrt(scale))
 
 
-def _draw_checked(
+def draw_checked_level(
     x: Floats,
     weights: Floats,
     checked: Booleans,

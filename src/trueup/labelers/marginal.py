@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy.special import log_softmax
 
 from trueup._base.types import Floats
 from trueup._base.validation import RandomState, check_integer, check_number, check_prior
@@ -20,7 +19,6 @@ from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.labelers.channel import Channel, Noise, channel_of, entropy, list_outcomes
 from trueup.labelers.information import Information, information_of, mutual_information
 from trueup.noise.base import NoiseModel
-from trueup.noise.subtypes import StateModel
 from trueup.posteriors.estimate import new_axes
 
 _CHUNK = 100_000
@@ -79,8 +77,8 @@ def marginal_value(
 
         H(p) - \sum_a p(a)\, H(Y \mid a), \qquad p(y, a) = p(y)\, \theta[y, a]
 
-    bits. Both are in terms of the hidden states of the item where labelers err together (`Subtypes`): then a vote tells
-    less and less, since those before have already told what labelers think of this kind of item.
+    bits. The gains of a fresh item are in terms of its difficulty where the model has one (`GLAD`, `Difficulty`): then
+    a vote tells less and less, since those before have already told how hard the item is.
 
     Parameters
     ----------
@@ -116,34 +114,21 @@ def marginal_value(
         raise InvalidParameter("labels need a fitted noise model that knows them, got none; pass noise=tu.noise.fit(…)")
     if not isinstance(labels, Labels):
         raise InvalidLabels(f"labels must be trueup.Labels, got {type(labels).__name__}")
-    states, state_class = _state_posterior(noise, labels, channel)
-    if not isinstance(noise, StateModel) and len(matrix) != labels.n_classes:  # levels of difficulty are averaged out
+    if len(matrix) != labels.n_classes:  # levels of difficulty are averaged out
         share = channel.weights[:, None] * channel.state_class
         matrix = (share / share.sum(axis=0)).T @ matrix
-    per_item = _expected_gain(states, state_class, matrix)
+    per_item = _expected_gain(noise.posterior(labels), matrix)
     per_item[labels.gold_codes >= 0] = 0.0  # nothing is left to know
     return MarginalValue(gains, per_item, labels.items)
 
 
-def _state_posterior(noise: NoiseModel, labels: Labels, channel: Channel) -> tuple[Floats, Floats]:
-    """P(state | votes) of each item, (n_items, n_states), and P(class | state)."""
-    if not isinstance(noise, StateModel):
-        return noise.posterior(labels), np.eye(labels.n_classes)
-    noise.log_likelihood(labels)  # checks that the model fits the labels
-    states = np.exp(log_softmax(noise.state_log_likelihood(labels) + np.log(noise.state_prior_), axis=1))
-    return states, channel.state_class
-
-
-def _expected_gain(states: Floats, state_class: Floats, matrix: Floats) -> Floats:
+def _expected_gain(posterior: Floats, matrix: Floats) -> Floats:
     """Expected fall of the entropy of the class, in blocks of items."""
-    joint = np.einsum("sy,sa->sya", state_class, matrix).reshape(len(matrix), -1)
-    gains = np.empty(len(states))
-    for start in range(0, len(states), _CHUNK):
-        block = states[start : start + _CHUNK]
-        both = (block @ joint).reshape(len(block), state_class.shape[1], matrix.shape[1])
-        answers = both.sum(axis=1)
-        known = entropy(both.sum(axis=2)) + entropy(answers)
-        gains[start : start + _CHUNK] = known - entropy(both.reshape(len(block), -1))
+    gains = np.empty(len(posterior))
+    for start in range(0, len(posterior), _CHUNK):
+        both = posterior[start : start + _CHUNK, :, None] * matrix
+        known = entropy(both.sum(axis=2)) + entropy(both.sum(axis=1))
+        gains[start : start + _CHUNK] = known - entropy(both.reshape(len(both), -1))
     return np.maximum(gains, 0.0)
 
 

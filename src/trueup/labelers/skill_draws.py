@@ -80,14 +80,6 @@ def _from_to(first: float, last: float, progress: Callable[[float], None] | None
     return None if progress is None else lambda share: progress(first + (last - first) * share)
 
 
-def draw_labelers(
-    labels: Labels, noise: str | NoiseModel, *, n_draws: int, spam_prior: float, rng: np.random.Generator
-) -> LabelerDraws:
-    """Draw truths, then matrices given truths, and read accuracy, information, bias and spam from them."""
-    truths, _ = draw_truths(labels, noise, n_draws=n_draws, rng=rng)
-    return labeler_draws(labels, truths, spam_prior=spam_prior, rng=rng)[0]
-
-
 def labeler_draws(
     labels: Labels,
     truths: Codes,
@@ -96,6 +88,7 @@ def labeler_draws(
     rng: np.random.Generator,
     slices: Codes | None = None,
     moves: Sequence[Floats] | None = None,
+    spam_truths: Codes | None = None,
 ) -> list[LabelerDraws]:
     """What labelers are like on all items and then, if there are some, in each slice, for drawn truths.
 
@@ -111,7 +104,9 @@ def labeler_draws(
     slices : integer array of shape (n_items,), optional
         -1 for items in none.
     moves : sequence of arrays of shape (n_draws, n_labelers), optional
-        By how much accuracies are off in each draw, on all items and then in each slice; see `real_errors`.
+        By how much accuracies are off in each draw, on all items and then in each slice.
+    spam_truths : integer array of shape (n, n_items), optional
+        Truths by which it is judged who is a pure spammer; by default the same.
     """
     n_slices = 0 if slices is None else int(slices.max(initial=-1)) + 1
     sizes = (labels.n_labelers, labels.n_classes, labels.n_answers)
@@ -124,8 +119,20 @@ def labeler_draws(
         return [tally(truths[block], part) for part in parts]
 
     rows = max(1, _CELLS // max(labels.votes.nnz, int(np.prod(sizes)), 1))
+    spam_factor = None
+    if spam_truths is not None:
+        blocks = np.array_split(spam_truths, -(-len(spam_truths) // rows))
+        spam_factor = np.concatenate([log_spam_factor(_confusion_counts(labels, one, parts[0])) for one in blocks])
     return draws_of_tallies(
-        count, sizes, n_draws=len(truths), n_parts=len(parts), rows=rows, spam_prior=spam_prior, rng=rng, moves=moves
+        count,
+        sizes,
+        n_draws=len(truths),
+        n_parts=len(parts),
+        rows=rows,
+        spam_prior=spam_prior,
+        rng=rng,
+        moves=moves,
+        spam_factor=spam_factor,
     )
 
 
@@ -153,6 +160,7 @@ def draws_of_tallies(
     spam_prior: float,
     rng: np.random.Generator,
     moves: Sequence[Floats] | None = None,
+    spam_factor: Floats | None = None,
 ) -> list[LabelerDraws]:
     """What labelers are like on all items and then in each slice, given what they said of items of each class.
 
@@ -168,6 +176,9 @@ def draws_of_tallies(
         Draws that are counted at once.
     moves : sequence of arrays of shape (n_draws, n_labelers), optional
         As for `labeler_draws`.
+    spam_factor : array of shape (n, n_labelers), optional
+        As `log_spam_factor` gives it, for the truths by which it is judged who is a pure spammer; by default for those
+        of all draws.
     """
     n_labelers, n_classes, n_answers = sizes
     shape = (n_draws, n_labelers)
@@ -182,22 +193,21 @@ def draws_of_tallies(
         joint = _joint(theta, _dirichlet(1.0 + items, rng))
         parts[part].fill(block, joint if moves is None else _moved(joint, moves[part][block]))
 
-    log_factor = np.empty(shape)
-    base = np.ones((n_classes, n_answers))
-    base[np.arange(n_classes), np.arange(n_classes)] = _RIGHT
+    log_factor = np.empty(shape) if spam_factor is None else spam_factor
     for start in range(0, n_draws, rows):
         block = slice(start, min(start + rows, n_draws))
         everywhere, *of_slices = count(block)
         theta = _dirichlet(everywhere.votes + _WORTH / n_answers, rng)
         fill(0, block, theta, everywhere.items)
-        log_factor[block] = _log_spam_factor(everywhere.votes, base)
+        if spam_factor is None:
+            log_factor[block] = log_spam_factor(everywhere.votes)
         if of_slices:
             mean = np.maximum(theta, 1e-6)
             worth = _draw_borrowed([one.votes for one in of_slices], mean, rng)[:, :, None, None]
             for k, of_slice in enumerate(of_slices, start=1):
                 fill(k, block, _dirichlet(of_slice.votes + worth * mean, rng), of_slice.items)
     # The Bayes factor is the mean over truths drawn under the hypothesis that answers depend on the truth.
-    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(n_draws)
+    log_odds = np.log(spam_prior / (1 - spam_prior)) + logsumexp(log_factor, axis=0) - np.log(len(log_factor))
     probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
     is_spam = rng.random(shape) < probability
     for part in parts:
@@ -303,8 +313,17 @@ def spam_share(confusion: npt.ArrayLike) -> Floats:
     return np.asarray(np.asarray(confusion, dtype=float).min(axis=-2).sum(axis=-1))
 
 
-def _log_spam_factor(counts: Floats, base: Floats) -> Floats:
-    """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler."""
+def log_spam_factor(counts: Floats) -> Floats:
+    """Log p(votes | truth, answers ignore the truth) − log p(votes | truth, they depend on it), of each labeler.
+
+    Its mean over truths is the Bayes factor where these are drawn under the second hypothesis.
+
+    Parameters
+    ----------
+    counts : array of shape (..., n_classes, n_answers)
+    """
+    base = np.ones(counts.shape[-2:])
+    base[np.arange(len(base)), np.arange(len(base))] = _RIGHT
     return np.asarray(
         _log_evidence(counts.sum(axis=-2), np.ones(counts.shape[-1])) - _log_evidence(counts, base).sum(axis=-1)
     )

@@ -1,8 +1,9 @@
 """Who can be trusted: models of how labelers err."""
 
+from typing import Any
+
 from trueup.noise.auto import Stack, choose
 from trueup.noise.base import NoiseModel, Sampler, identifiability_problem
-from trueup.noise.clusters import Clusters
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
@@ -17,17 +18,22 @@ from trueup.noise.independence import (
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.ordinal import Ordinal
-from trueup.noise.registry import DEFAULT_NOISE, fit, get_model, list_models, register_model, resolve
+from trueup.noise.registry import (
+    DEFAULT_NOISE,
+    REMOVED_MODELS,
+    fit,
+    get_model,
+    list_models,
+    register_model,
+    removal_of,
+    resolve,
+)
 from trueup.noise.sampling import PosteriorDraws, sample
-from trueup.noise.shared_difficulty import SharedDifficulty
 from trueup.noise.soft_truth import SoftTruth
-from trueup.noise.subtypes import Subtypes
-from trueup.noise.variational import Variational
 
 __all__ = [
     "DEFAULT_NOISE",
     "GLAD",
-    "Clusters",
     "Confusion",
     "DawidSkene",
     "Difficulty",
@@ -39,11 +45,8 @@ __all__ = [
     "Ordinal",
     "PosteriorDraws",
     "Sampler",
-    "SharedDifficulty",
     "SoftTruth",
     "Stack",
-    "Subtypes",
-    "Variational",
     "check_independence",
     "choose",
     "effective_labelers",
@@ -56,3 +59,9 @@ __all__ = [
     "resolve",
     "sample",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in REMOVED_MODELS.values():
+        raise AttributeError(str(removal_of(name)))
+    raise AttributeError(f"module 'trueup.noise' has no attribute {name!r}")

@@ -44,17 +44,15 @@ class CompiledStart(NamedTuple):
 
     Attributes
     ----------
-    state_class, is_extra, pooled, strength
-        Of each state: its class, its role, its pooled row, and how many votes that row is worth.
-    hyper : array of shape (6,)
-        Pseudo-counts of the right answer in a main and in an extra state, the two of the share of the extra states, and
-        the Gamma law of the strengths, whose shape is 0 where they are fixed.
+    state_class, pooled, strength
+        Of each state: its class, its pooled row, and how many votes that row is worth.
+    hyper : array of shape (3,)
+        Pseudo-count of the right answer, and the Gamma law of the strengths, whose shape is 0 where they are fixed.
     learns_pooled : bool
         Whether pooled rows and strengths are drawn too.
     """
 
     state_class: npt.NDArray[np.int64]
-    is_extra: npt.NDArray[np.bool_]
     pooled: Floats
     strength: Floats
     hyper: Floats
@@ -100,11 +98,9 @@ class Sampler(ABC):
     weights : array of shape (n_states,)
         P(state).
     state_class : array of shape (n_states,)
-    state_group : integer array of shape (n_states,)
-        States in which the systems under test behave alike; by default each by itself.
-    closeness : array of shape (n_classes, n_groups), optional
-        How much more a system is expected to say each class in a group of states, before it said anything, than by how
-        often it says it; without it no class is expected more in one state than in another.
+    closeness : array of shape (n_classes, n_states), optional
+        How much more a system is expected to say each class in a state, before it said anything, than by how often it
+        says it; without it no class is expected more in one state than in another.
     evidence : array of shape (n_states, n_classes), optional
         Where items have priors of their own: the sum of the log prior of each class over the items of a state. A chain
         sets it before each draw.
@@ -113,14 +109,12 @@ class Sampler(ABC):
     table: Floats
     weights: Floats
     state_class: Codes
-    state_group: Positions
     closeness: Floats | None = None
     evidence: Floats | None = None
 
     def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, state_class: Codes | None = None) -> None:
         self.n_raters, self.n_classes, self.n_answers = n_raters, n_classes, n_answers
         self.state_class = class_states(n_classes) if state_class is None else state_class.copy()
-        self.state_group = np.arange(len(self.state_class))
 
     @abstractmethod
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
@@ -139,19 +133,10 @@ class Sampler(ABC):
         """Where a compiled chain can do what `draw` does, what it starts from."""
         return None
 
-    def first_states(self, truth: Positions, rng: np.random.Generator) -> Positions | None:
-        """States to start from, given a guess of the classes; None where the chain has guesses of its own."""
-        return None
-
     @property
     def n_states(self) -> int:
         """Number of states."""
         return len(self.state_class)
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups of states."""
-        return int(self.state_group.max()) + 1
 
     def confusion(self, raters: Positions) -> Floats:
         """P(answer | class) of some raters, the states of a class averaged; shape (n, n_classes, n_answers)."""
@@ -222,7 +207,7 @@ class NoiseModel(ABC):
         """
         raise InvalidParameter(
             f"⟨noise⟩ must be a model that can be drawn together with the truth, got {type(self).__name__}; fit it and "
-            "take it as known, or use Clusters, Subtypes, DawidSkene or OneCoin",
+            "take it as known, or use DawidSkene or OneCoin",
             parameter="noise",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,6 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, Start, vote_shares
-from trueup.noise.hamiltonian import SETTLING, SWEEPS_A_STEP, CollapsingSampler, DistinctItems
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.placing import run_where_memory_suffices
 from trueup.noise.system_outputs import OutputRows, SystemOutputs
@@ -71,27 +70,6 @@ class SamplingProblem:
         numbers, first = np.unique(places, return_index=True)
         return np.asarray(np.where(places >= 0, first[np.searchsorted(numbers, places)], own))
 
-    @cached_property
-    def distinct(self) -> tuple[Positions, DistinctItems]:
-        """The first of items of which all is said alike, and what is said of them."""
-        at, times = np.unique(self.first_alike, return_counts=True)
-        outputs = self.outputs
-        said = (self.votes[at], outputs.indicator()[at], outputs.first, outputs.power, outputs.row_prior())
-        return at, DistinctItems(*said, self.labels.gold_codes[at], None, times.astype(float))
-
-
-@dataclass(eq=False)
-class Densities:
-    """Sums over draws of one over densities, for leave-one-out scores.
-
-    Of each vote given all else, and of the outputs on each item given its votes: all at once, since an output tells
-    what its copies say.
-    """
-
-    votes: Floats
-    outputs: Floats
-    n: int = 0
-
 
 def engines_of_chains(item_prior: LogLinearPrior | None) -> tuple[EngineName, ...]:
     """The engines that chains run with; coefficients of an item prior are drawn on the processor alone."""
@@ -112,7 +90,6 @@ class Chain:
         self.rater_counts = np.zeros((n_draws, problem.n_raters, labels.n_classes, labels.n_answers))
         self.rater_confusion = np.zeros_like(self.rater_counts)
         self.chances = np.zeros((labels.n_items, labels.n_classes))
-        self.densities = Densities(np.zeros(problem.votes.nnz), np.zeros(labels.n_items))
         self.log_likelihood = np.empty(n_draws)
 
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
@@ -132,14 +109,12 @@ class Chain:
                 self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
 
         run_where_memory_suffices(sweep, self.problem.votes.nnz, n_warmup + self.n_draws, offers=offers)
-        self.densities.n = len(self.truth_draws)
 
     def _first_states(self, rng: np.random.Generator) -> npt.NDArray[np.int16]:
         """A dispersed first guess of the state of each item.
 
-        Classes are drawn from the shares of votes, flatter in every second chain. Of the extra states, the first chain
-        gives a random share of the items to each, the next the items with divided votes to one of their class, and the
-        next those to one of the runner-up class.
+        Classes are drawn from the shares of votes, flatter in every second chain. Half of the items, at random, go to
+        further states of their class, where there are some.
         """
         labels = self.problem.labels
         shares, n_classes = vote_shares(labels), labels.n_classes
@@ -147,23 +122,9 @@ class Chain:
         flat /= flat.sum(axis=1, keepdims=True)
         truth = (flat.cumsum(axis=1) < rng.random(labels.n_items)[:, None]).sum(axis=1).clip(0, n_classes - 1)
         known = labels.gold_codes >= 0
-        own = self.sampler.first_states(np.where(known, labels.gold_codes, truth).astype(np.int64), rng)
-        if own is not None:
-            return own.astype(np.int16)
-        states, target = truth, truth
-        n_extra = self.sampler.n_states - n_classes
+        states, n_extra = truth, self.sampler.n_states - n_classes
         if n_extra:
-            kind = self.number // 2 % 3
-            if kind == 0:
-                moved = rng.random(labels.n_items) < 0.5
-            else:
-                top = shares.max(axis=1)
-                moved = top <= max(0.7, float(np.quantile(top, 0.4)))
-                order = np.argsort(shares + 1e-6 * rng.random(shares.shape), axis=1, kind="stable")
-                target = truth if kind == 1 else order[:, -2]
-            if n_extra >= 2 * n_classes:  # several extra ones of each class
-                target = target + n_classes * rng.integers(n_extra // n_classes, size=labels.n_items)
-            states = np.where(moved, n_classes + target % n_extra, states)
+            states = np.where(rng.random(labels.n_items) < 0.5, n_classes + truth % n_extra, truth)
         return np.where(known, labels.gold_codes, states).astype(np.int16)
 
     def _sweep_compiled(
@@ -183,7 +144,7 @@ class Chain:
         table = (*counts, self.problem.places)
         outputs = self.problem.outputs
         # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
-        row_prior = outputs.row_prior(self.sampler.n_groups, self.sampler.closeness)
+        row_prior = outputs.row_prior(self.sampler.n_states, self.sampler.closeness)
         systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
 
         def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
@@ -199,12 +160,7 @@ class Chain:
                 self.truth_draws[kept] - first_draw,
                 rng,
                 (self.prior[draws], self.accuracy[draws], self.rater_counts[draws], self.rater_confusion[draws]),
-                (
-                    self.chances,
-                    truths if len(truths) else np.empty((1, labels.n_items), np.int16),
-                    self.densities.votes,
-                    self.densities.outputs,
-                ),
+                (self.chances, truths if len(truths) else np.empty((1, labels.n_items), np.int16)),
                 self.log_likelihood[draws],
                 done,
             )
@@ -230,16 +186,8 @@ class Chain:
         finally:
             finished.set()
             watcher.join()
-        self._copy_to_alike()
+        self.chances = self.chances[self.problem.first_alike]  # chances of like items are recorded at the first
         report(1.0)
-
-    def _copy_to_alike(self) -> None:
-        """Give what was recorded at the first of the items of which all is said alike to the others."""
-        first, indptr = self.problem.first_alike, self.problem.votes.indptr
-        self.chances = self.chances[first]
-        self.densities.outputs = self.densities.outputs[first]
-        shift = np.repeat(indptr[first] - indptr[:-1], np.diff(indptr))
-        self.densities.votes = self.densities.votes[np.arange(len(shift)) + shift]
 
     def _sweep(
         self,
@@ -269,11 +217,6 @@ class Chain:
                 sampler.evidence = _evidence(known, states, sampler.n_states)
             sampler.draw(counts, state_counts, self._gold_counts(states[self._known_items]), rng)
             rows.draw(states, rng)
-            is_due = sweep >= SETTLING and sweep % SWEEPS_A_STEP == 0
-            if is_due and isinstance(sampler, CollapsingSampler):
-                at, items = self.problem.distinct
-                items = items if known is None else replace(items, item_prior=known[at])
-                rows.log_rows = sampler.collapse(items, rows.log_rows, rng, learns=sweep < n_warmup)
             step = kernels.gibbs_step(
                 votes,
                 sampler.table,
@@ -287,7 +230,7 @@ class Chain:
             )
             counts, state_counts, states = step.counts, step.state_counts, step.states
             if sweep >= n_warmup:
-                self._record(sweep - n_warmup, step, rows)
+                self._record(sweep - n_warmup, step)
             if sweep % 50 == 49 or sweep == total - 1:
                 report((sweep + 1) / total)
 
@@ -307,7 +250,6 @@ class Chain:
             problem.votes,
             problem.labels.gold_codes,
             rows.indicator,
-            rows.has_output,
             states,
             n_states=sampler.n_states,
             n_classes=problem.labels.n_classes,
@@ -318,8 +260,7 @@ class Chain:
         for sweep in range(total):
             sampler.draw(counts, state_counts, self._gold_counts(items.states_of_known()), rng)
             if len(problem.outputs.codes):
-                said = items.count_outputs(rows.group, rows.n_groups)
-                items.hear_outputs(rows.draw_log_rows(said, rng)[:, rows.group])
+                items.add_output_likelihood(rows.draw_log_rows(items.count_outputs(), rng))
             log_likelihood = items.draw(sampler.table, sampler.weights, sampler.state_class)
             counts, state_counts = items.count()
             k = sweep - n_warmup
@@ -328,11 +269,9 @@ class Chain:
                 items.add_chances(sampler.state_class)
             if k in self.truth_draws:
                 self.truths[self.truth_draws == k] = items.truth(sampler.state_class)
-                items.add_densities()
             if sweep % 50 == 49 or sweep == total - 1:
                 report((sweep + 1) / total)
-        chances, self.densities.votes, self.densities.outputs = items.sums()
-        self.chances += chances
+        self.chances += items.chances()
 
     @cached_property
     def _known_items(self) -> Positions:
@@ -358,7 +297,7 @@ class Chain:
         self.rater_confusion[k] = sampler.confusion(raters)
         self.log_likelihood[k] = log_likelihood
 
-    def _record(self, k: int, step: kernels.Sweep, rows: OutputRows) -> None:
+    def _record(self, k: int, step: kernels.Sweep) -> None:
         """Keep what a sweep drew as draw `k`."""
         labels, sampler = self.problem.labels, self.sampler
         truth = sampler.state_class[step.states]
@@ -369,12 +308,6 @@ class Chain:
             self.chances += step.posterior @ np.eye(labels.n_classes)[sampler.state_class]
         if k in self.truth_draws:
             self.truths[self.truth_draws == k] = truth
-            if step.posterior is not None:
-                votes = self.problem.votes
-                item = np.repeat(np.arange(labels.n_items), np.diff(votes.indptr))
-                density = np.maximum(sampler.table[votes.indices], kernels.FLOOR) ** votes.data[:, None]
-                self.densities.votes += (step.posterior[item] / density).sum(axis=1)
-                self.densities.outputs += rows.inverse_densities(step.posterior)
 
 
 def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Floats:

@@ -151,46 +151,30 @@ def pooled_diagonal(of_few: float, n_classes: int) -> float:
 
 
 def row_sampler(
-    n_raters: int,
-    n_classes: int,
-    n_answers: int,
-    *,
-    state_class: Codes | None = None,
-    pooling: Pooling,
-    diagonal: float | None = None,
+    n_raters: int, n_classes: int, n_answers: int, *, pooling: Pooling, diagonal: float | None = None
 ) -> Sampler:
-    """The sampler of rows that are pooled within states as strongly as `pooling` says; 0 does not pool them."""
+    """The sampler of rows that are pooled within classes as strongly as `pooling` says; 0 does not pool them."""
     if diagonal is None:
         diagonal = pooled_diagonal(DIAGONAL_ALONE, n_classes) if pooling else DIAGONAL_ALONE
     check_number(diagonal, name="diagonal", low=0.0, strict=True)
     check_pooling(pooling)
     if not pooling:
-        return DawidSkeneSampler(n_raters, n_classes, n_answers, state_class=state_class, diagonal=diagonal)
+        return DawidSkeneSampler(n_raters, n_classes, n_answers, diagonal=diagonal)
     strength = None if isinstance(pooling, str) else max(float(pooling), _LEAST_STRENGTH)
-    return PooledSampler(n_raters, n_classes, n_answers, state_class=state_class, diagonal=diagonal, strength=strength)
+    return PooledSampler(n_raters, n_classes, n_answers, diagonal=diagonal, strength=strength)
 
 
 class DawidSkeneSampler(Sampler):
     """Rows of all matrices have independent Dirichlet priors: `diagonal` for the right answer, 1 for the others."""
 
-    def __init__(
-        self,
-        n_raters: int,
-        n_classes: int,
-        n_answers: int,
-        *,
-        state_class: Codes | None = None,
-        diagonal: float = DIAGONAL_ALONE,
-    ) -> None:
-        super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
-        self._prior = _row_prior(self.state_class, n_answers, np.full(self.n_states, diagonal))
+    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, diagonal: float = DIAGONAL_ALONE) -> None:
+        super().__init__(n_raters, n_classes, n_answers)
+        self._prior = _row_prior(self.state_class, n_answers, diagonal)
 
     def compiled_start(self) -> CompiledStart:
         """Rows with fixed pseudo-counts."""
         total = self._prior.sum(axis=1)
-        is_extra = np.zeros(self.n_states, dtype=np.bool_)
-        rows = self._prior / total[:, None]
-        return CompiledStart(self.state_class.astype(np.int64), is_extra, rows, total, np.ones(6), False)
+        return CompiledStart(self.state_class.astype(np.int64), self._prior / total[:, None], total, np.ones(3), False)
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         """Dirichlet draws of rows and prior."""
@@ -208,7 +192,7 @@ class PooledSampler(Sampler):
 
     Parameters
     ----------
-    n_raters, n_classes, n_answers, state_class
+    n_raters, n_classes, n_answers
         As of every sampler.
     diagonal : float, optional
         By default as `pooled_diagonal` says.
@@ -222,48 +206,37 @@ class PooledSampler(Sampler):
         n_classes: int,
         n_answers: int,
         *,
-        state_class: Codes | None = None,
         diagonal: float | None = None,
         strength: float | None = None,
     ) -> None:
-        super().__init__(n_raters, n_classes, n_answers, state_class=state_class)
-        self.is_extra: Booleans = np.zeros(
-            self.n_states, dtype=np.bool_
-        )  # a state of a second role; see ClusterSampler
-        diagonal = pooled_diagonal(_DIAGONAL_POOLED, n_classes) if diagonal is None else diagonal
-        self._diagonals = np.array([diagonal, diagonal])  # of main and of extra states
-        self._shares = (1.0, float(n_classes))
+        super().__init__(n_raters, n_classes, n_answers)
+        self._diagonal = pooled_diagonal(_DIAGONAL_POOLED, n_classes) if diagonal is None else diagonal
         self._fixed = strength is not None
-        self.strength = np.full(
-            self.n_states, _STRENGTH_PRIOR[0] / _STRENGTH_PRIOR[1] if strength is None else strength
-        )
-        self.pooled = normalise(self._pooled_prior())
+        self.strength = np.full(n_classes, _STRENGTH_PRIOR[0] / _STRENGTH_PRIOR[1] if strength is None else strength)
+        self.pooled = normalise(_row_prior(self.state_class, n_answers, self._diagonal))
 
     def compiled_start(self) -> CompiledStart:
         """Where the chain stands now."""
-        strength_prior = (0.0, 0.0) if self._fixed else _STRENGTH_PRIOR
-        hyper = np.array([*self._diagonals, *self._shares, *strength_prior])
+        hyper = np.array([self._diagonal, *((0.0, 0.0) if self._fixed else _STRENGTH_PRIOR)])
         codes = self.state_class.astype(np.int64)
-        return CompiledStart(codes, self.is_extra.copy(), self.pooled.copy(), self.strength.copy(), hyper, True)
-
-    def _pooled_prior(self) -> Floats:
-        return _row_prior(self.state_class, self.n_answers, self._diagonals[self.is_extra.astype(int)])
+        return CompiledStart(codes, self.pooled.copy(), self.strength.copy(), hyper, True)
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Strengths, classes of states, exchanges, pooled rows, exchanges, weights and rows, in this order."""
+        """Strengths, exchanges, pooled rows, exchanges, weights and rows, in this order."""
         by_state = counts.reshape(self.n_raters, self.n_answers, -1).transpose(2, 0, 1)  # states, raters, answers
         tables = self._draw_tables(by_state, rng)
         if not self._fixed:
             self._draw_strengths(by_state.sum(axis=2), tables.sum(axis=1), rng)
         forbidden = np.asarray(gold.sum(axis=1, keepdims=True) > gold)  # classes that a known item of a state excludes
-        self._draw_classes(tables, state_counts, forbidden, rng)
-        self._exchange_classes(self._log_tables(tables), state_counts, forbidden, rng)
-        gamma = rng.standard_gamma(self._pooled_prior() + tables) + 1e-12
+        # By the tables, pooled rows integrated out.
+        of_class = tables[:, : self.n_classes]
+        self._exchange_classes(gammaln(self._diagonal + of_class) - gammaln(1.0 + of_class), forbidden, rng)
+        gamma = rng.standard_gamma(_row_prior(self.state_class, self.n_answers, self._diagonal) + tables) + 1e-12
         self.pooled = gamma / gamma.sum(axis=1, keepdims=True)
         # Rows that were drawn for a class hold it back where it counts for much, and tables where it counts for little.
-        of_rows = (self._diagonals[:, None, None] - 1) * np.log(self.pooled[:, : self.n_classes])
-        self._exchange_classes(of_rows, state_counts, forbidden, rng)
-        self._draw_weights(state_counts, rng)
+        self._exchange_classes((self._diagonal - 1) * np.log(self.pooled[:, : self.n_classes]), forbidden, rng)
+        gamma = np.maximum(rng.standard_gamma(1.0 + state_counts), 1e-300)
+        self.weights = gamma / gamma.sum()
         shape = (self.strength[:, None] * self.pooled)[:, None, :] + by_state
         rows = np.maximum(rng.standard_gamma(shape), 1e-100)
         rows /= rows.sum(axis=2, keepdims=True)
@@ -305,73 +278,25 @@ class PooledSampler(Sampler):
         drawn = rng.standard_gamma(np.maximum(shape + n_tables - seats, 1e-3)) / (rate - log_x)
         self.strength = np.maximum(drawn, _LEAST_STRENGTH)
 
-    def _draw_classes(
-        self, tables: Floats, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator
-    ) -> None:
-        """The classes of states that are unknown; here none are."""
-
-    def _log_tables(self, tables: Floats) -> Floats:
-        """Log P(tables of a state | role, class), pooled rows integrated out; shape (2, states, classes)."""
-        diagonal = self._diagonals[:, None, None]
-        least = self.n_answers - 1.0 + diagonal
-        of_class = tables[:, : self.n_classes]
-        all_but_class = gammaln(least) - gammaln(diagonal) - gammaln(least + tables.sum(axis=1)[:, None])
-        return np.asarray(all_but_class + gammaln(diagonal + of_class) - gammaln(1.0 + of_class))
-
-    def _exchange_classes(
-        self, fit: Floats, state_counts: Floats, forbidden: Booleans, rng: np.random.Generator
-    ) -> None:
-        """Propose that two states, one main at least, exchange class and role.
-
-        Parameters
-        ----------
-        fit : array of shape (2, n_states, n_classes)
-            The log probability of a state, main or extra, by its class.
-        """
+    def _exchange_classes(self, fit: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
+        """Propose that two states exchange their classes; `fit` is the log probability of each state by its class."""
         # Pairs are unordered and the conditions are the same from both sides, so each step has its own reverse.
         for a, b in combinations(range(self.n_states), 2):
             class_a, class_b = self.state_class[a], self.state_class[b]
-            if self.is_extra[a] == self.is_extra[b] and (self.is_extra[a] or class_a == class_b):
-                continue
             if forbidden[a, class_b] or forbidden[b, class_a]:
                 continue
-            as_a, as_b = int(self.is_extra[a]), int(self.is_extra[b])
-            change = fit[as_b, a, class_b] + fit[as_a, b, class_a] - fit[as_a, a, class_a] - fit[as_b, b, class_b]
-            roles = self.is_extra.copy()
-            roles[[a, b]] = roles[[b, a]]
+            change = fit[a, class_b] + fit[b, class_a] - fit[a, class_a] - fit[b, class_b]
             if self.evidence is not None:
-                swapped = self.state_class.copy()
-                swapped[[a, b]] = class_b, class_a
                 change += self.evidence[a, class_b] + self.evidence[b, class_a]
                 change -= self.evidence[a, class_a] + self.evidence[b, class_b]
-                change += self._log_within_classes(state_counts, swapped)
-                change -= self._log_within_classes(state_counts, self.state_class)
-            elif self.is_extra[a] != self.is_extra[b]:
-                change += self._log_allocation(state_counts, roles)
-                change -= self._log_allocation(state_counts, self.is_extra)
             if np.log(rng.random()) < change:
                 self.state_class[a], self.state_class[b] = class_b, class_a
-                self.is_extra = roles
-
-    def _log_within_classes(self, state_counts: Floats, state_class: Codes) -> float:
-        """Log P(states of the items | their classes), weights of the states of a class integrated out."""
-        kinds = np.bincount(state_class, minlength=self.n_classes)
-        items = np.bincount(state_class, state_counts, self.n_classes)
-        return float((gammaln(np.maximum(kinds, 1)) - gammaln(np.maximum(kinds, 1) + items)).sum())
-
-    def _log_allocation(self, state_counts: Floats, is_extra: Booleans) -> float:
-        """Log P(how many items are in each state), up to a constant, where roles tell states apart."""
-        return 0.0
-
-    def _draw_weights(self, state_counts: Floats, rng: np.random.Generator) -> None:
-        gamma = np.maximum(rng.standard_gamma(1.0 + state_counts), 1e-300)
-        self.weights = gamma / gamma.sum()
 
 
-def _row_prior(state_class: Codes, n_answers: int, diagonals: Floats) -> Floats:
-    """Pseudo-counts of the row of each state: its diagonal at the answer that is right, and 1 at the others."""
+def _row_prior(state_class: Codes, n_answers: int, diagonal: float) -> Floats:
+    """Pseudo-counts of the row of each state: `diagonal` at the answer that is right, and 1 at the others."""
     prior = np.ones((len(state_class), n_answers))
-    prior[np.arange(len(state_class)), state_class] = diagonals
+    prior[np.arange(len(state_class)), state_class] = diagonal
     return prior
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
-from trueup.data.votes import one_vote_each
-from trueup.exceptions import InvalidParameter, Sentence
-from trueup.noise.base import NoiseModel, TableModel, class_states, normalise
+from trueup.data.votes import one_vote_each, vote_matrix
+from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
+from trueup.noise.base import NoiseModel, TableModel, normalise
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.replicates import (
@@ -22,20 +23,23 @@ from trueup.noise.replicates import (
     VoteDesign,
     design_of,
     draw_answers,
-    joint_spread,
     one_coin_rows,
     pooled_rows,
     refit,
 )
-from trueup.noise.subtypes import StateModel, Subtypes
+from trueup.noise.soft_truth import SoftTruth
 
 _LIMIT = 0.05  # of p, below which labelers are said to err together
 _CORRELATION = 0.1  # of errors, for which the power of the check is told
 _N_POWER = 60  # data sets with such errors
-_N_WORTH = 50  # replicates that tell what independent votes look like
+_N_WORTH = 4  # data sets that tell how much errors of independent labelers seem to correlate
+_WORTH_ITEMS = 2000  # that the correlation is learned from
+_MOST_SOFT_CLASSES, _MOST_MATRIX_CLASSES = 30, 200  # beyond, soft truth and matrices take too many numbers
 _STEPS_TO_SETTLE = 60  # of EM, for the data themselves
 _STEPS = 6  # of EM, for a data set that starts from the rates it was drawn from
 _MOST_CLASSES = 12  # others are one class together
+_TINY = 1e-12
+_NEEDS_MATRICES = "a model with a confusion matrix for each labeler is needed, got {}; use DawidSkene or OneCoin"
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,8 @@ class IndependenceCheck:
                 "The noise model in use allows for that, as far as votes can tell: vet some items to be sure."
             )
         return Sentence(
-            'Intervals that assume independence are too narrow: use ⟨noise="clusters"⟩, which does not, and vet some '
-            "items."
+            "Intervals that assume independence are too narrow: leave ⟨noise⟩ out for the plain answer, which does "
+            "not, and check some items."
         )
 
 
@@ -127,8 +131,7 @@ def check_independence(
 
     Several votes of one labeler on an item are one witness, and one of them is taken; the votes of an anonymous crowd
     (`Labels.from_counts`) are of different people. With more than 12 classes the rarer ones are one class together.
-    With `Subtypes` the check says whether the subtypes account for the dependence. The rates of a known `Confusion` are
-    not learned.
+    The rates of a known `Confusion` are not learned.
 
     References
     ----------
@@ -145,7 +148,7 @@ def check_independence(
     start, maximise = known.for_design(design)
     fitted, observed = refit(design, answers, start, maximise, n_steps=_STEPS_TO_SETTLE)
     independent = draw_answers(design, fitted, n_replicates, rng)
-    correlated = draw_answers(design, fitted, _N_POWER, rng, correlation=_CORRELATION)
+    correlated = draw_answers(design, fitted, min(_N_POWER, n_replicates // 2), rng, correlation=_CORRELATION)
     _, drawn = refit(design, np.concatenate([independent, correlated]), fitted, maximise, n_steps=_STEPS)
     usual = float(drawn.ratio[:n_replicates].mean())
     # A model in which nobody errs has no errors to compare.
@@ -153,7 +156,7 @@ def check_independence(
     each = p_values(_statistics(observed, drawn, n_replicates), n_replicates)
     both = smallest_p_values(each, n_replicates)
     power = float((both[1 + n_replicates :] < _LIMIT).mean())
-    sentence = _sentence(ratio, float(both[0]), power, by_pairs=each[1, 0] < each[0, 0], given=known.given)
+    sentence = _sentence(ratio, float(both[0]), power, by_pairs=each[1, 0] < each[0, 0])
     return IndependenceCheck(ratio, float(both[0]), power, sentence)
 
 
@@ -191,22 +194,21 @@ def _share_as_small(values: Floats, n_replicates: int, slack: Floats) -> Floats:
     return np.asarray((1 + n_below) / (1 + n_replicates))
 
 
-def _sentence(ratio: float, p_value: float, power: float, *, by_pairs: bool, given: str) -> Sentence:
+def _sentence(ratio: float, p_value: float, power: float, *, by_pairs: bool) -> Sentence:
     """What was found; `by_pairs` if the agreement of single pairs of labelers gave it away."""
     if p_value >= _LIMIT:
         return Sentence(
-            f"No sign that labelers err together{given}: joint errors are {ratio:.2f} times the expected "
+            f"No sign that labelers err together: joint errors are {ratio:.2f} times the expected "
             f"(p = {p_value:.3g}). In data like these, errors that correlate at {_CORRELATION:g} would be noticed in "
             f"{power:.0%} of cases."
         )
-    rest = ", and the subtypes do not account for it" if given else ""
     what = (
         f"some agree with each other more or less than their error rates explain, and joint errors are {ratio:.2f} "
         "times the expected"
         if by_pairs
         else f"two votes on an item are both wrong {ratio:.2f} times as often as independent labelers would be"
     )
-    return Sentence(f"Labelers err together: {what} (p = {p_value:.3g}){rest}.")
+    return Sentence(f"Labelers err together: {what} (p = {p_value:.3g}).")
 
 
 def effective_labelers(
@@ -215,25 +217,24 @@ def effective_labelers(
     """How many independent labelers the panel is worth; nine LLM judges can be worth two.
 
     With errors e of the votes on an item and ρ their mean correlation given the class, n labelers are worth
-    n / (1 + (n − 1) ρ) independent ones (Kish's design effect). ρ comes from the subtypes of a fitted `Subtypes` model,
-    which is fitted here if no model is given; with another model it is what its joint errors exceed the expected ones
-    by (see `check_independence`). Several votes of one labeler on an item are those of one labeler; the votes of an
-    anonymous crowd are of different ones.
+    n / (1 + (n − 1) ρ) independent ones (Kish's design effect). ρ is what errors correlate at if the truth is as votes
+    let expect, less what it seems to be in data sets of the same design that the model draws with independent errors.
+    Several votes of one labeler on an item are those of one labeler; the votes of an anonymous crowd are of different
+    ones.
+
+    Parameters
+    ----------
+    labels : Labels
+    model : NoiseModel, optional
+        A fitted or known model with a confusion matrix for each labeler, which says what the truth may be; by default
+        the mean of Dawid–Skene and soft truth, as in plain answers.
+    random_state : int, Generator or None
+        For the items that are taken, at most 2,000, and for the data sets that are drawn.
     """
     rng = as_generator(random_state)
     n_voted = max(int((labels.votes_per_item > 0).sum()), 1)
     n_votes, n_labelers = labels.n_votes / n_voted, float(labels.witnesses_per_item.sum()) / n_voted
-    labels = one_vote_each(labels, rng)
-    if model is None:
-        model = Subtypes().fit(labels)
-    known = _KnownRates.of(model, labels)
-    if isinstance(model, StateModel):
-        variance, covariance = known.class_moments(labels)
-    elif (labels.witnesses_per_item < 2).all():
-        variance, covariance = 1.0, 0.0
-    else:
-        variance, covariance = _excess_errors(known, labels, rng)
-    rho = float(np.clip(covariance / max(variance, 1e-12), 0.0, 1.0))
+    rho = _correlation(one_vote_each(labels, rng), model, rng)
     worth = n_labelers / (1 + max(n_labelers - 1, 0.0) * rho)
     by_whom = f" by {n_labelers:.1f} labelers" if n_labelers < n_votes else ""
     return EffectiveLabelers(
@@ -246,107 +247,112 @@ def effective_labelers(
     )
 
 
-def _excess_errors(known: _KnownRates, labels: Labels, rng: np.random.Generator) -> tuple[float, float]:
-    """The pairs' product of standard deviations, and by how much joint errors exceed those of replicates."""
-    known, design, answers = known.design_of(labels, rng)
-    start, maximise = known.for_design(design)
-    fitted, observed = refit(design, answers, start, maximise, n_steps=_STEPS_TO_SETTLE)
-    _, drawn = refit(design, draw_answers(design, fitted, _N_WORTH, rng), fitted, maximise, n_steps=_STEPS)
-    expected = float(drawn.ratio.mean() * observed.joint_errors_expected[0])
-    return float(joint_spread(design, fitted)[0]), float(observed.joint_errors[0]) - expected
+def _correlation(labels: Labels, model: NoiseModel | None, rng: np.random.Generator) -> float:
+    """The mean correlation of the errors of two votes on an item given its class."""
+    if model is not None and not isinstance(model, TableModel):
+        raise InvalidParameter(_NEEDS_MATRICES.format(type(model).__name__))
+    asked = np.flatnonzero(labels.witnesses_per_item > 1)
+    if not len(asked):
+        return 0.0
+    labels = labels.select(items=labels.items[np.sort(rng.permutation(asked)[:_WORTH_ITEMS])])
+    with silenced_warnings():
+        rates: TableModel = model or (DawidSkene() if labels.n_classes <= _MOST_MATRIX_CLASSES else OneCoin()).fit(
+            labels
+        )
+        others = [SoftTruth().fit(labels)] if model is None and labels.n_classes <= _MOST_SOFT_CLASSES else []
+        observed = _seen_correlation(labels, [rates, *others])
+        expected = []
+        for _ in range(_N_WORTH):
+            drawn = _drawn_independently(labels, rates, rng)
+            again = [one if one.is_known else one.clone().fit(drawn) for one in (rates, *others)]
+            expected.append(_seen_correlation(drawn, again))
+    return float(np.clip(observed - np.mean(expected), 0.0, 1.0))
+
+
+def _seen_correlation(labels: Labels, models: Sequence[NoiseModel]) -> float:
+    """Joint errors of the pairs of votes on an item beyond what rates explain, over those of errors that are all one.
+
+    Both are means over the posterior of the truth. A labeler's rate in a class is drawn to that of all by two votes.
+    """
+    posterior = np.mean([model.posterior(labels) for model in models], axis=0)
+    item, labeler, answer, weight_of_vote = labels.vote_table()
+    decided = answer < labels.n_classes
+    item, labeler, answer = item[decided], labeler[decided], answer[decided]
+    times: Floats = weight_of_vote[decided].astype(float)
+    joint = spread = 0.0
+    for y in range(labels.n_classes):
+        of_class = posterior[:, y]
+        weight, is_wrong = of_class[item] * times, answer != y
+        usual = float(weight @ is_wrong / max(weight.sum(), _TINY))
+        n_wrong = np.bincount(labeler, weight * is_wrong, labels.n_labelers) + 2 * usual
+        rate = (n_wrong / (np.bincount(labeler, weight, labels.n_labelers) + 2))[labeler]
+        joint += float(of_class @ _pairs(item, times, is_wrong - rate, labels.n_items))
+        spread += float(of_class @ _pairs(item, times, np.sqrt(rate * (1 - rate)), labels.n_items))
+    return joint / max(spread, _TINY)
+
+
+def _pairs(item: Codes, times: Floats, values: Floats, n_items: int) -> Floats:
+    """The sum over pairs of votes on each item of the product of their values."""
+    total = np.bincount(item, times * values, n_items)
+    return np.asarray(total**2 - np.bincount(item, times * values**2, n_items)) / 2
+
+
+def _drawn_independently(labels: Labels, model: TableModel, rng: np.random.Generator) -> Labels:
+    """Votes of the same labelers on the same items, drawn with independent errors."""
+    item, labeler, _, times = labels.vote_table()
+    item, labeler = np.repeat(item, times), np.repeat(labeler, times)
+    truth = rng.choice(labels.n_classes, size=labels.n_items, p=normalise(model.prior_))
+    truth = np.where(labels.gold_codes >= 0, labels.gold_codes, truth)
+    upto = model.confusion_for(labels)[labeler, truth[item]].cumsum(axis=1)
+    answer = np.minimum((upto < rng.random(len(item))[:, None]).sum(axis=1), labels.n_answers - 1).astype(np.int32)
+    shape = (labels.n_items, labels.n_labelers, labels.n_answers)
+    return replace(labels, votes=vote_matrix(item, labeler, answer, shape))
 
 
 @dataclass(frozen=True, eq=False)
 class _KnownRates:
-    """A fitted model as states with weights and answer probabilities, and how it learns them."""
+    """P(class) and P(answer | labeler, class) of a fitted model, and how it learns them."""
 
     model: NoiseModel
-    weights: Floats  # (states,)
-    state_class: Codes  # (states,)
-    matrices: Floats  # (labelers, states, answers)
-    n_classes: int
+    prior: Floats
+    matrices: Floats  # (labelers, classes, answers)
 
     @classmethod
     def of(cls, model: NoiseModel, labels: Labels) -> _KnownRates:
-        if isinstance(model, StateModel):
-            model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
-            of_class = model.state_class_.argmax(axis=1).astype(np.int32)
-            return cls(model, model.state_prior_, of_class, model.state_confusion_for(labels), labels.n_classes)
-        if isinstance(model, TableModel):
-            model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
-            states = class_states(labels.n_classes)
-            return cls(model, model.prior_, states, model.confusion_for(labels), labels.n_classes)
-        raise InvalidParameter(
-            f"a model with a confusion matrix for each labeler is needed, got {type(model).__name__}; "
-            "use DawidSkene, OneCoin or Subtypes"
-        )
-
-    @property
-    def given(self) -> str:
-        """What errors are independent given, beside the class, in words."""
-        return " given the subtypes" if isinstance(self.model, StateModel) else ""
+        """Those of a model with a matrix for each labeler."""
+        if not isinstance(model, TableModel):
+            raise InvalidParameter(_NEEDS_MATRICES.format(type(model).__name__))
+        model.log_likelihood(labels)  # checks that the model is fitted and fits the labels
+        return cls(model, model.prior_, model.confusion_for(labels))
 
     def design_of(self, labels: Labels, rng: np.random.Generator) -> tuple[_KnownRates, VoteDesign, Answers]:
         """The design and the answers, where classes beyond the most frequent are one class together."""
-        n_kept = _MOST_CLASSES - 1
-        if self.n_classes <= _MOST_CLASSES:
-            return self, *design_of(labels, rng, n_states=len(self.state_class))
-        design, answers = design_of(labels, rng, n_states=_MOST_CLASSES)
-        frequent = np.argsort(-np.bincount(self.state_class, self.weights, self.n_classes), kind="stable")[:n_kept]
-        of_class = np.full(self.n_classes, n_kept)
-        of_class[frequent] = np.arange(n_kept)
-        n_abstentions = self.matrices.shape[2] - self.n_classes
+        n_classes, n_kept = len(self.prior), _MOST_CLASSES - 1
+        if n_classes <= _MOST_CLASSES:
+            return self, *design_of(labels, rng, n_classes=n_classes)
+        design, answers = design_of(labels, rng, n_classes=_MOST_CLASSES)
+        of_class = np.full(n_classes, n_kept)
+        of_class[np.argsort(-self.prior, kind="stable")[:n_kept]] = np.arange(n_kept)
+        n_abstentions = self.matrices.shape[2] - n_classes
         of_answer = np.append(of_class, _MOST_CLASSES + np.arange(n_abstentions)).astype(np.int16)
-        state_class = of_class[self.state_class]
-        n_states = len(state_class)
-        _, of_state = np.unique(np.where(state_class < n_kept, np.arange(n_states), n_states), return_inverse=True)
-        weights = np.bincount(of_state, self.weights).astype(float)
-        share = np.eye(len(weights))[of_state] * (self.weights / np.maximum(weights[of_state], 1e-300))[:, None]
+        prior = np.bincount(of_class, self.prior, _MOST_CLASSES).astype(float)
+        share = np.eye(_MOST_CLASSES)[of_class] * (self.prior / np.maximum(prior[of_class], 1e-300))[:, None]
         merged = np.eye(_MOST_CLASSES + n_abstentions)[of_answer]
-        first = np.array([np.argmax(of_state == k) for k in range(len(weights))])
-        matrices = np.einsum("sg,lsb->lgb", share, self.matrices @ merged)
-        few = replace(
-            self,
-            weights=weights,
-            state_class=state_class[first].astype(np.int32),
-            matrices=matrices,
-            n_classes=_MOST_CLASSES,
-        )
+        few = replace(self, prior=prior, matrices=np.einsum("yg,lyb->lgb", share, self.matrices @ merged))
         gold = np.where(design.gold >= 0, of_class[design.gold], -1).astype(np.int32)
         return few, replace(design, gold=gold), of_answer[answers]
 
     def for_design(self, design: VoteDesign) -> tuple[Rates, Maximise | None]:
         """Where a fit of the design starts, and its M-step."""
         table = np.ascontiguousarray(self.matrices[design.labelers].transpose(1, 0, 2))[:, None]
-        rates = Rates(normalise(self.weights)[:, None], table, self.state_class, self.n_classes)
-        return rates, self._maximise(rates)
+        return Rates(normalise(self.prior)[:, None], table), self._maximise()
 
-    def _maximise(self, rates: Rates) -> Maximise | None:
+    def _maximise(self) -> Maximise | None:
         if self.model.is_known:
             return None
+        n_classes = len(self.prior)
         if isinstance(self.model, OneCoin):
-            right, wrong = self.model.right, self.model.wrong
-            return one_coin_rows(rates.state_class, rates.n_classes, right=right, wrong=wrong)
-        n_states = len(rates.state_class)
+            return one_coin_rows(n_classes, right=self.model.right, wrong=self.model.wrong)
         if isinstance(self.model, DawidSkene):
-            return pooled_rows(np.resize(self.model.pooling_, n_states))
-        return pooled_rows(np.full(n_states, float(getattr(self.model, "pooling", 0.0))))
-
-    def class_moments(self, labels: Labels) -> tuple[float, float]:
-        """Mean over pairs of votes of the product of standard deviations and of the covariance given the class."""
-        took_part = labels.votes_per_labeler / max(labels.n_votes, 1)
-        decided = self.matrices[:, :, : self.n_classes]
-        rates = decided.sum(axis=2) - decided[:, np.arange(len(self.state_class)), self.state_class]
-        variance = covariance = 0.0
-        for y in range(self.n_classes):
-            of_y = self.state_class == y
-            if not of_y.any():  # of a handful of items a class may get none
-                continue
-            weight, rate = self.weights[of_y], rates[:, of_y]
-            share = normalise(weight)
-            mean = rate @ share
-            spread = took_part @ np.sqrt(np.maximum(mean * (1 - mean), 0.0))
-            shared = took_part @ (rate - mean[:, None])  # the panel's mean error in a subtype, less that of the class
-            variance += float(weight.sum() * spread**2)
-            covariance += float(weight.sum() * (share @ shared**2))
-        return variance, covariance
+            return pooled_rows(np.resize(self.model.pooling_, n_classes))
+        return pooled_rows(np.full(n_classes, float(getattr(self.model, "pooling", 0.0))))

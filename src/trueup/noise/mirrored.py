@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator
@@ -76,21 +75,6 @@ class MirroredConfusion(TableModel):
         return [MirroredSampler(*size, judge=who, presentation=how) for _ in range(n_chains)]
 
 
-class MirroredStart(NamedTuple):
-    """What a compiled chain of judges of pairs starts from; nothing of it moves."""
-
-    state_class: npt.NDArray[np.int64]
-    judge: npt.NDArray[np.int64]
-    presentation: npt.NDArray[np.int64]
-    prior: Floats
-
-    def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
-        """Run the sweeps; see `compiled_gibbs.run_chain`."""
-        from trueup.noise.kernels import compiled_mirrored
-
-        compiled_mirrored.run_chain(votes, systems, gold, item_prior, states, *self, *rest)
-
-
 class MirroredSampler(Sampler):
     """Rows of judges have Dirichlet priors; the counts of both orders are added, one of them mirrored."""
 
@@ -99,11 +83,6 @@ class MirroredSampler(Sampler):
         self._judge, self._presentation = np.asarray(judge), np.asarray(presentation)
         self._swap = np.array(_SWAP[:n_classes])
         self._prior = row_prior(n_classes)
-
-    def compiled_start(self) -> MirroredStart:
-        """Who is who, and the prior of the rows."""
-        who = (self._judge.astype(np.int64), self._presentation.astype(np.int64))
-        return MirroredStart(self.state_class.astype(np.int64), *who, self._prior)
 
     def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
         """Dirichlet draws of the rows of each judge and of the prior."""

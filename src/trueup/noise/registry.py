@@ -9,23 +9,26 @@ from trueup._base.registry import Registry
 from trueup._base.validation import check_choice
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise.auto import Stack
 from trueup.noise.base import NoiseModel
-from trueup.noise.clusters import Clusters
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.ordinal import Ordinal
-from trueup.noise.shared_difficulty import SharedDifficulty
 from trueup.noise.soft_truth import SoftTruth
-from trueup.noise.subtypes import Subtypes
-from trueup.noise.variational import Variational
 
 _AUTO = "auto"
-DEFAULT_NOISE = Clusters.alias  # where one model is needed and none is named; a method that needs another says so
+DEFAULT_NOISE = DawidSkene.alias  # where one model is needed and none is named; a method that needs another says so
+# Models of version 0.2: class names by alias.
+REMOVED_MODELS = {
+    "clusters": "Clusters",
+    "shared-difficulty": "SharedDifficulty",
+    "subtypes": "Subtypes",
+    "variational": "Variational",
+}
 
 
 def _check_model(name: str, model: Any) -> None:
@@ -45,12 +48,8 @@ MODELS: Registry[type[NoiseModel]] = Registry(
             Majority,
             OneCoin,
             DawidSkene,
-            Variational,
             GLAD,
             Difficulty,
-            Subtypes,
-            Clusters,
-            SharedDifficulty,
             SoftTruth,
             Ordinal,
         )
@@ -58,6 +57,14 @@ MODELS: Registry[type[NoiseModel]] = Registry(
     group="trueup.noise_models",
     check=_check_model,
 )
+
+
+def removal_of(name: str) -> Sentence:
+    """What to do where somebody asks for a model that version 0.3 removed."""
+    return Sentence(
+        f"{name!r} is no longer a noise model of trueup; leave ⟨noise⟩ out for the plain answer, which allows for "
+        f"labelers who err together, or name a model such as {DEFAULT_NOISE!r}"
+    )
 
 
 def register_model(model: type[NoiseModel]) -> type[NoiseModel]:
@@ -75,6 +82,8 @@ def get_model(name: str, **parameters: Any) -> NoiseModel:
     if str(name).lower() == _AUTO:
         return Stack(**parameters)
     if name not in MODELS:
+        if str(name).lower().replace("_", "-") in REMOVED_MODELS:
+            raise InvalidParameter(removal_of(name), parameter=MODELS.parameter)
         check_choice(name, [*MODELS, _AUTO], name=MODELS.parameter)
     return MODELS[name](**parameters)
 

@@ -26,8 +26,8 @@ Maximise = Callable[[Floats], Floats]
 
 _MOST_ITEMS = 2000
 _MOST_PLACES = 20  # votes on an item that are looked at
-_MOST_WORK = 24_000  # votes times states
-_LEAST_VOTES = 3000  # however many states there are
+_MOST_WORK = 24_000  # votes times classes
+_LEAST_VOTES = 3000  # however many classes there are
 _BLOCK = 250_000  # numbers held at once
 _LEAST = 1e-9
 _MOST_PAIRS = 300  # pairs of labelers whose agreement is looked at
@@ -103,16 +103,16 @@ class VoteDesign:
         return one[kept], other[kept], np.cumsum(times[often]) - times[often]
 
 
-def design_of(labels: Labels, rng: np.random.Generator, *, n_states: int) -> tuple[VoteDesign, Answers]:
+def design_of(labels: Labels, rng: np.random.Generator, *, n_classes: int) -> tuple[VoteDesign, Answers]:
     """The design of some items with several witnesses, at most 2,000 at random, and the answers, shape (1, n_votes).
 
-    There are fewer where a fit has many states, so that a few hundred fits take a second or so. A labeler who voted
+    There are fewer where there are many classes, so that a few hundred fits take a second or so. A labeler who voted
     several times on an item is one witness, and one of the votes is taken; of an item with very many, some are.
     """
     labels = one_vote_each(labels, rng)
     n_witnesses = np.minimum(labels.votes_per_item, _MOST_PLACES)
     chosen = rng.permutation(np.flatnonzero(n_witnesses > 1))[:_MOST_ITEMS]
-    chosen = chosen[np.cumsum(n_witnesses[chosen]) <= max(_MOST_WORK // n_states, _LEAST_VOTES)]
+    chosen = chosen[np.cumsum(n_witnesses[chosen]) <= max(_MOST_WORK // n_classes, _LEAST_VOTES)]
     chosen = chosen[np.argsort(-n_witnesses[chosen], kind="stable")]
     item, labeler, answer, times = _votes_on(labels, chosen)
     item, labeler, answer = (np.repeat(codes, times) for codes in (item, labeler, answer))
@@ -134,35 +134,35 @@ def _votes_on(labels: Labels, chosen: Positions) -> tuple[Positions, Positions, 
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """P(state) and P(answer | labeler, state) of each data set.
+    """P(class) and P(answer | labeler, class) of each data set.
 
     Attributes
     ----------
-    weights : array of shape (n_states, n_sets)
-    table : array of shape (n_states, n_sets, n_labelers, n_answers)
-    state_class : integer array of shape (n_states,)
-    n_classes : int
+    weights : array of shape (n_classes, n_sets)
+    table : array of shape (n_classes, n_sets, n_labelers, n_answers)
     """
 
     weights: Floats
     table: Floats
-    state_class: Codes
-    n_classes: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.weights)
 
     def item_weights(self, gold: Codes) -> Floats:
-        """P(state) of each item, shape (n_states, n_sets, n_items or 1): where the class is known, of its states."""
+        """P(class) of each item, shape (n_classes, n_sets, n_items or 1); a known class is certain."""
         known = np.flatnonzero(gold >= 0)
         if not len(known):
             return self.weights[:, :, None]
         weights = np.repeat(self.weights[:, :, None], len(gold), axis=2)
-        of_class = (weights[:, :, known] + _LEAST) * (self.state_class[:, None] == gold[known])[:, None, :]
-        weights[:, :, known] = of_class / of_class.sum(axis=0)
+        weights[:, :, known] = (np.arange(self.n_classes)[:, None] == gold[known])[:, None, :]
         return weights
 
-    def errors(self, state: int) -> Floats:
-        """P(a vote names another class) in a state, shape (n_sets, n_labelers); an abstention is no error."""
-        decided = self.table[state, :, :, : self.n_classes]
-        return np.asarray(decided.sum(axis=2) - decided[:, :, self.state_class[state]])
+    def errors(self, y: int) -> Floats:
+        """P(a vote names another class) in class y, shape (n_sets, n_labelers); an abstention is no error."""
+        decided = self.table[y, :, :, : self.n_classes]
+        return np.asarray(decided.sum(axis=2) - decided[:, :, y])
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,13 +195,13 @@ def draw_answers(
     With `correlation` ρ, a vote follows what is drawn once for its item with probability √ρ: errors of two labelers who
     err alike often then correlate at ρ, and everybody's rates stay as they are.
     """
-    n_states, _, n_labelers, n_answers = rates.table.shape
-    reach = np.broadcast_to(rates.item_weights(design.gold)[:, 0].cumsum(axis=0), (n_states, design.n_items))
+    n_classes, _, n_labelers, n_answers = rates.table.shape
+    reach = np.broadcast_to(rates.item_weights(design.gold)[:, 0].cumsum(axis=0), (n_classes, design.n_items))
     uniform = rng.random((n_sets, design.n_items), dtype=np.float32)
-    state = np.zeros(uniform.shape, dtype=np.int64)
-    for s in range(n_states - 1):
-        state += uniform >= reach[s]
-    row = design.spread_out(state) * n_labelers + design.labeler
+    truth = np.zeros(uniform.shape, dtype=np.int64)
+    for y in range(n_classes - 1):
+        truth += uniform >= reach[y]
+    row = design.spread_out(truth) * n_labelers + design.labeler
     draw = rng.random(row.shape, dtype=np.float32)
     if correlation > 0:
         follows = rng.random(row.shape, dtype=np.float32) < np.sqrt(correlation)
@@ -223,13 +223,13 @@ def refit(
     start : Rates
         Of a single data set.
     maximise : callable (counts) -> table, optional
-        The M-step; both have the shape (n_states, n_sets, n_labelers, n_answers). None where rates are known.
+        The M-step; both have the shape (n_classes, n_sets, n_labelers, n_answers). None where rates are known.
     """
     parts = [_refit_block(design, answers[rows], start, maximise, n_steps) for rows in _blocks(answers, start)]
     weights, table = parts[0][0].weights[:, :1], parts[0][0].table[:, :1]
     names = ("joint_errors", "joint_errors_expected", "agreement")
     summaries = Summaries(*(np.concatenate([getattr(one, name) for _, one in parts]) for name in names))
-    return Rates(weights, table, start.state_class, start.n_classes), summaries
+    return Rates(weights, table), summaries
 
 
 def _blocks(answers: Answers, start: Rates) -> Iterator[slice]:
@@ -241,11 +241,11 @@ def _blocks(answers: Answers, start: Rates) -> Iterator[slice]:
 def _refit_block(
     design: VoteDesign, answers: Answers, start: Rates, maximise: Maximise | None, n_steps: int
 ) -> tuple[Rates, Summaries]:
-    n_states, _, n_labelers, n_answers = start.table.shape
-    shape = (n_states, len(answers), n_labelers, n_answers)
+    n_classes, _, n_labelers, n_answers = start.table.shape
+    shape = (n_classes, len(answers), n_labelers, n_answers)
     cell = (np.arange(len(answers))[:, None] * n_labelers + design.labeler) * n_answers + answers
     weights, table = np.repeat(start.weights, len(answers), axis=1), np.broadcast_to(start.table, shape)
-    rates = Rates(weights, table, start.state_class, start.n_classes)
+    rates = Rates(weights, table)
     posterior = _posterior(design, rates, cell)
     if maximise is not None:
         for _ in range(n_steps):
@@ -254,15 +254,15 @@ def _refit_block(
                 votes = np.bincount(cell.ravel(), design.spread_out(share).ravel(), counts[s].size)
                 counts[s] = votes.reshape(shape[1:])
             weights = posterior.sum(axis=2) / design.n_items
-            rates = Rates(weights, maximise(counts), start.state_class, start.n_classes)
+            rates = Rates(weights, maximise(counts))
             posterior = _posterior(design, rates, cell)
     return rates, _summaries(design, answers, rates, posterior)
 
 
 def _posterior(design: VoteDesign, rates: Rates, cell: Positions) -> Floats:
-    """P(state | votes), shape (n_states, n_sets, n_items)."""
+    """P(class | votes), shape (n_classes, n_sets, n_items)."""
     joint = np.empty((len(rates.table), len(cell), design.n_items))
-    with np.errstate(divide="ignore"):  # a state may have no weight
+    with np.errstate(divide="ignore"):  # a class may have no weight
         log_weights = np.log(rates.item_weights(design.gold))
     for s, table in enumerate(rates.table):
         joint[s] = design.add_up(np.take(np.log(np.maximum(table, _LEAST)).ravel(), cell)) + log_weights[s]
@@ -276,21 +276,11 @@ def _summaries(design: VoteDesign, answers: Answers, rates: Rates, posterior: Fl
     weights = rates.item_weights(design.gold)
     observed, expected = np.zeros((2, len(answers)))
     n_decided = design.add_up((answers < rates.n_classes).astype(np.int16))
-    for s, y in enumerate(rates.state_class):
+    for y in range(rates.n_classes):
         n_wrong = n_decided - design.add_up((answers == y).astype(np.int16))
-        observed += (posterior[s] * (n_wrong * (n_wrong - 1) / 2)).sum(axis=1)
-        expected += (weights[s] * _pair_products(design, rates.errors(s))).sum(axis=1)
+        observed += (posterior[y] * (n_wrong * (n_wrong - 1) / 2)).sum(axis=1)
+        expected += (weights[y] * _pair_products(design, rates.errors(y))).sum(axis=1)
     return Summaries(observed, expected, _agreement(design, answers, rates))
-
-
-def joint_spread(design: VoteDesign, rates: Rates) -> Floats:
-    """By how much joint errors would exceed the expected ones if errors were all one; shape (n_sets,)."""
-    weights, total = rates.item_weights(design.gold), np.zeros(rates.weights.shape[1])
-    for s in range(len(rates.state_class)):
-        error = rates.errors(s)
-        deviation = np.sqrt(np.maximum(error * (1 - error), 0.0))
-        total += (weights[s] * _pair_products(design, deviation)).sum(axis=1)
-    return total
 
 
 def _pair_products(design: VoteDesign, of_labelers: Floats) -> Floats:
@@ -314,7 +304,7 @@ def _agreement(design: VoteDesign, answers: Answers, rates: Rates) -> Floats:
 
 
 def pooled_rows(strength: Floats) -> Maximise:
-    """The M-step of matrices that are drawn towards the matrix of all labelers, with a strength for each state."""
+    """The M-step of matrices that are drawn towards the matrix of all labelers, with a strength for each class."""
 
     def maximise(counts: Floats) -> Floats:
         pooled = normalise(counts.sum(axis=2, keepdims=True) + 1e-3)
@@ -323,11 +313,11 @@ def pooled_rows(strength: Floats) -> Maximise:
     return maximise
 
 
-def one_coin_rows(state_class: Codes, n_classes: int, *, right: float, wrong: float) -> Maximise:
+def one_coin_rows(n_classes: int, *, right: float, wrong: float) -> Maximise:
     """The M-step of labelers who err in all ways alike, with pseudo-counts of right and wrong votes."""
 
     def maximise(counts: Floats) -> Floats:
-        n_right = np.sum([counts[s, :, :, y] for s, y in enumerate(state_class)], axis=0)
+        n_right = np.sum([counts[y, :, :, y] for y in range(n_classes)], axis=0)
         per_answer = counts.sum(axis=0)
         n_decided = per_answer[:, :, :n_classes].sum(axis=2)
         accuracy = (n_right + right) / np.maximum(n_decided + right + wrong, _LEAST)
@@ -335,8 +325,8 @@ def one_coin_rows(state_class: Codes, n_classes: int, *, right: float, wrong: fl
         table = np.empty_like(counts)
         table[:, :, :, :n_classes] = (rate[:, :, 0] * (1 - accuracy) / (n_classes - 1))[:, :, None]
         table[:, :, :, n_classes:] = rate[:, :, 1:]
-        for s, y in enumerate(state_class):
-            table[s, :, :, y] = rate[:, :, 0] * accuracy
+        for y in range(n_classes):
+            table[y, :, :, y] = rate[:, :, 0] * accuracy
         return table
 
     return maximise

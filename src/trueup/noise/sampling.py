@@ -51,9 +51,6 @@ class PosteriorDraws:
     truths : array of shape (n_kept, n_items)
         Some of the drawn truths, evenly spaced over the draws at positions `truth_draws`.
     log_likelihood : array of shape (n_draws,)
-    scores : array of shape (n_items,)
-        Of each item, the sum of the log-densities of its votes, each given all else, and of its outputs given its
-        votes: how well the model predicts what it was not told. 0 where a sampler does not keep them.
     n_chains : int
     rhat, ess : float
         The worst R-hat and the least effective number of draws among prior, raters' accuracies and log-likelihood.
@@ -67,7 +64,6 @@ class PosteriorDraws:
     truths: npt.NDArray[np.int16] = field(repr=False)
     truth_draws: npt.NDArray[np.int64] = field(repr=False)
     log_likelihood: Floats
-    scores: Floats = field(repr=False)
     n_chains: int
     rhat: float
     ess: float
@@ -105,8 +101,8 @@ def sample(
     ----------
     labels : Labels
     model : str or NoiseModel
-        A model that can be drawn, by name ("clusters", "subtypes", "dawid-skene", "one-coin", or one that was
-        registered with samplers of its own) or as an object, whose parameters count and whose fit does not.
+        A model that can be drawn, by name ("dawid-skene", "one-coin", "ordinal", or one that was registered with
+        samplers of its own) or as an object, whose parameters count and whose fit does not.
     raters : array of shape (n_raters, n_items) or (n_items,), optional
         Codes of the classes that extra raters gave, -1 for none; they are taken for more labelers.
     outputs : SystemOutputs, optional
@@ -179,9 +175,7 @@ def _rater_codes(raters: npt.ArrayLike | None, labels: Labels) -> Codes:
 
 def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
     chances = np.sum([c.chances for c in chains], axis=0)
-    # Chains with other numbers of states, as with and without extra clusters, are draws of two models: each must mix.
-    kinds = [[c for c in chains if c.sampler.n_states == n] for n in sorted({c.sampler.n_states for c in chains})]
-    monitored = [values for kind in kinds for values in _monitored(kind, problem)]
+    monitored = _monitored(chains, problem)
     n_draws = len(chains[0].prior)
     return PosteriorDraws(
         prior=np.concatenate([c.prior for c in chains]),
@@ -192,23 +186,10 @@ def _joined(chains: list[Chain], problem: SamplingProblem) -> PosteriorDraws:
         truths=np.concatenate([c.truths for c in chains]),
         truth_draws=np.concatenate([c.truth_draws + k * n_draws for k, c in enumerate(chains)]),
         log_likelihood=np.concatenate([c.log_likelihood for c in chains]),
-        scores=_scores(chains, problem),
         n_chains=len(chains),
         rhat=float(np.nanmax([1.0, *[rhat(m) for m in monitored]])),
         ess=float(min(effective_draws(m) for m in monitored)),
     )
-
-
-def _scores(chains: list[Chain], problem: SamplingProblem) -> Floats:
-    """Leave-one-out log-densities by importance sampling: a density given the others is a harmonic mean over draws."""
-    n = sum(c.densities.n for c in chains)
-    of_votes = np.sum([c.densities.votes for c in chains], axis=0) / n
-    of_outputs = np.sum([c.densities.outputs for c in chains], axis=0) / n
-    votes = problem.votes
-    item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
-    logs = -np.log(np.where(of_votes > 0, of_votes, 1.0))
-    scores = np.bincount(item, logs, votes.shape[0])
-    return np.asarray(scores - np.log(np.where(of_outputs > 0, of_outputs, 1.0)))
 
 
 def _monitored(chains: list[Chain], problem: SamplingProblem) -> list[Floats]:

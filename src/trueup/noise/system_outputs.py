@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.special import psi
 
-from trueup._base.types import Booleans, Floats, Positions
+from trueup._base.types import Floats, Positions
 from trueup.noise import kernels
 from trueup.noise.base import Sampler
 
@@ -28,8 +27,6 @@ class SystemOutputs:
     n_answers : integer array of shape (n_systems,)
     power : array of shape (n_systems,)
         What each counts for: 1 for a witness of its own, less for one of several that say much the same.
-    group_mass : float
-        What is expected of the last one beforehand where it is the group of the items, in items.
     said_class : integer array of shape (columns of all systems,), optional
         The class that each answer is for, -1 for none; without it answers are for none.
     """
@@ -37,7 +34,6 @@ class SystemOutputs:
     codes: npt.NDArray[np.int64]
     n_answers: npt.NDArray[np.int64]
     power: Floats
-    group_mass: float = ROW_MASS
     said_class: Positions | None = None
 
     @classmethod
@@ -51,16 +47,6 @@ class SystemOutputs:
         """No systems."""
         return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def with_groups(self, groups: npt.NDArray[Any], mass: float = ROW_MASS) -> SystemOutputs:
-        """With the group of each item as one more thing that is said of it: classes may be frequent in some groups."""
-        return SystemOutputs(
-            np.vstack([self.codes, groups]).astype(np.int64),
-            np.append(self.n_answers, groups.max() + 1),
-            np.append(self.power, 1.0),
-            mass,
-            None if self.said_class is None else np.append(self.said_class, np.full(groups.max() + 1, -1)),
-        )
-
     def telling(self) -> SystemOutputs:
         """Those that do not say the same of all items: the others tell nothing of them."""
         kept = np.array([len(np.unique(codes[codes >= 0])) > 1 for codes in self.codes], dtype=bool)
@@ -70,7 +56,6 @@ class SystemOutputs:
             self.codes[kept],
             self.n_answers[kept],
             self.power[kept],
-            self.group_mass if kept[-1] else ROW_MASS,
             None if self.said_class is None else self.said_class[np.repeat(kept, self.n_answers)],
         )
 
@@ -79,23 +64,20 @@ class SystemOutputs:
         """The first column of each system, and the end."""
         return np.concatenate([[0], np.cumsum(self.n_answers)]).astype(np.int64)
 
-    def row_prior(self, n_groups: int = 1, closeness: Floats | None = None, times: Floats | None = None) -> Floats:
-        """Pseudo-counts of the columns in each group of states, shape (columns, n_groups).
+    def row_prior(self, n_states: int = 1, closeness: Floats | None = None) -> Floats:
+        """Pseudo-counts of the columns in each state, shape (columns, n_states).
 
-        In each group what a system mostly says; where classes are near each other or far, an answer as much more in a
-        group as it is near (`Sampler.closeness`). Items count so many times as `times` says.
+        In each state what a system mostly says; where classes are near each other or far, an answer as much more in a
+        state as it is near (`Sampler.closeness`).
         """
-        rows = [np.empty((0, n_groups))]
-        masses = [*[ROW_MASS] * (len(self.codes) - 1), self.group_mass]
-        near = np.ones((int(self.n_answers.sum()), n_groups))
+        rows = [np.empty((0, n_states))]
+        near = np.ones((int(self.n_answers.sum()), n_states))
         if closeness is not None and self.said_class is not None:
             near = np.where(self.said_class[:, None] >= 0, closeness[self.said_class], 1.0)
-        for s, (codes, mass) in enumerate(zip(self.codes, masses[: len(self.codes)], strict=True)):
-            said = codes >= 0
-            often = None if times is None else times[said]
-            counts = np.bincount(codes[said], often, minlength=self.n_answers[s]) + 1.0
+        for s, codes in enumerate(self.codes):
+            counts = np.bincount(codes[codes >= 0], minlength=self.n_answers[s]) + 1.0
             weights = counts[:, None] * near[self.first[s] : self.first[s + 1]]
-            rows.append(mass * weights / weights.sum(axis=0))
+            rows.append(ROW_MASS * weights / weights.sum(axis=0))
         return np.concatenate(rows)
 
     def indicator(self) -> sparse.csr_array:
@@ -107,7 +89,7 @@ class SystemOutputs:
 
 
 class OutputRows:
-    """The systems' rows in each group of states, drawn given the states.
+    """The systems' rows in each state, drawn given the states.
 
     A row θ ~ Dir(prior + counts) of a system that counts for w enters as exp(w m + √w (log θ − m)), where m is the mean
     of log θ. With w = 1 this is θ. Of k copies with w = 1 / k each, the product has the mean and the covariance that
@@ -116,31 +98,24 @@ class OutputRows:
     """
 
     def __init__(self, outputs: SystemOutputs, sampler: Sampler) -> None:
-        self.outputs, self.group = outputs, sampler.state_group
-        self.n_groups = sampler.n_groups
+        self.outputs, self.n_states = outputs, sampler.n_states
         self.indicator = outputs.indicator()
-        self._prior = outputs.row_prior(sampler.n_groups, sampler.closeness)
-        self.has_output: Booleans = np.asarray((outputs.codes >= 0).any(axis=0))
-        self.log_rows: Floats = np.empty((0, self.n_groups))
-        self._said: Floats = np.empty((0, 0))
+        self._prior = outputs.row_prior(sampler.n_states, sampler.closeness)
+        self.log_rows: Floats = np.empty((0, sampler.n_states))
 
     def draw(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> None:
         """Draw the rows given the states."""
         if len(self.outputs.codes):
-            counts = kernels.count_states(self.indicator, self.group[states].astype(np.int16), self.n_groups)[0]
-            self.log_rows = self.draw_log_rows(counts, rng)
+            self.log_rows = self.draw_log_rows(kernels.count_states(self.indicator, states, self.n_states)[0], rng)
 
     def log_likelihood(self) -> Floats | None:
         """Log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
-        if not len(self.outputs.codes):
-            return None
-        self._said = np.asarray(self.indicator @ self.log_rows[:, self.group])
-        return self._said
+        return np.asarray(self.indicator @ self.log_rows) if len(self.outputs.codes) else None
 
     def draw_log_rows(self, counts: Floats, rng: np.random.Generator) -> Floats:
-        """Logarithms of the rows as each system counts, given how often it gave each answer in each group of states.
+        """Logarithms of the rows as each system counts, given how often it gave each answer in each state.
 
-        Both have shape (columns of all systems, n_groups).
+        Both have shape (columns of all systems, n_states).
         """
         outputs = self.outputs
         power = np.repeat(outputs.power, outputs.n_answers)[:, None]
@@ -151,9 +126,3 @@ class OutputRows:
         logs = np.log(np.maximum(rows / total, kernels.FLOOR))
         means = np.maximum(psi(mass) - psi(total_mass), np.log(kernels.FLOOR))
         return np.asarray(np.where(power == 1.0, logs, power * means + np.sqrt(power) * (logs - means)))
-
-    def inverse_densities(self, posterior: Floats) -> Floats:
-        """One over the density of the outputs on each item given its votes, shape (n_items,); 0 where none are."""
-        if not self.has_output.any():
-            return np.zeros(len(posterior))
-        return np.where(self.has_output, (posterior * np.exp(-self._said)).sum(axis=1), 0.0)

@@ -95,6 +95,7 @@ class VoteScorer:
             nobody if codes is None else codes,
             aligned.scores,
             self.positive,
+            may_sample=False,
             n_draws=self.n_draws,
             seed=int(rng.integers(2**31)),
         )

@@ -1,4 +1,4 @@
-"""The steps of `trueup.noise.hamiltonian`, compiled; imported only where numba is installed."""
+"""What Hamiltonian steps are made of (`trueup.noise.hamiltonian`); imported only where numba is installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from trueup.noise.hamiltonian import ACCEPTED, FURTHEST, JITTER, LEARNED_EVERY, LEAST_ROW, N_LEAPS, SWEEPS_A_STEP, WORST
+from trueup.noise.hamiltonian import ACCEPTED, FURTHEST, LEARNED_EVERY, LEAST_ROW, N_LEAPFROG, SWEEPS_A_STEP
 from trueup.noise.kernels.compiled_states import FLOOR
 
 _RESCALE_EVERY = 16
@@ -23,23 +23,7 @@ def sweeps_a_step(distinct, n_items, n_raters, rater_work):  # type: ignore[no-u
     """
     leap = 2 * len(distinct[0][1]) + 6 * len(distinct[2]) + 12 * n_raters
     sweep = 2 * n_items + rater_work * n_raters
-    return max(_LEAST_SWEEPS, min(SWEEPS_A_STEP, round(N_LEAPS * leap / (3 * sweep))))
-
-
-@numba.njit(cache=True, nogil=True)
-def fill_table(levels, slopes, wrong_rows, grid, table):  # type: ignore[no-untyped-def]
-    """P(answer | rater, state), of rows (rater, answer) and columns (class, point)."""
-    n_raters, n_classes = levels.shape
-    n_points = len(grid)
-    n_answers = wrong_rows.shape[2]
-    for t in range(n_raters):
-        slope = math.exp(slopes[t])
-        for y in range(n_classes):
-            for k in range(n_points):
-                right = 1.0 / (1.0 + math.exp(-levels[t, y] - slope * grid[k]))
-                for a in range(n_answers):
-                    chance = right if a == y else (1.0 - right) * wrong_rows[t, y, a]
-                    table[t * n_answers + a, y * n_points + k] = max(chance, FLOOR)
+    return max(_LEAST_SWEEPS, min(SWEEPS_A_STEP, round(N_LEAPFROG * leap / (3 * sweep))))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -84,97 +68,59 @@ def distinct_items(votes, systems, gold, item_prior):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, nogil=True)
-def expect(distinct, n_points, group, shares, weights, table, output_table, work):  # type: ignore[no-untyped-def]
-    """Log P(what is said of all items), their states summed over; `work` gets what is expected of the counts then.
-
-    States are ordered by class. What is expected of outputs is counted by state first.
-    """
+def expect(distinct, shares, table, output_table, work):  # type: ignore[no-untyped-def]
+    """Log P(what is said of all items), their classes summed over; `work` gets what is expected of the counts then."""
     votes, systems, gold, item_prior, times = distinct
     indptr, indices, data = votes
     outputs, first, power, _ = systems
-    expected, class_items, expected_outputs, by_state, expected_by_state, own = work
-    n_states = len(weights)
-    n_classes = len(class_items)
+    expected, class_items, expected_outputs, own = work
+    n_classes = len(shares)
     expected[:] = 0.0
     class_items[:] = 0.0
     expected_outputs[:] = 0.0
-    expected_by_state[:] = 0.0
-    for c in range(by_state.shape[0]):
-        for g in range(n_states):
-            by_state[c, g] = output_table[c, group[g]]
     value = 0.0
     for i in range(len(gold)):
-        if gold[i] >= 0:
-            own[:] = 0.0
-            for g in range(gold[i] * n_points, (gold[i] + 1) * n_points):
-                own[g] = weights[g]
-        else:
-            for g in range(n_states):
-                own[g] = weights[g]
-        if len(item_prior) > 0:  # weights only share out a class to its states
-            for y in range(n_classes):
-                factor = max(item_prior[i, y], FLOOR) / shares[y]
-                for g in range(y * n_points, (y + 1) * n_points):
-                    own[g] *= factor
+        for y in range(n_classes):
+            own[y] = max(item_prior[i, y], FLOOR) if len(item_prior) > 0 else shares[y]
+            if gold[i] >= 0 and gold[i] != y:
+                own[y] = 0.0
         log_scale = 0.0
         for j in range(indptr[i], indptr[i + 1]):
             said = table[indices[j]]
             if data[j] == 1.0:
-                for g in range(n_states):
-                    own[g] *= said[g]
+                for y in range(n_classes):
+                    own[y] *= said[y]
             else:
-                for g in range(n_states):
-                    own[g] *= said[g] ** data[j]
+                for y in range(n_classes):
+                    own[y] *= said[y] ** data[j]
             if (j - indptr[i]) % _RESCALE_EVERY == _RESCALE_EVERY - 1 or data[j] > _RESCALE_EVERY:
                 top = own.max()
-                for g in range(n_states):
-                    own[g] /= top
+                for y in range(n_classes):
+                    own[y] /= top
                 log_scale += math.log(top)
         for s in range(len(power)):
             if outputs[s, i] >= 0:
-                said = by_state[first[s] + outputs[s, i]]
-                for g in range(n_states):
-                    own[g] *= said[g]
+                for y in range(n_classes):
+                    own[y] *= output_table[first[s] + outputs[s, i], y]
         total = 0.0
-        for g in range(n_states):
-            total += own[g]
+        for y in range(n_classes):
+            total += own[y]
         value += times[i] * (log_scale + math.log(total))
         share = times[i] / total
-        for g in range(n_states):
-            own[g] *= share
+        for y in range(n_classes):
+            own[y] *= share
+            class_items[y] += own[y]
         for j in range(indptr[i], indptr[i + 1]):
             of_column = expected[indices[j]]
             weight = data[j]
-            for g in range(n_states):
-                of_column[g] += weight * own[g]
-        for y in range(n_classes):
-            for g in range(y * n_points, (y + 1) * n_points):
-                class_items[y] += own[g]
+            for y in range(n_classes):
+                of_column[y] += weight * own[y]
         for s in range(len(power)):
             if outputs[s, i] >= 0:
-                of_column = expected_by_state[first[s] + outputs[s, i]]
-                for g in range(n_states):
-                    of_column[g] += own[g]
-    for c in range(by_state.shape[0]):
-        for g in range(n_states):
-            expected_outputs[c, group[g]] += expected_by_state[c, g]
+                of_column = expected_outputs[first[s] + outputs[s, i]]
+                for y in range(n_classes):
+                    of_column[y] += own[y]
     return value
-
-
-@numba.njit(cache=True, nogil=True)
-def pack(levels, slopes, spread, shares, output_table, first, q):  # type: ignore[no-untyped-def]
-    """Write the parameters down as free numbers."""
-    n_raters, n_classes = levels.shape
-    at = 0
-    for t in range(n_raters):
-        for y in range(n_classes):
-            q[at] = levels[t, y]
-            at += 1
-    for t in range(n_raters):
-        q[at] = slopes[t]
-        at += 1
-    q[at] = spread[0]
-    pack_shares_and_rows(shares, output_table, first, at + 1, q)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -251,7 +197,7 @@ def fill_gradient_of_shares_and_rows(at, still, distinct, work, shares, output_t
 
 @numba.njit(cache=True, nogil=True)
 def find_still_rows(systems, output_table):  # type: ignore[no-untyped-def]
-    """Which rows of systems stay as they are; see `Landscape.still`."""
+    """Which rows of systems stay as they are: those with a rare answer, and of systems that count for less than one."""
     first, power = systems[1], systems[2]
     still = np.zeros((len(power), output_table.shape[1]), np.bool_)
     for s in range(len(power)):
@@ -272,122 +218,8 @@ def has_low_row(systems, still, output_table):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped-def]
-    """Log-density of the free numbers `q`; fills its gradient and `parts`, see `Landscape.at`."""
-    wrong_rows, grid, grid_weights, hyper, distinct, group = known
-    levels, slopes, shares, weights, table, output_table = parts
-    expected = work[0]
-    mean0, mean_scale, level_scale, slope_scale, spread_scale = hyper
-    n_raters, n_classes = levels.shape
-    n_points = len(grid)
-    n_answers = wrong_rows.shape[2]
-    at = 0
-    for t in range(n_raters):
-        for y in range(n_classes):
-            levels[t, y] = q[at]
-            at += 1
-    for t in range(n_raters):
-        slopes[t] = q[at]
-        at += 1
-    spread = q[at]
-    value = unpack_shares_and_rows(q, at + 1, still, distinct, shares, output_table)
-    for y in range(n_classes):
-        for k in range(n_points):
-            weights[y * n_points + k] = shares[y] * grid_weights[k]
-    fill_table(levels, slopes, wrong_rows, grid, table)
-    value += expect(distinct, n_points, group, shares, weights, table, output_table, work)
-    value += spread - math.exp(2 * spread) / (2 * spread_scale**2)
-    precision = mean_scale**-2 + n_raters * level_scale**-2
-    for y in range(n_classes):
-        total = 0.0
-        for t in range(n_raters):
-            total += (levels[t, y] - mean0) * level_scale**-2
-            value -= (levels[t, y] - mean0) ** 2 / (2 * level_scale**2)
-        value += total**2 / (2 * precision)
-        for t in range(n_raters):
-            gradient[t * n_classes + y] = total / precision * level_scale**-2 - (levels[t, y] - mean0) * level_scale**-2
-    at = n_raters * n_classes
-    slope_sum = 0.0
-    for t in range(n_raters):
-        slope = math.exp(slopes[t])
-        gap = (slopes[t] - spread) / slope_scale**2
-        slope_sum += gap
-        value -= gap * (slopes[t] - spread) / 2
-        of_slope = -gap
-        for y in range(n_classes):
-            for k in range(n_points):
-                g = y * n_points + k
-                n = 0.0
-                for a in range(n_answers):
-                    n += expected[t * n_answers + a, g]
-                push = expected[t * n_answers + y, g] - n * table[t * n_answers + y, g]
-                gradient[t * n_classes + y] += push
-                of_slope += push * slope * grid[k]
-        gradient[at + t] = of_slope
-    at += n_raters
-    gradient[at] = slope_sum + 1.0 - math.exp(2 * spread) / spread_scale**2
-    fill_gradient_of_shares_and_rows(at + 1, still, distinct, work, shares, output_table, gradient)
-    return value
-
-
-@numba.njit(cache=True, nogil=True)
-def move(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore[no-untyped-def]
-    """One Hamiltonian step, see `Landscape.step`; changes `moved`, and `step_scale` where it learns."""
-    levels, slopes, means, spread, shares, weights, table, output_table = moved
-    hyper, systems = known[3], known[4][1]
-    mean, covariance, root, progress = step_scale
-    mean0, mean_scale, level_scale = hyper[0], hyper[1], hyper[2]
-    n_raters, n_classes = levels.shape
-    n = len(mean)
-    still = find_still_rows(systems, output_table)
-    new_rows = proposed[5]
-    copy_table(output_table, new_rows)
-    q = np.empty(n)
-    gradient = np.empty(n)
-    v = np.empty(n)
-    pack(levels, slopes, spread, shares, output_table, systems[1], q)
-    start = q.copy()
-    value = evaluate(q, still, known, work, proposed, gradient)
-    change = -value
-    for j in range(n):
-        v[j] = rng.standard_normal()
-        change += v[j] ** 2 / 2
-    size = math.exp(progress[1] + JITTER * (rng.random() - 0.5))
-    new = value
-    for _ in range(N_LEAPS // 2 + int(rng.random() * N_LEAPS) + 1):
-        push(size / 2, root, gradient, v)
-        shift(size, root, v, q)
-        new = evaluate(q, still, known, work, proposed, gradient)
-        push(size / 2, root, gradient, v)
-        if not new > value + WORST:
-            break
-    energy = 0.0
-    for j in range(n):
-        energy += v[j] ** 2
-    change += new - energy / 2
-    possible = new > value + WORST and not has_low_row(systems, still, new_rows)
-    chance = math.exp(min(change, 0.0)) if possible else 0.0
-    if rng.random() < chance:
-        copy_table(proposed[0], levels)
-        copy_row(proposed[1], slopes)
-        spread[0] = q[n_raters * (n_classes + 1)]
-        copy_row(proposed[2], shares)
-        copy_row(proposed[3], weights)
-        copy_table(proposed[4], table)
-        copy_table(new_rows, output_table)
-    else:
-        copy_row(start, q)
-    precision = mean_scale**-2 + n_raters * level_scale**-2
-    for y in range(n_classes):
-        centre = (mean0 * mean_scale**-2 + levels[:, y].sum() * level_scale**-2) / precision
-        means[y] = centre + rng.standard_normal() / math.sqrt(precision)
-    if learns:
-        learn(q, chance, mean, covariance, root, progress)
-
-
-@numba.njit(cache=True, nogil=True)
 def learn(q, chance, mean, covariance, root, progress):  # type: ignore[no-untyped-def]
-    """See `StepScale.learn`; uses up `q`."""
+    """Learn step and scale (`StepScale`) from one more step of the warm-up; uses up `q`."""
     n = len(q)
     joint = root.shape[1] == n
     progress[0] += 1.0

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from trueup._base.types import Floats
-from trueup.noise.hamiltonian import SETTLING
+from trueup.noise.hamiltonian import BURN_IN
 from trueup.noise.kernels.compiled_hamiltonian import distinct_items, sweeps_a_step
 from trueup.noise.kernels.compiled_rating_steps import (
     fill_table,
@@ -219,7 +219,7 @@ def run_chain(
     kept: Integers,
     rng: Any,
     parameters: tuple[Floats, Floats, Floats, Floats],
-    out: tuple[Floats, Integers, Floats, Floats],
+    out: tuple[Floats, Integers],
     out_log_likelihood: Floats,
     done: Floats,
 ) -> None:
@@ -248,12 +248,10 @@ def run_chain(
         np.empty_like(table),
         np.empty(n_classes),
         np.empty_like(output_table),
-        np.empty_like(output_table),
-        np.empty_like(output_table),
         np.empty(n_classes),
     )
     volume = volumes(votes, n_labelers, n_answers)
-    count(votes, systems, gold, item_prior, labels, states, totals)
+    count(votes, systems, gold, item_prior, states, totals)
     next_kept = np.int64(0)
     for sweep in range(n_warmup + n_draws):
         for t in range(n_all):
@@ -269,11 +267,11 @@ def run_chain(
             weights[y] = max(rng.standard_gamma(1.0 + totals[1][y]), 1e-300)
         weights /= weights.sum()
         draw_output_rows(totals[3], first, systems[3], systems[2], output_table, rng)
-        if with_steps and n_sweeps[0] > SETTLING and n_sweeps[0] % every == 0:
+        if with_steps and n_sweeps[0] > BURN_IN and n_sweeps[0] % every == 0:
             moved = (gaps, own, weights, table, output_table)
-            known = (classes, rates, laws, hyper, distinct, labels)
+            known = (classes, rates, laws, hyper, distinct)
             step(moved, proposed, known, expected, step_scale, sweep < n_warmup, rng)
-        parts = (labels, labels, weights, table, output_table)
+        parts = (labels, weights, table, output_table)
         next_kept = advance_states(
             sweep - n_warmup, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
         )

@@ -2,9 +2,6 @@
 
 Given the states, thresholds, biases and class shares move little. So they also move together by Hamiltonian steps on
 their own posterior, given how much raters differ and how often they abstain; see `trueup.noise.hamiltonian`.
-
-`step` leaps as `compiled_hamiltonian.move` does, in lines of its own: numba compiles a function that is handed a
-density anew in every process, which takes longer than the chain.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import math
 import numba
 import numpy as np
 
-from trueup.noise.hamiltonian import JITTER, N_LEAPS, WORST
+from trueup.noise.hamiltonian import JITTER, N_LEAPFROG, WORST
 from trueup.noise.kernels.compiled_hamiltonian import (
     copy_row,
     copy_table,
@@ -150,7 +147,7 @@ def _add_rater(expected, classes, n_answers, t, points, own, by_point, gradient)
 @numba.njit(cache=True, nogil=True)
 def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped-def]
     """Log-density of the free numbers `q`; fills its gradient and `parts`."""
-    classes, rates, laws, hyper, distinct, group = known
+    classes, rates, laws, hyper, distinct = known
     gaps, own, shares, table, output_table = parts
     n_raters, n_own = own.shape
     n_gaps = len(gaps)
@@ -174,7 +171,7 @@ def evaluate(q, still, known, work, parts, gradient):  # type: ignore[no-untyped
             at += 1
     value += unpack_shares_and_rows(q, at, still, distinct, shares, output_table)
     fill_table(classes, gaps, own, rates, table)
-    value += expect(distinct, np.int64(1), group, shares, shares, table, output_table, work)
+    value += expect(distinct, shares, table, output_table, work)
     by_point = np.zeros(n_gaps + 1)
     for t in range(n_raters):
         first = n_gaps + t * n_own
@@ -206,7 +203,7 @@ def step(moved, proposed, known, work, step_scale, learns, rng):  # type: ignore
         change += v[j] ** 2 / 2
     size = math.exp(progress[1] + JITTER * (rng.random() - 0.5))
     new = value
-    for _ in range(N_LEAPS // 2 + int(rng.random() * N_LEAPS) + 1):
+    for _ in range(N_LEAPFROG // 2 + int(rng.random() * N_LEAPFROG) + 1):
         push(size / 2, root, gradient, v)
         shift(size, root, v, q)
         new = evaluate(q, still, known, work, proposed, gradient)

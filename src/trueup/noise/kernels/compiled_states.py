@@ -35,7 +35,7 @@ def _digamma(x):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def draw_output_rows(counts, first, row_prior, power, table, rng):  # type: ignore[no-untyped-def]
-    """Rows of the systems' outputs in each group of states, as each system counts; see `system_outputs.OutputRows`."""
+    """Rows of the systems' outputs in each state, as each system counts; see `system_outputs.OutputRows`."""
     for s in range(len(power)):
         for g in range(counts.shape[1]):
             total = 0.0
@@ -60,7 +60,7 @@ def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):  
     """
     indptr, indices, data, place = votes
     outputs, first, power, _ = systems
-    labels, group, weights, table, output_table = parts
+    labels, weights, table, output_table = parts
     first_item, chances, sums, _ = rows
     n_states = len(weights)
     n_places = len(first_item) - _BLOCK
@@ -99,20 +99,16 @@ def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):  
                         chances[at, g] /= top
                     log_scale += math.log(top)
                     factors = 0
-        from_votes = 0.0
-        for g in range(n_states):
-            from_votes += chances[at, g]
         for s in range(len(power)):
             if outputs[s, i] >= 0:
                 column = first[s] + outputs[s, i]
                 for g in range(n_states):
-                    chances[at, g] *= output_table[column, group[g]]
+                    chances[at, g] *= output_table[column, g]
         total = 0.0
         for g in range(n_states):
             total += chances[at, g]
         sums[at, 0] = log_scale + math.log(total)
-        sums[at, 1] = from_votes
-        sums[at, 2] = total
+        sums[at, 1] = total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -124,7 +120,7 @@ def _draw_block(start, stop, place, labels, rows, states, truth, rng):  # type: 
     for i in range(start, stop):
         at = place[i] if place[i] >= 0 else n_places + i - start
         log_likelihood += sums[at, 0]
-        rest = rng.random() * sums[at, 2]
+        rest = rng.random() * sums[at, 1]
         drawn = -1
         for g in range(n_states):
             if chances[at, g] > 0.0:
@@ -140,7 +136,7 @@ def _draw_block(start, stop, place, labels, rows, states, truth, rng):  # type: 
 
 
 @numba.njit(cache=True, nogil=True)
-def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, group, totals):  # type: ignore[no-untyped-def]
+def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, totals):  # type: ignore[no-untyped-def]
     """Count what is said of the items of some rows as often as each state was drawn there, and forget the times."""
     indptr, indices, data, _ = votes
     outputs, first, power, _ = systems
@@ -162,42 +158,22 @@ def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, group, t
                 counts[indices[j], g] += n * data[j]
             for s in range(len(power)):
                 if outputs[s, i] >= 0:
-                    output_counts[first[s] + outputs[s, i], group[g]] += n
+                    output_counts[first[s] + outputs[s, i], g] += n
             if len(item_prior) > 0:
                 for y in range(evidence.shape[1]):
                     evidence[g, y] += n * math.log(max(item_prior[i, y], FLOOR))
 
 
 @numba.njit(cache=True, nogil=True)
-def _observe(first_row, last_row, rows, votes, systems, labels, reciprocal, keep, out):  # type: ignore[no-untyped-def]
-    """Add the chances of the classes of some rows and, where `keep` is 2, one over the densities of what is said.
-
-    `reciprocal` is one over the table of P(answer | state).
-    """
-    indptr, indices, data, _ = votes
-    outputs, _, power, _ = systems
-    posterior, _, inverse, output_inverse = out
+def _observe(first_row, last_row, rows, labels, posterior):  # type: ignore[no-untyped-def]
+    """Add the chances of the classes of some rows."""
     first_item, chances, sums, _ = rows
-    n_states = chances.shape[1]
     for at in range(first_row, last_row):
         i = first_item[at]
         if i < 0:
             continue
-        share = 1.0 / sums[at, 2]
-        for g in range(n_states):
-            posterior[i, labels[g]] += chances[at, g] * share
-        if keep < 2:
-            continue
-        for j in range(indptr[i], indptr[i + 1]):
-            value = 0.0
-            for g in range(n_states):
-                factor = reciprocal[indices[j], g] if data[j] == 1.0 else reciprocal[indices[j], g] ** data[j]
-                value += chances[at, g] * factor
-            inverse[j] += value * share
-        for s in range(len(power)):
-            if outputs[s, i] >= 0:
-                output_inverse[i] += sums[at, 1] * share
-                break
+        for g in range(chances.shape[1]):
+            posterior[i, labels[g]] += chances[at, g] / sums[at, 1]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -207,11 +183,11 @@ def draw_states(  # type: ignore[no-untyped-def]
     """Draw the state of each item given all parameters, and count; returns the log-likelihood.
 
     Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
-    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these,
-    the truth and the votes' densities.
+    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these
+    and the truth.
     """
     place = votes[3]
-    labels, group, weights, table, _ = parts
+    labels, weights, _, _ = parts
     totals[0][:] = 0.0
     totals[1][:] = 0.0
     totals[2][:] = 0.0
@@ -226,22 +202,21 @@ def draw_states(  # type: ignore[no-untyped-def]
     rows = (
         np.full(n_rows, -1),
         np.empty((n_rows, n_states)),
-        np.empty((n_rows, 3)),
+        np.empty((n_rows, 2)),
         np.zeros((n_rows, n_states)),
     )
     truth = out[1] if keep > 1 else out[1][:0]
-    reciprocal = 1.0 / table if keep > 1 else table
     log_likelihood = 0.0
     for start in range(0, len(gold), _BLOCK):
         stop = min(start + _BLOCK, len(gold))
         _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows)
         log_likelihood += _draw_block(start, stop, place, labels, rows, states, truth, rng)
-        _tally(n_places, n_rows, rows, votes, systems, gold, item_prior, group, totals)
+        _tally(n_places, n_rows, rows, votes, systems, gold, item_prior, totals)
         if keep > 0:
-            _observe(n_places, n_rows, rows, votes, systems, labels, reciprocal, keep, out)
-    _tally(np.int64(0), n_places, rows, votes, systems, gold, item_prior, group, totals)
+            _observe(n_places, n_rows, rows, labels, out[0])
+    _tally(np.int64(0), n_places, rows, votes, systems, gold, item_prior, totals)
     if keep > 0:
-        _observe(np.int64(0), n_places, rows, votes, systems, labels, reciprocal, keep, out)
+        _observe(np.int64(0), n_places, rows, labels, out[0])
     return log_likelihood
 
 
@@ -254,7 +229,7 @@ def advance(  # type: ignore[no-untyped-def]
     `done` gets the number of sweeps and, after it, the log-likelihood.
     """
     _, first, power, row_prior = systems
-    draw_output_rows(totals[3], first, row_prior, power, parts[4], rng)
+    draw_output_rows(totals[3], first, row_prior, power, parts[3], rng)
     return advance_states(k, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done)
 
 
@@ -263,25 +238,25 @@ def advance_states(  # type: ignore[no-untyped-def]
     k, next_kept, votes, systems, gold, item_prior, parts, states, totals, kept, out, rng, done
 ):
     """As `advance`, where the rows of systems are drawn."""
-    posterior, truths, inverse, output_inverse = out
+    posterior, truths = out
     keep = 0
     if k >= 0:
         keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
-    recorded = (posterior, truths[min(next_kept, len(truths) - 1)], inverse, output_inverse)
+    recorded = (posterior, truths[min(next_kept, len(truths) - 1)])
     done[1] = draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, recorded, rng)
     done[0] += 1
     return next_kept + (keep > 1)
 
 
 @numba.njit(cache=True, nogil=True)
-def count(votes, systems, gold, item_prior, group, states, totals):  # type: ignore[no-untyped-def]
+def count(votes, systems, gold, item_prior, states, totals):  # type: ignore[no-untyped-def]
     """The counts that the states of a start give."""
     n_states = len(totals[1])
-    rows = (np.zeros(1, np.int64), np.empty((0, n_states)), np.empty((0, 3)), np.zeros((1, n_states)))
+    rows = (np.zeros(1, np.int64), np.empty((0, n_states)), np.empty((0, 2)), np.zeros((1, n_states)))
     for i in range(len(gold)):
         rows[0][0] = i
         rows[3][0, states[i]] = 1.0
-        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, item_prior, group, totals)
+        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, item_prior, totals)
 
 
 @numba.njit(cache=True, nogil=True)

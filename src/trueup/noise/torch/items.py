@@ -6,15 +6,13 @@ their chances stay on the device. Draws have the law of those of the other engin
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import sparse
 from torch import Tensor
 
-from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.types import Codes, Floats, Positions
 from trueup.noise.kernels import FLOOR, starts_of_items
 from trueup.noise.torch.device import check_memory, device_in_use
 from trueup.noise.torch.em import bytes_for_steps, place_gold, posterior_of
@@ -22,16 +20,8 @@ from trueup.noise.torch.fused import pass_for
 from trueup.noise.torch.votes import DeviceVotes
 
 
-class DrawSums(NamedTuple):
-    """Sums over the draws of a chain: chances of the classes, and one over the densities of votes and of outputs."""
-
-    chances: Floats
-    votes: Floats
-    outputs: Floats
-
-
 class DeviceItems:
-    """The items of a chain on a device: their states, and sums over the draws.
+    """The items of a chain on a device: their states, and the summed chances of their classes.
 
     Parameters
     ----------
@@ -40,7 +30,6 @@ class DeviceItems:
         The known class of each item or -1.
     outputs : sparse array of shape (n_items, columns of all systems)
         Which answers systems gave, if there are any.
-    has_output : boolean array of shape (n_items,)
     states : integer array of shape (n_items,)
         To start from.
     n_states, n_classes : int
@@ -52,7 +41,6 @@ class DeviceItems:
         votes: sparse.csr_array,
         gold: Codes,
         outputs: sparse.csr_array,
-        has_output: Booleans,
         states: Codes,
         *,
         n_states: int,
@@ -60,23 +48,18 @@ class DeviceItems:
         seed: int,
     ) -> None:
         device, n_items = device_in_use(), len(gold)
-        sums = 8 * (votes.nnz + n_items * (2 + n_classes))
-        check_memory(bytes_for_steps(votes, n_states) + sums, device)
+        check_memory(bytes_for_steps(votes, n_states) + 8 * n_items * n_classes, device)
         self._device, self._n_states = device, n_states
         self._votes, self._gold = DeviceVotes(votes, device), place_gold(gold, device)
         self._known = self._placed(np.flatnonzero(gold >= 0))
         self._outputs = DeviceVotes(outputs, device) if outputs.shape[1] else None
-        self._has_output = self._placed(has_output)
         self._random = torch.Generator(device=device).manual_seed(seed)
         self._states = self._placed(states.astype(np.int64))
         self._said: Tensor | None = None
         self._fused = pass_for(self._votes, n_states, self._gold)
         self._counts = self._votes.count_states(self._states, n_states)
-        self._table = self._posterior = torch.empty(0, device=device)
-        self._chances, self._vote_densities, self._output_densities = (
-            torch.zeros(shape, dtype=torch.float64, device=device)
-            for shape in ((n_items, n_classes), (votes.nnz,), (n_items,))
-        )
+        self._posterior = torch.empty(0, device=device)
+        self._chances = torch.zeros((n_items, n_classes), dtype=torch.float64, device=device)
 
     def count(self) -> tuple[Floats, Floats]:
         """The votes (columns, states) and the items (states,) that are in each state."""
@@ -87,21 +70,20 @@ class DeviceItems:
         """The states of the items whose class is known."""
         return np.asarray(self._states[self._known].cpu().numpy())
 
-    def count_outputs(self, group: Positions, n_groups: int) -> Floats:
-        """How often systems gave each answer in each group of states, shape (columns, n_groups)."""
+    def count_outputs(self) -> Floats:
+        """How often systems gave each answer in each state, shape (columns, n_states)."""
         assert self._outputs is not None
-        return np.asarray(self._outputs.count_states(self._placed(group)[self._states], n_groups).cpu().numpy())
+        return np.asarray(self._outputs.count_states(self._states, self._n_states).cpu().numpy())
 
-    def hear_outputs(self, log_rows: Floats) -> None:
-        """Let systems say of each item what rows (columns, states) make of their answers."""
+    def add_output_likelihood(self, log_rows: Floats) -> None:
+        """Set what systems say of each item, from the logarithms of their rows (columns, states)."""
         assert self._outputs is not None
         self._said = self._outputs.sum_rows(self._placed(log_rows))
 
     def draw(self, table: Floats, weights: Floats, state_class: Codes) -> float:
         """Draw the state of each item given the parameters; returns the log-likelihood."""
-        self._table = self._placed(table).clamp_min(FLOOR)
         log_starts = self._placed(starts_of_items(weights, state_class)).log()
-        log_table = self._table.log()
+        log_table = self._placed(table).clamp_min(FLOOR).log()
         uniforms = torch.rand(len(self._states), generator=self._random, dtype=torch.float64, device=self._device)
         if self._fused is not None:
             drawn = self._fused(log_table, log_starts, uniforms=uniforms, beside=self._said)
@@ -117,20 +99,13 @@ class DeviceItems:
         belongs = torch.nn.functional.one_hot(self._placed(state_class.astype(np.int64)), self._chances.shape[1])
         self._chances += self._posterior @ belongs.double()
 
-    def add_densities(self) -> None:
-        """Add one over the densities of votes and of outputs under the last draw to the sums."""
-        self._vote_densities += self._votes.inverse_densities(self._posterior, self._table)
-        if self._said is not None:
-            inverse = (self._posterior * torch.exp(-self._said)).sum(dim=1)
-            self._output_densities += torch.where(self._has_output, inverse, 0.0)
-
     def truth(self, state_class: Codes) -> npt.NDArray[np.int16]:
         """The class of each item as it was drawn."""
         return np.asarray(self._placed(state_class.astype(np.int16))[self._states].cpu().numpy())
 
-    def sums(self) -> DrawSums:
-        """The sums over the draws."""
-        return DrawSums(*(s.cpu().numpy() for s in (self._chances, self._vote_densities, self._output_densities)))
+    def chances(self) -> Floats:
+        """The sum over the draws of the chances of the classes."""
+        return np.asarray(self._chances.cpu().numpy())
 
     def _placed(self, array: npt.NDArray[np.generic]) -> Tensor:
         return torch.as_tensor(array).to(self._device)

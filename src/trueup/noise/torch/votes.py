@@ -104,16 +104,6 @@ class DeviceVotes:
         """How often each answer of each labeler was given, shape (n_columns,)."""
         return self.count(torch.ones(self.n_items, 1, dtype=torch.float64, device=self.device))[:, 0]
 
-    def inverse_densities(self, posterior: Tensor, table: Tensor) -> Tensor:
-        """Of each vote one over its density, averaged over the states of its item; shape (n_votes,)."""
-        values = []
-        for block in self.blocks():
-            density = table[block.column]
-            if block.times is not None:
-                density = density ** block.times[:, None]
-            values.append((posterior[block.items][block.item] / density).sum(dim=1))
-        return torch.cat(values) if values else table.new_zeros(0)
-
 
 def _weighted(rows: Tensor, times: Tensor | None) -> Tensor:
     return rows if times is None else rows * times[:, None]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks._serve_site import (
+from attacked_site import (
     FORM,
     JSON,
     NAME,

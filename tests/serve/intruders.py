@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from benchmarks._serve_site import (
+from attacked_site import (
     JSON,
     NAME,
     OWNERS,
@@ -22,6 +22,7 @@ from benchmarks._serve_site import (
     intrusion,
     refused,
 )
+
 from trueup.serve.access import ROLES, Access, Person, digest_of
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.rendering import Pages

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import psi
 
 from trueup import Labels, noise, simulate
+from trueup.noise.auto import UncertainMatrices
 
 SHAPES = ("matrix", "class", "coin")
 
@@ -65,7 +66,7 @@ def test_steps_are_those_of_plain_loops(shape):
         before, posterior = posterior, np.exp(joint - joint.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
         posterior[0] = np.eye(3)[data.truth[0]]
-    model = noise.Variational(shape=shape, pooling=1.5, max_iter=4, tol=0.0).fit(labels)
+    model = UncertainMatrices(shape=shape, pooling=1.5, max_iter=4, tol=0.0).fit(labels)
     np.testing.assert_allclose(model.prior_, (posterior.sum(axis=0) + 1) / 43, rtol=1e-9)
     prior = np.log(model.prior_) + np.einsum("ita,tya->iy", votes, believed_by_loops(
         np.einsum("ita,iy->tya", votes, before), shape, 1.5
@@ -80,7 +81,7 @@ def test_steps_are_those_of_plain_loops(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_votes_leave_no_doubt_about_matrices(shape):
     data = simulate.dawid_skene(n_items=5000, n_labelers=6, random_state=0)
-    model = noise.Variational(shape=shape).fit(data.labels)
+    model = UncertainMatrices(shape=shape, pooling=1.0).fit(data.labels)
     truth = np.asarray(data.parameters["confusion"])
     if shape == "coin":
         truth = np.repeat(np.einsum("tcc->t", truth)[:, None] / 2, 2, axis=1)
@@ -98,6 +99,6 @@ def test_a_mix_of_shapes_finds_more_truths_than_published_matrices():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_stranger_counts_as_an_average_labeler(shape):
     labels = simulate.dawid_skene(n_items=400, n_labelers=5, accuracy=(0.85, 0.9), random_state=0).labels
-    model = noise.Variational(shape=shape).fit(labels)
+    model = UncertainMatrices(shape=shape, pooling=1.0).fit(labels)
     by_stranger = model.posterior(Labels.from_matrix([[0], [1]], classes=[0, 1], labelers=[99]))
     assert by_stranger[[0, 1], [0, 1]] == pytest.approx(0.875, abs=0.07)
