@@ -17,7 +17,7 @@ import numpy.typing as npt
 from trueup.active.estimators import Learned
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool
-from trueup.active.rectified import PoolRecalibration, known_classes
+from trueup.active.rectified import PoolModel, known_classes
 from trueup.sessions.progress import Progress
 
 __all__ = ["JointlyLearned", "joint_probabilities"]
@@ -64,7 +64,7 @@ class JointlyLearned(Learned):
 
     name: ClassVar[str] = "jointly-learned"
 
-    def believed(self, pool: Pool, progress: Progress, model: PoolRecalibration) -> Array:
+    def believed(self, pool: Pool, progress: Progress, model: PoolModel) -> Array:
         """P(class) of every pair."""
         assert pool.aligned.scores is not None
         assert pool.categories is not None

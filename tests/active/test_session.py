@@ -157,10 +157,10 @@ def test_a_function_with_the_name_of_a_metric_is_asked_for_again(world):
 
 
 def test_json_keeps_a_noise_model_or_asks_for_it_again(world):
-    test = world.test(noise=tu.noise.Subtypes(n_subtypes=4))
+    test = world.test(noise=tu.noise.SoftTruth(shape=1.4))
     world.answer(test, 12)
     back = tu.ActiveTest.from_json(test.to_json(), world.classes["s0"], world.labels)
-    assert repr(back.noise) == "Subtypes(n_subtypes=4)"
+    assert repr(back.noise) == "SoftTruth(shape=1.4)"
     same(test, back)
     known = tu.noise.Confusion([[0.8, 0.2], [0.3, 0.7]])
     text = world.test(noise=known).to_json()

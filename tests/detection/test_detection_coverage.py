@@ -23,7 +23,7 @@ def true_candidates(pool, truth):
 
 
 def held(n_runs, monkeypatch):
-    """How often the 95% interval of the headline answer holds the truth, by metric."""
+    """How often the 95% interval of the plain answer holds the truth, by metric."""
     monkeypatch.setattr(metrics, "check_partition", lambda *_: None)  # the boxes overlap, which changes no number
     hits = {name: [] for name in NAMES}
     for seed in range(n_runs):
@@ -31,18 +31,18 @@ def held(n_runs, monkeypatch):
         pool = match(data.found, data.objects)
         truth = DetectionMetrics(pool, np.arange(len(pool)))
         is_real = true_candidates(pool, data.truth)[None]
-        answer = evaluate(pool, metrics=NAMES, n_draws=200, n_warmup=200, random_state=seed)
+        answer = evaluate(pool, metrics=NAMES, n_draws=200, random_state=seed)
         for name in NAMES:
             low, high = answer[name].interval(0.95)
             hits[name].append(low <= truth.values(name, pool.systems[0], is_real)[0] <= high)
     return {name: float(np.mean(hit)) for name, hit in hits.items()}
 
 
-def test_the_headline_answer_holds(monkeypatch):
+def test_the_plain_answer_holds(monkeypatch):
     assert min(held(2, monkeypatch).values()) == 1.0
 
 
 @pytest.mark.slow
-def test_the_headline_answer_holds_often(monkeypatch):
+def test_the_plain_answer_holds_often(monkeypatch):
     shares = held(30, monkeypatch)
     assert min(shares.values()) >= 0.9, shares

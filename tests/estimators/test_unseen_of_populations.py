@@ -95,6 +95,6 @@ def test_the_unit_of_uneven_weights():
 def test_thirty_vetted_outputs_that_all_pass_do_not_make_a_rate_of_one():
     labels = tu.Labels.from_matrix(np.ones((30, 2), dtype=int), classes=[0, 1])
     labels = labels.with_gold(dict.fromkeys(range(30), 1), drawn="random")
-    rate = tu.share(labels, of=1, target="population", check_dependence=False, n_warmup=40, n_draws=60)
+    rate = tu.share(labels, of=1, target="population", check_dependence=False)
     assert rate.overall.interval(0.95)[0] < 0.95
     assert tu.gate(rate, at_least=0.99).verdict != "passed"

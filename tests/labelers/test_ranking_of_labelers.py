@@ -68,7 +68,7 @@ def ranking(crowd):
 def test_the_default_noise_is_that_of_all_doors_and_is_printed_with_the_target():
     votes = tu.simulate.dawid_skene(n_items=40, n_labelers=3, random_state=0).labels
     found = rank(votes, n_draws=20, random_state=0)
-    assert found.noise == "all kinds of models, assuming real errors"
+    assert found.noise == "as real sets err"
     assert f"noise {found.noise}, target population, 95% intervals; a labeler's skill" in repr(found)
 
 

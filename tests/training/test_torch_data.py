@@ -141,14 +141,14 @@ def test_gold_is_a_vote_of_the_oracle_or_certain_evidence(labels):
     np.testing.assert_allclose(by_evidence, noise.posterior(labels), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "glad", "majority", "subtypes"])
+@pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "glad", "majority"])
 def test_evidence_of_any_noise_model(three_classes, name):
     X, labels, _ = three_classes
     data = VoteDataset(X, labels, noise=name)
     logits = torch.zeros(len(data), 3)
     beliefs = MMSELoss(prior=data.prior).beliefs(logits, data[list(range(len(data)))][1])
     np.testing.assert_allclose(beliefs, data.noise_.posterior(labels)[data.rows], atol=1e-4)
-    assert (data.confusion is None) == (name in ("glad", "subtypes"))
+    assert (data.confusion is None) == (name == "glad")
 
 
 def test_a_fitted_model_is_not_fitted_again(three_classes):
