@@ -168,4 +168,4 @@ def test_histories_skip_batches_that_do_not_tell():
     assert watched[Stream("judge says", ("a",), 1)].places.tolist() == [0, 1, 2]
     assert watched[Stream("judge says", ("d",), 1)].places.tolist() == [1]
     assert Stream("system on gold") not in watched
-    assert pytest.approx(0.2 * 0.2 / 2) == watched[Stream("judge says", ("d",), 1)].part
+    assert pytest.approx(0.1 * 0.2 / 2) == watched[Stream("judge says", ("d",), 1)].part

@@ -36,7 +36,7 @@ Words = Annotated[
     typer.Argument(
         metavar="[WATCH] VOTES [PREDICTIONS]",
         show_default=False,
-        help="The file of the monitor, unless --storage is given; the votes of the batch; what the system says.",
+        help="The file of the monitor, unless --storage is given; the votes of the batch; its predictions.",
     ),
 ]
 FailOnAlarm = Annotated[
@@ -61,7 +61,7 @@ class BeginningOptions:
     ] = None
     baseline: Annotated[
         int | None,
-        options.option("--baseline", "Batches before the first look; 10.", metavar="N", panel=_begin_panel),
+        options.option("--baseline", "Batches before the first test; 2.", metavar="N", panel=_begin_panel),
     ] = None
     false_alarms: Annotated[
         float | None,
@@ -90,7 +90,7 @@ def add(
     fail_on_alarm: FailOnAlarm = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Add a batch of votes, with predictions and vetted items (--gold, --gold-drawn random) if there are some.
+    """Add a batch of votes, with predictions and checked items (--gold, --gold-drawn random) if there are some.
 
     The first batch begins the monitor. All batches have predictions, or none and --of.
     """
@@ -113,7 +113,7 @@ def add(
     if as_json:
         print_json({**json_head(seed=None, files=about), **_state(watch)})
     else:
-        _tell(watch, place)
+        _show_status(watch, place)
     _fail(watch, wanted=fail_on_alarm)
 
 
@@ -125,7 +125,7 @@ def show(
         bool,
         options.option(
             "--estimates/--no-estimates",
-            "Estimate the metric of batches that have no estimate yet; seconds each.",
+            "Estimate the metric where batches were added.",
         ),
     ] = True,
     report: options.Report = None,
@@ -145,7 +145,7 @@ def show(
         courses = {"course": monitor.course_rows(), "judge_rows": monitor.judge_rows()}
         print_json({**json_head(seed=monitor.settings["random_state"], files={}), **_state(monitor), **courses})
     else:
-        _tell(monitor, place)
+        _show_status(monitor, place)
         _show_course(monitor)
     if report is not None:
         save_report(monitor.report(), report)
@@ -210,18 +210,17 @@ def _state(watch: Monitor) -> dict[str, Any]:
         "batches": list(watch.times),
         "alarm": None if watch.alarm is None else vars(watch.alarm),
         "alarms": [vars(alarm) for alarm in watch.alarms],
+        "status": list(watch.status),
         "notes": list(watch.notes),
         "findings": [alarm.sentence for alarm in watch.alarms],
     }
 
 
-def _tell(watch: Monitor, place: Place) -> None:
+def _show_status(watch: Monitor, place: Place) -> None:
     n = len(watch.times)
     say(f"{shown(place.words)}: {n} batch{'es' if n != 1 else ''}{f', the last of {watch.times[-1]}' if n else ''}.")
-    for alarm in watch.alarms:
-        say(alarm.sentence)
-    if not watch.alarms:
-        say("No alarm.")
+    for sentence in watch.status:
+        say(sentence)
     for sentence in watch.notes:
         note(sentence)
 
@@ -230,7 +229,7 @@ def _show_course(watch: Monitor) -> None:
     words = level_words(watch.settings["level"])
     rows = watch.course_rows()
     print_table(
-        (("when", "left"), watch.metric, f"{words} interval", "agreement", "items", "vetted"),
+        (("when", "left"), watch.metric, f"{words} interval", "agreement", "items", "checked"),
         [
             (
                 row["when"],
@@ -245,7 +244,7 @@ def _show_course(watch: Monitor) -> None:
     )
     last = {row["judge"]: row for row in watch.judge_rows()}
     print_table(
-        ("judge", ("last batch", "left"), "errors", f"{words} interval", "vetted", "differs from most"),
+        ("judge", ("last batch", "left"), "errors", f"{words} interval", "checked", "differs from most"),
         [
             (
                 shown(judge),

@@ -1,20 +1,20 @@
 r"""Who changed? The accuracy of the system, or of a judge, before and after a change that the votes have shown.
 
-Votes tell *that* something changed and since when; vetted truths must tell whose doing it was. A few are enough, since
-votes tell most of it: an item is of one of two strata, by whether the one in question agrees with most judges, whose
-shares are known from all items. Where judges are split evenly nobody agrees with most of them: such items are of the
-second. Left out, they would make accuracies those of the other items, which change when anybody does: of two judges
-both would be named for what one did. Accuracy is :math:`q r_+ + (1 - q) r_-`, with :math:`q` the share of agreement and
-:math:`r_\pm` how often the one in question is right in a stratum; vetted items tell the latter.
+Votes show *that* something changed and since when; only checked items can say whether the system or a judge did. A few
+are enough, since votes say most of it: the items are in two strata, by whether the system (or the judge) agrees with
+most judges, and the sizes of the strata are known from all items. Where judges are split evenly nobody agrees with most
+of them: such items are in the second. Left out, they would make accuracies those of the other items, which change when
+anybody does: of two judges both would be named for what one did. Accuracy is :math:`q r_+ + (1 - q) r_-`, with
+:math:`q` the share of agreement and :math:`r_\pm` the share of right votes in a stratum, which checked items estimate.
 
 Against "the accuracy is what it was", whatever that is, stand two likelihood ratios. The first, by universal inference,
-is how well the vetted items since the change were foretold, one after the other, by beta mixtures around the rates from
-before, against :math:`r_+, r_-` of that accuracy. The second is how well the estimate from before fits any accuracy
-(normal, with a normal mixture), against that one. Both have a mean of at most one if the accuracy is unchanged, the
-first at every look at once, and the vetted items before and since are others. So their product, at the unchanged
-accuracy and the rates that suit it least, exceeds :math:`1/\alpha` with a chance of at most about :math:`\alpha`,
-however often one looks (Ville). Which batches are "since" was chosen by votes alone, which leaves the truths of vetted
-items, given their votes, as they are.
+is how well the checked items since the change were predicted, one after the other, by beta mixtures around the rates
+from before, against :math:`r_+, r_-` of that accuracy. The second is how well the estimate from before fits any
+accuracy (normal, with a normal mixture), against that one. Both have a mean of at most one if the accuracy is
+unchanged, the first at every look at once, and the checked items before and since are others. So their product, at the
+unchanged accuracy and the rates that suit it least, exceeds :math:`1/\alpha` with a chance of at most about
+:math:`\alpha`, however often one looks (Ville). Which batches are "since" was
+chosen by votes alone, which leaves the classes of checked items, given their votes, as they are.
 
 References
 ----------
@@ -34,33 +34,33 @@ from trueup._base.types import Codes, Floats
 from trueup.monitor.batch import Batch
 from trueup.monitor.streams import Panel, Stream
 
-# Vetted items that the rates from before count for, at most, in foretelling those since: of small changes and of great.
+# Checked items that the rates from before count for, at most, in predicting those since: of small changes and of great.
 _STRENGTHS = (30.0, 3.0)
 _REACH = 2.0  # standard errors by which the accuracy from before may be off, in the mixture
 _GRIDS = (65, 33, 33)  # points a side, each grid around the best point of the one before
-LEAST_VETTED = 20  # before a change
+LEAST_CHECKED = 20  # before a change
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Items and vetted items in the stratum where the one in question agrees with most judges, and in the other.
+    """Items and checked items in the stratum where the system (or a judge) agrees with most judges, and in the other.
 
-    All items on which they say something are of one or the other.
+    Each item for which they name a class is in one of them.
 
     Attributes
     ----------
     n_agree, n_other : int
         Items.
-    vetted_agree, vetted_other : int
-        Vetted ones.
+    checked_agree, checked_other : int
+        Checked ones.
     hits_agree, hits_other : int
         Those in which they are right.
     """
 
     n_agree: int = 0
     n_other: int = 0
-    vetted_agree: int = 0
-    vetted_other: int = 0
+    checked_agree: int = 0
+    checked_other: int = 0
     hits_agree: int = 0
     hits_other: int = 0
 
@@ -68,9 +68,9 @@ class Strata:
         return Strata(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     @property
-    def n_vetted(self) -> int:
-        """Vetted items of both strata."""
-        return self.vetted_agree + self.vetted_other
+    def n_checked(self) -> int:
+        """Checked items of both strata."""
+        return self.checked_agree + self.checked_other
 
     @property
     def share(self) -> float:
@@ -80,7 +80,7 @@ class Strata:
     @property
     def rates(self) -> tuple[float, float]:
         """How often they are right in either stratum; half a hit and half a miss keep them from 0 and 1."""
-        return (self.hits_agree + 0.5) / (self.vetted_agree + 1), (self.hits_other + 0.5) / (self.vetted_other + 1)
+        return (self.hits_agree + 0.5) / (self.checked_agree + 1), (self.hits_other + 0.5) / (self.checked_other + 1)
 
     @property
     def accuracy(self) -> float:
@@ -90,12 +90,12 @@ class Strata:
 
     @property
     def variance(self) -> float:
-        """Of the accuracy, from both the vetted items and the share of agreement."""
+        """Of the accuracy, from both the checked items and the share of agreement."""
         agree, other = self.rates
         q = self.share
         return (
-            q**2 * agree * (1 - agree) / (self.vetted_agree + 1)
-            + (1 - q) ** 2 * other * (1 - other) / (self.vetted_other + 1)
+            q**2 * agree * (1 - agree) / (self.checked_agree + 1)
+            + (1 - q) ** 2 * other * (1 - other) / (self.checked_other + 1)
             + (agree - other) ** 2 * self.variance_of_share
         )
 
@@ -122,12 +122,12 @@ def strata_of(batch: Batch, panel: Panel, of: Hashable | None) -> dict[Stream, S
     return strata
 
 
-def _count(said: Codes, majority: Codes, batch: Batch) -> Strata:
+def _count(answers: Codes, majority: Codes, batch: Batch) -> Strata:
     """Where somebody agrees with most judges, and where they are right."""
-    tells = (said >= 0) & batch.has_votes  # the share of agreement is one of the items with votes
-    agrees, vetted, is_right = said == majority, batch.equal_gold >= 0, said == batch.equal_gold
-    parts = [tells & agrees, tells & ~agrees]
-    cells = [[part, part & vetted, part & vetted & is_right] for part in parts]
+    counts = (answers >= 0) & batch.has_votes  # the share of agreement is one of the items with votes
+    agrees, checked, is_right = answers == majority, batch.equal_gold >= 0, answers == batch.equal_gold
+    parts = [counts & agrees, counts & ~agrees]
+    cells = [[part, part & checked, part & checked & is_right] for part in parts]
     return Strata(*(int(cells[k][j].sum()) for j in range(3) for k in range(2)))
 
 
@@ -158,7 +158,7 @@ def find_attribution(
     Parameters
     ----------
     strata : sequence of Strata or None
-        Of each batch; None where a batch does not tell.
+        Of each batch; None where a judge is absent from one.
     first, look : int
         The first batch since the change, and that after which it was seen in the votes.
     wrong : float
@@ -167,12 +167,12 @@ def find_attribution(
         How many share it.
     """
     before = _sum(strata[:first])
-    if before.n_vetted < LEAST_VETTED:
+    if before.n_checked < LEAST_CHECKED:
         return None
     needed = math.log(n_accuracies / wrong)
     after = _sum(strata[first:look])
-    for k, one in enumerate(strata[look:], start=look):
-        after += one or Strata()
+    for k, of_batch in enumerate(strata[look:], start=look):
+        after += of_batch or Strata()
         evidence = log_evidence(before, after, needed=needed)
         if evidence >= needed:
             return Attribution(k, before, after, math.exp(-evidence) * n_accuracies)
@@ -180,7 +180,7 @@ def find_attribution(
 
 
 def log_evidence(before: Strata, after: Strata, *, needed: float = -math.inf) -> float:
-    """Log of the evidence of the vetted items before and since a change against an unchanged accuracy.
+    """Log of the evidence of the checked items before and since a change against an unchanged accuracy.
 
     Parameters
     ----------
@@ -195,13 +195,13 @@ def log_evidence(before: Strata, after: Strata, *, needed: float = -math.inf) ->
     >>> [round(log_evidence(before, after), 1) for after in (fallen, same)]
     [3.2, -5.7]
     """
-    foretold = 0.0
-    cells = ((after.hits_agree, after.vetted_agree), (after.hits_other, after.vetted_other))
-    sizes = before.vetted_agree, before.vetted_other
+    predicted = 0.0
+    cells = ((after.hits_agree, after.checked_agree), (after.hits_other, after.checked_other))
+    sizes = before.checked_agree, before.checked_other
     for (hits, n), rate, n_before in zip(cells, before.rates, sizes, strict=True):
         weights = np.minimum(n_before + 1.0, _STRENGTHS)
         a, b = rate * weights, (1 - rate) * weights
-        foretold += float(np.logaddexp.reduce(betaln(a + hits, b + n - hits) - betaln(a, b))) - math.log(len(weights))
+        predicted += float(np.logaddexp.reduce(betaln(a + hits, b + n - hits) - betaln(a, b))) - math.log(len(weights))
     low, high = np.zeros(2), np.ones(2)
     evidence = math.inf
     for n_points in _GRIDS:
@@ -209,7 +209,7 @@ def log_evidence(before: Strata, after: Strata, *, needed: float = -math.inf) ->
         agree, other = rates[:, None, 0], rates[None, :, 1]
         values = _against_unchanged(before, after, agree, other)
         place = np.unravel_index(values.argmin(), values.shape)
-        evidence = foretold + float(values[place])
+        evidence = predicted + float(values[place])
         if evidence < needed:
             break
         best, step = np.array([rates[place[0], 0], rates[place[1], 1]]), (high - low) / (n_points - 1)
@@ -223,8 +223,8 @@ def _against_unchanged(before: Strata, after: Strata, agree: Floats, other: Floa
     spread = before.variance + _spread_of_share(after, before)
     square = (q * agree + (1 - q) * other - before.accuracy) ** 2 / spread
     from_before = 0.5 * (square * _REACH**2 / (1 + _REACH**2) - math.log1p(_REACH**2))
-    since = xlogy(after.hits_agree, agree) + xlog1py(after.vetted_agree - after.hits_agree, -agree)
-    since = since + xlogy(after.hits_other, other) + xlog1py(after.vetted_other - after.hits_other, -other)
+    since = xlogy(after.hits_agree, agree) + xlog1py(after.checked_agree - after.hits_agree, -agree)
+    since = since + xlogy(after.hits_other, other) + xlog1py(after.checked_other - after.hits_other, -other)
     return np.asarray(from_before - since)
 
 
@@ -235,4 +235,5 @@ def _spread_of_share(after: Strata, before: Strata) -> float:
 
 
 def _sum(strata: Sequence[Strata | None]) -> Strata:
-    return sum((one for one in strata if one is not None), Strata())
+    """All items of several batches."""
+    return sum((of_batch for of_batch in strata if of_batch is not None), Strata())

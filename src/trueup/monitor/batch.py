@@ -1,4 +1,16 @@
-"""One batch: votes, what the system said and vetted truths, as codes without the names of items, and as JSON."""
+"""One batch: votes, predictions and checked items, as codes without the names of items, and as JSON.
+
+What is counted of checked items is the share of a batch only if each item had the same chance to be checked: items on
+which the system and its judges disagree, drawn more often from some day on, look like a system that fell. So of checked
+items that were drawn with different chances each is kept with the smallest chance over its own (`equalize_inclusion`).
+Drawn and kept, every item then has the smallest chance. Weights would use them all, but the exact tests of `change` and
+the likelihoods of `attribution` are of counts.
+
+References
+----------
+P. A. W. Lewis, G. S. Shedler, "Simulation of nonhomogeneous Poisson processes by thinning", Naval Research Logistics
+Quarterly 26, 1979.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +28,11 @@ from trueup._base.validation import did_you_mean, preview
 from trueup.data.labels import Labels
 from trueup.data.predictions import as_predictions
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, quoted, silenced_warnings
-from trueup.monitor.thinning import are_kept
 from trueup.sessions.log import plain_name, read_name
 from trueup.storage.joining import check_names
 
-_BITS_OF_CHANCE = 40.0
+_BITS_OF_CHANCE = 40.0  # of a batch, from which on another one is not the same by chance
+_COMPLETE = 0.75  # part of a batch that its checked items stand for, from which on no kind of item is taken for missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,17 +44,18 @@ class Batch:
     when : str
         An instant, as ISO 8601 has it.
     classes, judges : tuple
-        The names. Votes and truths are places among the classes.
+        The names. Votes and gold are places among the classes.
     item, judge, answer, times : int array of shape (n_answers,)
-        Who said what of which item, and how often; items are numbered. Vetted items that were drawn may have no votes.
+        Who voted for which class of which item, and how often; items are numbered. Checked items that were drawn may
+        have no votes.
     prediction : int array of shape (n_items,), optional
-        What the system said, -1 for nothing; None where there is no system beside the judges.
+        The class that the system names, -1 for none; None where there is no system beside the judges.
     gold : int array of shape (n_items,)
-        The truth of vetted items that were drawn at random, -1 for the others.
+        The class of checked items that were drawn at random, -1 for the others.
     chance : float array of shape (n_items,)
         With which each of them was drawn.
     n_chosen : int
-        Vetted items that were chosen, not drawn; they say nothing sure of the others and are left out.
+        Checked items that were chosen, not drawn; they say nothing sure of the others and are left out.
     crowds : tuple
         The judges that each stand for many.
     earlier_chance : float
@@ -70,43 +83,45 @@ class Batch:
 
     @property
     def n_gold(self) -> int:
-        """Number of vetted items that were drawn."""
+        """Number of checked items that were drawn."""
         return int((self.gold >= 0).sum())
 
     @cached_property
     def has_votes(self) -> Booleans:
-        """Whether anybody named a class for each item; the others are there for their vetted truth alone."""
+        """Whether each item has votes; the others are there because they were checked."""
         return np.bincount(self.item, minlength=self.n_items) > 0
 
     @cached_property
     def equal_gold(self) -> Codes:
-        """The truth of vetted items that are as if drawn with equal chances, -1 for the others: what alarms rest on."""
-        return np.where(are_kept(self.chance, when=self.when, earlier=self.earlier_chance), self.gold, -1)
+        """The class of checked items that are as if drawn with equal chances, -1 for the others; for alarms."""
+        return np.where(equalize_inclusion(self.chance, when=self.when, earlier=self.earlier_chance), self.gold, -1)
 
     @property
     def smallest_chance(self) -> float:
-        """With which any vetted item of this batch or of those before was drawn."""
+        """With which any checked item of this batch or of those before was drawn."""
         return float(min(self.chance[self.gold >= 0].min(initial=1.0), self.earlier_chance))
 
     @cached_property
     def answers_of(self) -> dict[Hashable, Codes]:
-        """What each judge said most often of each item, -1 for nothing or a tie."""
+        """The class that each judge named most often for each item, -1 for none or a tie."""
         return {name: self._majority(self.times * (self.judge == k)) for k, name in enumerate(self.judges)}
 
     def majority(self, panel: Sequence[Hashable] | None) -> Codes:
-        """What most of some judges, or of all, say of each item; -1 for nothing or a tie.
+        """The class that most of some judges, or of all, name for each item; -1 for none or a tie.
 
-        A judge has one voice, for what they said most often; of all judges a crowd has one for each vote.
+        A judge counts once, for the class that they named most often; of all judges a crowd counts for each vote.
         """
-        voices = self._is_leading_answer.astype(float)
+        vote_weights = self._is_leading_answer.astype(float)
         if panel is None:
             of_crowd = np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in self.crowds])
-            return self._majority(np.where(of_crowd, self.times, voices))
-        return self._majority(voices * np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in panel]))
+            return self._majority(np.where(of_crowd, self.times, vote_weights))
+        return self._majority(
+            vote_weights * np.isin(self.judge, [k for k, name in enumerate(self.judges) if name in panel])
+        )
 
-    def _majority(self, voices: Floats) -> Codes:
+    def _majority(self, vote_weights: Floats) -> Codes:
         ballots = np.zeros((self.n_items, len(self.classes)))
-        np.add.at(ballots, (self.item, self.answer), voices)
+        np.add.at(ballots, (self.item, self.answer), vote_weights)
         return _leading(ballots)
 
     @cached_property
@@ -124,13 +139,13 @@ class Batch:
     @property
     def is_rich(self) -> bool:
         """Whether it carries so much that another one is not the same by chance."""
-        said = [self.answers_of[name] for name in self.judges]
-        table = np.column_stack([*said, *([] if self.prediction is None else [self.prediction]), self.gold])
+        answers = [self.answers_of[name] for name in self.judges]
+        table = np.column_stack([*answers, *([] if self.prediction is None else [self.prediction]), self.gold])
         _, counts = np.unique(table, axis=0, return_counts=True)
         return -float(counts @ np.log2(counts / self.n_items)) >= _BITS_OF_CHANCE
 
     def labels(self) -> Labels:
-        """The votes and vetted truths as `evaluate` takes them; items are numbered from 0."""
+        """The votes and checked items as `evaluate` takes them; items are numbered from 0."""
         alone = np.flatnonzero(~self.has_votes)  # a missing vote keeps such an item in its place
         item = np.concatenate([np.repeat(self.item, self.times), alone])
         order = np.argsort(item, kind="stable")
@@ -141,24 +156,24 @@ class Batch:
             "labeler": [self.judges[k] for k in judge],
             "label": [None if k < 0 else self.classes[k] for k in answer],
         }
-        vetted = np.flatnonzero(self.gold >= 0).tolist()
+        checked = np.flatnonzero(self.gold >= 0).tolist()
         with silenced_warnings():
             labels = Labels.from_frame(names, classes=list(self.classes), missing=None if len(alone) else ())
             labels = replace(labels, crowds=frozenset(self.crowds))
-            if not vetted:
+            if not checked:
                 return labels
             return labels.with_gold(
-                {k: self.classes[self.gold[k]] for k in vetted}, drawn={k: float(self.chance[k]) for k in vetted}
+                {k: self.classes[self.gold[k]] for k in checked}, drawn={k: float(self.chance[k]) for k in checked}
             )
 
     def predictions(self) -> list[Hashable]:
-        """What the system said of each item."""
+        """The class that the system names for each item."""
         if self.prediction is None:
             raise InvalidPredictions("this batch has no predictions, got votes only; add it with predictions")
         return [self.classes[k] for k in self.prediction]
 
     def has_votes_of(self, other: Batch) -> bool:
-        """Whether both have the same votes and predictions, item by item; what was vetted may differ."""
+        """Whether both have the same votes and predictions, item by item; checked items may differ."""
         if (self.judges, self.classes, self.prediction is None) != (
             other.judges,
             other.classes,
@@ -168,10 +183,10 @@ class Batch:
         return all(np.array_equal(*pair) for pair in zip(self._of_voters(), other._of_voters(), strict=True))
 
     def _of_voters(self) -> tuple[Codes, ...]:
-        """The votes, and what the system said where there are some."""
+        """The votes, and the predictions of items with votes."""
         item = np.cumsum(self.has_votes)[self.item]
-        said = () if self.prediction is None else (self.prediction[self.has_votes],)
-        return item, self.judge, self.answer, self.times, *said
+        predictions = () if self.prediction is None else (self.prediction[self.has_votes],)
+        return item, self.judge, self.answer, self.times, *predictions
 
     def to_json(self) -> str:
         """The batch as JSON text, without its time."""
@@ -225,6 +240,64 @@ def _leading(ballots: Floats) -> Codes:
     return np.where(is_one, ballots.argmax(axis=1), -1).astype(np.int32)
 
 
+def join_batches(batches: Sequence[Batch]) -> Batch:
+    """One batch with the items of several, in their order, and the judges of all."""
+    judges = tuple(dict.fromkeys(name for batch in batches for name in batch.judges))
+    place = {name: k for k, name in enumerate(judges)}
+    starts = np.cumsum([0, *(batch.n_items for batch in batches)])[:-1]
+    judge_codes = [np.array([place[name] for name in batch.judges], dtype=np.int32)[batch.judge] for batch in batches]
+    predictions = [batch.prediction for batch in batches if batch.prediction is not None]
+    return Batch(
+        batches[-1].when,
+        batches[0].classes,
+        judges,
+        np.concatenate([batch.item + start for batch, start in zip(batches, starts, strict=True)]).astype(np.int32),
+        np.concatenate(judge_codes),
+        np.concatenate([batch.answer for batch in batches]),
+        np.concatenate([batch.times for batch in batches]),
+        np.concatenate(predictions) if predictions else None,
+        np.concatenate([batch.gold for batch in batches]),
+        np.concatenate([batch.chance for batch in batches]),
+        sum(batch.n_chosen for batch in batches),
+        tuple(dict.fromkeys(name for batch in batches for name in batch.crowds)),
+    )
+
+
+def equalize_inclusion(chances: Floats, *, when: str, earlier: float) -> Booleans:
+    """Which checked items of a batch to count, so that each item is among them with the same chance.
+
+    Parameters
+    ----------
+    chances : float array of shape (n_items,)
+        With which each checked item was drawn; nan for those that were not.
+    when : str
+        The time of the batch: the seed. Neither votes nor gold decide which items are kept.
+    earlier : float
+        The smallest chance in batches before. It stands for items that were seldom drawn and of which this batch has
+        none, which shows where the items that the checked ones stand for, one over its chance each, are few: else in
+        small batches those that were often drawn would all be kept.
+
+    Examples
+    --------
+    >>> chances = np.array([np.nan, 0.1, np.nan, 0.1])
+    >>> equalize_inclusion(chances, when="2026-11-15", earlier=1.0).tolist()
+    [False, True, False, True]
+    >>> often = np.where(np.arange(2000) < 1000, 0.05, 0.5)
+    >>> kept = equalize_inclusion(often, when="2026-11-15", earlier=1.0)
+    >>> int(kept[:1000].sum()), int(kept[1000:].sum()) < 150
+    (1000, True)
+    """
+    is_checked = ~np.isnan(chances)
+    if not is_checked.any():
+        return is_checked
+    given = np.where(is_checked, chances, np.inf)
+    smallest = float(given.min())
+    if float((1 / given).sum()) < _COMPLETE * len(chances):
+        smallest = min(smallest, earlier)
+    draws = np.random.default_rng(list(when.encode())).random(len(chances))
+    return np.asarray(draws < smallest / given)
+
+
 def make_batch(
     labels: Labels, predictions: Any, when: str, classes: Sequence[Hashable] | None, *, has_system: bool | None
 ) -> Batch:
@@ -263,7 +336,7 @@ def make_batch(
     is_drawn = (labels.gold_codes >= 0) & ~np.isnan(labels.gold_chance)
     counts = is_drawn | (np.bincount(item[kept], minlength=labels.n_items) > 0)  # other items say nothing
     place = np.cumsum(counts) - 1
-    said = None
+    prediction = None
     if predictions is not None:
         outputs = as_predictions(predictions, labels).align(labels, unknown_class="error")
         if outputs.n_systems != 1:
@@ -271,7 +344,7 @@ def make_batch(
                 f"a monitor watches one system, got {outputs.n_systems}; make one monitor for each",
                 parameter="predictions",
             )
-        said = code_of[outputs.outputs("classes", needed_by="a monitor")[0]][counts]
+        prediction = code_of[outputs.outputs("classes", needed_by="a monitor")[0]][counts]
     gold = np.where(is_drawn, code_of[labels.gold_codes], -1)[counts].astype(np.int32)
     return Batch(
         when,
@@ -281,7 +354,7 @@ def make_batch(
         judge[kept],
         code_of[answer[kept]],
         times[kept].astype(np.int32),
-        said,
+        prediction,
         gold,
         np.where(gold >= 0, labels.gold_chance[counts], np.nan),
         int(((labels.gold_codes >= 0) & ~is_drawn).sum()),
@@ -289,17 +362,17 @@ def make_batch(
     )
 
 
-def _codes_among(own: Sequence[Hashable], names: Sequence[Hashable]) -> Codes:
+def _codes_among(classes: Sequence[Hashable], names: Sequence[Hashable]) -> Codes:
     """The place of each class of a batch among those of the monitor; one more entry serves the code -1."""
     position = {name: k for k, name in enumerate(names)}
-    strange = [name for name in own if name not in position]
+    strange = [name for name in classes if name not in position]
     if strange:
         raise InvalidLabels(
             f"the classes of a batch must be those of the first, {preview(names, most=10)}, got {quoted(strange[0])}"
             f"{did_you_mean(strange[0], names) or '; start another monitor, or name all with ⟨classes=[…]⟩ at first'}",
             parameter="classes",
         )
-    return np.array([*(position[name] for name in own), -1], dtype=np.int32)
+    return np.array([*(position[name] for name in classes), -1], dtype=np.int32)
 
 
 def instant_of(when: object) -> str:

@@ -2,36 +2,34 @@ r"""Has a share changed? A test of counts batch by batch that may be looked at a
 
 If nothing changed, the items of all batches are exchangeable. So of the ``K`` hits among the ``M`` items so far, those
 among the ``n`` newest are hypergeometric, whatever the share itself is: the p-value of the newest 1, 2, 3, 5, 8, …
-batches against all before is exact, and knows no unknown baseline. Every look and every window has a share of the
-permitted false alarms, and all shares together are at most one:
+batches against all before is exact, and knows no unknown baseline. Of the permitted false alarms,
 
-.. math:: \alpha_{j,w} = \alpha \, b_w \, \frac{\log(19.5)}{(j + 19)\log^2(j + 19)}, \qquad \sum_w b_w = 1, \qquad
-          \sum_{j \ge 1} \sum_w \alpha_{j,w} \le \alpha,
+.. math:: F(j) = e^{-5 / (j - 2)}
 
-since :math:`1/(x \log^2 x)` is convex, so that each term is at most its integral from half a step before to half a step
-after. By the union bound the chance that any look, however many there are, raises a false alarm is at most
-:math:`\alpha`. Inverted, that is a confidence sequence of the difference: an alarm is where it excludes zero.
+may be spent by the ``j``-th batch, and what a look may spend is split among the windows that it has batches for. By the
+union bound the chance that any look, however many there are, raises a false alarm is at most :math:`\alpha`.
 
-Batches may differ from one another more than their items explain (weekdays, topics), by some dispersion
-:math:`\varphi \ge 1`. What tells of it are the Pearson residuals of the batches before a window, each against those
-before it: they are independent of the window, and their :math:`\nu` squares add up to
-:math:`S \sim \varphi \chi^2_\nu`. The p-value is its mean over what they leave open,
+Batches may differ from one another more than their items explain (weekdays, topics): on the scale
+:math:`\arcsin\sqrt{\text{share}}` by a standard deviation :math:`\omega`, which makes the variance of a window against
+what was before larger by a factor :math:`\varphi(\omega) = 1 + 4 \omega^2 m` where all batches have ``m`` items. Two
+things are known of it: a prior, half of Student's t with 3 degrees of freedom and scale .017 (of a share of .85, half
+of it below one point); and the Pearson residuals of the batches before the window, each against those before it, and
+of those in the window, each against those before it *in the window*. A step at which the window begins is in none of
+them, so one step does not count as dispersion, and under the hypothesis they are independent of the difference that is
+tested. The p-value is its mean over what they leave open,
 
-.. math:: p = \int 2 \, \Phi(-|z| / \sqrt\varphi) \, \pi(d\varphi \mid S, \nu), \qquad
-          \pi = \tfrac12 \delta_1 + \tfrac12 \, a \, \varphi^{-1-a} \quad (\varphi \ge 1,\ a = 0.1),
+.. math:: p = \int 2 \, \Phi(-|z| / \sqrt{\varphi(\omega)}) \, \pi(d\omega \mid \text{residuals}),
 
-with :math:`z` the normal score of the hypergeometric p-value. Where items explain all, the first part keeps the power
-of the exact test; where batches clearly differ it has no weight left, and the second is the test of Student with
-:math:`\nu` degrees of freedom, but for the little that its proper prior knows. That never makes a p-value smaller, so
-the bound above stays; with real differences between batches it is an approximation, which the tests measure for any
-dispersion and short baselines, and ``benchmarks/judges.py`` for whole monitors.
+with :math:`z` the normal score of the hypergeometric p-value. That never makes a p-value smaller, so the bound stays
+for exchangeable items. With real differences between batches it is an average over the prior: ``benchmarks/drift.py``
+measures it for several standard deviations.
 
 References
 ----------
-H. Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41,
-1970 (sequences of intervals). A. Tartakovsky, I. Nikiforov, M. Basseville, "Sequential Analysis: Hypothesis Testing and
-Changepoint Detection", CRC Press, 2014 (windows against what was before). R. L. Brown, J. Durbin, J. M. Evans,
-"Techniques for testing the constancy of regression relationships over time", JRSS B 37, 1975 (recursive residuals).
+A. Tartakovsky, I. Nikiforov, M. Basseville, "Sequential Analysis: Hypothesis Testing and Changepoint Detection", CRC
+Press, 2014 (windows against what was before). R. L. Brown, J. Durbin, J. M. Evans, "Techniques for testing the
+constancy of regression relationships over time", JRSS B 37, 1975 (recursive residuals). A. Gelman, "Prior distributions
+for variance parameters in hierarchical models", Bayesian Analysis 1, 2006 (half of Student's t).
 """
 
 from __future__ import annotations
@@ -47,13 +45,15 @@ from trueup._base.types import Floats
 
 Counts = npt.NDArray[np.int64]
 
-# Batches since a change, each with its part of the permitted false alarms: one of them meets a change of any age.
-WINDOWS = {1: 0.1, 2: 0.2, 3: 0.2, 5: 0.15, 8: 0.1, 13: 0.1, 21: 0.05, 34: 0.05, 55: 0.05}
-_SHIFT = 19  # looks over which the permitted false alarms are spread about evenly
-# What is held of the dispersion before any batch: that it is 1, and else how fast it thins out. With less for the first
-# or a greater second, small changes take longer; with more, batches that differ a little raise more than is permitted.
-_NO_EXCESS, _THINNING = 0.5, 0.1
-_DISPERSIONS = 60  # points of the mean over it; the p-value is then off by less than one part in a thousand
+# Batches since a change, each with its part of the permitted false alarms: one of them meets a change of any age. Two
+# batches have the most, since one is soon beside a weekday, and a fall is to be seen before the third.
+WINDOWS = {1: 0.1, 2: 0.4, 3: 0.1, 5: 0.1, 8: 0.1, 13: 0.05, 21: 0.05, 34: 0.05, 55: 0.05}
+_LOOKS = 5.0  # when the permitted false alarms are spent: a third by the sixth batch, half by the ninth
+_SCALE, _FREEDOM = 0.017, 3.0  # of the prior of the standard deviation ω between batches, a half of Student's t
+_DEVIATIONS = np.exp(np.linspace(math.log(1e-3), math.log(math.pi / 2), 60))  # the points of the mean over ω
+_SQUARES = _DEVIATIONS**2
+_LOG_PRIOR = np.log(_DEVIATIONS) - (_FREEDOM + 1) / 2 * np.log1p(_SQUARES / _SCALE**2 / _FREEDOM)
+_LOG_PRIOR = _LOG_PRIOR - logsumexp(_LOG_PRIOR)
 
 
 @dataclass(frozen=True)
@@ -83,44 +83,22 @@ class Change:
     chance: float
 
 
-def share_of_look(look: int | Counts) -> Floats:
-    """The part of the permitted false alarms that the j-th look may use, j from 1 on; all together at most 1.
+def spent(n_batches: int | Counts, *, baseline: int) -> Floats:
+    """The part of the permitted false alarms that looks at up to so many batches may use; 1 in the long run.
 
     Examples
     --------
-    >>> [round(float(share_of_look(j)), 4) for j in (1, 20, 200)]
-    [0.0165, 0.0057, 0.0005]
-    >>> bool(share_of_look(np.arange(1, 10**6)).sum() < 1)
-    True
+    >>> [round(float(spent(n, baseline=2)), 3) for n in (2, 3, 4, 6, 50)], float(spent(4, baseline=4))
+    ([0.0, 0.007, 0.082, 0.287, 0.901], 0.0)
     """
-    place = np.asarray(look, dtype=np.float64) + _SHIFT
-    return np.asarray(math.log(_SHIFT + 0.5) / (place * np.log(place) ** 2))
+    n = np.asarray(n_batches, dtype=np.float64)
+    return np.where(n > baseline, np.exp(-_LOOKS / np.maximum(n - 2, 1)), 0.0)
 
 
-def dispersions(hits: Counts, sizes: Counts) -> Floats:
-    """How much more batches differ than their items explain, from those before each place; at least 1.
-
-    Returns
-    -------
-    array of shape (n + 1,)
-        At place k of the first k batches.
-    """
-    squares, n_telling = _residuals(hits, sizes)
-    return np.asarray(np.maximum(squares / np.maximum(n_telling, 1), 1.0))
-
-
-def _residuals(hits: Counts, sizes: Counts) -> tuple[Floats, Counts]:
-    """The sum of squares, and the number, of the residuals of the batches before each place.
-
-    The residual of a batch is against those before it and itself, so that all of them are independent.
-    """
-    n_all, k_all = np.cumsum(sizes)[1:], np.cumsum(hits)[1:]
-    m, x = sizes[1:], hits[1:]
-    share = k_all / n_all
-    spread = m * share * (1 - share) * (n_all - m) / np.maximum(n_all - 1, 1)
-    tells = spread > 0
-    squares = np.where(tells, (x - m * share) ** 2 / np.where(tells, spread, 1.0), 0.0)
-    return np.concatenate([[0.0, 0.0], np.cumsum(squares)]), np.concatenate([[0, 0], np.cumsum(tells)])
+def dispersion(hits: Counts, sizes: Counts) -> float:
+    """How many times the variance that their items explain batches differ by; at least 1."""
+    squares, _, is_telling = _residuals(hits, sizes)
+    return max(float(squares.sum() / max(is_telling.sum(), 1)), 1.0)
 
 
 def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: int) -> Change | None:
@@ -139,36 +117,65 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
     --------
     >>> sizes = np.full(20, 200)
     >>> steady = np.tile([165, 168, 171, 164], 5)
-    >>> find_change(steady, sizes, false_alarms=0.05, baseline=10) is None
+    >>> find_change(steady, sizes, false_alarms=0.05, baseline=2) is None
     True
     >>> fallen = np.where(np.arange(20) < 15, steady, steady - 30)
-    >>> change = find_change(fallen, sizes, false_alarms=0.05, baseline=10)
+    >>> change = find_change(fallen, sizes, false_alarms=0.05, baseline=2)
     >>> change.first, change.look, round(change.before, 2), round(change.after, 2)
     (15, 15, 0.84, 0.67)
     """
     n = len(sizes)
+    return _first_change(hits, sizes, np.arange(baseline + 1, n + 1), false_alarms=false_alarms, baseline=baseline)
+
+
+def can_find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: int) -> bool:
+    """Whether there would be an alarm after the newest batch if none, or all, of its items had been hits.
+
+    Examples
+    --------
+    >>> [can_find_change(np.full(n, 8), np.full(n, 10), false_alarms=0.04, baseline=2) for n in (2, 3)]
+    [False, True]
+    """
+    n = len(sizes)
     if n <= baseline:
+        return False
+    look = np.array([n])
+    for extreme in (0, int(sizes[-1])):
+        changed = np.append(hits[:-1], extreme)
+        if _first_change(changed, sizes, look, false_alarms=false_alarms, baseline=baseline) is not None:
+            return True
+    return False
+
+
+def _first_change(hits: Counts, sizes: Counts, looks: Counts, *, false_alarms: float, baseline: int) -> Change | None:
+    """The change at the first of some looks, each named by the number of batches so far, that sees one."""
+    if not len(looks):
         return None
     sums, totals = (np.concatenate([[0], np.cumsum(part)]) for part in (hits, sizes))
-    ends, windows = np.meshgrid(np.arange(baseline + 1, n + 1), np.array(list(WINDOWS)), indexing="ij")
-    starts = ends - windows
-    limits = false_alarms * share_of_look(ends - baseline) * np.array(list(WINDOWS.values()))
-    usable = starts >= baseline
-    starts = np.where(usable, starts, baseline)
-    squares, n_telling = (part[starts] for part in _residuals(hits, sizes))
+    ends, windows = np.meshgrid(looks, np.array(list(WINDOWS)), indexing="ij")
+    weights = np.where(ends - windows >= baseline, np.array(list(WINDOWS.values())), 0.0)
+    may_spend = spent(looks, baseline=baseline) - spent(looks - 1, baseline=baseline)
+    limits = false_alarms * may_spend[:, None] * weights / weights.sum(axis=1, keepdims=True)
+    starts = np.where(weights > 0, ends - windows, baseline)
     table = sums[ends] - sums[starts], totals[ends] - totals[starts], sums[ends], totals[ends]
-    # A tail is at least its first term, so that nearly all looks need no sum of terms.
+    # A tail is at least its first term, and dispersion makes no p-value smaller: nearly all looks need no more.
     least = np.minimum(math.log(2) + _log_probability(*table), 0.0)
-    near = usable & (least <= np.log(limits))
-    near[near] = _given_dispersion(least[near], squares[near], n_telling[near]) <= limits[near]
+    near = (weights > 0) & (least <= np.log(np.maximum(limits, 1e-300)))
+    if not near.any():
+        return None
+    before = np.cumsum(np.vstack([np.zeros((2, len(_SQUARES))), _log_likelihoods(hits, sizes)]), axis=0)
     for row in np.flatnonzero(near.any(axis=1)):
-        close = np.flatnonzero(near[row])
-        tails = [_log_two_sided(*map(int, cells)) for cells in zip(*(part[row, close] for part in table), strict=True)]
-        values = _given_dispersion(np.array(tails), squares[row, close], n_telling[row, close])
-        chances = false_alarms * values / limits[row, close]
-        best = int(chances.argmin())
-        if chances[best] <= false_alarms:
-            end = int(ends[row, close[best]])
+        end = int(looks[row])
+        chances = {}
+        for k in np.flatnonzero(near[row]):
+            start = int(starts[row, k])
+            exact = _log_two_sided(*(int(cells[row, k]) for cells in table))
+            given = before[start] + _log_likelihoods(hits[start:end], sizes[start:end]).sum(axis=0)
+            factor = _excess_factor(sizes[start:end], sizes[:start])
+            value = _given_dispersion(exact, given, factor)
+            if value <= limits[row, k]:
+                chances[start] = false_alarms * value / limits[row, k]
+        if chances:
             start = _likeliest_start(sums[: end + 1], totals[: end + 1], baseline)
             return Change(
                 end - 1,
@@ -177,9 +184,57 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
                 float((sums[end] - sums[start]) / (totals[end] - totals[start])),
                 int(totals[start]),
                 int(totals[end] - totals[start]),
-                float(chances[best]),
+                float(min(chances.values())),
             )
     return None
+
+
+def _residuals(hits: Counts, sizes: Counts) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """The squared residual of each batch but the first, what its variance grows by with 4 ω², and whether it tells.
+
+    The residual of a batch is against those before it and itself, so that all of them are independent.
+    """
+    n_all, k_all = np.cumsum(sizes)[1:], np.cumsum(hits)[1:]
+    m, x = sizes[1:], hits[1:]
+    share = k_all / n_all
+    spread = m * share * (1 - share) * (n_all - m) / np.maximum(n_all - 1, 1)
+    tells = spread > 0
+    squares = np.where(tells, (x - m * share) ** 2 / np.where(tells, spread, 1.0), 0.0)
+    n_before = n_all - m
+    concentration = np.cumsum(sizes.astype(float) ** 2)[:-1] / n_before.astype(float) ** 2
+    return squares, (1 + concentration) / (1 / m + 1 / n_before), tells
+
+
+def _log_likelihoods(hits: Counts, sizes: Counts) -> Floats:
+    """Of each ω, by the residual of each batch but the first; shape (n_batches − 1, n_points)."""
+    squares, factors, tells = _residuals(hits, sizes)
+    inflation = 1 + 4 * factors[:, None] * _SQUARES
+    return np.asarray(np.where(tells[:, None], -0.5 * (np.log(inflation) + squares[:, None] / inflation), 0.0))
+
+
+def _excess_factor(window: Counts, before: Counts) -> float:
+    """What the variance of the difference of two shares grows by with 4 ω²; m where all batches have m items."""
+    concentrations = [float((part.astype(float) ** 2).sum()) / float(part.sum()) ** 2 for part in (window, before)]
+    return sum(concentrations) / (1 / float(window.sum()) + 1 / float(before.sum()))
+
+
+def _given_dispersion(log_value: float, log_likelihoods: Floats, factor: float) -> float:
+    """A p-value where batches differ as much more than their items explain as residuals leave open.
+
+    Parameters
+    ----------
+    log_value : float
+        Logarithm of the p-value from items alone; among great batches it is beyond all numbers.
+    log_likelihoods : array of shape (n_points,)
+        Of the residuals, for each ω.
+    factor : float
+        See `_excess_factor`.
+    """
+    score = float(ndtri_exp(log_value - math.log(2)))
+    log_weights = _LOG_PRIOR + log_likelihoods
+    weights = np.exp(log_weights - log_weights.max())
+    tails = 2 * ndtr(score / np.sqrt(1 + 4 * factor * _SQUARES))
+    return float((weights * tails).sum() / weights.sum())
 
 
 def _likeliest_start(sums: Counts, totals: Counts, baseline: int) -> int:
@@ -208,32 +263,3 @@ def _log_two_sided(hits: int, n: int, all_hits: int, n_all: int) -> float:
     is_few = hits * n_all <= n * all_hits
     tail = np.arange(low, hits + 1) if is_few else np.arange(hits, high + 1)
     return min(math.log(2) + float(logsumexp(_log_probability(tail, *np.array([n, all_hits, n_all])))), 0.0)
-
-
-def _given_dispersion(log_values: Floats, squares: Floats, n_telling: Counts) -> Floats:
-    """P-values where batches differ as much more than their items explain as the residuals before them leave open.
-
-    Parameters
-    ----------
-    log_values : array of shape (n,)
-        Logs of p-values from items alone; logs, since among great batches small differences are beyond all numbers.
-    squares, n_telling : array of shape (n,)
-        Sum of squares of the residuals, and their number.
-    """
-    scores = ndtri_exp(log_values - math.log(2))
-    half = np.maximum(n_telling, 1) / 2
-    reach = np.log(np.maximum(squares / (2 * half), 1.0)) + 10 / np.sqrt(half) + 2
-    places = (np.arange(_DISPERSIONS) + 0.5) / _DISPERSIONS
-    excess = reach[:, None] * places**1.5  # logs of dispersions, closer to one another near none
-    steps = reach[:, None] * 1.5 * np.sqrt(places) / _DISPERSIONS
-    log_weights = (
-        math.log((1 - _NO_EXCESS) * _THINNING)
-        + np.log(steps)
-        - (n_telling[:, None] / 2 + _THINNING) * excess
-        - squares[:, None] / 2 * np.exp(-excess)
-    )
-    log_weights = np.column_stack([math.log(_NO_EXCESS) - squares / 2, log_weights])
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    roots = np.exp(np.column_stack([np.zeros(len(scores)), excess]) / 2)
-    tails = 2 * ndtr(scores[:, None] / roots)
-    return np.asarray((weights * tails).sum(axis=1) / weights.sum(axis=1))

@@ -1,9 +1,13 @@
-"""The course over time: the metric of each batch as `evaluate` sees it, and each judge's errors on vetted items."""
+"""The course over time: the metric of each batch from the votes and checked items of all, and each judge's errors.
+
+Batches are the slices of one answer of the core: how far the crowd is off is common to all of them, each deviates by
+itself beside that, and every checked item corrects all batches, its own the most.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,43 +16,114 @@ import scipy
 from trueup.answers.evaluate import evaluate
 from trueup.answers.share import share
 from trueup.exceptions import silenced_warnings
-from trueup.monitor.batch import Batch
+from trueup.monitor.batch import Batch, join_batches
 from trueup.monitor.streams import Panel, Stream
 
 Row = dict[str, Any]
 
+# Estimated together, the newest ones: a look then takes less than a second, and more would hardly know more.
+MOST_BATCHES = 24
+MOST_ITEMS = 12_000
 
-def estimate_batch(batch: Batch, settings: Mapping[str, Any]) -> Row:
-    """Mean and interval of the metric in the population that a batch came from, and what the interval rests on."""
-    level, seed = settings["level"], settings["random_state"]
+
+def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> dict[str, Row]:
+    """Mean and interval of the metric in the population of each batch, and what they rest on, by the batch's time.
+
+    Parameters
+    ----------
+    batches : sequence of Batch
+        All with predictions or none.
+    settings : mapping
+        Of the monitor.
+    """
+    level = settings["level"]
+    joined = join_batches(batches)
+    which = np.repeat(np.arange(len(batches)), [batch.n_items for batch in batches])
+    asked: dict[str, Any] = {
+        "by": dict(enumerate(which.tolist())) if len(batches) > 1 else None,
+        "target": "population",
+        "level": level,
+        "check_dependence": False,
+        "random_state": settings["random_state"],
+    }
+    estimates: Any
     with silenced_warnings():
-        labels = batch.labels()
-        if batch.prediction is None:
-            shares = share(labels, of=settings["of"], target="population", level=level, random_state=seed)
-            estimate, basis = shares.overall, shares.basis
+        if joined.prediction is None:
+            shares = share(joined.labels(), of=settings["of"], **asked)
+            estimates, basis = shares if len(batches) > 1 else [shares.overall], shares.basis
         else:
+            metrics = [settings["metric"]]
             evaluation = evaluate(
-                batch.predictions(),
-                labels,
-                metrics=[settings["metric"]],
-                positive=settings["positive"],
-                target="population",
-                level=level,
-                random_state=seed,
+                joined.predictions(), joined.labels(), metrics=metrics, positive=settings["positive"], **asked
             )
-            estimate, basis = evaluation[settings["metric"]], evaluation.basis
-    low, high = estimate.interval(level)
-    return {"mean": float(estimate.mean), "low": float(low), "high": float(high), "basis": basis}
+            estimates = evaluation.by.compared(metrics[0]) if len(batches) > 1 else [evaluation[metrics[0]]]
+            basis = evaluation.basis
+    if joined.n_gold and len(batches) > 1:
+        basis = f"{basis} of {len(batches)} batches"
+    rows = {}
+    for k, batch in enumerate(batches):
+        low, high = estimates[k].interval(level)
+        rows[batch.when] = {"mean": float(estimates[k].mean), "low": float(low), "high": float(high), "basis": basis}
+    return rows
 
 
-def row_to_json(row: Row) -> str:
-    """A row as text."""
-    return json.dumps({name: value if value == value else None for name, value in row.items()})
+def blocks_to_estimate(batches: Sequence[Batch], is_open: Sequence[bool]) -> Iterator[range]:
+    """The places of batches that are estimated together, from the newest backwards; only blocks with an open batch.
+
+    Parameters
+    ----------
+    batches : sequence of Batch
+        Of one baseline.
+    is_open : sequence of bool
+        Which of them have no estimate yet.
+    """
+    last = len(batches)
+    while any(is_open[:last]):
+        first, n_items = last - 1, batches[last - 1].n_items
+        while first > 0 and last - first < MOST_BATCHES and n_items + batches[first - 1].n_items <= MOST_ITEMS:
+            first -= 1
+            n_items += batches[first].n_items
+        if any(is_open[first:last]):
+            yield range(first, last)
+        last = first
 
 
-def row_from_json(text: str) -> Row:
-    """The row of `row_to_json`."""
-    return {name: np.nan if value is None else value for name, value in json.loads(text).items()}
+def rows_to_json(rows: Mapping[str, Row]) -> str:
+    """Rows of batches as text."""
+    plain = {when: {name: None if v != v else v for name, v in row.items()} for when, row in rows.items()}
+    return json.dumps({"batches": plain})
+
+
+def rows_from_json(when: str, text: str) -> tuple[dict[str, Row], bool]:
+    """The rows of `rows_to_json`, and whether they are the one row of one batch that version 0.2 wrote."""
+    record = json.loads(text)
+    rows, is_old = (record["batches"], False) if "batches" in record else ({when: record}, True)
+    return {
+        time: {name: np.nan if value is None else value for name, value in row.items()} for time, row in rows.items()
+    }, is_old
+
+
+def notes_on_old_estimates(old: Mapping[str, Row], current: Mapping[str, Row]) -> Iterator[str]:
+    """What to say of estimates by version 0.2.
+
+    Parameters
+    ----------
+    old, current : mapping from time to row
+        As version 0.2 had them, and as they are.
+    """
+    kept = [when for when in old if current[when] is old[when]]
+    if kept:
+        yield (
+            f"The estimates of {len(kept)} batch{'es' if len(kept) > 1 else ''}, the last of {kept[-1]}, are of "
+            "version 0.2, which took each batch by itself; the next estimate replaces them."
+        )
+    moves = [abs(current[when]["mean"] - row["mean"]) for when, row in old.items() if when not in kept]
+    moves = [move for move in moves if move == move]
+    if moves:
+        yield (
+            f"The estimates of {len(moves)} batch{'es' if len(moves) > 1 else ''} by version 0.2, which took each "
+            f"batch by itself, were replaced; their means moved by up to {max(moves):.3f}."
+        )
 
 
 def judge_rows(
@@ -59,14 +134,14 @@ def judge_rows(
     window: int,
     level: float,
 ) -> list[Row]:
-    """Each judge's share of errors on the vetted items of the last batches, with an interval, after each batch.
+    """Each judge's share of errors on the checked items of the last batches, with an interval, after each batch.
 
     Parameters
     ----------
     batches, counted, panels : sequences of the same length
         With what was counted in each batch, and the judges whose majority is followed there.
     window : int
-        How many batches, up to the one in question, the vetted items are of: those of one are few.
+        How many batches, up to the one in question, the checked items are of: those of one are few.
     level : float
     """
     rows = []
@@ -74,8 +149,8 @@ def judge_rows(
         majority = batch.majority(panels[last])
         for judge in batch.judges:
             stream = Stream("judge on gold", (judge,))
-            told = [one.get(stream, (0, 0)) for one in counted[max(0, last + 1 - window) : last + 1]]
-            wrong, n = (sum(cells) for cells in zip(*told, strict=True))
+            counts = [of_batch.get(stream, (0, 0)) for of_batch in counted[max(0, last + 1 - window) : last + 1]]
+            wrong, n = (sum(cells) for cells in zip(*counts, strict=True))
             low, high = share_interval(wrong, n, level)
             rows.append(
                 {
@@ -93,7 +168,7 @@ def judge_rows(
 
 
 def _disagreement(batch: Batch, judge: Hashable, majority: Any) -> float:
-    """How often a judge says something else than most."""
+    """How often a judge names another class than most."""
     answers = batch.answers_of[judge]
     both = (answers >= 0) & (majority >= 0)
     return float((answers != majority)[both].mean()) if both.any() else np.nan

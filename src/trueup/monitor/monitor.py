@@ -16,10 +16,9 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError, quoted
 from trueup.metrics import get_metric
 from trueup.monitor import course as courses
-from trueup.monitor.alarms import Alarm, find_alarms
+from trueup.monitor.alarms import Alarm, cannot_test_yet, find_alarms, notes_on
 from trueup.monitor.attribution import Strata, strata_of
 from trueup.monitor.batch import Batch, instant_of, make_batch, moment
-from trueup.monitor.remarks import remarks_on
 from trueup.monitor.streams import History, Panel, Stream, counts, histories, panel_of
 from trueup.sessions.log import Event, session_from_json, session_to_json
 from trueup.storage.joining import StoredLog
@@ -27,12 +26,14 @@ from trueup.storage.joining import StoredLog
 if TYPE_CHECKING:
     from trueup.storage import Storage
 
+_JUDGED_BATCHES = 10  # whose checked items a judge's errors are counted on, at least
+
 _DEFAULTS: dict[str, Any] = {
     "metric": "accuracy",
     "of": None,
     "positive": None,
     "classes": None,
-    "baseline": 10,
+    "baseline": 2,
     "false_alarms": 0.05,
     "level": 0.95,
     "random_state": 0,
@@ -40,15 +41,15 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class Monitor:
-    """Watch a system and its judges over time: batches of votes, now and then with vetted truths.
+    """Watch a system and its judges over time: batches of votes, now and then with checked items.
 
     Two kinds of alarm may be looked at after every batch, for ever, and are still false with a chance of at most
     `false_alarms`, all of them together: "something" changed, from votes alone, which is quick; and "the system" or
-    "the judge" changed, from vetted truths that were drawn at random within their batches. See `trueup.monitor.change`
+    "the judge" changed, from checked items that were drawn at random within their batches. See `trueup.monitor.change`
     for how, and the guide for what it takes to be noticed.
 
     The state is a log that batches are added to: in memory, in a file by `to_json`, or in a storage that several
-    processes share. What is not said is as the stored monitor has it, or else as below.
+    processes share. Parameters that are left out are as in the stored monitor, or else as below.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class Monitor:
     classes : sequence, optional
         All classes; by default those of the first batch.
     baseline : int, optional
-        Batches before the first look, 10 by default; a window that is tested has at least as many before it.
+        Batches before the first test, 2 by default; a window that is tested has at least as many before it.
     false_alarms : float, optional
         The chance that any alarm is ever raised although nothing changed, 0.05 by default.
     level : float, optional
@@ -80,13 +81,13 @@ class Monitor:
     >>> import trueup as tu
     >>> rng = np.random.default_rng(0)
     >>> watch = tu.Monitor()
-    >>> for day in range(1, 19):
+    >>> for day in range(1, 9):
     ...     truth = rng.integers(2, size=200)
-    ...     wrong = rng.random((200, 4)) < [0.1, 0.1, 0.1, 0.15 if day <= 15 else 0.3]
-    ...     said = np.where(wrong, 1 - truth[:, None], truth[:, None])
-    ...     watch.add(tu.Labels.from_matrix(said[:, :3]), said[:, 3], when=f"2026-11-{day:02}")
+    ...     wrong = rng.random((200, 4)) < [0.1, 0.1, 0.1, 0.15 if day <= 6 else 0.3]
+    ...     classes = np.where(wrong, 1 - truth[:, None], truth[:, None])
+    ...     watch.add(tu.Labels.from_matrix(classes[:, :3]), classes[:, 3], when=f"2026-11-{day:02}")
     >>> watch.alarm.kind, watch.alarm.since, watch.alarm.when
-    ('something', '2026-11-16', '2026-11-17')
+    ('something', '2026-11-07', '2026-11-08')
     """
 
     def __init__(
@@ -113,28 +114,32 @@ class Monitor:
             "level": level,
             "random_state": random_state,
         }
-        said = {key: value for key, value in asked.items() if value is not None}
+        given = {key: value for key, value in asked.items() if value is not None}
         if metric is not None and of is not None:
             raise InvalidParameter(
                 f"⟨metric⟩ is for batches with predictions and ⟨of⟩ for those without, got {quoted(metric)} and "
                 f"{quoted(of)}; pass one of them",
                 parameter="of",
             )
-        self.settings = _checked({**_DEFAULTS, **said})
+        self.settings = _checked({**_DEFAULTS, **given})
         self._log: StoredLog | None = None
         self._start()
         if storage is not None:
             self._log = StoredLog(storage, name)
-            self.settings = _joined(self._log, self.settings, said)
+            self.settings = _joined(self._log, self.settings, given)
         self.refresh()
 
     def _start(self) -> None:
+        """An empty log."""
         self._events: list[Event] = []
         self._batches: list[Batch] = []
         self._panels: list[Panel] = []
         self._counted: list[dict[Stream, tuple[int, int]]] = []
         self._strata: list[dict[Stream, Strata]] = []
         self._estimates: dict[str, courses.Row] = {}
+        self._old_estimates: dict[str, courses.Row] = {}  # by version 0.2, which took each batch by itself
+        self._estimated_to: str | None = None  # the newest batch that the estimates know of
+        self._starts: list[int] = [0]  # the batches that baselines begin with
         self._first = 0  # the batch that the present baseline begins with
         self._alarms: list[Alarm] | None = None
 
@@ -146,11 +151,11 @@ class Monitor:
         Parameters
         ----------
         labels : Labels
-            The votes on its items, with vetted truths if there are any; those drawn at random
+            The votes on its items, with checked items if there are any; those drawn at random
             (``with_gold(…, drawn="random")``) count for alarms about the system and the judges, others do not. Of
             those that were drawn with different chances some are set aside, so that all have the smallest of these.
         predictions : as for `trueup.evaluate`, optional
-            What the system says; every batch has them, or none.
+            The outputs of the system; every batch has them, or none.
         when : str, date or datetime
             When the batch is of, later than all before: ``"2026-11-15"``, or with a time.
         """
@@ -209,6 +214,7 @@ class Monitor:
                 return
 
     def _take(self, events: Sequence[Event]) -> None:
+        """Bring the state up to date with new events of the log."""
         for event in events:
             if event.kind == "batch" and event.text is not None:
                 recent = self._batches[self._first :]
@@ -220,13 +226,20 @@ class Monitor:
                 self._counted.append(counts(batch, panel, self.settings["of"]))
                 self._strata.append(strata_of(batch, panel, self.settings["of"]))
             elif event.kind == "estimate" and event.text is not None:
-                self._estimates[str(event.item)] = courses.row_from_json(event.text)
+                rows, is_old = courses.rows_from_json(str(event.item), event.text)
+                self._estimates |= rows
+                if is_old:
+                    self._old_estimates |= rows
+                else:
+                    self._estimated_to = str(event.item)
             elif event.kind == "restart":
                 self._first = len(self._batches)
+                self._starts.append(self._first)
         self._events += events
         self._alarms = self._alarms if not events else None
 
     def _check_time(self, time: str) -> None:
+        """A batch is later than all before."""
         if not self._batches:
             return
         last = self._batches[-1].when
@@ -270,7 +283,7 @@ class Monitor:
 
     @property
     def alarm(self) -> Alarm | None:
-        """The most telling alarm since the baseline began, or None: the system, else a judge, else something."""
+        """The alarm that says most, or None: about the system, else a judge, else something."""
         return self.alarms[0] if self.alarms else None
 
     @property
@@ -293,10 +306,26 @@ class Monitor:
         return histories(self._counted[self._first :], panel_of(recent[0]) if recent else None)
 
     @property
+    def status(self) -> tuple[str, ...]:
+        """The headline: the sentences of all alarms, or that there is none, or that nothing can be tested yet."""
+        if self.alarms:
+            return tuple(alarm.sentence for alarm in self.alarms)
+        missing = cannot_test_yet(
+            self.watched,
+            len(self._batches) - self._first,
+            false_alarms=self.settings["false_alarms"],
+            baseline=self.settings["baseline"],
+        )
+        if missing:
+            return (f"Cannot test yet: {missing}.",)
+        return ("No alarm: what is watched differs from before by no more than chance explains.",)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the alarms should know: whether they can be, who is new or absent, how batches differ."""
-        watched = {} if self.alarms else self.watched  # after a change batches differ because of it
-        return tuple(remarks_on(self._batches[self._first :], watched, baseline=self.settings["baseline"]))
+        """What a reader should know: who is new or absent, how batches differ, which estimates changed."""
+        recent = self._batches[self._first :]
+        notes = notes_on(recent, self.watched, baseline=self.settings["baseline"], has_alarm=bool(self.alarms))
+        return (*notes, *courses.notes_on_old_estimates(self._old_estimates, self._estimates))
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -310,20 +339,46 @@ class Monitor:
         return str(self.settings["metric"]) if of is None else f"share of {of}"
 
     def estimate(self, *, progress: Callable[[float], None] | None = None) -> None:
-        """Estimate the metric of the batches that have no estimate yet, and keep that in the log.
+        """Estimate the metric where batches were added, and keep that in the log.
+
+        The newest batches of a baseline (up to 24, or 12,000 items) are estimated together, so that checked items of
+        one correct the others too; older ones keep their last estimate.
 
         Parameters
         ----------
         progress : callable, optional
-            Hears the share that is done.
+            Called with the share that is done.
         """
-        todo = [batch for batch in self._batches if batch.when not in self._estimates]
-        for k, batch in enumerate(todo):
-            row = courses.row_to_json(courses.estimate_batch(batch, self.settings))
-            event = Event("estimate", batch.when, text=row, key=f"estimate {batch.when}")
-            self._write(lambda event=event: [] if event.item in self._estimates else [event])  # type: ignore[misc]
+        todo = self._blocks_to_estimate()
+        for k, block in enumerate(todo):
+            rows = courses.estimate_batches(self._batches[block.start : block.stop], self.settings)
+            newest = self._batches[-1].when if block is todo[-1] else self._batches[block.stop - 1].when
+            key = f"estimate {newest} {block.start}"
+            event = Event("estimate", newest, text=courses.rows_to_json(rows), key=key)
+            self._write(lambda event=event: [] if self._has(event) else [event])  # type: ignore[misc]
             if progress is not None:
                 progress((k + 1) / len(todo))
+
+    def _has(self, event: Event) -> bool:
+        """Whether the log has an event already."""
+        return any(event.key == earlier.key for earlier in self._events)
+
+    def _blocks_to_estimate(self) -> list[range]:
+        """The places of batches that are estimated together, in the order of time; only where something is new."""
+        newest = self._batches[-1].when if self._batches else None
+        ends = [*self._starts[1:], len(self._batches)]
+        blocks = []
+        for start, end in zip(self._starts, ends, strict=True):
+            batches = self._batches[start:end]
+            is_open = [
+                batch.when not in self._estimates or self._estimates[batch.when] is self._old_estimates.get(batch.when)
+                for batch in batches
+            ]
+            if end == len(self._batches) and batches and self._estimated_to != newest:
+                is_open[-1] = True
+            found = courses.blocks_to_estimate(batches, is_open)
+            blocks += [range(start + block.start, start + block.stop) for block in found]
+        return sorted(blocks, key=lambda block: block.start)
 
     def course_rows(self) -> list[courses.Row]:
         """The rows of `course`; a batch without an estimate has none."""
@@ -348,8 +403,9 @@ class Monitor:
         """A frame with a row a batch: when, metric, mean, low, high, basis, agreement, n, n_gold.
 
         Mean and interval are what `trueup.evaluate` (or `trueup.share`) says of the population that the batch came
-        from; each batch is estimated once, which takes seconds. `agreement` is the share of items on which the system
-        agrees with most judges (or most judges name the class), as the alarms see it.
+        from, batches being slices of one answer: checked items of one correct the others too, so an estimate changes
+        as later batches come (see `estimate`). `agreement` is the share of items on which the system agrees with most
+        judges (or most judges name the class), as the alarms see it.
         """
         self.estimate()
         return _frame(self.course_rows())
@@ -357,27 +413,33 @@ class Monitor:
     def judge_rows(self) -> list[courses.Row]:
         """The rows of `judges`."""
         return courses.judge_rows(
-            self._batches, self._counted, self._panels, window=self.settings["baseline"], level=self.settings["level"]
+            self._batches,
+            self._counted,
+            self._panels,
+            window=max(self.settings["baseline"], _JUDGED_BATCHES),
+            level=self.settings["level"],
         )
 
     @property
     def judges(self) -> Any:
         """A frame with a row a batch and judge: when, judge, error, low, high, n_gold, disagreement, n.
 
-        `error` is the share of errors on the vetted items, drawn at random, of the last `baseline` batches; where
-        chances differ within a batch, on those that are as if drawn with equal ones (`n_gold` of them, see `notes`);
-        `disagreement` is how often the judge said something else than most judges in this batch, as the alarms see it.
+        `error` is the share of errors on the checked items, drawn at random, of the last `baseline` batches, or of ten
+        if these are fewer; where chances differ within a batch, on those that are as if drawn with equal ones (`n_gold`
+        of them, see `notes`). `disagreement` is how often the judge names another class than most judges in this batch,
+        as the alarms see it.
         """
         return _frame(self.judge_rows())
 
     def report(self) -> dict[str, Any]:
-        """All that a page about the monitor says, as a dict that JSON can hold; see `trueup.report.save_report`."""
+        """All that a page about the monitor shows, as a dict that JSON can hold; see `trueup.report.save_report`."""
         from trueup.report.over_time import course_report
 
         return course_report(
             rows=self.course_rows(),
             judges=self.judge_rows(),
             alarms=[vars(alarm) for alarm in self.alarms],
+            status=self.status,
             notes=self.notes,
             settings=self.settings,
             metric=self.metric,
@@ -397,7 +459,7 @@ class Monitor:
 
     @classmethod
     def from_json(
-        cls, text: str | bytes, *, storage: str | Storage | None = None, name: str = "monitor", **said: Any
+        cls, text: str | bytes, *, storage: str | Storage | None = None, name: str = "monitor", **settings: Any
     ) -> Monitor:
         """The monitor of `to_json`, in memory or put into a storage.
 
@@ -406,14 +468,14 @@ class Monitor:
         text : str
         storage, name
             As of the monitor.
-        **said
-            Settings that it must have.
+        **settings
+            What it must have been made with.
         """
-        settings, _, events = session_from_json(text)
-        if settings.keys() != _DEFAULTS.keys():
+        stored, _, events = session_from_json(text)
+        if stored.keys() != _DEFAULTS.keys():
             raise InvalidParameter("this is no monitor, got settings of another session; pass what to_json gave")
-        _check_said(settings, {key: value for key, value in said.items() if value is not None}, "this monitor")
-        made_with = {key: value for key, value in settings.items() if key != "metric" or settings["of"] is None}
+        _check_given(stored, {key: value for key, value in settings.items() if value is not None}, "this monitor")
+        made_with = {key: value for key, value in stored.items() if key != "metric" or stored["of"] is None}
         watch = cls(**made_with, storage=storage, name=name)
         if events and watch._events:
             raise InvalidParameter(
@@ -428,6 +490,7 @@ class Monitor:
 
 
 def _checked(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, or an error."""
     check_integer(settings["baseline"], name="baseline", low=2)
     check_level(settings["false_alarms"], name="false_alarms")
     check_level(settings["level"])
@@ -438,6 +501,7 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_metric(name: str, classes: Sequence[Hashable], positive: Hashable | None) -> None:
+    """Stop a metric that is not one of hard classes."""
     metric = get_metric(name, classes, positive)
     if metric.looks_at != "classes":
         raise InvalidParameter(
@@ -447,7 +511,7 @@ def _check_metric(name: str, classes: Sequence[Hashable], positive: Hashable | N
         )
 
 
-def _joined(log: StoredLog, settings: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _joined(log: StoredLog, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The settings of the stored monitor, which the first process makes; others may not say otherwise."""
     record = log.storage.create(log.name, "monitor", settings)
     where = f"{quoted(log.name)} in {log.storage.url}"
@@ -456,12 +520,13 @@ def _joined(log: StoredLog, settings: dict[str, Any], said: dict[str, Any]) -> d
             f"{where} must be a monitor, got a session of the kind {record.kind!r}; pass another ⟨name⟩",
             parameter="name",
         )
-    _check_said(record.settings, said, f"the monitor {where}")
+    _check_given(record.settings, given, f"the monitor {where}")
     return dict(record.settings)
 
 
-def _check_said(settings: Mapping[str, Any], said: Mapping[str, Any], where: str) -> None:
-    for key, value in said.items():
+def _check_given(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> None:
+    """Stop parameters that differ from those of a stored monitor."""
+    for key, value in given.items():
         if settings[key] != value:
             raise StorageError(
                 f"⟨{key}⟩ of {where} is fixed when it begins, which was {settings[key]!r:.60}, got {value!r:.60}; "
@@ -471,5 +536,6 @@ def _check_said(settings: Mapping[str, Any], said: Mapping[str, Any], where: str
 
 
 def _frame(rows: list[courses.Row]) -> Any:
+    """A frame with the rows."""
     names = list(rows[0]) if rows else []
     return make_frame({name: [row[name] for row in rows] for name in names})

@@ -23,7 +23,7 @@ MOST_JUDGES = 10  # who are followed one by one; more are a crowd, followed as a
 Panel = Sequence[Hashable] | None  # the judges whose majority is followed; None for a crowd, all of it
 
 # Parts of the permitted false alarms; together 1.
-_AGREEMENT, _OTHER_VOTES, _SYSTEM_ON_GOLD, _JUDGES_ON_GOLD = 0.6, 0.2, 0.1, 0.1
+_AGREEMENT, _OTHER_VOTES, _SYSTEM_ON_GOLD, _JUDGES_ON_GOLD = 0.8, 0.1, 0.05, 0.05
 _NEWCOMERS = 0.2  # of the part of the votes and of the judges; what begins later shares it
 
 Subject = Literal["agreement", "system says", "judge says", "judges agree", "system on gold", "judge on gold"]
@@ -37,7 +37,7 @@ class Stream:
     ----------
     subject : str
     judges : tuple
-        The judge or the two whom it is about, if any.
+        The judge or the two judges that it is about, if any.
     named : hashable, optional
         The class that is named.
     """
@@ -48,7 +48,7 @@ class Stream:
 
     @property
     def is_gold(self) -> bool:
-        """Whether vetted truths tell, and not votes alone."""
+        """Whether it is counted on checked items, and not from votes alone."""
         return self.subject in ("system on gold", "judge on gold")
 
 
@@ -88,8 +88,8 @@ def histories(counted: Sequence[Mapping[Stream, tuple[int, int]]], panel: Panel)
         The judges whose majority is followed.
     """
     rows: dict[Stream, list[tuple[int, int, int]]] = {}
-    for place, one in enumerate(counted):
-        for stream, (hits, n) in one.items():
+    for place, of_batch in enumerate(counted):
+        for stream, (hits, n) in of_batch.items():
             if n:
                 rows.setdefault(stream, []).append((place, hits, n))
     parts = parts_of(list(rows), counted[0] if counted else (), panel or ())
@@ -98,53 +98,53 @@ def histories(counted: Sequence[Mapping[Stream, tuple[int, int]]], panel: Panel)
 
 
 def counts(batch: Batch, panel: Panel, of: Hashable | None) -> dict[Stream, tuple[int, int]]:
-    """Hits and items of each stream that a batch can tell of."""
+    """Hits and items of each stream that a batch has items for."""
     return {stream: (int(holds.sum()), len(holds)) for stream, holds in _observations(batch, panel, of)}
 
 
 def _observations(batch: Batch, panel: Panel, of: Hashable | None) -> Iterator[tuple[Stream, Booleans]]:
-    """Whether each stream holds, for each item that tells."""
+    """Whether each stream holds, for each item that it is defined for."""
     majority = None
     if panel is None or set(panel) <= set(batch.judges):  # that of fewer judges is another one
         majority = batch.majority(panel)
-    said = batch.prediction
+    prediction = batch.prediction
     if majority is not None:
         decided = majority >= 0
-        if said is not None:
-            both = decided & (said >= 0)
-            yield Stream("agreement"), (majority == said)[both]
+        if prediction is not None:
+            both = decided & (prediction >= 0)
+            yield Stream("agreement"), (majority == prediction)[both]
         else:
             yield Stream("agreement", named=of), (majority == batch.classes.index(of))[decided]
-    if said is not None:
-        # What is followed from votes is of items with votes: how many others were vetted differs between batches.
-        yield from _shares_of_classes("system says", (), said[batch.has_votes], batch)
+    if prediction is not None:
+        # What is followed from votes is of items with votes: how many others were checked differs between batches.
+        yield from _shares_of_classes("system says", (), prediction[batch.has_votes], batch)
     follows_newcomers = len(batch.judges) <= MOST_JUDGES and not batch.crowds
     judges = [] if panel is None else [name for name in batch.judges if name in panel or follows_newcomers]
     for name in judges:
         yield from _shares_of_classes("judge says", (name,), batch.answers_of[name], batch)
-    for one, other in combinations([name for name in judges if panel is not None and name in panel], 2):
-        answers, others = batch.answers_of[one], batch.answers_of[other]
-        yield Stream("judges agree", (one, other)), (answers == others)[(answers >= 0) & (others >= 0)]
+    for judge, other in combinations([name for name in judges if panel is not None and name in panel], 2):
+        answers, others = batch.answers_of[judge], batch.answers_of[other]
+        yield Stream("judges agree", (judge, other)), (answers == others)[(answers >= 0) & (others >= 0)]
     gold = batch.equal_gold
-    vetted = gold >= 0
-    if said is not None:
-        both = vetted & (said >= 0)
-        yield Stream("system on gold"), (said == gold)[both]
+    checked = gold >= 0
+    if prediction is not None:
+        both = checked & (prediction >= 0)
+        yield Stream("system on gold"), (prediction == gold)[both]
     else:
-        yield Stream("system on gold", named=of), (gold == batch.classes.index(of))[vetted]
+        yield Stream("system on gold", named=of), (gold == batch.classes.index(of))[checked]
     for name in judges:
         answers = batch.answers_of[name]
-        yield Stream("judge on gold", (name,)), (answers != gold)[vetted & (answers >= 0)]
+        yield Stream("judge on gold", (name,)), (answers != gold)[checked & (answers >= 0)]
 
 
 def _shares_of_classes(
     subject: Subject, judges: tuple[Hashable, ...], answers: Codes, batch: Batch
 ) -> Iterator[tuple[Stream, Booleans]]:
-    """How often each class is named; of two classes one says it all."""
-    said = answers[answers >= 0]
+    """How often each class is named; of two classes one is enough."""
+    named = answers[answers >= 0]
     names = batch.classes[1:] if len(batch.classes) == 2 else batch.classes
     for name in names:
-        yield Stream(subject, judges, name), said == batch.classes.index(name)
+        yield Stream(subject, judges, name), named == batch.classes.index(name)
 
 
 def parts_of(streams: Sequence[Stream], at_first: Iterable[Stream], panel: Sequence[Hashable]) -> dict[Stream, float]:

@@ -5,7 +5,7 @@ import pytest
 from batches import day
 
 import trueup as tu
-from trueup.monitor.thinning import are_kept
+from trueup.monitor.batch import equalize_inclusion
 
 RARE, OFTEN = 0.04, 0.4
 
@@ -20,7 +20,7 @@ def test_every_item_is_kept_with_the_same_chance(n_items):
     for k in range(n_batches):
         design = np.where(is_often, OFTEN, RARE)
         chances = np.where(rng.random(n_items) < design, design, np.nan)
-        n_kept += are_kept(chances, when=day(k), earlier=earlier)
+        n_kept += equalize_inclusion(chances, when=day(k), earlier=earlier)
         earlier = min(earlier, np.nanmin(chances, initial=1.0))
     shares = n_kept / n_batches
     assert shares[is_often].mean() == pytest.approx(RARE, rel=0.1)
@@ -29,19 +29,19 @@ def test_every_item_is_kept_with_the_same_chance(n_items):
 
 def test_equal_chances_set_nothing_aside():
     chances = np.where(np.arange(200) % 7 == 0, 0.1, np.nan)
-    assert (are_kept(chances, when=day(0), earlier=0.01) == ~np.isnan(chances)).all()
-    assert not are_kept(np.full(5, np.nan), when=day(0), earlier=1.0).any()
+    assert (equalize_inclusion(chances, when=day(0), earlier=0.01) == ~np.isnan(chances)).all()
+    assert not equalize_inclusion(np.full(5, np.nan), when=day(0), earlier=1.0).any()
 
 
 def test_what_is_kept_is_the_same_every_time_and_another_in_every_batch():
     chances = np.where(np.arange(200) < 100, OFTEN, RARE)
-    kept = [are_kept(chances, when=when, earlier=1.0) for when in (day(0), day(0), day(1))]
+    kept = [equalize_inclusion(chances, when=when, earlier=1.0) for when in (day(0), day(0), day(1))]
     assert (kept[0] == kept[1]).all()
     assert (kept[0] != kept[2]).any()
 
 
 def watch_another_design(seed: int) -> tu.Monitor:
-    """Nothing changes but who is vetted: 10% of all, and from the 16th day on disagreements more often than others."""
+    """Nothing changes but who is checked: 10% of all, and from the 16th day on disagreements more often than others."""
     rng = np.random.default_rng([2, seed])
     watch = tu.Monitor()
     for k in range(40):
@@ -49,15 +49,15 @@ def watch_another_design(seed: int) -> tu.Monitor:
         said = np.where(rng.random((200, 4)) < [0.9, 0.9, 0.9, 0.85], truth[:, None], 1 - truth[:, None])
         disagree = (said[:, :3].sum(axis=1) > 1) != said[:, 3]
         design = np.full(200, 0.1) if k < 15 else np.where(disagree, OFTEN, RARE)
-        vetted = np.flatnonzero(rng.random(200) < design).tolist()
+        checked = np.flatnonzero(rng.random(200) < design).tolist()
         labels = tu.Labels.from_matrix(said[:, :3]).with_gold(
-            {item: int(truth[item]) for item in vetted}, drawn={item: float(design[item]) for item in vetted}
+            {item: int(truth[item]) for item in checked}, drawn={item: float(design[item]) for item in checked}
         )
         watch.add(labels, said[:, 3], when=day(k))
     return watch
 
 
-def test_another_design_of_vetting_is_no_change_of_the_system():
+def test_another_design_of_checking_is_no_change_of_the_system():
     watches = [watch_another_design(seed) for seed in range(4)]
     assert [watch.alarms for watch in watches] == [()] * 4
     watch = watches[0]
