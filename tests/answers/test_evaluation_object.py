@@ -37,7 +37,7 @@ def evaluation(data):
 # ---------------------------------------------------------------------- the confusion matrix
 
 
-@pytest.mark.parametrize("how", ["known", "dawid-skene", "clusters"])
+@pytest.mark.parametrize("how", ["known", "dawid-skene"])
 def test_intervals_of_the_confusion_matrix_hold_the_truth(data, how):
     model = noise.Confusion(data.parameters["confusion"], prior=data.parameters["prior"])
     options = {} if how == "known" else FAST

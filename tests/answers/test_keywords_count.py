@@ -20,6 +20,7 @@ from trueup.exceptions import TrueupError, TrueupWarning
 NOT_ASKED = {"random_state", "level", "progress", "n_jobs", "engine"}
 N_ITEMS = 60
 FAST = {"noise": "dawid-skene", "n_draws": 60, "n_warmup": 30}
+PLAIN = {"noise": None, "n_warmup": None}
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def run_auc(scores=DATA.scores, **options):
 
 def run_active_test(predictions=DATA.classes, **options):
     test = tu.ActiveTest(predictions, DATA.labels, **{"noise": "dawid-skene", **options})
-    asked = list(test.ask(24))  # from 20 on a rule may stop it
+    asked = list(test.ask(40))  # from 20 on a rule may stop it
     test.tell({item: int(DATA.truth[item]) for item in asked})
     estimate = test.estimate("a" if isinstance(predictions, dict) else None)
     return asked, estimate.mean, estimate.std, test.finished
@@ -143,7 +144,7 @@ DOORS = {
 ROWS = {
     "evaluate": {
         "noise": Row({"noise": "one-coin"}),
-        "assume": Row({"assume": "shared"}),
+        "prior": Row({"prior": tu.CrowdPrior(level_scale=0.2)}, PLAIN),
         "metrics": Row({"metrics": ["mcc"]}),
         "method": Row({"method": "majority"}, {"n_draws": None, "n_warmup": None}),
         "target": Row({"target": "population"}),
@@ -153,23 +154,23 @@ ROWS = {
         "unknown_class": Row({"unknown_class": "ignore"}, {"predictions": WITH_UNKNOWN_CLASS, "missing": "ignore"}),
         "truth": Row({"truth": DATA.truth}, {"method": "ideal", "n_draws": None, "n_warmup": None, "noise": None}),
         "by": Row({"by": HALVES}),
-        "cluster": Row({"cluster": HALVES}, {"noise": None}),
-        "weights": Row({"weights": WEIGHTS}, {"noise": None, "target": "population"}),
+        "cluster": Row({"cluster": HALVES}, PLAIN),
+        "weights": Row({"weights": WEIGHTS}, {**PLAIN, "target": "population"}),
         "check_dependence": Row({"check_dependence": False}, {"labels": DEPENDENT, "predictions": DEPENDENT_TRUTH}),
         "options": Row({"n_drawn": 3}),
     },
     "compare": {
         "metric": Row({"metric": "f1"}),
         "noise": Row({"noise": "one-coin"}),
-        "assume": Row({"assume": "shared"}),
+        "prior": Row({"prior": tu.CrowdPrior(level_scale=0.2)}, PLAIN),
         "target": Row({"target": "population"}, {"target": "sample"}),
         "positive": Row({"positive": 0}, {"metric": "precision"}),
         "items": Row({"items": "own"}, {"systems": {"a": PARTLY, "b": DATA.other}}),
         "unknown": Row({"unknown": "error"}, {"systems": {"a": WITH_UNKNOWN_ITEM, "b": DATA.other}}),
         "unknown_class": Row({"unknown_class": "ignore"}, {"systems": {"a": WITH_UNKNOWN_CLASS, "b": DATA.other}}),
         "by": Row({"by": HALVES}),
-        "cluster": Row({"cluster": HALVES}, {"noise": None}),
-        "weights": Row({"weights": WEIGHTS}, {"noise": None, "target": "population"}),
+        "cluster": Row({"cluster": HALVES}, PLAIN),
+        "weights": Row({"weights": WEIGHTS}, {**PLAIN, "target": "population"}),
         "n_draws": Row({"n_draws": 80}),
         "check_dependence": Row(
             {"check_dependence": False},
@@ -230,7 +231,7 @@ ROWS = {
     "preferences": {
         "ties": Row({"ties": "class"}),
         "noise": Row({"noise": "one-coin"}),
-        "assume": Row({"assume": "shared"}),
+        "prior": Row({"prior": tu.CrowdPrior(level_scale=0.2)}, PLAIN),
         "target": Row({"target": "sample"}),
         "check_dependence": Row({"check_dependence": False}, {"pairs": DEPENDENT_PAIRS}),
         "sampling": Row({"n_warm": 3}),

@@ -56,15 +56,7 @@ def test_weights_count_for_the_majority_as_for_the_estimate_beside_it(tied):
     labels, predictions = tied
     weights = np.where(predictions == 0, 3.0, 1.0)
     labels = labels.without_gold().with_items({"item": labels.items.tolist(), "weight": weights.tolist()})
-    evaluation = tu.evaluate(
-        predictions,
-        labels,
-        metrics=["accuracy"],
-        weights="weight",
-        check_dependence=False,
-        n_warmup=20,
-        n_draws=20,
-    )
+    evaluation = tu.evaluate(predictions, labels, metrics=["accuracy"], weights="weight", check_dependence=False)
     right = majority_shares(labels)[np.arange(300), predictions]
     assert majority_values(evaluation, labels)["accuracy"] == pytest.approx(np.average(right, weights=weights))
 

@@ -40,16 +40,6 @@ def test_metrics_of_ratings_equal_those_of_scikit_learn():
     assert get_metric("mae", [3, 1, 2]).order == (1, 2, 0)
 
 
-def test_mean_scores_are_read_by_the_model_of_ratings_where_it_predicts_better(rated):
-    sim, labels, systems = rated
-    scores = tu.mean_score(labels, by="system", assume="independent", **FEW)
-    engine = scores.evaluation.engine
-    assert engine.readings("classes").kinds.independent.alias == "ordinal"
-    for name in "abcd":
-        true_mean = sim.truth[systems == name].mean()
-        assert abs(scores[name].mean - true_mean) < 4 * scores[name].std + 0.02
-
-
 # On these sets the truth is .95 and 1.09 deviations away; of intervals 20% too narrow, 1.18 and 1.36.
 @pytest.mark.parametrize(("n_sets", "furthest"), [(40, 1.1), pytest.param(300, 1.2, marks=pytest.mark.slow)])
 def test_errors_in_steps_keep_their_promise_for_a_system_that_errs_by_one_step(n_sets, furthest):
@@ -73,34 +63,28 @@ def test_errors_in_steps_keep_their_promise_for_a_system_that_errs_by_one_step(n
     assert np.sqrt(np.mean(np.square(away))) < furthest
 
 
-def test_votes_without_an_order_are_not_read_as_ratings():
-    sim = tu.simulate.dawid_skene(n_items=400, n_classes=4, n_labelers=6, off_diagonal="random", random_state=1)
-    scores = tu.mean_score(sim.labels, assume="independent", **FEW)
-    assert scores.evaluation.engine.readings("classes").kinds.independent is None
-
-
 def test_a_named_model_gives_its_own_answer_alone(rated, mean_scores):
-    (sim, labels, systems), scores = rated, mean_scores
+    (sim, _, systems), scores = rated, mean_scores
     assert scores.evaluation.noise == "ordinal"
-    assert scores.basis == "votes"
-    assert "noise ordinal" in repr(scores)
-    assert scores.to_dict()["assumption"] is None
-    assert abs(scores["a"].mean - sim.truth[systems == "a"].mean()) < 4 * scores["a"].std + 0.02
-    with pytest.raises(InvalidParameter, match="there is one answer here, that of a noise model"):
-        scores.assuming("shared")
-    with pytest.raises(InvalidParameter, match="assume chooses between the answers of all models"):
-        tu.mean_score(labels, noise="ordinal", assume="real")
+    assert scores.basis == "votes alone"
+    assert "noise model ordinal" in repr(scores)
+    assert scores.vettings == {}
+    for name in "abcd":
+        assert abs(scores[name].mean - sim.truth[systems == name].mean()) < 4 * scores[name].std + 0.02
 
 
-def test_drawn_gold_corrects_a_named_model(rated):
+def test_drawn_gold_corrects_the_plain_answer(rated):
     sim, labels, _ = rated
     drawn = np.random.default_rng(0).choice(240, 60, replace=False)
     vetted = labels.with_gold({labels.items[i]: int(sim.truth[i]) for i in drawn}, drawn="random")
-    scores = tu.mean_score(vetted, noise="ordinal", **FEW)
-    assert scores.basis == "gold"
-    assert "rests on gold" in repr(scores)
-    low, high = scores.overall.interval(0.999)
+    plain, scores = tu.mean_score(labels), tu.mean_score(vetted)
+    assert scores.basis == "votes and 60 checked items"
+    assert scores.vetting_width == pytest.approx(0.4)
+    low, high = scores.overall.interval(0.95)
     assert low < sim.truth.mean() < high
+    assert scores.overall.std < 0.5 * plain.overall.std
+    named = tu.mean_score(vetted, noise="ordinal", **FEW)
+    assert any("60 checked items were drawn at random, and correct nothing here" in said for said in named.warnings)
 
 
 def test_share_at_least(rated):
@@ -175,23 +159,3 @@ def test_a_rating_off_the_scale_is_told():
     said = tu.mean_score(tu.Labels.from_frame(votes), **quick).warnings
     assert any("Hardly anybody rated 99, which stands apart" in sentence for sentence in said)
     assert not any("stands apart" in sentence for sentence in tu.mean_score(sim.labels, **quick).warnings)
-
-
-def test_how_many_ratings_to_vet_follows_from_what_models_leave_open_of_each():
-    """A tenth of the range from 1 to 5, and twice the standard error of a mean of what is left of each item."""
-    sim = tu.simulate.ratings(n_items=300, n_classes=5, n_labelers=5, random_state=3)
-    quick = {"noise": "ordinal", "check_dependence": False, "n_warmup": 40, "n_draws": 60}
-    scores = tu.mean_score(sim.labels, **quick)
-    assert scores.vetting_width == pytest.approx(0.4)
-    chances, ratings = scores.evaluation.solution.truth, sim.labels.classes
-    assert chances.shape == (300, 5)
-    left = np.mean(chances @ ratings**2 - (chances @ ratings) ** 2)
-    assert left < 0.5 * np.var(sim.truth), "votes tell ratings apart"
-    least = 0.05 * 0.95 / 2  # of an item on a scale from 0 to 1
-    alone = (2 * 1.96 / 0.4) ** 2 * max(left, least * 4**2)
-    assert scores.vettings["all"] == pytest.approx(alone / (1 + alone / 300), abs=1)
-    share = tu.share(sim.labels, at_least=3, **quick)
-    high = share.evaluation.solution.truth[:, sim.labels.classes >= 3].sum(axis=1)
-    alone = (2 * 1.96 / 0.1) ** 2 * max(np.mean(high * (1 - high)), least)
-    assert share.vetting_width == pytest.approx(0.1)
-    assert share.vettings["all"] == pytest.approx(alone / (1 + alone / 300), abs=1)

@@ -18,9 +18,10 @@ from trueup.core.checks import NOTED, REFUSED, Surprise
 from trueup.core.prior import CrowdPrior
 from trueup.core.truth import TruthModel, drawn_gold, labels_of_base, own_centres
 from trueup.data.labels import Labels
-from trueup.estimators.truth import draw_truths, settle_noise
+from trueup.estimators.truth import draw_truths, is_drawn, settle_noise
 from trueup.exceptions import InvalidParameter, Sentence, silenced_warnings
 from trueup.noise import NoiseModel, Ordinal
+from trueup.noise.system_outputs import SystemOutputs
 
 N_DRAWS = 2048
 _WORTH_USING = 5  # checked items
@@ -160,15 +161,23 @@ def core_again(
 def build_named_evaluation(
     task: Task,
     *,
+    groups: Codes | None = None,
     check_dependence: bool,
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
 ) -> Evaluation:
-    """The answer of the noise model that the task names, without what systems say."""
+    """The answer of the noise model that the task names, without what systems say.
+
+    Each group of items has class shares of its own where the model is drawn, or their rates would be drawn together.
+    """
     assert task.noise is not None
     rng = np.random.default_rng(task.seed)
     with silenced_warnings():  # what fits would say is in the notes, in one place
         model = settle_noise(task.noise, task.labels, draw=True)
+        if groups is not None and is_drawn(model):
+            sampling["outputs"] = SystemOutputs(
+                groups[None].astype(np.int64), groups.max(keepdims=True) + 1, np.ones(1)
+            )
         truth = draw_truths(task.labels, model, random_state=rng, progress=progress, **{"n_draws": N_DRAWS, **sampling})
         solution = solution_on(truth, task, rng)
         notes, independence = notes_on(

@@ -433,7 +433,9 @@ def preferences(
         cluster=_items_of(pairs, contests) if target == "population" else None,
     )
     if noise is not None:
-        named = build_named_evaluation(task, check_dependence=check_dependence, progress=progress, **sampling)
+        _, pair = np.unique(pairs.sides[contests], axis=0, return_inverse=True)
+        how = {"check_dependence": check_dependence, "progress": progress, **sampling}
+        named = build_named_evaluation(task, groups=pair.ravel(), **how)
         return Preferences(pairs, ties, evaluation=named)
     sides = _sides(pairs, np.asarray(contests, dtype=np.int64))
     core = truth_model_of(task, prior, candidates=(mirrors,), outputs=sides, may_sample=False, **sampling)

@@ -414,7 +414,10 @@ def _shares(
         weights=weights,
     )
     how = {"check_dependence": asked["check_dependence"], "progress": progress, **sampling}
-    evaluation = build_evaluation(task, prior, **how) if noise is None else build_named_evaluation(task, **how)
+    if noise is None:
+        evaluation = build_evaluation(task, prior, **how)
+    else:
+        evaluation = build_named_evaluation(task, groups=None if task.slices is None else task.slices.codes, **how)
     return Shares(task.slices or _one_group(labels), evaluation=evaluation)
 
 

@@ -220,11 +220,6 @@ class Pairs:
         return np.array([(place[first], place[second]) for _, first, second in self.contests], dtype=np.int64)
 
     @property
-    def pair_names(self) -> list[str]:
-        """The pair of each contest in words."""
-        return [f"{first} and {second}" for _, first, second in self.contests]
-
-    @property
     def items(self) -> list[Hashable]:
         """The item of each contest."""
         return [item for item, _, _ in self.contests]
