@@ -9,7 +9,7 @@ import pytest
 
 import trueup as tu
 from trueup.core.truth import TruthModel
-from trueup.exceptions import InvalidLabels, InvalidParameter
+from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
 
 
 @pytest.fixture(scope="module")
@@ -101,17 +101,17 @@ class TestChecks:
         assert ev["accuracy"].interval(0.95)[1] < 0.45
 
     def test_checked_clusters_count_for_less_where_their_errors_are_alike(self, world) -> None:
-        said, truth = predictions_of(world), np.asarray(world.truth)
-        names = world.labels.items.tolist()
-        order = np.argsort(said != truth, kind="stable")
-        group = np.empty(300, dtype=int)
-        group[order] = np.arange(300) // 5  # whole clusters of right and of wrong items
-        labels = world.labels.with_items({"item": names, "prompt": group.tolist()})
-        at = np.flatnonzero(np.isin(group, np.random.default_rng(0).choice(60, 12, replace=False)))
+        truth, rng = np.asarray(world.truth), np.random.default_rng(0)
+        names, group = world.labels.items.tolist(), np.arange(300) // 5
+        is_wrong = np.isin(group, rng.choice(60, 15, replace=False))  # votes and the system err on whole clusters
+        seen = np.where(is_wrong, 1 - truth, truth)
+        votes = np.where(rng.random((300, 5)) < 0.9, seen[:, None], 1 - seen[:, None])
+        labels = tu.Labels.from_matrix(votes).with_items({"item": names, "prompt": group.tolist()})
+        at = np.flatnonzero(np.isin(group, rng.choice(60, 12, replace=False)))
         labels = labels.with_gold({names[k]: int(truth[k]) for k in at}, drawn="random")
-        core = tu.evaluate(said, labels, cluster="prompt").core
+        core = tu.evaluate(seen, labels, cluster="prompt").core
         assert core.checks.weights.sum() < 0.6 * len(at)
-        assert tu.evaluate(said, labels).core.checks.weights.sum() == pytest.approx(len(at))
+        assert tu.evaluate(seen, labels).core.checks.weights.sum() == pytest.approx(len(at))
 
     def test_gold_alone_knows_no_vote(self, world) -> None:
         said, labels = predictions_of(world), checked(world, 30)
@@ -230,7 +230,8 @@ class TestEdges:
         votes = world.labels.votes.toarray().reshape(300, 5, 2)
         matrix = np.where(votes.sum(axis=2) > 0, votes.argmax(axis=2), -1)
         matrix[:40] = -1
-        labels = tu.Labels.from_matrix(matrix, missing=-1)
+        with pytest.warns(DataWarning):
+            labels = tu.Labels.from_matrix(matrix, missing=-1)
         ev = tu.evaluate(predictions_of(world), labels)
         assert np.isfinite(ev["accuracy"].interval(0.95)).all()
 

@@ -13,6 +13,8 @@ from trueup.core.posterior import Checks, Recalibration, draw_theta, flatten, la
 from trueup.core.prior import CrowdPrior, from_angle, to_angle
 
 PRIOR = CrowdPrior()
+# The scale in common at which levels deviate as normal numbers would.
+USUAL = scipy.special.ndtri(scipy.special.gammainc(PRIOR.degrees / 2, PRIOR.degrees / 2))
 
 
 def two_class_pool(n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,7 +55,7 @@ class TestFormula:
         for level in (0.2, 0.5, 0.9):
             for slope in (0.4, 0.8, 1.6):
                 point = np.array(
-                    [(slope - PRIOR.slope) / PRIOR.slope_scale, (to_angle(level) - centre) / PRIOR.level_scale]
+                    [(slope - PRIOR.slope) / PRIOR.slope_scale, (to_angle(level) - centre) / PRIOR.level_scale, USUAL]
                 )
                 beta, gamma = model.coefficients(point[None])
                 shift = shift_for(x, level, slope)
@@ -198,9 +200,12 @@ def test_base_is_never_sure() -> None:
 
 
 def test_flattened_weights_are_worth_a_share_of_the_points() -> None:
-    weights = flatten(np.linspace(0, 400, 100))
+    weights, power = flatten(np.linspace(0, 400, 100))
     assert 1 / (weights**2).sum() >= 19
-    np.testing.assert_allclose(flatten(np.zeros(10)), 0.1)
+    assert power < 1
+    weights, power = flatten(np.zeros(10))
+    np.testing.assert_allclose(weights, 0.1)
+    assert power == 1
 
 
 def test_latin_hypercube_has_one_point_in_each_part() -> None:

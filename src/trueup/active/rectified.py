@@ -187,7 +187,7 @@ def draw_rectified(
     known, certain = known_classes(pool, progress), answers.own >= 1
     certain[answers.positions] = True
     truths, _ = draw_truths(
-        model.rows, theta, np.where(certain, known, -1), each=max(1, round(n_draws / n_points)), rng=rng
+        model.rows, theta, np.where(certain, known, -1), each=max(1, round(n_draws / len(theta.beta))), rng=rng
     )
     partly = np.flatnonzero((answers.own > 0) & ~certain)
     if len(partly):  # each truth is one by the pool of one of the draws, with what was known before that draw

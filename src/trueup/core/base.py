@@ -8,11 +8,13 @@ items that somebody chose do, since they can correct nothing but themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from trueup._base.types import Floats
 from trueup.data.labels import Labels
+from trueup.data.votes import one_vote_each, shared_votes
 from trueup.exceptions import silenced_warnings
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth
 from trueup.noise.heldout import best_of, is_splittable
@@ -42,27 +44,31 @@ def clip_base(chances: Floats) -> Floats:
 def base_of(labels: Labels, candidates: Sequence[NoiseModel] = ()) -> Floats:
     """P(class) of each item from the votes, shape (n_items, n_classes); gold in the labels is taken for known.
 
+    Several votes of a labeler on an item share one: they err together.
+
     Parameters
     ----------
     labels : Labels
     candidates : sequence of NoiseModel
         A model of these takes the place of Dawid–Skene if votes that it was not told are likelier under it.
     """
+    shared = replace(labels, votes=shared_votes(labels))
     if labels.n_classes > MOST_MATRIX_CLASSES:
-        return clip_base(_one_coin_posterior(labels))
+        return clip_base(_one_coin_posterior(shared))
     with silenced_warnings():
         models = base_models(labels.n_classes)
-        if candidates and is_splittable(labels):
-            models[0] = best_of([models[0], *candidates], labels)
-        posteriors = [model.fit(labels).posterior(labels) for model in models]
+        single = one_vote_each(labels, np.random.default_rng(0))  # a copy of a vote must not predict it
+        if candidates and is_splittable(single):
+            models[0] = best_of([models[0], *candidates], single)
+        posteriors = [model.fit(shared).posterior(shared) for model in models]
     return clip_base(np.mean(posteriors, axis=0))
 
 
 def _one_coin_posterior(labels: Labels) -> Floats:
-    """P(class) of each item under `OneCoin`: classes without a vote are alike but for their prior, and need no matrix."""
+    """P(class) of each item under `OneCoin`; classes without a vote on an item differ in their prior alone."""
     model, n_classes, gold = OneCoin(), labels.n_classes, labels.gold_codes
-    item, labeler, answer, counts = labels.vote_table()
-    names_class = answer < n_classes
+    item, labeler, answer, _ = labels.vote_table()
+    counts, names_class = labels.votes.data, answer < n_classes
     item, labeler, answer, counts = item[names_class], labeler[names_class], answer[names_class], counts[names_class]
     cells, cell = np.unique(item.astype(np.int64) * n_classes + answer, return_inverse=True)
     item_of, class_of = np.divmod(cells, n_classes)

@@ -6,7 +6,9 @@ expect, and another takes some items that stand for all (`trueup.core.sampling`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.partitions import Keys, VoteBlock, item_keys, keyed_uniforms
 from trueup.data.scanning import LabelScan
-from trueup.data.votes import nothing_vetted
+from trueup.data.votes import nothing_vetted, shares_of_witness
 from trueup.noise import DawidSkene, NoiseModel, OneCoin, SoftTruth, kernels
 from trueup.noise.base import as_table, class_states
 from trueup.noise.passes import scan_over
@@ -94,11 +96,18 @@ class Sums(NamedTuple):
 
 def sample_items(scan: LabelScan[Labels]) -> tuple[SampledItems, Floats, Sums]:
     """Fit the base by passes over a rated scan, and read some of its items; how many each of them stands for."""
-    models = [model.fit(scan) for model in base_models(scan.n_classes)]  # type: ignore[arg-type]  # each takes scans
+    share = partial(share_repeats, n_answers=scan.n_answers) if scan.n_repeats else None
+    shared = scan if share is None else scan.mapped(share)
+    models = [model.fit(shared) for model in base_models(scan.n_classes)]  # type: ignore[arg-type]  # each takes scans
     readings = [reading_of(model, scan) for model in models]
-    sums: Sums = scan_over(scan, _added, _sum_block, readings)
-    sample: SampledItems = scan_over(scan, _joined, _sample_block, readings, sums)
+    sums: Sums = scan_over(shared, _added, _sum_block, readings)
+    sample: SampledItems = scan_over(scan, _joined, _sample_block, readings, sums, share)
     return sample, calibrated_times(sample.chance, base_values(sample.base, sample.codes), sums.totals), sums
+
+
+def share_repeats(block: VoteBlock, n_answers: int) -> VoteBlock:
+    """A block in which several votes of a labeler on an item share one."""
+    return replace(block, data=shares_of_witness(block.matrix, n_answers))
 
 
 def base_of_block(block: VoteBlock, readings: list[Reading]) -> Floats:
@@ -126,8 +135,15 @@ def _added(one: Sums, other: Sums) -> Sums:
     return Sums(one.n_items + other.n_items, one.totals + other.totals, one.sizes + other.sizes)
 
 
-def _sample_block(block: VoteBlock, readings: list[Reading], sums: Sums, n_threads: int) -> SampledItems:
-    base, is_checked = base_of_block(block, readings), (_drawn_codes(block) >= 0) | (block.gold_codes >= 0)
+def _sample_block(
+    block: VoteBlock,
+    readings: list[Reading],
+    sums: Sums,
+    share: Callable[[VoteBlock], VoteBlock] | None,
+    n_threads: int,
+) -> SampledItems:
+    base = base_of_block(block if share is None else share(block), readings)
+    is_checked = (_drawn_codes(block) >= 0) | (block.gold_codes >= 0)
     chance = np.ones(block.n_items)
     if sums.n_items > MOST_ITEMS:
         groupings = list(zip(_groups(base, _outputs(block)), sums.sizes, strict=True))

@@ -1,8 +1,9 @@
 """The coefficients given checked items: the mode, draws around it, and weights that make them right.
 
-A *point* is a vector of numbers that are standard under the prior: the first belongs to the slope β, the others to
-levels and effects, which have a multivariate Student t distribution. `Recalibration` turns points into coefficients:
-levels are solved for, so that whatever else moves, the level of a system deviates as those of real sets do.
+A *point* is a vector of independent standard normal numbers: the first belongs to the slope β, the others to levels and
+effects, and the last is the scale that these have in common, which makes their distribution a multivariate Student t.
+`Recalibration` turns points into coefficients: levels are solved for, so that whatever else moves, the level of a
+system deviates as those of real sets do.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import gammaincinv, ndtri
+from scipy.special import gammaincinv, ndtr, ndtri
 
 from trueup._base.types import Codes, Floats
 from trueup.core.features import Features, effect_scales
@@ -19,8 +19,11 @@ from trueup.core.prior import CrowdPrior, angle_slope, from_angle, to_angle
 from trueup.core.rows import Rows
 
 N_POINTS = 512  # of θ, spread evenly; each gives several truths
-MOST_SOLVED = 12  # levels that are solved for; of more, coefficients are those of small deviations
 SOLVED_ON = 128  # rows that levels are solved on where there are more: they differ from all in the level alone
+_ROWS_A_LEVEL = 32  # where that is more
+_MOST_JACOBIANS = 50_000  # entries of all together; where levels are many, there are fewer points
+_FEWEST_POINTS = 128
+_LONGEST_SCALE = 4.0  # standard deviations of the scale in common
 _SLOPES = np.array([-0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0])  # where the centre is solved, and interpolated between
 _LARGEST_COEFFICIENT = 3.0  # before levels are solved for
 _LONGEST_STEP = 1.5  # of a coefficient
@@ -31,7 +34,8 @@ _CORNER = 0.005  # radians: levels keep away from 0 and 1 by the square of it
 _MODE_STEPS = 25
 _ENOUGH = 1e-3  # of the logarithm of the posterior
 _STEP_LENGTHS = np.array([1.0, 0.5, 0.25, 0.1, 0.03])
-_PROPOSAL_DEGREES = 6.0  # of the Student t that points are drawn from around the mode
+_PROPOSAL_DEGREES = 6.0  # of the Student t that points are drawn from around the mode, and one more a dimension
+_MOST_ROUNDS = 6
 _LEAST_EFFECTIVE = 0.2  # of the points: weights are flattened until they are worth so many
 
 
@@ -72,36 +76,26 @@ class Recalibration:
     @property
     def n_dimensions(self) -> int:
         """Numbers of a point."""
-        return 1 + len(self.scales)
+        return 2 + len(self.scales)
+
+    def most_points(self, wanted: int) -> int:
+        """The number of points, fewer than wanted where levels are very many."""
+        return max(min(wanted, _MOST_JACOBIANS // max(self.n_levels, 1) ** 2), min(wanted, _FEWEST_POINTS))
 
     def coefficients(self, points: Floats) -> tuple[Floats, Floats]:
         """β, shape (n_points,), and γ, shape (n_points, n_features)."""
         prior, n = self.prior, self.n_levels
         beta = np.clip(prior.slope + prior.slope_scale * points[:, 0], _SLOPES[0], _SLOPES[-1])
-        angles = prior.level_scale * points[:, 1 : 1 + n] @ self._root.T
-        moves = points[:, 1:] * self.scales
+        below = ndtr(np.clip(points[:, -1], -_LONGEST_SCALE, _LONGEST_SCALE))
+        standard = points[:, 1:-1] / np.sqrt(2 * gammaincinv(prior.degrees / 2, below) / prior.degrees)[:, None]
+        angles = prior.level_scale * standard[:, :n] @ self._root.T
+        moves = standard * self.scales
         moves[:, :n] = angles @ self._first_guess.T
         gamma = self._centre(beta) + _LARGEST_COEFFICIENT * np.tanh(moves / _LARGEST_COEFFICIENT)
-        if 0 < n <= MOST_SOLVED:
+        if n:
             wanted = from_angle(np.clip(self._own_centres + angles, _CORNER, np.pi / 2 - _CORNER))
             self._solve_levels(beta, gamma, wanted)
         return beta, gamma
-
-    def log_prior(self, points: Floats) -> Floats:
-        """The logarithm of the prior density of points, but for a constant."""
-        n, degrees = len(self.scales), self.prior.degrees
-        tail = np.log1p((points[:, 1:] ** 2).sum(axis=1) / degrees)
-        return np.asarray(-0.5 * points[:, 0] ** 2 - 0.5 * (degrees + n) * tail)
-
-    def prior_precision(self, point: Floats) -> Floats:
-        """The precision of the normal distribution that is tangent to the prior at a point, its diagonal."""
-        n, degrees = len(self.scales), self.prior.degrees
-        precision = (degrees + n) / (degrees + (point[1:] ** 2).sum())
-        return np.concatenate([[1.0], np.full(n, precision)])
-
-    def prior_points(self, uniform: Floats) -> Floats:
-        """Points of the prior from uniform numbers, shape (n_points, n_dimensions + 1)."""
-        return np.asarray(_student(uniform, self.prior.degrees, first_normal=True))
 
     def _centre(self, beta: Floats) -> Floats:
         """γ where levels and shares of classes are as votes expect, for each slope."""
@@ -156,14 +150,15 @@ def _newton_step(rows: Rows, chances: Floats, wanted: Floats, damping: Floats, g
 
 def _representative(rows: Rows, features: Features) -> Rows:
     """Rows that stand for all: every so many-th in the order of how sure the base is of what systems say."""
-    if rows.n_rows <= SOLVED_ON:
+    n_kept = max(SOLVED_ON, _ROWS_A_LEVEL * features.n_levels)
+    if rows.n_rows <= n_kept:
         return rows
     chance = np.exp(rows.log_base)
     systems = [k for k, kind in enumerate(features.kinds) if kind == "system"]
     named = np.take_along_axis(chance, rows.targets[systems].T, axis=1).sum(axis=1)
     order = np.lexsort((chance.max(axis=1), named))
     upto = np.cumsum(rows.weights[order])
-    chosen = np.unique(np.searchsorted(upto, (np.arange(SOLVED_ON) + 0.5) / SOLVED_ON * upto[-1]))
+    chosen = np.unique(np.searchsorted(upto, (np.arange(n_kept) + 0.5) / n_kept * upto[-1]))
     part = rows.at(order[np.minimum(chosen, rows.n_rows - 1)])
     even = np.full(part.n_rows, rows.weights.sum() / part.n_rows)
     return replace(part, weights=even)
@@ -232,18 +227,27 @@ def draw_theta(
 ) -> ThetaDraws:
     """Draws of θ given checked items, or from the prior where there are none."""
     n_dimensions = recalibration.n_dimensions
+    n_points = recalibration.most_points(n_points)
     uniform = latin_hypercube(n_points, n_dimensions + 1, rng)
+    normal = ndtri(uniform[:, :-1])
     if checks is None or not len(checks.truth):
-        beta, gamma = recalibration.coefficients(recalibration.prior_points(uniform))
+        beta, gamma = recalibration.coefficients(normal)
         return ThetaDraws(beta, gamma, float(n_points))
-    mode, information = find_mode(recalibration, checks)
-    standard = _student(uniform, _PROPOSAL_DEGREES)
-    root = np.linalg.cholesky(information)
-    points = mode + solve_triangular(root, standard.T, lower=True, trans="T").T
-    tail = np.log1p((standard**2).sum(axis=1) / _PROPOSAL_DEGREES)
-    beta, gamma = recalibration.coefficients(points)
-    log_weights = checks.log_likelihood(beta, gamma) + recalibration.log_prior(points)
-    weights = flatten(log_weights + 0.5 * (_PROPOSAL_DEGREES + n_dimensions) * tail)
+    middle, information = find_mode(recalibration, checks)
+    degrees = _PROPOSAL_DEGREES + n_dimensions
+    standard = normal / np.sqrt(2 * gammaincinv(degrees / 2, uniform[:, -1:]) / degrees)
+    tail = np.log1p((standard**2).sum(axis=1) / degrees)
+    covariance = np.linalg.inv(information)
+    for _ in range(_MOST_ROUNDS):
+        points = middle + standard @ np.linalg.cholesky(covariance).T
+        beta, gamma = recalibration.coefficients(points)
+        log_weights = checks.log_likelihood(beta, gamma) + log_prior(points)
+        weights, power = flatten(log_weights + 0.5 * (degrees + n_dimensions) * tail)
+        if power == 1.0:
+            break
+        middle = weights @ points  # where the posterior is not normal, draw again around what the weights say
+        apart, effective = (points - middle) * np.sqrt(weights)[:, None], 1 / (weights**2).sum()
+        covariance = (effective * (apart.T @ apart) + n_dimensions * covariance) / (effective + n_dimensions)
     upto = np.cumsum(weights)
     chosen = np.searchsorted(upto, (np.arange(n_points) + rng.random()) / n_points * upto[-1])
     chosen = np.minimum(chosen, n_points - 1)
@@ -256,7 +260,7 @@ def find_mode(recalibration: Recalibration, checks: Checks) -> tuple[Floats, Flo
     point, nudge = np.zeros(n), 1e-3
 
     def heights(points: Floats) -> Floats:
-        return checks.log_likelihood(*recalibration.coefficients(points)) + recalibration.log_prior(points)
+        return checks.log_likelihood(*recalibration.coefficients(points)) + log_prior(points)
 
     height = heights(point[None])[0]
     information = np.eye(n)
@@ -264,9 +268,8 @@ def find_mode(recalibration: Recalibration, checks: Checks) -> tuple[Floats, Flo
         beta, gamma = recalibration.coefficients(np.vstack([point, point + nudge * np.eye(n)]))
         theta = np.column_stack([beta, gamma])
         score, own = checks.score_and_information(beta[:1], gamma[:1], ((theta[1:] - theta[0]) / nudge).T)
-        precision = recalibration.prior_precision(point)
-        information = own + np.diag(precision)
-        step = np.linalg.solve(information, score - precision * point)
+        information = own + np.eye(n)
+        step = np.linalg.solve(information, score - point)
         trials = point + _STEP_LENGTHS[:, None] * step
         reached = heights(trials)
         best = int(reached.argmax())
@@ -279,8 +282,13 @@ def find_mode(recalibration: Recalibration, checks: Checks) -> tuple[Floats, Flo
     return point, information
 
 
-def flatten(log_weights: Floats) -> Floats:
-    """Weights that sum to 1, to a power of 1 or less at which they are worth a share of the points."""
+def log_prior(points: Floats) -> Floats:
+    """The logarithm of the prior density of points, but for a constant."""
+    return np.asarray(-0.5 * (points**2).sum(axis=1))
+
+
+def flatten(log_weights: Floats) -> tuple[Floats, float]:
+    """Weights that sum to 1, to a power of 1 or less at which they are worth a share of the points, and that power."""
     centred = log_weights - log_weights.max()
     low, high = 0.0, 1.0
     power = 1.0
@@ -292,19 +300,10 @@ def flatten(log_weights: Floats) -> Floats:
             break
         low, high = (power, high) if enough else (low, power)
         power = (low + high) / 2
-    return np.asarray(weights)
+    return np.asarray(weights), power
 
 
 def latin_hypercube(n_points: int, n_dimensions: int, rng: np.random.Generator) -> Floats:
     """Uniform numbers, one of each dimension in each of n_points even parts; shape (n_points, n_dimensions)."""
     parts = rng.permuted(np.tile(np.arange(n_points), (n_dimensions, 1)), axis=1).T
     return np.asarray((parts + rng.uniform(0.01, 0.99, parts.shape)) / n_points)
-
-
-def _student(uniform: Floats, degrees: float, *, first_normal: bool = False) -> Floats:
-    """Points of a multivariate Student t distribution from uniform numbers, the last of which scale all others."""
-    normal = ndtri(uniform[:, :-1])
-    chi_square = 2 * gammaincinv(degrees / 2, uniform[:, -1])
-    first = int(first_normal)
-    normal[:, first:] /= np.sqrt(chi_square / degrees)[:, None]
-    return np.asarray(normal)

@@ -120,26 +120,26 @@ class Rows:
         return np.asarray((self.weights @ named).T / self.masses)
 
     @cached_property
-    def _pairs(self) -> list[tuple[int, int, Positions, Floats]]:
-        """Pairs of features, where both name the same class, and what that counts for."""
-        pairs = []
-        for k in range(self.n_features):
-            for other in range(k + 1):
-                both = self.weights * self.values[k] * self.values[other]
-                row = np.flatnonzero((self.targets[k] == self.targets[other]) & (both != 0))
-                pairs.append((k, other, self._cells[k, row], both[row]))
-        return pairs
+    def _same_class(self) -> sparse.csr_array:
+        """What pairs of features count for where both name the same class, shape (n_features², n_rows · n_classes)."""
+        first, second = (index.ravel() for index in np.indices((self.n_features, self.n_features)))
+        pair, row, entry = [], [], []
+        for k in range(len(first)):
+            one, other = first[k], second[k]
+            both = self.weights * self.values[one] * self.values[other]
+            at = np.flatnonzero((self.targets[one] == self.targets[other]) & (both != 0))
+            pair.append(np.full(len(at), k))
+            row.append(self._cells[one, at])
+            entry.append(both[at])
+        cells = (np.concatenate(pair), np.concatenate(row))
+        return sparse.csr_array((np.concatenate(entry), cells), shape=(len(first), self.log_base.size))
 
     def covariances(self, probabilities: Floats, named: Floats) -> Floats:
         """J: the sums over rows of the covariances of features, shape (n_points, n_features, n_features)."""
         n_points, n = probabilities.shape[2], self.n_features
-        flat = probabilities.reshape(-1, n_points)
-        heavy = named * self.weights[:, None]
-        out = np.empty((n_points, n, n))
-        for k, other, cells, both in self._pairs:
-            out[:, k, other] = both @ flat[cells] - np.einsum("rp,rp->p", heavy[k], named[other])
-            out[:, other, k] = out[:, k, other]
-        return out
+        together = (self._same_class @ probabilities.reshape(-1, n_points)).T.reshape(n_points, n, n)
+        apart = np.ascontiguousarray(named.transpose(2, 0, 1))
+        return np.asarray(together - (apart * self.weights) @ apart.transpose(0, 2, 1))
 
     def variances(self) -> Floats:
         """The diagonal of J where the base is taken as it is, shape (n_features,)."""

@@ -16,6 +16,7 @@ from trueup._base.types import Codes, Floats
 MOST_ITEMS = 6_000  # pools up to this size are drawn as they are
 _OF_ALL = 4_000  # items taken evenly
 _OF_A_GROUPING = 2_000  # items taken for each way to group them, as many of each group
+_MOST_SUMS = 60  # that are kept, the largest: of many classes most are rare
 _LEAST_TIMES = 0.05
 
 
@@ -53,14 +54,15 @@ def calibrated_times(chance: Floats, values: Floats, totals: Floats) -> Floats:
         Items with a chance of 1 stand for themselves.
     values : array of shape (n_taken, n_values)
     totals : array of shape (n_values,)
-        The sums over all items.
+        The sums over all items; the largest are kept, where they are many.
     """
     times = 1 / chance
     free = np.flatnonzero(chance < 1)
     if not len(free):
         return times
-    part = values[free]
-    missing = totals - values.T @ times
+    largest = np.sort(np.argsort(-totals, kind="stable")[:_MOST_SUMS])
+    part = values[free][:, largest]
+    missing = (totals - values.T @ times)[largest]
     scale = np.maximum(np.sqrt((part**2).mean(axis=0)), 1e-12)
     scaled = part / scale
     solved = np.linalg.lstsq(scaled.T @ (scaled * times[free, None]), missing / scale, rcond=1e-9)[0]

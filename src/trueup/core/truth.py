@@ -21,6 +21,7 @@ from trueup.core.rows import Rows
 from trueup.core.sampling import MOST_ITEMS, base_values, calibrated_times, group_sizes, inclusion_chances
 from trueup.core.slots import MOST_CLASSES, Slots
 from trueup.data.labels import Labels
+from trueup.data.votes import shared_votes
 from trueup.estimators.truth_draws import TruthDraws
 from trueup.exceptions import silenced_warnings
 from trueup.noise import DawidSkene, OneCoin
@@ -248,6 +249,17 @@ class TruthModel:
                 model.__dict__[name] = getattr(self, name)
         return model
 
+    def of_system(self, k: int) -> TruthModel:
+        """The model of one of the systems, as if the others did not exist."""
+        scores = None if self.scores is None else self.scores[k : k + 1]
+        model = replace(self, codes=self.codes[k : k + 1], scores=scores, centres=None)
+        if self.centres is None:
+            return model
+        levels = [feature.system for feature in self.features.chosen[: len(self.centres)]]
+        same = next(n for n, s in enumerate(levels) if s >= 0 and np.array_equal(self.codes[s], self.codes[k]))
+        centres = self.centres[[same, *(n for n, s in enumerate(levels) if s < 0)]]
+        return replace(model, centres=centres) if len(centres) == model.features.n_levels else model
+
     def checks_alone(self) -> TruthModel:
         """The model of somebody who knows no votes: class shares for a base, and levels that may be anything."""
         is_checked = self.drawn >= 0
@@ -329,6 +341,7 @@ class LabelersApart:
     """
 
     def __init__(self, labels: Labels) -> None:
+        labels = replace(labels, votes=shared_votes(labels))
         with silenced_warnings():
             model = (DawidSkene() if labels.n_classes <= MOST_MATRIX_CLASSES else OneCoin()).fit(labels)
         self._joint = np.log(np.maximum(model.posterior(labels), 1e-300))
