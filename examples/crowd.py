@@ -25,10 +25,8 @@ sample = tu.labelers.draw_sample(labels, 60, random_state=0)
 answers = {item: int(crowd.truth[item]) for item in sample.items.tolist()}
 labels = labels.with_gold(answers, drawn=sample.drawn)
 
-quick = {"n_warmup": 100, "n_draws": 200}  # a walk of seconds; leave it out for your own data
-
 # 3. How good is the new classifier? The answer rests on the checked items; votes make it narrower.
-ev = tu.evaluate(new, labels, metrics=["accuracy", "f1"], **quick)
+ev = tu.evaluate(new, labels, metrics=["accuracy", "f1"])
 low, high = ev["accuracy"].interval(0.95)
 true = float((new == crowd.truth).mean())
 print(f"accuracy of the new one: {low:.2f} to {high:.2f}, rests on {ev.basis}; holds the truth: {low <= true <= high}")
@@ -36,7 +34,7 @@ for warning in ev.warnings:
     print("warning:", warning)
 
 # 4. Is it better than the old one?
-cmp = tu.compare({"old": old, "new": new}, labels, **quick)
+cmp = tu.compare({"old": old, "new": new}, labels)
 low, high = cmp.difference("new", "old").interval(0.95)
 print(f"new - old: {low:.2f} to {high:.2f}; better: {low > 0}")
 

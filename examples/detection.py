@@ -15,7 +15,7 @@ print(pool.labels)
 # 2. Precision of each detector from the votes, and against the objects that are really there.
 certain = tu.detection.match(made.found, made.truth, iou=0.5)
 for system in pool.systems:
-    ev = tu.detection.evaluate(pool, system, metrics=["precision", "recall"], n_warmup=100, n_draws=200)
+    ev = tu.detection.evaluate(pool, system, metrics=["precision", "recall"])
     low, high = ev["precision"].interval(0.95)
     reported = certain.scores(system) >= 0.5
     true = float((certain.votes[0, reported] == 1).mean())
@@ -24,5 +24,5 @@ for warning in ev.warnings:
     print("warning:", warning)
 
 # 3. Which is better?
-cmp = tu.detection.compare(pool, metric="precision", n_warmup=100, n_draws=200)
+cmp = tu.detection.compare(pool, metric="precision")
 print("ranking:", cmp.ranking)

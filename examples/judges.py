@@ -39,7 +39,7 @@ sample = tu.labelers.draw_sample(labels, 60, random_state=0)
 labels = labels.with_gold({item: truth[item] for item in sample.items.tolist()}, drawn=sample.drawn)
 
 # 3. How often does each system pass in truth? Both answered the same prompts.
-rates = tu.share(labels, of="pass", by="system", cluster="prompt", n_warmup=100, n_draws=400)
+rates = tu.share(labels, of="pass", by="system", cluster="prompt")
 majority = labels.classes[labels.answer_counts.argmax(axis=1)]
 for system in pass_rate:
     here = labels.item_column("system") == system

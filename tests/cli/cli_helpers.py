@@ -14,8 +14,9 @@ PROGRAM = Path(sys.executable).with_name("trueup")
 HANGS_AFTER = 500
 # The quickest settings that still use the real sampler.
 QUICK = ("--noise", "dawid-skene", "--draws", "100", "--warmup", "50")
-# The same for the answers of all models, of which none is named.
-FEW = ("--draws", "60", "--warmup", "40")
+# The same for any other noise model, and for the plain answer.
+CHAINS = ("--draws", "60", "--warmup", "40")
+FEW = ("--draws", "60")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import pytest
 from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup._base.wording import chance, interval
 from trueup.cli._files import read_systems, read_votes
 from trueup.cli._options import PredictionOptions, VoteOptions
 from trueup.cli.compare import on_judged_items
@@ -54,19 +53,6 @@ def test_json_holds_the_numbers_of_the_library(run_main, votes_csv, systems_csv)
     assert got["systems"] == expected.to_dict()["systems"]
     assert got["pairs"][0]["prob_a_better"] == expected.prob_better("good", "bad")
     assert got["groups"] == [list(group) for group in expected.groups]
-
-
-def test_the_first_two_differ_by_what_is_assumed(run_main, votes_csv, systems_csv):
-    args = ("compare", votes_csv, systems_csv, *FEW)
-    out = run_main(*args).out
-    found = json.loads(run_main(*args, "--json").out)
-    assert "This rests on votes, as real crowds err." in out
-    assert (found["basis"], found["assumption"]) == ("votes", "real")
-    assert found["assuming"]["real"]["difference"] == found["pairs"][0]["difference"]
-    for name, answer in found["assuming"].items():
-        row = next(line for line in out.splitlines() if line.split()[:1] == [name])
-        assert interval(answer["difference"]["low"], answer["difference"]["high"]) in row
-        assert chance(answer["prob_a_better"]) in row
 
 
 def test_one_system_cannot_be_compared(run_main, votes_csv, predictions_csv):

@@ -78,7 +78,7 @@ def test_evaluate(run_main, files):
         *("--report", files / "report.html", "--coco", files / "all.json", *QUICK),
     )
     assert ran.code == 0, ran.err
-    for words in ("sys1: All of this rests on votes", "precision", "ap50", "where shapes are one thing from"):
+    for words in ("sys1: ", "precision", "ap50", "where shapes are one thing from"):
         assert words in ran.out
     assert "ap50 is of the pool" in ran.err
     assert "pass --answers or --searched to count them" in ran.err

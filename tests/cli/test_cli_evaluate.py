@@ -1,14 +1,12 @@
 """trueup evaluate, through its entry point."""
 
 import json
-import re
 
 import numpy as np
 import pytest
 from cli_helpers import FEW, QUICK, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
-from trueup._base.wording import interval
 
 
 def test_the_contract_with_a_report(run_trueup, votes_csv, predictions_csv, tmp_path):
@@ -110,8 +108,8 @@ def test_other_methods_have_no_interval_to_fail_on(run_main, votes_csv, predicti
     [
         (("--metric", "acuracy"), "did you mean 'accuracy'"),
         (("--method", "magic"), "magic"),
-        (("--assume", "sharedd"), "did you mean 'shared'"),
-        (("--assume", "shared", "--method", "majority"), "--assume chooses"),
+        (("--assume", "shared"), "one plain answer since version 0.3, got --assume; leave it out"),
+        (("--warmup", "10"), "--warmup is for a --noise model"),
         (("--noise", "none"), "none"),
         (("--level", "2"), "level"),
         (("--target", "moon"), "target"),
@@ -204,68 +202,6 @@ def test_a_bound_that_a_metric_cannot_have_is_refused(run_main, votes_csv, predi
     assert sentence in ran.err
 
 
-def test_noise_and_target_are_always_told(run_main, votes_csv, predictions_csv, systems_csv):
-    told = [
-        run_main("evaluate", votes_csv, predictions_csv, "-m", "accuracy", *FEW).out,
-        run_main("compare", votes_csv, systems_csv, *FEW).out,
-        run_main("auc", votes_csv, predictions_csv, *FEW).out,
-    ]
-    for out in told:
-        assert "noise all kinds of models, assuming real errors, target sample" in out
-
-
-def test_the_three_answers_stand_beside_the_headline(run_main, votes_csv, predictions_csv):
-    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "-m", "recall", *FEW)
-    out = run_main(*args).out
-    found = json.loads(run_main(*args, "--json").out)
-    assert "All of this rests on votes, as real crowds err." in out
-    assert (found["basis"], found["assumption"]) == ("votes", "real")
-    assert list(found["assuming"]) == ["independent", "shared", "real"]
-    for metric in ("accuracy", "recall"):
-        assert found["assuming"]["real"][metric] == found["metrics"][metric]
-        row = next(line for line in out.splitlines() if line.split()[:1] == [metric] and line.count(" to ") == 3)
-        answers = [found["assuming"][name][metric] for name in ("independent", "shared", "real")]
-        assert re.findall(r"[\d.]+ to [\d.]+", row) == [interval(one["low"], one["high"]) for one in answers]
-    assert "independent: each labeler errs on their own; shared:" in out
-    width = {int(n): value for n, value in found["vettings"].items()}
-    assert (
-        f"20 vetted items drawn at random would bring the accuracy to a width of about {width[20]:.2f}, 50 to "
-        f"{width[50]:.2f}: trueup plan draw."
-    ) in out
-
-
-def test_another_assumption_is_the_headline_where_it_is_asked_for(run_main, votes_csv, predictions_csv):
-    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", *FEW)
-    found = json.loads(run_main(*args, "--json", "--assume", "independent").out)
-    assert found["metrics"]["accuracy"] == found["assuming"]["independent"]["accuracy"]
-    assert found["noise"] == "all kinds of models, assuming independent errors"
-    out = run_main(*args, "--assume", "independent").out
-    assert "This rests on votes, as if each labeler erred on their own." in out
-
-
-def test_a_model_that_is_named_gives_its_own_answer_alone(run_main, votes_csv, predictions_csv, systems_csv):
-    out = run_main("evaluate", votes_csv, predictions_csv, *QUICK).out
-    assert "All of this rests on votes, with the noise model dawid-skene." in out
-    assert "independent" not in out
-    for args in (("evaluate", votes_csv, predictions_csv), ("compare", votes_csv, systems_csv)):
-        ran = run_main(*args, "--assume", "shared", *QUICK)
-        assert_one_sentence(ran)
-        assert "--assume chooses between the answers of all models" in ran.err
-        assert "--noise" in ran.err
-
-
-def test_gold_that_was_drawn_is_what_the_headline_rests_on(run_main, votes_csv, predictions_csv, tmp_path):
-    truth = crowd()["truth"]
-    rows = [(f"i{i}", ("no", "yes")[truth[i]], "random") for i in range(0, 60, 2)]
-    gold = write_csv(tmp_path / "gold.csv", ("item", "label", "drawn"), rows)
-    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy", "-m", "recall", "--gold", gold, *FEW)
-    out = run_main(*args).out
-    found = json.loads(run_main(*args, "--json").out)
-    assert found["basis_of"] == {"accuracy": "gold", "recall": "votes"}, "few positives were vetted"
-    assert "accuracy rests on 30 vetted items drawn at random; recall rests on votes, as real crowds err." in out
-    assert "50 vetted items drawn at random in all would bring" in out
-
-
 def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_csv, predictions_csv, tmp_path):
     rows = [(f"i{i}", f"topic{i % 3}", f"a secret prompt about {i}") for i in range(60)]
     items = write_csv(tmp_path / "items.csv", ("item", "topic", "prompt"), rows)
@@ -280,7 +216,31 @@ def test_columns_of_the_items_are_told_and_their_texts_are_not(run_main, votes_c
     assert "secret" in page.read_text(encoding="utf-8")
 
 
-def test_vetted_items_that_contradict_the_models_leave_no_interval(run_main, tmp_path):
+def test_noise_and_target_are_always_told(run_main, votes_csv, predictions_csv, systems_csv):
+    for args in (("evaluate", votes_csv, predictions_csv), ("compare", votes_csv, systems_csv)):
+        assert "noise as real sets err, target sample" in run_main(*args, *FEW).out
+        assert "rests on votes alone, by the noise model dawid-skene." in run_main(*args, *QUICK).out
+    assert "noise as real sets err, target sample" in run_main("auc", votes_csv, predictions_csv, *FEW).out
+
+
+def test_checked_items_narrow_the_answer_as_was_said(run_main, votes_csv, predictions_csv, tmp_path):
+    truth = crowd()["truth"]
+    rows = [(f"i{i}", ("no", "yes")[truth[i]], "random") for i in range(0, 60, 3)]
+    gold = write_csv(tmp_path / "gold.csv", ("item", "label", "drawn"), rows)
+    args = ("evaluate", votes_csv, predictions_csv, "-m", "accuracy")
+    said, with_gold = run_main(*args).out, run_main(*args, "--gold", gold).out
+    before, after = (json.loads(run_main(*args, *more, "--json").out) for more in ((), ("--gold", gold)))
+    assert (before["basis"], after["basis"]) == ("votes alone", "votes and 20 checked items")
+    assert "This rests on votes alone." in said
+    assert "This rests on votes and 20 checked items." in with_gold
+    half = {int(n): f"{width / 2:.2f}" for n, width in before["vettings"].items()}
+    assert f"20 checked items drawn at random would bring the accuracy to about ±{half[20]}, 50 to ±{half[50]}" in said
+    assert "50 checked items drawn at random in all would bring" in with_gold
+    width = after["metrics"]["accuracy"]["high"] - after["metrics"]["accuracy"]["low"]
+    assert width == pytest.approx(before["vettings"]["20"], rel=0.5)
+
+
+def test_chosen_items_that_contradict_the_votes_leave_no_interval(run_main, tmp_path):
     rng = np.random.default_rng(2)
     truth, misleading = rng.integers(2, size=300), rng.random(300) < 0.25
     right = rng.random((300, 6)) < np.where(misleading, 0.05, 0.95)[:, None]
@@ -290,12 +250,11 @@ def test_vetted_items_that_contradict_the_models_leave_no_interval(run_main, tmp
     write_csv(paths[0], ("item", "labeler", "label"), votes)
     systems = [(f"i{i}", system, said[i, k]) for i in range(300) for system, k in (("a", 5), ("b", 0))]
     write_csv(paths[1], ("item", "system", "prediction"), systems)
-    write_csv(paths[2], ("item", "label"), [(f"i{i}", ("no", "yes")[truth[i]]) for i in range(0, 300, 2)])
+    chosen = np.flatnonzero(misleading)[:40]
+    write_csv(paths[2], ("item", "label"), [(f"i{i}", ("no", "yes")[truth[i]]) for i in chosen])
     ran = run_main("evaluate", *paths[:2], "--gold", paths[2], "--only-system", "a", *FEW)
-    assert "vetted items contradict it: no interval." in ran.out
-    assert "from votes alone" not in ran.out
-    assert "models expect the classifier to be right on" in ran.err
+    assert "no interval" in ran.out
+    assert "contradict the votes: the classifier is right on" in ran.err
     compared = run_main("compare", *paths[:2], "--gold", paths[2], *FEW)
-    assert "but vetted items contradict that." in compared.out
-    assert "from votes alone" not in compared.out
+    assert "contradict" in compared.out
     assert "%" not in compared.out.split("best with")[1].split("items;")[0].replace("95% interval", "")

@@ -72,7 +72,7 @@ def test_labelers_who_err_together_are_told_and_can_fail_the_run(tmp_path, votes
     ran = run_main("labelers", path, "--fail-if-dependent", *QUICK)
     assert ran.code == 1
     assert ran.err.startswith("finding: Labelers err together")
-    assert "use --noise clusters, which does not, and vet some items" in ran.out
+    assert "leave --noise out for the plain answer, which does not, and check some items" in ran.out
     assert "What to do" in ran.out
     assert run_main("labelers", votes_csv, "--fail-if-dependent", *QUICK).code == 0
 

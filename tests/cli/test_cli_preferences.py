@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from cli_helpers import FEW, assert_one_sentence, write_csv
+from cli_helpers import CHAINS, assert_one_sentence, write_csv
 
 import trueup as tu
 
@@ -24,7 +24,7 @@ def pairs_csv(tmp_path):
 
 
 def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
-    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", *FEW)
+    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", *CHAINS)
     assert ran.code == 0, ran.err
     for words in (
         "60 contests of 3 systems",
@@ -38,7 +38,7 @@ def test_a_ranking_with_win_rates_and_judges(run_main, pairs_csv):
 
 
 def test_columns_may_have_other_names(run_main, pairs_csv, tmp_path):
-    with open(pairs_csv, newline="") as stream:
+    with pairs_csv.open(newline="") as stream:
         rows = list(csv.reader(stream))[1:]
     arena = write_csv(tmp_path / "arena.csv", ("prompt", "judge", "model_a", "model_b", "better"), rows)
     named = ("--first", "model_a", "--second", "model_b", "--winner", "better")
@@ -54,7 +54,7 @@ def test_columns_may_have_other_names(run_main, pairs_csv, tmp_path):
 
 
 def test_json_is_what_python_says(run_main, pairs_csv):
-    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--ties", "class", "--json", "--seed", "2", *FEW)
+    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--ties", "class", "--json", "--seed", "2", *CHAINS)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     answer = tu.preferences(
@@ -69,9 +69,9 @@ def test_vetted_contests(run_main, pairs_csv, tmp_path):
     pairs = tu.read_pairs(pairs_csv)
     rows = [(item, a, b, a) for item, a, b in pairs.contests[:30]]
     gold = write_csv(tmp_path / "gold.csv", ("item", "first", "second", "winner"), rows)
-    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--gold", gold, "--gold-drawn", "random", *FEW)
+    ran = run_main("preferences", pairs_csv, "--noise", "mirrored", "--gold", gold, "--gold-drawn", "random", *CHAINS)
     assert ran.code == 0, ran.err
-    assert "30 vetted items drawn at random" in ran.out
+    assert "rests on votes and 30 checked items" in ran.out
 
 
 def test_drawn_contests_that_are_judged_are_gold(run_main, pairs_csv, tmp_path):
@@ -79,7 +79,7 @@ def test_drawn_contests_that_are_judged_are_gold(run_main, pairs_csv, tmp_path):
     ran = run_main("plan", "draw-pairs", pairs_csv, "--n", "30", "--seed", "1", "--out", sheet)
     assert ran.code == 0, ran.err
     assert "drew 30 of 60 contests" in ran.err
-    ask = ("preferences", pairs_csv, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *FEW)
+    ask = ("preferences", pairs_csv, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *CHAINS)
     with sheet.open(encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     assert head == ["item", "first", "second", "winner"]
@@ -90,7 +90,7 @@ def test_drawn_contests_that_are_judged_are_gold(run_main, pairs_csv, tmp_path):
     write_csv(sheet, head, [[*row[:3], row[1]] for row in rows])
     judged = run_main(*ask)
     assert judged.code == 0, judged.err
-    assert "30 vetted items drawn at random" in judged.out
+    assert "rests on votes and 30 checked items" in judged.out
 
 
 def test_names_like_formulas_come_back(run_main, tmp_path):
@@ -102,7 +102,7 @@ def test_names_like_formulas_come_back(run_main, tmp_path):
         head, *listed = csv.reader(file)
     assert all(row[0].startswith("'=") for row in listed)  # a spreadsheet does not run them
     write_csv(sheet, head, [[*row[:3], "'=a"] for row in listed])
-    ran = run_main("preferences", pairs, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *FEW)
+    ran = run_main("preferences", pairs, "--noise", "mirrored", "--gold", sheet, "--gold-drawn", "random", *CHAINS)
     assert ran.code == 0, ran.err
     vetted = tu.read_pairs(pairs).with_gold(tu.read_pairs(sheet), drawn="random")
     assert set(vetted.gold.values()) == {"second"}  # '=a' comes after '1b' by name
@@ -133,7 +133,7 @@ def test_bad_input_gets_a_sentence(run_main, pairs_csv, more, words):
 
 
 def test_gates_on_who_is_preferred(run_main, pairs_csv, tmp_path):
-    args = ("preferences", pairs_csv, "--noise", "mirrored", *FEW)
+    args = ("preferences", pairs_csv, "--noise", "mirrored", *CHAINS)
     ranking = [row["system"] for row in json.loads(run_main(*args, "--json").out)["systems"]]
     junit = tmp_path / "gates.xml"
     ran = run_main(*args, "--candidate", ranking[-1], "--better-than", ranking[0], "--junit", junit, "--json")

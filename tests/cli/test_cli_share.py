@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from cli_helpers import FEW, assert_one_sentence, crowd, write_csv
+from cli_helpers import CHAINS, FEW, assert_one_sentence, crowd, write_csv
 
 import trueup as tu
 
@@ -15,12 +15,12 @@ def test_a_rate_for_each_system(run_main, votes_csv, items_csv):
     told = json.loads(ran.out)
     rates = {group["group"]: group for group in told["groups"]}
     labels = tu.read_labels(votes_csv).with_items(tu.read_items(items_csv))
-    door = tu.share(labels, of="yes", by="system", n_warmup=40, n_draws=60)
+    door = tu.share(labels, of="yes", by="system", n_draws=60)
     assert set(rates) == {"alpha", "beta"}
     assert rates["alpha"]["n_items"] == 30
     assert rates["alpha"]["mean"] == pytest.approx(door["alpha"].mean)
     assert told["overall"]["mean"] == pytest.approx(door.overall.mean)
-    assert told["basis"] == "votes"
+    assert told["basis"] == "votes alone"
 
 
 def test_vetted_items_and_clusters(run_main, votes_csv, items_csv, tmp_path):
@@ -33,7 +33,7 @@ def test_vetted_items_and_clusters(run_main, votes_csv, items_csv, tmp_path):
         *("--gold", gold, "--gold-drawn", "random", *FEW),
     )
     assert ran.code == 0, ran.err
-    assert "vetted items drawn at random" in ran.out
+    assert "rests on votes and 30 checked items" in ran.out
     assert "of items like these" in ran.out
     assert "alpha" in ran.out
 
@@ -64,7 +64,7 @@ def test_wrong_names_stop_before_the_work(run_main, votes_csv, items_csv):
 def test_the_mean_of_ratings(run_main, tmp_path):
     sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")
-    how = ("share", tmp_path / "ratings.csv", "--mean", "--noise", "ordinal", *FEW)
+    how = ("share", tmp_path / "ratings.csv", "--mean", "--noise", "ordinal", *CHAINS)
     ran = run_main(*how, "--json", "--fail-below", "mean=0.5")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
@@ -81,7 +81,7 @@ def test_ratings_of_which_few_are_equal_go_into_bins(run_main, tmp_path):
     rows = [(i, f"r{r}", f"{scores[i, r]:.3f}") for i in range(60) for r in range(3)]
     votes = write_csv(tmp_path / "scores.csv", ("item", "labeler", "label"), rows)
     gold = write_csv(tmp_path / "gold.csv", ("item", "label"), [(i, f"{quality[i]:.4f}") for i in range(10)])
-    how = ("share", votes, "--mean", "--gold", gold, "--noise", "ordinal", *FEW)
+    how = ("share", votes, "--mean", "--gold", gold, "--noise", "ordinal", *CHAINS)
     ran = run_main(*how, "--bins", "5", "--lowest", "0", "--highest", "1", "--json")
     assert ran.code == 0, ran.err
     labels = tu.read_labels(votes)
@@ -101,12 +101,12 @@ def test_ratings_of_which_few_are_equal_go_into_bins(run_main, tmp_path):
 def test_the_share_of_ratings_above_a_cut(run_main, tmp_path):
     sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")
-    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", "--json", *FEW)
+    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", "--json", *CHAINS)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     assert told["what"] == "share of 3 or more"
     assert told["overall"]["mean"] == pytest.approx((sim.truth >= 3).mean(), abs=0.25)
-    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *FEW)
+    ran = run_main("share", tmp_path / "ratings.csv", "--at-least", "3", "--noise", "ordinal", *CHAINS)
     assert "noise model ordinal" in ran.out
     assert_one_sentence(run_main("share", tmp_path / "ratings.csv"))
 
@@ -122,7 +122,7 @@ def test_the_width_that_vetting_is_about_is_a_tenth_of_the_scale(run_main, tmp_p
     votes, items = rating_files(tmp_path, ["1", "2", "5", "4"])
     ran = run_main("share", votes, "--mean", "--by", "system", "--items", items, *FEW)
     assert ran.code == 0, ran.err
-    assert "to vet for ±0.2" in ran.out
+    assert "to check for ±0.2" in ran.out
 
 
 @pytest.mark.parametrize("stray", ["good", "NaN"])

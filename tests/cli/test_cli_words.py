@@ -147,5 +147,5 @@ def test_no_output_claims_certainty(run_main, votes_csv, systems_csv, prediction
 def test_a_wrong_noise_model_is_told_all_there_are(run_main, votes_csv, predictions_csv):
     ran = run_main("evaluate", votes_csv, predictions_csv, "--noise", "none")
     assert_one_sentence(ran)
-    assert "'clusters'" in ran.err
+    assert "'dawid-skene'" in ran.err
     assert "'soft-truth'" in ran.err

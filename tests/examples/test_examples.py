@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WALKS = {
-    "crowd": ["rests on gold; holds the truth: True", "better: True", "report: report.html"],
+    "crowd": ["rests on votes and 60 checked items; holds the truth: True", "better: True", "report: report.html"],
     "judges": ["Labelers err together", "in truth; holds the truth: True", "verdict: passed"],
     "cleaning": ["24% of the training labels are wrong", "40 chosen by the advisor"],
     "training": ["better: True"],

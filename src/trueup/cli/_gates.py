@@ -18,7 +18,7 @@ from trueup.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
-    from trueup.answers.gates import GateReport, GateResult
+    from trueup.answers.verdicts import GateReport, GateResult
     from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
 

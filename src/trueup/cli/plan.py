@@ -154,9 +154,8 @@ add_to(app)(draw_pairs)
 def _learned(
     votes: str, predictions: str | None, how: options.VoteOptions, how_predicted: options.PredictionOptions
 ) -> dict[str, Any]:
-    """What votes and predictions say about labelers and model, the truth being as in plain answers."""
-    from trueup.core.base import base_of
-    from trueup.noise import effective_labelers
+    """What votes and predictions say about labelers and model, by the model that their correlation is held against."""
+    from trueup.noise import DawidSkene, effective_labelers
 
     labels = read_votes(votes, how)
     if (labels.votes_per_item < 2).all():
@@ -164,11 +163,12 @@ def _learned(
             f"how labelers err cannot be learned from {votes!r}, got no item with two votes; give --labeler-accuracy "
             "and --error in place of the file"
         )
-    posterior = base_of(labels)
+    model = DawidSkene().fit(labels)
+    posterior = model.posterior(labels)
     item, _, answer, times = labels.vote_table()
     named = answer < labels.n_classes
     right = posterior[item[named], answer[named]] @ times[named] / max(times[named].sum(), 1)
-    rho = effective_labelers(labels).correlation
+    rho = effective_labelers(labels, model).correlation
     found: dict[str, Any] = {
         "labeler_accuracy": float(right),
         "correlation": rho if rho >= _LEAST_CORRELATION else 0.0,

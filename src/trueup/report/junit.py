@@ -6,7 +6,7 @@ from os import PathLike
 from xml.etree import ElementTree
 
 from trueup._base.writing import write_text_safely
-from trueup.answers.gates import GateReport
+from trueup.answers.verdicts import GateReport
 
 _SUITE = "trueup"
 
