@@ -123,7 +123,7 @@ class Rows:
     def _same_class(self) -> sparse.csr_array:
         """What pairs of features count for where both name the same class, shape (n_features², n_rows · n_classes)."""
         first, second = (index.ravel() for index in np.indices((self.n_features, self.n_features)))
-        pair, row, entry = [], [], []
+        pair, row, entry = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0)]
         for k in range(len(first)):
             one, other = first[k], second[k]
             both = self.weights * self.values[one] * self.values[other]
@@ -137,6 +137,8 @@ class Rows:
     def covariances(self, probabilities: Floats, named: Floats) -> Floats:
         """J: the sums over rows of the covariances of features, shape (n_points, n_features, n_features)."""
         n_points, n = probabilities.shape[2], self.n_features
+        if not n:
+            return np.zeros((n_points, 0, 0))
         together = (self._same_class @ probabilities.reshape(-1, n_points)).T.reshape(n_points, n, n)
         apart = np.ascontiguousarray(named.transpose(2, 0, 1))
         return np.asarray(together - (apart * self.weights) @ apart.transpose(0, 2, 1))

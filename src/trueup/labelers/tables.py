@@ -19,7 +19,7 @@ from trueup._base.types import Codes, Floats
 from trueup.core.base import SURE, base_models, clip_base
 from trueup.core.checks import check_weights
 from trueup.core.features import build_features
-from trueup.core.parts import Reading, base_of_block, reading_of
+from trueup.core.parts import Reading, base_of_block, reading_of, share_repeats
 from trueup.core.posterior import Checks, Recalibration, draw_theta
 from trueup.core.prior import CrowdPrior
 from trueup.core.rows import Rows
@@ -27,7 +27,6 @@ from trueup.data.encoding import vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.partitions import Keys, VoteBlock, item_keys, keyed_uniforms
 from trueup.data.scanning import LabelScan
-from trueup.data.votes import shares_of_witness
 from trueup.exceptions import InvalidLabels, InvalidParameter, silenced_warnings
 from trueup.labelers.consistency import agreement_with_self, consistency_of, self_consistency
 from trueup.labelers.levels import Levels, draw_checked_level, draw_level
@@ -90,7 +89,7 @@ def read_labelers(
     told = scan.gold if checked is None else {item: y for item, y in scan.gold.items() if item not in scan.reader.drawn}
     keyed = LabelScan(scan.files, replace(scan.reader, keeps_keys=True, gold=told), scan.regroup)
     if keyed.n_repeats:
-        keyed = keyed.mapped(partial(_share_repeats, n_answers=scan.n_answers))
+        keyed = keyed.mapped(partial(share_repeats, n_answers=scan.n_answers))
     levels = moves = spam_factor = None
     if checked is None:
         assert model is not None
@@ -136,11 +135,6 @@ def _fitted(model: NoiseModel, scan: LabelScan[Labels]) -> Reading:
             parameter="noise",
         )
     return reading_of(model.clone().fit(scan), scan)
-
-
-def _share_repeats(block: VoteBlock, n_answers: int) -> VoteBlock:
-    """A block in which several votes of a labeler on an item share one."""
-    return replace(block, data=shares_of_witness(block.matrix, n_answers))
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,10 +231,10 @@ def effective_labelers(
     random_state : int, Generator or None
         For the items that are taken, at most 2,000, and for the data sets that are drawn.
     """
-    rng = as_generator(random_state)
+    of_repeats, rng = as_generator(random_state).spawn(2)  # so that repeats do not change what is drawn after them
     n_voted = max(int((labels.votes_per_item > 0).sum()), 1)
     n_votes, n_labelers = labels.n_votes / n_voted, float(labels.witnesses_per_item.sum()) / n_voted
-    rho = _correlation(one_vote_each(labels, rng), model, rng)
+    rho = _correlation(one_vote_each(labels, of_repeats), model, rng)
     worth = n_labelers / (1 + max(n_labelers - 1, 0.0) * rho)
     by_whom = f" by {n_labelers:.1f} labelers" if n_labelers < n_votes else ""
     return EffectiveLabelers(
