@@ -65,10 +65,10 @@ class TestBasis:
 
 
 class TestChecks:
-    def test_forty_checks_hold_where_votes_are_wrong_together(self) -> None:
-        """Every labeler is misled on a third of the items: votes alone cannot know, checks can."""
+    def test_forty_checks_correct_votes_that_are_wrong_together(self) -> None:
+        """Every labeler is misled on a third of the items, twice as far as sets with truth usually are."""
         rng = np.random.default_rng(0)
-        held = 0
+        errors, held = {0: [], 40: []}, 0
         for run in range(20):
             truth = rng.integers(2, size=250)
             misled = rng.random(250) < 0.3
@@ -76,12 +76,15 @@ class TestChecks:
             votes = np.where(rng.random((250, 6)) < 0.9, seen[:, None], 1 - seen[:, None])
             said = np.where(rng.random(250) < 0.8, truth, 1 - truth)
             labels = tu.Labels.from_matrix(votes)
-            at = rng.choice(250, 40, replace=False)
-            gold = {int(k): int(truth[k]) for k in at}
-            ev = tu.evaluate(said, labels.with_gold(gold, drawn="random"), random_state=run, check_dependence=False)
+            gold = {int(k): int(truth[k]) for k in rng.choice(250, 40, replace=False)}
+            for n, checked_labels in ((0, labels), (40, labels.with_gold(gold, drawn="random"))):
+                ev = tu.evaluate(said, checked_labels, random_state=run, check_dependence=False)
+                errors[n].append(ev["accuracy"].mean - np.mean(said == truth))
             low, high = ev["accuracy"].interval(0.95)
             held += low <= np.mean(said == truth) <= high
-        assert held >= 17  # of 20 at 95%, fewer happen once in 400
+        assert abs(np.mean(errors[0])) > 0.12
+        assert abs(np.mean(errors[40])) < 0.4 * abs(np.mean(errors[0]))
+        assert held >= 15  # of 20: at 90%, fewer happen once in 90
 
     def test_chosen_gold_that_contradicts_the_votes_leaves_no_interval(self, world) -> None:
         names, said = world.labels.items.tolist(), predictions_of(world, 0.95)
