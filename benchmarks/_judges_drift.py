@@ -1,7 +1,7 @@
-"""Drift: how often alarms are false over 200 looks, how soon a fall is noticed from votes, and how soon it has a name.
+"""Drift: how often alarms are false in 50 batches, how soon a fall is noticed from votes, and how soon it has a name.
 
-Batches of 200 items with 10 vetted at random; judges are right 9 times of 10, the system 85 times of 100. The change
-comes after 30 batches. Every batch is a look. The batches go through the code that `trueup.Monitor` uses.
+Batches of 150 items with 10 checked at random; judges are right 9 times of 10, the system 85 times of 100. A change
+comes after 20 batches, or after four. Every batch is a look, by the code that `trueup.Monitor` uses.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binom
 
 from benchmarks._coverage_tally import Section, Tally, share
 from benchmarks._runs import Case, Figure, Row
@@ -21,9 +22,9 @@ from trueup.monitor.streams import counts, histories, panel_of
 __all__ = ["DRIFT_FIGURE", "RESTS_ON", "WORLDS", "World", "draw_batch", "run_world", "summarise"]
 
 RESTS_ON = ("monitor",)
-N_ITEMS, N_VETTED, BASELINE, LOOKS = 200, 10, 10, 200
+N_ITEMS, N_CHECKED, BASELINE, STEADY = 150, 10, 2, 50
 FALSE_ALARMS = 0.05
-CHANGE, AFTER = 30, 100  # batches before the change, and since
+CHANGE, AFTER = 20, 40  # batches before the change, and since
 SOON = 3  # batches
 
 
@@ -40,6 +41,9 @@ class World:
         By how much the system, or the first judge, falls.
     between : float
         Standard deviation of the system's accuracy between batches.
+    agreement : tuple of (float, float)
+        In place of the accuracy: between which ends the share lies on which the system agrees with most judges, batch
+        by batch; the change comes after four of them.
     """
 
     n_judges: int = 5
@@ -48,25 +52,41 @@ class World:
     fall: float = 0.0
     judge_falls: float = 0.0
     between: float = 0.0
+    agreement: tuple[tuple[float, float], ...] = ()
 
     @property
     def is_steady(self) -> bool:
         """Whether nothing changes."""
-        return self.fall == self.judge_falls == 0
+        return self.fall == self.judge_falls == 0 and not self.agreement
+
+    @property
+    def change(self) -> int:
+        """Batches before the change."""
+        return 4 if self.agreement else CHANGE
 
     @property
     def n_batches(self) -> int:
         """How many batches there are."""
-        return BASELINE + LOOKS if self.is_steady else CHANGE + AFTER
+        return STEADY if self.is_steady else len(self.agreement) or CHANGE + AFTER
+
+    def accuracy_at(self, place: int, rng: np.random.Generator) -> float:
+        """Of the system in a batch."""
+        if self.agreement:
+            most_are_wrong = float(binom.sf(self.n_judges // 2, self.n_judges, 1 - self.judged))
+            return (rng.uniform(*self.agreement[place]) - most_are_wrong) / (1 - 2 * most_are_wrong)
+        falls = not self.is_steady and place >= CHANGE
+        return self.accuracy - (self.fall if falls else 0.0) + self.between * float(rng.standard_normal())
 
 
 WORLDS: dict[str, World] = {
     "steady": World(),
-    "steady, errors rare": World(accuracy=0.98, judged=0.98),
     "steady, batches differ by 2 points": World(between=0.02),
+    "steady, batches differ by 5 points": World(between=0.05),
+    "agreement .83 to .87 in four batches, then .67 and .71": World(
+        agreement=(*[(0.83, 0.87)] * 4, (0.67, 0.67), (0.71, 0.71))
+    ),
     "system falls 10 points": World(fall=0.1),
     "system falls 5 points": World(fall=0.05),
-    "system falls 10 points, three judges": World(n_judges=3, fall=0.1),
     "system falls 10 points, one judge": World(n_judges=1, fall=0.1),
     "a judge falls 10 points": World(judge_falls=0.1),
     "a judge falls 20 points": World(judge_falls=0.2),
@@ -75,17 +95,16 @@ WORLDS: dict[str, World] = {
 
 def draw_batch(world: World, place: int, rng: np.random.Generator) -> Batch:
     """One batch of a world, as the monitor keeps it; two classes, six items of ten of the second."""
-    is_after = not world.is_steady and place >= CHANGE
-    accuracy = world.accuracy - (world.fall if is_after else 0.0) + world.between * rng.standard_normal()
+    accuracy = world.accuracy_at(place, rng)
     judged = np.full(world.n_judges, world.judged)
-    judged[0] -= world.judge_falls if is_after else 0.0
+    judged[0] -= world.judge_falls if place >= CHANGE else 0.0
     truth = (rng.random(N_ITEMS) < 0.6).astype(np.int32)
     is_wrong = rng.random((N_ITEMS, world.n_judges)) >= judged
     answers = truth[:, None] ^ is_wrong
     prediction = truth ^ (rng.random(N_ITEMS) >= accuracy)
     gold, chance = np.full(N_ITEMS, -1, dtype=np.int32), np.full(N_ITEMS, np.nan)
-    vetted = rng.choice(N_ITEMS, N_VETTED, replace=False)
-    gold[vetted], chance[vetted] = truth[vetted], N_VETTED / N_ITEMS
+    checked = rng.choice(N_ITEMS, N_CHECKED, replace=False)
+    gold[checked], chance[checked] = truth[checked], N_CHECKED / N_ITEMS
     n_votes = N_ITEMS * world.n_judges
     return Batch(
         f"{place:04}",
@@ -147,17 +166,24 @@ def _steady(rows: Sequence[Row]) -> Row:
     return {
         "false alarms": float(np.mean(is_false)),
         "runs": len(rows),
-        "words": {f"false alarms over {LOOKS} looks": _percent(is_false), "of these with a name": _percent(from_gold)},
+        "words": {f"false alarms in {STEADY} batches": _percent(is_false), "of these with a name": _percent(from_gold)},
     }
 
 
 def _changed(rows: Sequence[Row], world: World) -> Row:
     right, wrong = ("system", ("judge", "other judge")) if world.fall else ("judge", ("system", "other judge"))
-    early = [row["votes"] is not None and row["votes"] <= CHANGE for row in rows]
-    noticed = [row["votes"] is not None and row["votes"] - CHANGE for row in rows]
-    named = [row[right] is not None and row[right] - CHANGE for row in rows]
+    early = [row["votes"] is not None and row["votes"] <= world.change for row in rows]
+    noticed = [row["votes"] is not None and row["votes"] - world.change for row in rows]
+    named = [row[right] is not None and row[right] - world.change for row in rows]
     mistaken = [any(row[kind] is not None for kind in wrong) for row in rows]
     soon = [0 < delay <= SOON for delay in noticed]
+    if world.agreement:
+        seen = [delay > 0 for delay in noticed]
+        return {
+            "seen": float(np.mean(seen)),
+            "runs": len(rows),
+            "words": {"an alarm by the sixth batch": _percent(seen), "alarm before the change": _percent(early)},
+        }
     return {
         "noticed soon": float(np.mean(soon)),
         "delay": _median(noticed),
@@ -189,5 +215,5 @@ def _median(delays: Sequence[int | bool]) -> float | None:
 
 
 DRIFT_FIGURE = Figure(
-    worlds=tuple(WORLDS), run=run_world, summarise=summarise, n_runs=1000, n_quick=20, first_seed=18_000
+    worlds=tuple(WORLDS), run=run_world, summarise=summarise, n_runs=500, n_quick=20, first_seed=18_000
 )

@@ -98,7 +98,7 @@ def runs_of(shares: np.ndarray, n_items: int, *, false_alarms: float, baseline: 
 
 @pytest.mark.parametrize("baseline", [2, 3, 4])
 def test_a_fall_after_four_batches_is_seen_by_the_sixth(baseline):
-    """The step itself does not count as dispersion; of 500 runs benchmarks/drift.py."""
+    """The step itself does not count as dispersion; of 500 runs benchmarks/judges.py."""
     before = np.random.default_rng(7).uniform(0.83, 0.87, (300, 4))
     shares = np.hstack([before, np.tile([0.67, 0.71], (300, 1))])
     found = runs_of(shares, 150, false_alarms=0.04, baseline=baseline, seed=8)

@@ -76,7 +76,7 @@ def test_where_there_is_too_little_the_headline_says_what_is_needed(rng):
 
 
 def test_the_fall_that_a_chart_shows_is_an_alarm_by_the_sixth_batch(rng):
-    """Agreement of about .85, then .67 and .71; for 500 runs see benchmarks/drift.py."""
+    """Agreement of about .85, then .67 and .71; for 500 runs see benchmarks/judges.py."""
     watch = tu.Monitor()
     for k, agreement in enumerate([0.85, 0.84, 0.86, 0.85, 0.67, 0.71]):
         votes = rng.integers(2, size=150)
@@ -403,3 +403,18 @@ def test_the_same_votes_with_other_vetted_items_are_the_same_batch():
     watch.add(*half_voted(np.random.default_rng(1), vetted=range(40)), when=day(0))
     with pytest.raises(TrueupError, match="vote for vote"):
         watch.add(*half_voted(np.random.default_rng(1), vetted=range(100, 150)), when=day(1))
+
+
+def test_a_monitor_of_version_0_2_opens_and_its_estimates_are_replaced(rng):
+    """It estimated each batch by itself, and its log has a row for each."""
+    stored = json.loads(filled(tu.Monitor(baseline=10), rng, 2, n_items=40, names=NAMES).to_json())
+    old = {"mean": 0.5, "low": 0.4, "high": 0.6, "basis": "votes alone"}
+    key = f"estimate {day(0)}"
+    stored["log"].append({"kind": "estimate", "item": day(0), "key": key, "text": json.dumps(old)})
+    watch = tu.Monitor.from_json(json.dumps(stored))
+    assert watch.settings["baseline"] == 10
+    assert "1 estimate by version 0.2" in watch.notes[-1]
+    watch.estimate()
+    means = [row["mean"] for row in watch.course_rows()]
+    assert all(0.6 < mean < 1 for mean in means)
+    assert [row["mean"] for row in tu.Monitor.from_json(watch.to_json()).course_rows()] == means

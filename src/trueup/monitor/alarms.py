@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from trueup._base.wording import chance as as_chance
 from trueup._base.wording import percent
 from trueup.exceptions import quoted
-from trueup.monitor.attribution import LEAST_CHECKED, Attribution, Strata, find_attribution
+from trueup.monitor.attribution import LEAST_CHECKED, Strata, find_attribution
 from trueup.monitor.batch import Batch, moment
 from trueup.monitor.change import Change, can_find_change, dispersion, find_change
 from trueup.monitor.streams import MOST_JUDGES, History, Stream, panel_of
@@ -69,122 +69,61 @@ def find_alarms(
 ) -> list[Alarm]:
     """All alarms: those about the system first, then about judges, then from votes; the surest first.
 
-    Parameters
-    ----------
-    watched : mapping from Stream to History
-    strata : sequence of mappings
-        What `attribution.strata_of` gives for each batch.
-    times : sequence of str
-        Of the batches.
-    false_alarms : float
-        The chance that any is ever raised without a change; and, about, that the wrong one is named for a change that
-        votes have shown.
-    baseline : int
-        Batches of a stream before it is looked at.
+    `strata` is what `attribution.strata_of` gives for each batch. `false_alarms` is the chance that any alarm is ever
+    raised without a change; and, about, that the wrong one is named for a change that votes have shown.
     """
-    changes = {}
+    alarms, from_votes = {}, []
     for stream, history in watched.items():
-        budget = false_alarms * history.part
-        change = find_change(history.hits, history.sizes, false_alarms=budget, baseline=baseline)
+        change = find_change(history.hits, history.sizes, false_alarms=false_alarms * history.part, baseline=baseline)
         if change is not None:
-            changes[stream] = change
-    alarms = {stream: _from_change(stream, change, watched[stream], times) for stream, change in changes.items()}
-    from_votes = [
-        (int(watched[stream].places[change.look]), change.chance, int(watched[stream].places[change.first]))
-        for stream, change in changes.items()
-        if not stream.is_gold
-    ]
+            first, look = int(history.places[change.first]), int(history.places[change.look])
+            change = replace(change, first=first, look=look, chance=change.chance / history.part)
+            alarms[stream] = _alarm(stream, change, times, "")
+            from_votes += [] if stream.is_gold else [(look, change.chance, first)]
     if from_votes:
         look, _, first = min(from_votes)
-        for stream, attribution in _attributions(strata, first, look, false_alarms):
+        for stream, change in _attributions(strata, first, look, false_alarms):
             # Checked items may have shown it by themselves, and before.
-            if stream not in alarms or moment(times[attribution.look]) < moment(alarms[stream].when):
-                alarms[stream] = _from_attribution(stream, attribution, times[first], times)
+            if stream not in alarms or moment(times[change.look]) < moment(alarms[stream].when):
+                alarms[stream] = _alarm(stream, change, times, "about ")
     return sorted(alarms.values(), key=lambda alarm: (_ORDER.index(alarm.kind), alarm.chance))
 
 
 def _attributions(
     strata: Sequence[Mapping[Stream, Strata]], first: int, look: int, wrong: float
-) -> Iterator[tuple[Stream, Attribution]]:
+) -> Iterator[tuple[Stream, Change]]:
     """Accuracies that are not what they were; half of the permitted mistakes for the system, half for all judges."""
     streams = list(dict.fromkeys(stream for of_batch in strata for stream in of_batch))
     n_judges = sum(stream.subject == "judge on gold" for stream in streams)
     for stream in streams:
-        n_accuracies = 2.0 if stream.subject == "system on gold" else 2.0 * n_judges
-        attribution = find_attribution(
+        is_judge = stream.subject == "judge on gold"
+        change = find_attribution(
             [of_batch.get(stream) for of_batch in strata],
             first=first,
             look=look,
             wrong=wrong,
-            n_accuracies=n_accuracies,
+            n_accuracies=2.0 * n_judges if is_judge else 2.0,
         )
-        if attribution is not None:
-            yield stream, attribution
+        if change is not None:  # of judges errors are counted
+            yield stream, replace(change, before=1 - change.before, after=1 - change.after) if is_judge else change
 
 
-def _from_change(stream: Stream, change: Change, history: History, times: Sequence[str]) -> Alarm:
-    """The alarm about a share that changed."""
-    shares = f"{percent(change.after, 1)} of {{}}, and {percent(change.before, 1)} of {{}} before"
-    return _alarm(
-        stream,
-        shares,
-        since=times[history.places[change.first]],
-        when=times[history.places[change.look]],
-        before=change.before,
-        after=change.after,
-        n_before=change.n_before,
-        n_after=change.n_after,
-        chance=change.chance / history.part,
-    )
-
-
-def _from_attribution(stream: Stream, attribution: Attribution, since: str, times: Sequence[str]) -> Alarm:
-    """The alarm about an accuracy that changed."""
-    before, after = attribution.before.accuracy, attribution.after.accuracy
-    if stream.subject == "judge on gold":
-        before, after = 1 - before, 1 - after
-    return _alarm(
-        stream,
-        f"about {percent(after, 1)} by {{}}, and about {percent(before, 1)} by {{}} before",
-        since=since,
-        when=times[attribution.look],
-        before=before,
-        after=after,
-        n_before=attribution.before.n_checked,
-        n_after=attribution.after.n_checked,
-        chance=attribution.chance,
-    )
-
-
-def _alarm(
-    stream: Stream,
-    shares: str,
-    *,
-    since: str,
-    when: str,
-    before: float,
-    after: float,
-    n_before: int,
-    n_after: int,
-    chance: float,
-) -> Alarm:
-    """An alarm with its sentence; `shares` leaves places for the numbers of items since and before."""
+def _alarm(stream: Stream, change: Change, times: Sequence[str], about: str) -> Alarm:
+    """An alarm with its sentence; `about` stands before shares that are estimates."""
     kind: AlarmKind = "something"
     if stream.is_gold:
         kind = "the system" if stream.subject == "system on gold" else "the judge"
     judge = stream.judges[0] if len(stream.judges) == 1 else None
-    who = {
-        "something": "Something changed",
-        "the system": "The system changed",
-        "the judge": f"The judge {quoted(judge)} changed",
-    }[kind]
-    items = "checked items" if stream.is_gold else "items"
-    numbers = shares.format(f"{n_after:,} {items}", f"{n_before:,}")
+    who = f"The judge {quoted(judge)}" if kind == "the judge" else kind.capitalize()
+    since, when = times[change.first], times[change.look]
+    on, before = ("by" if about else "of"), f"{about}{percent(change.before, 1)}"
     sentence = (
-        f"{who} since {since} (seen {when}): {what_is_counted(stream)} {numbers}; without a change such an alarm has a "
-        f"chance of {as_chance(chance)}, however often one looks."
+        f"{who} changed since {since} (seen {when}): {what_is_counted(stream)} {about}{percent(change.after, 1)} {on} "
+        f"{change.n_after:,} {'checked items' if stream.is_gold else 'items'}, and {before} {on} {change.n_before:,} "
+        f"before; without a change such an alarm has a chance of {as_chance(change.chance)}, however often one looks."
     )
-    return Alarm(kind, judge, when, since, before, after, n_before, n_after, chance, sentence)
+    sides = change.before, change.after, change.n_before, change.n_after
+    return Alarm(kind, judge, when, since, *sides, change.chance, sentence)
 
 
 def what_is_counted(stream: Stream) -> str:
@@ -207,46 +146,36 @@ def what_is_counted(stream: Stream) -> str:
 
 
 def cannot_test_yet(watched: Mapping[Stream, History], n_batches: int, *, false_alarms: float, baseline: int) -> str:
-    """Why no alarm is possible yet, and what is needed; nothing where one is.
-
-    Parameters
-    ----------
-    watched : mapping from Stream to History
-    n_batches : int
-        Since the baseline began.
-    false_alarms, baseline
-        As of `find_alarms`.
-    """
+    """Why no alarm is possible yet of the batches since the baseline began, and what is needed; "" where one is."""
     if n_batches <= baseline:
-        missing = baseline + 1 - n_batches
-        return (
-            f"tests begin with batch {baseline + 1} of a baseline, got {n_batches}; add {missing} more "
-            f"batch{'es' if missing > 1 else ''}"
-        )
-    main = next((history for stream, history in watched.items() if stream.subject == "agreement"), None)
+        missing = _batches(baseline + 1 - n_batches, "more ")
+        return f"tests begin with batch {baseline + 1} of a baseline, got {n_batches}; add {missing}"
+    main = _agreement(watched)
     if main is None:
         return "no item has a majority of the judges; add batches of items with votes of the same judges"
-    hits, sizes = main.hits, main.sizes
+    size = max(round(float(main.sizes.mean())), 1)
+    usual = round(size * float(main.hits.sum() / main.sizes.sum()))
+    n_items, n_so_far = int(main.sizes.sum()), len(main.sizes)
 
     def is_possible(n_more: int) -> bool:
-        size = max(round(float(sizes.mean())), 1)
-        more_hits = np.full(n_more, round(size * float(hits.sum() / sizes.sum())))
-        return can_find_change(
-            np.append(hits, more_hits),
-            np.append(sizes, np.full(n_more, size)),
-            false_alarms=false_alarms * main.part,
-            baseline=baseline,
-        )
+        hits, sizes = np.append(main.hits, [usual] * n_more), np.append(main.sizes, [size] * n_more)
+        return can_find_change(hits, sizes, false_alarms=false_alarms * main.part, baseline=baseline)
 
-    if is_possible(0):
+    needed = next((n for n in range(_MOST_MORE + 1) if is_possible(n)), None)
+    if needed == 0:
         return ""
-    n_items, n_so_far = int(sizes.sum()), len(sizes)
-    needed = next((n for n in range(1, _MOST_MORE + 1) if is_possible(n)), None)
-    what = "larger batches" if needed is None else f"{needed} more batch{'es' if needed > 1 else ''} like these"
-    return (
-        f"{n_items:,} items in {n_so_far} batch{'es' if n_so_far > 1 else ''} are too few for an alarm whatever the "
-        f"newest batch holds; add {what}"
-    )
+    what = "larger batches" if needed is None else f"{_batches(needed, 'more ')} like these"
+    return f"{n_items:,} items in {_batches(n_so_far)} are too few for an alarm whatever the newest holds; add {what}"
+
+
+def _agreement(watched: Mapping[Stream, History]) -> History | None:
+    """What most judges and the system agree on."""
+    return next((history for stream, history in watched.items() if stream.subject == "agreement"), None)
+
+
+def _batches(n: int, more: str = "") -> str:
+    """A number of batches."""
+    return f"{n} {more}batch{'es' if n != 1 else ''}"
 
 
 def notes_on(
@@ -275,7 +204,7 @@ def notes_on(
             f"To name the system or a judge takes checked items, drawn at random: at least {LEAST_CHECKED} before a "
             f"change, got {n_gold}."
         )
-    main = next((history for stream, history in watched.items() if stream.subject == "agreement"), None)
+    main = _agreement(watched)
     excess = 1.0 if main is None or has_alarm else dispersion(main.hits, main.sizes)
     if len(batches) > baseline and excess >= _MARKED:  # after a change batches differ because of it
         yield (
@@ -306,6 +235,6 @@ def _notes_on_judges(batches: Sequence[Batch]) -> Iterator[str]:
     for name, times in absences.items():
         if times:
             yield (
-                f"{quoted(name)} is absent from {len(times)} batch{'es' if len(times) > 1 else ''}, last {times[-1]}: "
+                f"{quoted(name)} is absent from {_batches(len(times))}, last {times[-1]}: "
                 "there the system is compared with no majority; begin a new baseline if they stay away."
             )

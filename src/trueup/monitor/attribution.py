@@ -32,6 +32,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from trueup._base.types import Codes, Floats
 from trueup.monitor.batch import Batch
+from trueup.monitor.change import Change
 from trueup.monitor.streams import Panel, Stream
 
 # Checked items that the rates from before count for, at most, in predicting those since: of small changes and of great.
@@ -131,62 +132,32 @@ def _count(answers: Codes, majority: Codes, batch: Batch) -> Strata:
     return Strata(*(int(cells[k][j].sum()) for j in range(3) for k in range(2)))
 
 
-@dataclass(frozen=True)
-class Attribution:
-    """An accuracy that is not what it was.
-
-    Attributes
-    ----------
-    look : int
-        The place of the batch after which that was seen.
-    before, after : Strata
-    chance : float
-        At most so probable if the accuracy had not changed, all looks counted.
-    """
-
-    look: int
-    before: Strata
-    after: Strata
-    chance: float
-
-
 def find_attribution(
     strata: Sequence[Strata | None], *, first: int, look: int, wrong: float, n_accuracies: float
-) -> Attribution | None:
+) -> Change | None:
     """The first look since an alarm at which an accuracy is not what it was before the change; None if there is none.
 
-    Parameters
-    ----------
-    strata : sequence of Strata or None
-        Of each batch; None where a judge is absent from one.
-    first, look : int
-        The first batch since the change, and that after which it was seen in the votes.
-    wrong : float
-        The chance with which an attribution may be wrong, all of them together.
-    n_accuracies : float
-        How many share it.
+    `first` is the first batch since the change, `look` that after which votes showed it. An attribution may be wrong
+    with the chance `wrong`, which `n_accuracies` share.
     """
-    before = _sum(strata[:first])
+    whole = [of_batch or Strata() for of_batch in strata]
+    before, after = sum(whole[:first], Strata()), sum(whole[first:look], Strata())
     if before.n_checked < LEAST_CHECKED:
         return None
     needed = math.log(n_accuracies / wrong)
-    after = _sum(strata[first:look])
-    for k, of_batch in enumerate(strata[look:], start=look):
-        after += of_batch or Strata()
+    for k, of_batch in enumerate(whole[look:], start=look):
+        after += of_batch
         evidence = log_evidence(before, after, needed=needed)
         if evidence >= needed:
-            return Attribution(k, before, after, math.exp(-evidence) * n_accuracies)
+            chance = math.exp(-evidence) * n_accuracies
+            return Change(k, first, before.accuracy, after.accuracy, before.n_checked, after.n_checked, chance)
     return None
 
 
 def log_evidence(before: Strata, after: Strata, *, needed: float = -math.inf) -> float:
     """Log of the evidence of the checked items before and since a change against an unchanged accuracy.
 
-    Parameters
-    ----------
-    before, after : Strata
-    needed : float
-        Where it is certain to be less than this, an upper bound of it is enough.
+    Where it is certain to be less than `needed`, an upper bound of it is enough.
 
     Examples
     --------
@@ -220,20 +191,10 @@ def log_evidence(before: Strata, after: Strata, *, needed: float = -math.inf) ->
 def _against_unchanged(before: Strata, after: Strata, agree: Floats, other: Floats) -> Floats:
     """Log of the evidence from before against the accuracy of some rates, less the log-likelihood of these since."""
     q = after.share
-    spread = before.variance + _spread_of_share(after, before)
+    right_agree, right_other = before.rates  # the share since the change is known from finitely many items
+    spread = before.variance + (right_agree - right_other) ** 2 * after.variance_of_share
     square = (q * agree + (1 - q) * other - before.accuracy) ** 2 / spread
     from_before = 0.5 * (square * _REACH**2 / (1 + _REACH**2) - math.log1p(_REACH**2))
     since = xlogy(after.hits_agree, agree) + xlog1py(after.checked_agree - after.hits_agree, -agree)
     since = since + xlogy(after.hits_other, other) + xlog1py(after.checked_other - after.hits_other, -other)
     return np.asarray(from_before - since)
-
-
-def _spread_of_share(after: Strata, before: Strata) -> float:
-    """What the share of agreement since the change, known from finitely many items, adds to the doubt."""
-    agree, other = before.rates
-    return (agree - other) ** 2 * after.variance_of_share
-
-
-def _sum(strata: Sequence[Strata | None]) -> Strata:
-    """All items of several batches."""
-    return sum((of_batch for of_batch in strata if of_batch is not None), Strata())

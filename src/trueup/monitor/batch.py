@@ -168,9 +168,7 @@ class Batch:
 
     def predictions(self) -> list[Hashable]:
         """The class that the system names for each item."""
-        if self.prediction is None:
-            raise InvalidPredictions("this batch has no predictions, got votes only; add it with predictions")
-        return [self.classes[k] for k in self.prediction]
+        return [] if self.prediction is None else [self.classes[k] for k in self.prediction]
 
     def has_votes_of(self, other: Batch) -> bool:
         """Whether both have the same votes and predictions, item by item; checked items may differ."""
@@ -266,16 +264,10 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
 def equalize_inclusion(chances: Floats, *, when: str, earlier: float) -> Booleans:
     """Which checked items of a batch to count, so that each item is among them with the same chance.
 
-    Parameters
-    ----------
-    chances : float array of shape (n_items,)
-        With which each checked item was drawn; nan for those that were not.
-    when : str
-        The time of the batch: the seed. Neither votes nor gold decide which items are kept.
-    earlier : float
-        The smallest chance in batches before. It stands for items that were seldom drawn and of which this batch has
-        none, which shows where the items that the checked ones stand for, one over its chance each, are few: else in
-        small batches those that were often drawn would all be kept.
+    `chances` are those with which items were drawn, nan for others. The time `when` is the seed: neither votes nor gold
+    decide which items are kept. `earlier` is the smallest chance in batches before. It stands for items that were
+    seldom drawn and of which this batch has none, which shows where the items that the checked ones stand for, one over
+    its chance each, are few: else in small batches those that were often drawn would all be kept.
 
     Examples
     --------
@@ -301,18 +293,7 @@ def equalize_inclusion(chances: Floats, *, when: str, earlier: float) -> Boolean
 def make_batch(
     labels: Labels, predictions: Any, when: str, classes: Sequence[Hashable] | None, *, has_system: bool | None
 ) -> Batch:
-    """A batch from what a user passes.
-
-    Parameters
-    ----------
-    labels : Labels
-    predictions : as for `trueup.evaluate`, optional
-    when : str
-    classes : sequence, optional
-        The classes of the batches before; None for the first one.
-    has_system : bool, optional
-        Whether batches have predictions; None for the first one.
-    """
+    """A batch from what a user passes; `classes` and `has_system` are of the batches before, None for the first one."""
     if not isinstance(labels, Labels):
         raise InvalidLabels(
             f"a batch must be Labels, got {type(labels).__name__}; make them with Labels.from_frame or from_matrix",

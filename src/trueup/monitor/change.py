@@ -21,7 +21,7 @@ tested. The p-value is its mean over what they leave open,
 .. math:: p = \int 2 \, \Phi(-|z| / \sqrt{\varphi(\omega)}) \, \pi(d\omega \mid \text{residuals}),
 
 with :math:`z` the normal score of the hypergeometric p-value. That never makes a p-value smaller, so the bound stays
-for exchangeable items. With real differences between batches it is an average over the prior: ``benchmarks/drift.py``
+for exchangeable items. With real differences between batches it is an average over the prior: ``benchmarks/judges.py``
 measures it for several standard deviations.
 
 References
@@ -48,7 +48,7 @@ Counts = npt.NDArray[np.int64]
 # Batches since a change, each with its part of the permitted false alarms: one of them meets a change of any age. Two
 # batches have the most, since one is soon beside a weekday, and a fall is to be seen before the third.
 WINDOWS = {1: 0.1, 2: 0.4, 3: 0.1, 5: 0.1, 8: 0.1, 13: 0.05, 21: 0.05, 34: 0.05, 55: 0.05}
-_LOOKS = 5.0  # when the permitted false alarms are spent: a third by the sixth batch, half by the ninth
+_LOOKS = 5.0  # sets when the permitted false alarms are spent: 29% by the sixth batch, half by the ninth
 _SCALE, _FREEDOM = 0.017, 3.0  # of the prior of the standard deviation ω between batches, a half of Student's t
 _DEVIATIONS = np.exp(np.linspace(math.log(1e-3), math.log(math.pi / 2), 60))  # the points of the mean over ω
 _SQUARES = _DEVIATIONS**2
@@ -124,31 +124,7 @@ def find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: i
     >>> change.first, change.look, round(change.before, 2), round(change.after, 2)
     (15, 15, 0.84, 0.67)
     """
-    n = len(sizes)
-    return _first_change(hits, sizes, np.arange(baseline + 1, n + 1), false_alarms=false_alarms, baseline=baseline)
-
-
-def can_find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: int) -> bool:
-    """Whether there would be an alarm after the newest batch if none, or all, of its items had been hits.
-
-    Examples
-    --------
-    >>> [can_find_change(np.full(n, 8), np.full(n, 10), false_alarms=0.04, baseline=2) for n in (2, 3)]
-    [False, True]
-    """
-    n = len(sizes)
-    if n <= baseline:
-        return False
-    look = np.array([n])
-    for extreme in (0, int(sizes[-1])):
-        changed = np.append(hits[:-1], extreme)
-        if _first_change(changed, sizes, look, false_alarms=false_alarms, baseline=baseline) is not None:
-            return True
-    return False
-
-
-def _first_change(hits: Counts, sizes: Counts, looks: Counts, *, false_alarms: float, baseline: int) -> Change | None:
-    """The change at the first of some looks, each named by the number of batches so far, that sees one."""
+    looks = np.arange(baseline + 1, len(sizes) + 1)
     if not len(looks):
         return None
     sums, totals = (np.concatenate([[0], np.cumsum(part)]) for part in (hits, sizes))
@@ -166,7 +142,7 @@ def _first_change(hits: Counts, sizes: Counts, looks: Counts, *, false_alarms: f
     before = np.cumsum(np.vstack([np.zeros((2, len(_SQUARES))), _log_likelihoods(hits, sizes)]), axis=0)
     for row in np.flatnonzero(near.any(axis=1)):
         end = int(looks[row])
-        chances = {}
+        chances = []
         for k in np.flatnonzero(near[row]):
             start = int(starts[row, k])
             exact = _log_two_sided(*(int(cells[row, k]) for cells in table))
@@ -174,19 +150,26 @@ def _first_change(hits: Counts, sizes: Counts, looks: Counts, *, false_alarms: f
             factor = _excess_factor(sizes[start:end], sizes[:start])
             value = _given_dispersion(exact, given, factor)
             if value <= limits[row, k]:
-                chances[start] = false_alarms * value / limits[row, k]
+                chances.append(float(false_alarms * value / limits[row, k]))
         if chances:
             start = _likeliest_start(sums[: end + 1], totals[: end + 1], baseline)
-            return Change(
-                end - 1,
-                start,
-                float(sums[start] / totals[start]),
-                float((sums[end] - sums[start]) / (totals[end] - totals[start])),
-                int(totals[start]),
-                int(totals[end] - totals[start]),
-                float(min(chances.values())),
-            )
+            n_before, hits_before = int(totals[start]), int(sums[start])
+            n_after, hits_after = int(totals[end]) - n_before, int(sums[end]) - hits_before
+            shares = hits_before / n_before, hits_after / n_after
+            return Change(end - 1, start, *shares, n_before, n_after, min(chances))
     return None
+
+
+def can_find_change(hits: Counts, sizes: Counts, *, false_alarms: float, baseline: int) -> bool:
+    """Whether there would be an alarm if none, or all, of the items of the newest batch had been hits.
+
+    Examples
+    --------
+    >>> [can_find_change(np.full(n, 8), np.full(n, 10), false_alarms=0.04, baseline=2) for n in (2, 3)]
+    [False, True]
+    """
+    extremes = [np.append(hits[:-1], newest) for newest in (0, sizes[-1])]
+    return any(find_change(one, sizes, false_alarms=false_alarms, baseline=baseline) is not None for one in extremes)
 
 
 def _residuals(hits: Counts, sizes: Counts) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
@@ -219,22 +202,13 @@ def _excess_factor(window: Counts, before: Counts) -> float:
 
 
 def _given_dispersion(log_value: float, log_likelihoods: Floats, factor: float) -> float:
-    """A p-value where batches differ as much more than their items explain as residuals leave open.
+    """A p-value from items alone, where batches differ as much more than their items explain as residuals leave open.
 
-    Parameters
-    ----------
-    log_value : float
-        Logarithm of the p-value from items alone; among great batches it is beyond all numbers.
-    log_likelihoods : array of shape (n_points,)
-        Of the residuals, for each ω.
-    factor : float
-        See `_excess_factor`.
+    `log_likelihoods` are those of the residuals for each ω; the variance of the difference grows by 4 ω² `factor`.
     """
     score = float(ndtri_exp(log_value - math.log(2)))
-    log_weights = _LOG_PRIOR + log_likelihoods
-    weights = np.exp(log_weights - log_weights.max())
-    tails = 2 * ndtr(score / np.sqrt(1 + 4 * factor * _SQUARES))
-    return float((weights * tails).sum() / weights.sum())
+    weights = np.exp(_LOG_PRIOR + log_likelihoods - logsumexp(_LOG_PRIOR + log_likelihoods))
+    return float(weights @ (2 * ndtr(score / np.sqrt(1 + 4 * factor * _SQUARES))))
 
 
 def _likeliest_start(sums: Counts, totals: Counts, baseline: int) -> int:

@@ -7,7 +7,7 @@ itself beside that, and every checked item corrects all batches, its own the mos
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,7 @@ MOST_ITEMS = 12_000
 
 
 def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> dict[str, Row]:
-    """Mean and interval of the metric in the population of each batch, and what they rest on, by the batch's time.
-
-    Parameters
-    ----------
-    batches : sequence of Batch
-        All with predictions or none.
-    settings : mapping
-        Of the monitor.
-    """
+    """Mean and interval of the metric in the population of each batch, and what they rest on, by the batch's time."""
     level = settings["level"]
     joined = join_batches(batches)
     which = np.repeat(np.arange(len(batches)), [batch.n_items for batch in batches])
@@ -67,25 +59,20 @@ def estimate_batches(batches: Sequence[Batch], settings: Mapping[str, Any]) -> d
     return rows
 
 
-def blocks_to_estimate(batches: Sequence[Batch], is_open: Sequence[bool]) -> Iterator[range]:
-    """The places of batches that are estimated together, from the newest backwards; only blocks with an open batch.
+def blocks_to_estimate(batches: Sequence[Batch], starts: Sequence[int], estimated: Container[str]) -> list[range]:
+    """The places of batches that are estimated together: the newest of each baseline, and older ones never estimated.
 
-    Parameters
-    ----------
-    batches : sequence of Batch
-        Of one baseline.
-    is_open : sequence of bool
-        Which of them have no estimate yet.
+    Baselines begin at `starts`; `estimated` has the times of batches that have an estimate.
     """
-    last = len(batches)
-    while any(is_open[:last]):
-        first, n_items = last - 1, batches[last - 1].n_items
-        while first > 0 and last - first < MOST_BATCHES and n_items + batches[first - 1].n_items <= MOST_ITEMS:
-            first -= 1
-            n_items += batches[first].n_items
-        if any(is_open[first:last]):
-            yield range(first, last)
-        last = first
+    blocks = []
+    for start, last in zip(starts, [*starts[1:], len(batches)], strict=True):
+        while any(batch.when not in estimated for batch in batches[start:last]):
+            n_items = np.cumsum([batch.n_items for batch in batches[start:last]][::-1])
+            n_batches = int(np.clip((n_items <= MOST_ITEMS).sum(), 1, MOST_BATCHES))
+            first = max(last - n_batches, start)
+            blocks.append(range(first, last))
+            last = first
+    return blocks[::-1]
 
 
 def rows_to_json(rows: Mapping[str, Row]) -> str:
@@ -94,36 +81,10 @@ def rows_to_json(rows: Mapping[str, Row]) -> str:
     return json.dumps({"batches": plain})
 
 
-def rows_from_json(when: str, text: str) -> tuple[dict[str, Row], bool]:
-    """The rows of `rows_to_json`, and whether they are the one row of one batch that version 0.2 wrote."""
-    record = json.loads(text)
-    rows, is_old = (record["batches"], False) if "batches" in record else ({when: record}, True)
-    return {
-        time: {name: np.nan if value is None else value for name, value in row.items()} for time, row in rows.items()
-    }, is_old
-
-
-def notes_on_old_estimates(old: Mapping[str, Row], current: Mapping[str, Row]) -> Iterator[str]:
-    """What to say of estimates by version 0.2.
-
-    Parameters
-    ----------
-    old, current : mapping from time to row
-        As version 0.2 had them, and as they are.
-    """
-    kept = [when for when in old if current[when] is old[when]]
-    if kept:
-        yield (
-            f"The estimates of {len(kept)} batch{'es' if len(kept) > 1 else ''}, the last of {kept[-1]}, are of "
-            "version 0.2, which took each batch by itself; the next estimate replaces them."
-        )
-    moves = [abs(current[when]["mean"] - row["mean"]) for when, row in old.items() if when not in kept]
-    moves = [move for move in moves if move == move]
-    if moves:
-        yield (
-            f"The estimates of {len(moves)} batch{'es' if len(moves) > 1 else ''} by version 0.2, which took each "
-            f"batch by itself, were replaced; their means moved by up to {max(moves):.3f}."
-        )
+def rows_from_json(text: str) -> dict[str, Row]:
+    """The rows of `rows_to_json`; version 0.2 wrote one batch by itself, which gives none."""
+    rows = json.loads(text).get("batches", {})
+    return {when: {name: np.nan if v is None else v for name, v in row.items()} for when, row in rows.items()}
 
 
 def judge_rows(
@@ -136,13 +97,8 @@ def judge_rows(
 ) -> list[Row]:
     """Each judge's share of errors on the checked items of the last batches, with an interval, after each batch.
 
-    Parameters
-    ----------
-    batches, counted, panels : sequences of the same length
-        With what was counted in each batch, and the judges whose majority is followed there.
-    window : int
-        How many batches, up to the one in question, the checked items are of: those of one are few.
-    level : float
+    Checked items are of `window` batches up to the one in question, since those of one are few; `panels` are the
+    judges whose majority is followed.
     """
     rows = []
     for last, batch in enumerate(batches):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup._base.validation import check_integer, check_level, preview
+from trueup._base.wording import some
 from trueup.data.frames import make_frame
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter, StorageError, quoted
@@ -137,8 +138,7 @@ class Monitor:
         self._counted: list[dict[Stream, tuple[int, int]]] = []
         self._strata: list[dict[Stream, Strata]] = []
         self._estimates: dict[str, courses.Row] = {}
-        self._old_estimates: dict[str, courses.Row] = {}  # by version 0.2, which took each batch by itself
-        self._estimated_to: str | None = None  # the newest batch that the estimates know of
+        self._n_old_estimates = 0  # by version 0.2, which took each batch by itself
         self._starts: list[int] = [0]  # the batches that baselines begin with
         self._first = 0  # the batch that the present baseline begins with
         self._alarms: list[Alarm] | None = None
@@ -226,12 +226,9 @@ class Monitor:
                 self._counted.append(counts(batch, panel, self.settings["of"]))
                 self._strata.append(strata_of(batch, panel, self.settings["of"]))
             elif event.kind == "estimate" and event.text is not None:
-                rows, is_old = courses.rows_from_json(str(event.item), event.text)
+                rows = courses.rows_from_json(event.text)
                 self._estimates |= rows
-                if is_old:
-                    self._old_estimates |= rows
-                else:
-                    self._estimated_to = str(event.item)
+                self._n_old_estimates += not rows
             elif event.kind == "restart":
                 self._first = len(self._batches)
                 self._starts.append(self._first)
@@ -324,8 +321,11 @@ class Monitor:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: who is new or absent, how batches differ, which estimates changed."""
         recent = self._batches[self._first :]
-        notes = notes_on(recent, self.watched, baseline=self.settings["baseline"], has_alarm=bool(self.alarms))
-        return (*notes, *courses.notes_on_old_estimates(self._old_estimates, self._estimates))
+        notes = [*notes_on(recent, self.watched, baseline=self.settings["baseline"], has_alarm=bool(self.alarms))]
+        if self._n_old_estimates:
+            old = some(self._n_old_estimates, "estimate")
+            notes.append(f"{old} by version 0.2, of each batch by itself, gave way to those of batches together.")
+        return tuple(notes)
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -349,36 +349,16 @@ class Monitor:
         progress : callable, optional
             Called with the share that is done.
         """
-        todo = self._blocks_to_estimate()
+        todo = courses.blocks_to_estimate(self._batches, self._starts, self._estimates)
         for k, block in enumerate(todo):
-            rows = courses.estimate_batches(self._batches[block.start : block.stop], self.settings)
-            newest = self._batches[-1].when if block is todo[-1] else self._batches[block.stop - 1].when
-            key = f"estimate {newest} {block.start}"
-            event = Event("estimate", newest, text=courses.rows_to_json(rows), key=key)
-            self._write(lambda event=event: [] if self._has(event) else [event])  # type: ignore[misc]
+            batches = self._batches[block.start : block.stop]
+            rows = courses.rows_to_json(courses.estimate_batches(batches, self.settings))
+            last = batches[-1].when
+            event = Event("estimate", last, text=rows, key=f"estimate {last} {block.start}")
+            # Another process may have been quicker.
+            self._write(lambda event=event: [] if any(event.key == e.key for e in self._events) else [event])  # type: ignore[misc]
             if progress is not None:
                 progress((k + 1) / len(todo))
-
-    def _has(self, event: Event) -> bool:
-        """Whether the log has an event already."""
-        return any(event.key == earlier.key for earlier in self._events)
-
-    def _blocks_to_estimate(self) -> list[range]:
-        """The places of batches that are estimated together, in the order of time; only where something is new."""
-        newest = self._batches[-1].when if self._batches else None
-        ends = [*self._starts[1:], len(self._batches)]
-        blocks = []
-        for start, end in zip(self._starts, ends, strict=True):
-            batches = self._batches[start:end]
-            is_open = [
-                batch.when not in self._estimates or self._estimates[batch.when] is self._old_estimates.get(batch.when)
-                for batch in batches
-            ]
-            if end == len(self._batches) and batches and self._estimated_to != newest:
-                is_open[-1] = True
-            found = courses.blocks_to_estimate(batches, is_open)
-            blocks += [range(start + block.start, start + block.stop) for block in found]
-        return sorted(blocks, key=lambda block: block.start)
 
     def course_rows(self) -> list[courses.Row]:
         """The rows of `course`; a batch without an estimate has none."""

@@ -78,15 +78,7 @@ def panel_of(first: Batch) -> tuple[Hashable, ...] | None:
 
 
 def histories(counted: Sequence[Mapping[Stream, tuple[int, int]]], panel: Panel) -> dict[Stream, History]:
-    """What was counted since a baseline began, with the part of each stream.
-
-    Parameters
-    ----------
-    counted : sequence of mappings
-        What `counts` gives for each batch.
-    panel : sequence, optional
-        The judges whose majority is followed.
-    """
+    """What `counts` gave for each batch since a baseline began, with the part of each stream."""
     rows: dict[Stream, list[tuple[int, int, int]]] = {}
     for place, of_batch in enumerate(counted):
         for stream, (hits, n) in of_batch.items():
