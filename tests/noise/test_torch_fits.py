@@ -56,6 +56,14 @@ def test_fits_are_those_of_the_processor(labels, name, device):
             np.testing.assert_allclose(getattr(placed, attribute), getattr(plain, attribute), rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_plain_answer_is_that_of_the_processor(device):
+    sim = tu.simulate.dawid_skene(n_items=300, n_classes=3, n_labelers=9, votes_per_item=5, random_state=4)
+    plain, placed = (tu.evaluate(sim.predictions, sim.labels, engine=engine) for engine in ("scipy", f"torch:{device}"))
+    np.testing.assert_allclose(placed.core.base, plain.core.base, atol=1e-9 if device == "cpu" else 1e-6)
+    assert placed["accuracy"].interval() == pytest.approx(plain["accuracy"].interval(), abs=0.005)
+
+
 @NEEDS_GPU
 @pytest.mark.parametrize("name", ["one-coin", "dawid-skene"])
 def test_the_fused_pass_fits_alike(name):

@@ -119,7 +119,7 @@ def choose_engine(
 def check_engine(engine: str | None, *, is_scan: bool, purpose: str) -> None:
     """Stop an engine that a door does not offer for votes in memory, or for those of a scan."""
     if engine is not None:
-        choose_engine(engine, offers=(*OF_ONE_PROCESSOR, "dask") if is_scan else OF_ONE_PROCESSOR, purpose=purpose)
+        choose_engine(engine, offers=(*OF_ONE_PROCESSOR, "dask") if is_scan else OF_ONE_MACHINE, purpose=purpose)
 
 
 def is_worth_compiling(work: float, worth: float = WORTH_COMPILING) -> bool:

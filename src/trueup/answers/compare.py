@@ -116,8 +116,9 @@ def compare(
     random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
-    engine : {"scipy", "numba", "dask"}, optional
-        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
+    engine : {"scipy", "numba", "torch", "dask"}, optional
+        What works it out: "torch" (or "torch:cuda:0") for votes in memory, "dask" for votes that are scanned; by
+        default as `trueup.engines` says.
     **sampling
         With a named noise model: n_chains, n_warmup of `trueup.noise.sample`.
 

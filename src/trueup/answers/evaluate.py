@@ -115,8 +115,9 @@ def evaluate(
     random_state : int, Generator or None
     progress : callable, optional
         Called with the share of the work done.
-    engine : {"scipy", "numba", "dask"}, optional
-        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
+    engine : {"scipy", "numba", "torch", "dask"}, optional
+        What works it out: "torch" (or "torch:cuda:0") for votes in memory, "dask" for votes that are scanned; by
+        default as `trueup.engines` says.
     **options
         For the method; with a named noise model those of `trueup.noise.sample` (n_chains, n_warmup, n_draws), and
         n_draws for the plain answer.

@@ -80,8 +80,8 @@ def likely_wrong(
         Labels that are told; of equal ones those whose items come first.
     random_state : int, Generator or None
         For matrices of labels that can only be drawn.
-    engine : {"scipy", "numba", "dask"}, optional
-        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
+    engine : {"scipy", "numba", "torch", "dask"}, optional
+        What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
 
     Examples
     --------

@@ -266,8 +266,8 @@ def rank(
     n_draws : int
         Draws of truth and matrices.
     random_state : int, Generator or None
-    engine : {"scipy", "numba", "dask"}, optional
-        What works it out, "dask" for votes that are scanned; by default as `trueup.engines` says.
+    engine : {"scipy", "numba", "torch", "dask"}, optional
+        What works it out, "torch" for votes in memory, "dask" for votes that are scanned; see `trueup.engines`.
     progress : callable, optional
         Called with the share of the work that is done; not for votes that are scanned.
     **options
