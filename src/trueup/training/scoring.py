@@ -176,6 +176,14 @@ def scorer(
     VoteScorer
         Call it, or ask it for the whole posterior with ``estimate(estimator, X, y)``.
 
+    Notes
+    -----
+    Without ``noise`` a classifier is expected to be right as often as votes say that its classes are: classifiers and
+    votes of real sets err together, and there this is right on average. Where votes leave much open, since they are few
+    or weak, a good classifier whose errors are independent of theirs is better than that: its score is too low, and the
+    interval may end below the truth. The order of classifiers does not suffer. ``noise="dawid-skene"`` gives the level
+    if errors are independent; only checked items can show whether they are.
+
     Examples
     --------
     >>> import trueup as tu
@@ -185,7 +193,8 @@ def scorer(
     >>> sim = tu.simulate.tars(n_items=400, n_labelers=5, noise_rates=0.2, means=[[0, 0], [3, 0]], random_state=0)
     >>> model = NoisyLabelClassifier(LogisticRegression(), labels=sim.labels)
     >>> y = np.arange(sim.labels.n_items)
-    >>> scores = cross_val_score(model, sim.features, y, scoring=scorer("auc", sim.labels), cv=KFold(3))
+    >>> judge = scorer("auc", sim.labels, noise="dawid-skene")
+    >>> scores = cross_val_score(model, sim.features, y, scoring=judge, cv=KFold(3))
     >>> bool(abs(scores.mean() - 0.98) < 0.03)
     True
     """
