@@ -1,7 +1,7 @@
 """The two operations all vote models share, on the sparse vote matrix.
 
-A model over votes is a table P(answer | labeler, state) and a weight for each state; states are the classes, or the
-subtypes of the classes. With the log table the E-step is one sparse product and the M-step another; that is the
+A model over votes is a table P(answer | labeler, state) and a weight for each state; states are the classes, or
+what `SoftTruth` mixes of them. With the log table the E-step is one sparse product and the M-step another; that is the
 reference here. Where numba is installed and there is enough to do, compiled kernels do the same in one pass.
 """
 
