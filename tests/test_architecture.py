@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "trueup"
-MOST_LINES = 500
+MOST_LINES = 800
 
 # The level of each module or package directly under trueup. Imports go to lower levels only.
 LEVELS = {

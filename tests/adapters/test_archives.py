@@ -7,8 +7,7 @@ import zipfile
 import pytest
 import tool_files
 
-from trueup.adapters.archives import LARGEST_MEMBER, Allowance, Folder, Tar, Zip
-from trueup.adapters.content import Content
+from trueup.adapters.content import LARGEST_MEMBER, Allowance, Content, Folder, Tar, Zip
 from trueup.exceptions import InvalidFile, MissingExtra
 
 
@@ -93,7 +92,7 @@ def test_a_bomb_is_refused_before_it_fills_the_memory():
 
 
 def test_a_stream_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    import trueup.adapters.archives as archives
+    import trueup.adapters.content as archives
 
     monkeypatch.setattr(archives, "_FREE_TOTAL", 100_000)
     path = tmp_path / "e.json"
@@ -105,7 +104,7 @@ def test_a_stream_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_header_of_a_tar_may_not_be_endless_either(monkeypatch):
-    import trueup.adapters.archives as archives
+    import trueup.adapters.content as archives
 
     monkeypatch.setattr(archives, "LARGEST_MEMBER", 100_000)
     content = tar_of({"a" * 200_000: b""}, "w:gz")
@@ -117,7 +116,7 @@ def test_without_zstandard_a_sentence_says_what_to_install(monkeypatch, tmp_path
     pytest.importorskip("zstandard")
     import sys
 
-    import trueup.adapters.archives as archives
+    import trueup.adapters.content as archives
 
     if sys.version_info >= (3, 14):
         pytest.skip("this Python reads it by itself")

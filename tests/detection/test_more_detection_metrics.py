@@ -92,7 +92,7 @@ def test_panoptic_quality_of_masks_that_overlap():
     from dataclasses import replace
 
     from trueup.detection.masks import mask_of_box
-    from trueup.detection.panoptic import check_partition
+    from trueup.detection.metrics import check_partition
 
     def with_masks(shapes):
         return replace(shapes, masks=tuple(mask_of_box(box, 50, 50) for box in shapes.boxes))

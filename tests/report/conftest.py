@@ -59,7 +59,7 @@ def same_panels_are_judged_once() -> Iterator[None]:
     """The same labels have the same answer, which is most of the time that a report takes."""
     with pytest.MonkeyPatch.context() as patch:
         for name, function in PANELS_JUDGED_ONCE.items():
-            patch.setattr(f"trueup.report.labelers.{name}", function)
+            patch.setattr(f"trueup.report.summary.{name}", function)
         yield
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import trueup as tu
 from trueup.report import build_report, render_html, render_markdown
-from trueup.report.compared import positive_of
 from trueup.report.sentences import is_unnamed, title_for
+from trueup.report.summary import positive_of
 
 FORMS = pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
 

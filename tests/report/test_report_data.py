@@ -110,7 +110,7 @@ def test_of_two_systems_the_items_to_vet_are_those_they_differ_on(two_systems):
 
 
 def test_the_same_evaluation_gives_the_same_report(two_classes, monkeypatch):
-    monkeypatch.setattr("trueup.report.labelers.rank", rank)  # drawn anew, not kept from the first report
+    monkeypatch.setattr("trueup.report.summary.rank", rank)  # drawn anew, not kept from the first report
     again = build_report(two_classes.evaluations, settings={"votes": "votes.csv", "sha256": {"votes.csv": "ab12"}})
     assert render_json(again) == render_json(two_classes.data)
 

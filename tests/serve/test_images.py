@@ -6,8 +6,7 @@ import pytest
 from vetting_server import some_data
 
 from trueup.exceptions import InvalidParameter
-from trueup.serve.images import LARGEST_IMAGE, ImageFolder
-from trueup.serve.services import Look
+from trueup.serve.services import LARGEST_IMAGE, ImageFolder, Look
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -118,7 +118,7 @@ def test_links_and_tokens_are_made_shown_once_and_work(vetting):
 
 def test_experts_see_the_estimate_where_they_are_allowed(vetting):
     services = replace(vetting.services, look=replace(vetting.services.look, experts_see_estimate=True))
-    from trueup.serve.application import make_app
+    from trueup.serve.server import make_app
 
     vetting.app, vetting.services = make_app(services), services
     ann = vetting.signed_in("ann")

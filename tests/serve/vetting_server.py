@@ -20,10 +20,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import trueup as tu
-from trueup.serve.application import make_app
 from trueup.serve.estimating import InThread, LatestSnapshot
 from trueup.serve.guard import Address, Guard
-from trueup.serve.server import Server
+from trueup.serve.server import Server, make_app
 from trueup.serve.services import Look, Services, make_services
 from trueup.storage import Storage, open_storage
 

@@ -202,7 +202,7 @@ def expected_change(probabilities: npt.ArrayLike, slopes: npt.ArrayLike) -> Floa
     probabilities : array of shape (n_items,)
         P(positive).
     slopes : array of shape (n_items,)
-        From `precision_at_k_slopes` or `trueup.active.score_slopes.positive_slopes`.
+        From `precision_at_k_slopes` or `trueup.active.influence.positive_slopes`.
 
     Returns
     -------

@@ -20,8 +20,7 @@ from trueup.core.prior import CrowdPrior
 from trueup.data.frames import make_frame
 from trueup.data.pairs import FIRST, UNKNOWN, Pairs
 from trueup.data.predictions import Predictions
-from trueup.estimators.bradley_terry import leverages_of, strengths_of
-from trueup.estimators.position_bias import draw_biases, weights_of_repeats
+from trueup.estimators.bradley_terry import draw_biases, leverages_of, strengths_of, weights_of_repeats
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import Metric
 from trueup.noise import NoiseModel

@@ -18,9 +18,9 @@ from trueup.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
-    from trueup.answers.verdicts import GateReport, GateResult
     from trueup.answers.preferences import Preferences
     from trueup.answers.share import Shares
+    from trueup.answers.verdicts import GateReport, GateResult
 
 
 _gate = functools.partial(option, panel="Gates: exit with 0 if passed, 1 if failed, 5 if undecided")

@@ -1,6 +1,12 @@
 """Votes: who said what about which item.
 
 The one data structure of trueup: a sparse matrix, items × (labeler·answer), built once when the data come in.
+
+A normal model of the ratings would need its own truth, metrics, gold and answers. Ten bins lose about three hundredths
+of the range on an item, by its place within the bin, which means over many items do not see.
+
+Rows may hold one vote each, or a list of votes with a list of who gave them. Classes that are numbers with names in the
+features of the data set get their names.
 """
 
 from __future__ import annotations
@@ -8,25 +14,227 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from trueup._base.validation import check_choice, kind_hint, preview
+from trueup._base.types import Codes
+from trueup._base.validation import check_choice, check_integer, check_number, kind_hint, numbers_of, preview
 from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import gold as _gold
-from trueup.data.binning import binned
-from trueup.data.datasets import CROWD, is_matrix, read_dataset
-from trueup.data.encoding import is_null
-from trueup.data.frames import FrameTable, class_order, make_frame
+from trueup.data.encoding import is_null, vocabulary_from
+from trueup.data.frames import FrameTable, check_column, class_order, column_names, is_frame, make_frame, series_parts
 from trueup.data.gold import Drawn, GoldRole
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
 from trueup.data.scanning import scan_labels
-from trueup.data.votes import NO_GOLD, AbstainPolicy, Duplicates, Votes, merge, nothing_vetted, with_classes
-from trueup.exceptions import DataWarning, InvalidLabels
+from trueup.data.votes import (
+    NO_GOLD,
+    AbstainPolicy,
+    Duplicates,
+    Votes,
+    merge,
+    nothing_vetted,
+    vote_matrix,
+    with_classes,
+)
+from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, quoted
+
+# ------------------ Votes in data sets made for training: rows as those of Hugging Face, and matrices of labeling
+
+CROWD = "crowd"  # the labeler of votes of which nobody knows who gave them
+_UNLABELED = -1  # of classes that are numbers with names
+
+
+@dataclass(frozen=True)
+class DatasetVotes:
+    """The votes of a data set as columns.
+
+    Attributes
+    ----------
+    columns : dict
+        ``item``, ``labeler`` and ``label``, a row for each vote.
+    classes : list, optional
+        The names of the classes in their order, where the data set has them.
+    is_anonymous : bool
+        Whether nobody knows who gave which vote.
+    """
+
+    columns: dict[str, list[Any]]
+    classes: list[Hashable] | None
+    is_anonymous: bool
+
+
+def is_matrix(dataset: Any) -> bool:
+    """Whether a data set is a matrix of votes, items × labelers, and no rows."""
+    return isinstance(dataset, np.ndarray) and dataset.ndim == 2
+
+
+def read_dataset(dataset: Any, *, item: str | None, labeler: str | None, label: str) -> DatasetVotes:
+    """The votes in the rows of a data set.
+
+    Parameters
+    ----------
+    dataset : Dataset of Hugging Face, frame, dict of columns, or sequence of dicts
+    item, labeler, label : str or None
+        The columns, or with a dot a member of the objects in one (``annotations.label``). Without an item the rows are
+        numbered from 0; without a labeler the votes are of an anonymous crowd.
+    """
+    labels = _column(dataset, label, "label")
+    names = class_names(dataset, label)
+    items = list(range(len(labels))) if item is None else _column(dataset, item, "item")
+    people = None if labeler is None else _column(dataset, labeler, "labeler")
+    columns: dict[str, list[Any]] = {"item": [], "labeler": [], "label": []}
+    for row, (name, said) in enumerate(zip(items, labels, strict=True)):
+        votes = list(said) if _is_list(said) else [said]
+        who = [CROWD] * len(votes) if people is None else people[row]
+        who = list(who) if _is_list(who) else [who] * len(votes)
+        if len(who) != len(votes):
+            raise InvalidLabels(
+                f"a row must name a labeler for each of its votes, got {len(who)} for {len(votes)} votes in ⟨row {row}⟩"
+                "; name the columns that belong together with ⟨labeler=…⟩ and ⟨label=…⟩"
+            )
+        columns["item"] += [name] * len(votes)
+        columns["labeler"] += who
+        columns["label"] += [_named(vote, names) for vote in votes]
+    return DatasetVotes(columns, names, people is None)
+
+
+def class_names(dataset: Any, column: str) -> list[Hashable] | None:
+    """The names of the classes of a column, from the features of the data set; None where it has none."""
+    features = getattr(dataset, "features", None)
+    feature: Any = features
+    for part in column.split("."):
+        feature = _inside(feature, part)
+    for _ in range(3):  # a list of classes has them one level below
+        if feature is None or hasattr(feature, "names"):
+            break
+        feature = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
+    names = getattr(feature, "names", None)
+    return list(names) if names is not None else None
+
+
+def _inside(feature: Any, name: str) -> Any:
+    if isinstance(feature, list) and len(feature) == 1:
+        feature = feature[0]
+    if not isinstance(feature, Mapping):
+        feature = getattr(feature, "feature", None)
+    return feature.get(name) if isinstance(feature, Mapping) else None
+
+
+def _named(vote: Any, names: Sequence[Hashable] | None) -> Any:
+    """A vote by the name of its class; None where there is none."""
+    if is_null(vote) or names is None or isinstance(vote, str):
+        return vote
+    if vote == _UNLABELED:
+        return None
+    if not 0 <= int(vote) < len(names):
+        raise InvalidLabels(
+            f"a label must be one of {len(names)} classes, got {vote!r}; the classes are {preview(names)}"
+        )
+    return names[int(vote)]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
+
+
+def _column(dataset: Any, name: str, role: str) -> list[Any]:
+    """A column of a data set, or a member of the objects in one."""
+    outer, dot, inner = name.partition(".")
+    if isinstance(dataset, Sequence) and all(isinstance(row, Mapping) for row in dataset):
+        known = list(dict.fromkeys(key for row in dataset for key in row))
+        outer, dot, inner = (name, "", "") if name in known else (outer, dot, inner)
+        check_column(outer, known, role=role)
+        values = [row.get(outer) for row in dataset]
+    else:
+        known = _column_names(dataset)
+        outer, dot, inner = (name, "", "") if name in known else (outer, dot, inner)
+        check_column(outer, known, role=role)
+        column = dataset[outer]
+        parts = series_parts(column)
+        values = list(column) if parts is None else parts[0]
+    return [_member(value, inner, name) for value in values] if dot else values
+
+
+def _column_names(dataset: Any) -> list[str]:
+    names = getattr(dataset, "column_names", None)
+    if isinstance(names, list):
+        return names
+    if is_frame(dataset) or isinstance(dataset, Mapping):
+        return column_names(dataset)
+    raise InvalidLabels(
+        f"a data set must have rows with named columns, got {type(dataset).__name__}; pass a Dataset of Hugging Face, "
+        "a list of dicts or a frame, one split at a time"
+    )
+
+
+def _member(value: Any, name: str, column: str) -> Any:
+    """A member of an object, or of each object of a list; a list of objects may also be an object of lists."""
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        if name not in value:
+            raise InvalidLabels(
+                f"there is no member {quoted(name)} in column {quoted(column)}; got {preview(list(value))}"
+            )
+        return value[name]
+    if _is_list(value) and all(isinstance(one, Mapping) for one in value):
+        return [one.get(name) for one in value]
+    raise InvalidLabels(
+        f"column {quoted(column)} must hold objects with a member {quoted(name)}, got {type(value).__name__}; name the "
+        "column itself"
+    )
+
+
+# ------------------ Ratings of which few are equal, put into bins: what follows is about classes, and bins are
+
+_V = TypeVar("_V", bound=Votes)
+
+
+def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V:
+    """The labels with bins of equal width for classes, each named by its middle; see `Labels.binned`."""
+    check_integer(n_bins, name="n_bins", low=2)
+    names = labels.classes.tolist()
+    numbers = numbers_of(names)
+    if numbers is None:
+        raise InvalidLabels(
+            f"classes must be numbers to be put into bins, got {preview(names)}; name the column of ratings"
+        )
+    values = np.array(numbers)
+    bottom = values.min() if low is None else check_number(low, name="low")
+    top = values.max() if high is None else check_number(high, name="high")
+    outside = values[(values < bottom) | (values > top)]
+    if not bottom < top or len(outside):
+        got = f"{preview(outside.tolist())} outside" if bottom < top else "no width"
+        raise InvalidParameter(
+            f"ratings must lie between ⟨low⟩ and ⟨high⟩, got {got} of {bottom:g} to {top:g}; name a wider range",
+            parameter="low",
+        )
+    width = (top - bottom) / n_bins
+    bin_of = np.minimum(((values - bottom) / width).astype(np.int32), n_bins - 1)
+    classes = vocabulary_from([float(f"{bottom + (k + 0.5) * width:.10g}") for k in range(n_bins)])
+    abstentions = labels.answers.tolist()[labels.n_classes :]
+    answers = vocabulary_from([*classes.tolist(), *abstentions]) if abstentions else classes
+    answer_of = np.concatenate([bin_of, n_bins + np.arange(len(abstentions))]).astype(np.int32)
+    item, labeler, answer, times = labels.vote_table()
+    shape = labels.n_items, labels.n_labelers, len(answers)
+    codes = (item.astype(np.int32), labeler.astype(np.int32), answer_of[answer])
+    votes = vote_matrix(*codes, shape, times=times.astype(float))
+
+    def moved(codes: Codes) -> Codes:
+        return np.asarray(np.append(bin_of, NO_GOLD)[codes], dtype=codes.dtype)  # the last serves items without gold
+
+    return replace(
+        labels,
+        classes=classes,
+        answers=answers,
+        votes=votes,
+        gold_codes=moved(labels.gold_codes),
+        held_codes=moved(labels.held_codes),
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from trueup._base.validation import RandomState
 from trueup.answers.comparison import Comparison
@@ -12,10 +13,7 @@ from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.exceptions import InvalidParameter
 from trueup.noise import IndependenceCheck
-from trueup.report.compared import comparison_data, positive_of
-from trueup.report.labelers import dependence_data, labeler_data
-from trueup.report.measures import system_data
-from trueup.report.reproduction import reproduction_data
+from trueup.report.measures import depends_on_positive, finite, system_data
 from trueup.report.sentences import (
     answer,
     dirty_remark,
@@ -29,7 +27,533 @@ from trueup.report.sentences import (
     title_for,
     verdict,
 )
-from trueup.report.vet_next import vet_next_data
+
+if TYPE_CHECKING:
+    from trueup.answers.comparison import Comparison
+
+
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.answers.prepare import Settings
+
+
+from typing import TYPE_CHECKING
+
+from trueup._base.types import Codes, Floats
+from trueup._base.wording import chance
+from trueup.estimators.problem import class_posterior
+from trueup.metrics import Metric, get_metric
+from trueup.report.measures import metric_of
+from trueup.report.sentences import quoted
+
+if TYPE_CHECKING:
+    from trueup.answers.comparison import Comparison
+    from trueup.answers.evaluation import Evaluation
+    from trueup.data.labels import Labels
+
+
+import warnings
+from typing import TYPE_CHECKING
+
+from trueup.core.prior import CrowdPrior
+from trueup.estimators.truth import is_drawn
+from trueup.exceptions import Sentence, TrueupError, TrueupWarning
+from trueup.labelers import RankedLabeler, rank
+from trueup.noise import DawidSkene, NoiseModel, effective_labelers
+
+if TYPE_CHECKING:
+    from trueup.data.labels import Labels
+
+
+# ------------------ The people behind the votes: skill, bias, volume and spam of each; and whether they err together.
+
+_MOST_VOTES = 20_000  # looked at: skill needs no more, and a page should not take longer than the evaluation
+# Numbers in all confusion matrices: each sweep of a chain draws them, and each step of a fit with subtypes counts them.
+_MOST_PARAMETERS = 30_000
+
+
+def labeler_data(
+    labels: Labels,
+    *,
+    level: float,
+    seed: RandomState = None,
+    model: NoiseModel | None = None,
+    prior: CrowdPrior | None = None,
+) -> dict[str, Any] | None:
+    """One row a labeler, the best first; None where there is nobody to tell apart.
+
+    The same draws as those of `trueup labelers` with this seed and noise, so that the two agree: of the model behind
+    the answers where one was named to be drawn, else of the plain answer.
+    """
+    if labels.n_labelers < 2 or not labels.n_votes:
+        return None
+    part, notes = _part(labels)
+    if _parameters(part) > _MOST_PARAMETERS:
+        notes = [
+            "There are too many labelers and classes to judge skill while a page is made; see trueup.labelers.rank."
+        ]
+        return _table([], labels, level, notes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TrueupWarning)
+        try:
+            named = model if model is not None and is_drawn(model) else None
+            ranking = rank(
+                part,
+                noise=named,
+                prior=prior if named is None else None,
+                level=level,
+                random_state=int(seed) if isinstance(seed, int | np.integer) else 0,
+            )
+        except TrueupError:  # e.g. votes that say nothing of skill: the report does without the table
+            return None
+    notes += [_sentence(w.message) for w in caught if issubclass(w.category, TrueupWarning)]
+    notes += [_sentence(said) for said in ranking.warnings]
+    votes = dict(zip(labels.labelers.tolist(), labels.votes_per_labeler.tolist(), strict=True))
+    rows = [_row(row, int(votes[row.labeler]), level) for row in ranking]
+    return _table(rows, labels, level, notes)
+
+
+def _table(rows: list[dict[str, Any]], labels: Labels, level: float, notes: list[str]) -> dict[str, Any]:
+    suspects = [row for row in rows if row["spam_probability"] > 0.5]
+    return {
+        "level": level,
+        "rows": rows,
+        "n_suspects": len(suspects),
+        "suspect_votes": sum(row["votes"] for row in suspects),
+        "n_votes": labels.n_votes,
+        "notes": list(dict.fromkeys(notes)),
+    }
+
+
+def _parameters(labels: Labels) -> int:
+    """Numbers in the confusion matrices of all labelers."""
+    return labels.n_labelers * labels.n_classes * labels.n_answers
+
+
+def _part(labels: Labels) -> tuple[Labels, list[str]]:
+    """These labels, or a random part of the items where there are many votes."""
+    if labels.n_votes <= _MOST_VOTES:
+        return labels, []
+    chosen = np.random.default_rng(0).random(labels.n_items) < _MOST_VOTES / labels.n_votes
+    chosen &= labels.votes_per_item > 0
+    if not chosen.any():
+        return labels, []
+    part = labels.select(items=labels.items[chosen])
+    part = part.select(labelers=part.labelers[part.votes_per_labeler > 0])
+    return part, [
+        f"Skill was judged on {part.n_items:,} of {labels.n_items:,} items, chosen at random, to save time"
+        + (
+            f"; {labels.n_labelers - part.n_labelers:,} labelers are not among them."
+            if part.n_labelers < labels.n_labelers
+            else "."
+        )
+    ]
+
+
+def _sentence(message: Any) -> str:
+    words = text(message).strip()
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
+def _row(row: RankedLabeler, votes: int, level: float) -> dict[str, Any]:
+    data: dict[str, Any] = {"labeler": text(row.labeler), "votes": votes, "rank": list(row.rank)}
+    for name in ("accuracy", "information", "bias", "spam"):
+        estimate = getattr(row, name)
+        low, high = estimate.interval(level)
+        data[name] = {"mean": finite(estimate.mean), "low": finite(low), "high": finite(high)}
+    return {**data, "bias_class": text(row.bias_class), "spam_probability": row.spam_probability}
+
+
+def dependence_data(
+    labels: Labels, check: IndependenceCheck | None, *, model: NoiseModel | None
+) -> dict[str, Any] | None:
+    """Whether labelers err together, what the panel is worth, and what to do."""
+    if labels.n_labelers < 2 or not (labels.votes_per_item > 1).any():
+        return None
+    part, _ = _part(labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrueupWarning)  # said among the warnings of the evaluation
+        try:
+            panel = effective_labelers(part, _quick_model(part))
+        except TrueupError:
+            panel = None
+    if check is None and panel is None:
+        return None
+    return {
+        "dependent": None if check is None else check.dependent,
+        "ratio": None if check is None else finite(check.ratio),
+        "p_value": None if check is None else finite(check.p_value),
+        "sentence": None if check is None else check.sentence,
+        "votes_per_item": None if panel is None else finite(panel.votes_per_item),
+        "effective": None if panel is None else finite(panel.effective),
+        "correlation": None if panel is None else finite(panel.correlation),
+        "panel_sentence": None if panel is None else panel.sentence,
+        "advice": _advice(check, model),
+    }
+
+
+def _quick_model(labels: Labels) -> DawidSkene | None:
+    """A model without subtypes where these would take minutes, None where the default will do."""
+    if _parameters(labels) <= _MOST_PARAMETERS:
+        return None
+    return DawidSkene().fit(labels)
+
+
+def _advice(check: IndependenceCheck | None, model: NoiseModel | None) -> list[str]:
+    """What to do about it, the most useful first."""
+    if check is None:
+        return [Sentence("The check was not made; leave ⟨check_dependence⟩ on to have it made.")]
+    if not check.dependent:
+        return ["Nothing needs to be done. The check misses weak dependence, so a few vetted items are still worth it."]
+    return [
+        *([] if model is None else [check.advice(model)]),
+        "Vet some items, first those listed below: an expert's answer is the only evidence that does not share the "
+        "labelers' mistakes.",
+        "More votes of the same kind of labelers help little; votes of labelers who err differently help more.",
+    ]
+
+
+# ------------------ Which items an expert should look at first, and why.
+
+_MOST = 12
+_MOST_CLASSES_OF_VET_NEXT = 60  # whose every cell is moved for derivatives; beyond, the accuracy stands for the metric
+_STEP = 1e-4  # of an item, for derivatives
+
+
+def vet_next_data(
+    labels: Labels,
+    evaluations: Mapping[str, Evaluation],
+    comparison: Comparison | None,
+    *,
+    positive: int | None = None,
+    with_text: bool = False,
+) -> dict[str, Any] | None:
+    r"""The items whose truth would move the answer most, with one sentence each.
+
+    With :math:`g(y)` the change of the metric per item of class y predicted as this one is (a derivative in the
+    confusion counts), the worth of vetting is the standard deviation of g under P(class) of the item. Where two
+    systems are compared, g is that of the difference between the first two; `positive` is the code of the positive
+    class of the comparison. What else is known of an item is told, texts only `with_text`.
+    """
+    found = _compared(labels, comparison, positive) if comparison is not None else None
+    if found is None and evaluations:
+        found = _evaluated(labels, next(iter(evaluations.items())))
+    if found is None:
+        return None
+    about, truth, slopes, said = found
+    mean = (truth * slopes).sum(axis=1)
+    worth = np.sqrt(np.maximum((truth * (slopes - mean[:, None]) ** 2).sum(axis=1), 0.0))
+    worth[labels.gold_codes >= 0] = 0.0
+    order = np.argsort(-worth, kind="stable")[:_MOST]
+    order = order[worth[order] > 1e-6 / max(len(worth), 1)]  # less is the error of the derivatives
+    if not len(order):
+        return None
+    columns = [name for name in labels.item_columns if with_text or name not in labels.text_columns]
+    return {
+        "about": about,
+        "rows": [
+            {
+                "item": text(labels.items[i]),
+                "known": {text(name): text(labels.item_column(name)[i]) for name in columns},
+                "moves": float(worth[i]),
+                "why": _why(labels, int(i), truth[i], {name: codes[i] for name, codes in said.items()}),
+            }
+            for i in order
+        ],
+    }
+
+
+def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
+    name, evaluation = system
+    metrics = [metric_of(evaluation, wanted) for wanted in evaluation.metrics]
+    counted = [metric for metric in metrics if metric.needs == "counts"]
+    few = len(evaluation.classes) <= _MOST_CLASSES_OF_VET_NEXT
+    metric = counted[0] if counted and few else get_metric("accuracy", evaluation.classes.tolist())
+    codes = evaluation.problem.predictions
+    truth = evaluation.solution.truth
+    if truth is None:
+        truth = class_posterior(evaluation.problem, evaluation.solution.confusion)
+    return metric_label(metric.name), truth, _slopes(metric, truth, codes), {name: codes}
+
+
+def _compared(
+    labels: Labels, comparison: Comparison, positive: int | None
+) -> tuple[str, Floats, Floats, dict[str, Codes]] | None:
+    """The same for the difference of the two systems at the top."""
+    if comparison.codes is None or len(comparison) < 2:
+        return None
+    few = len(labels.classes) <= _MOST_CLASSES_OF_VET_NEXT
+    try:
+        classes = labels.classes.tolist()
+        wanted = None if positive is None else classes[positive]
+        counted = get_metric(comparison.metric if few else "accuracy", classes, positive=wanted)
+    except ValueError:
+        return None
+    if counted.needs != "counts":
+        return None
+    first, second = comparison.ranking[:2]
+    places = {system: k for k, system in enumerate(comparison.systems.tolist())}
+    said = {text(system): comparison.codes[places[system]] for system in (first, second)}
+    truth = comparison.truth.posterior
+    mine, other = (_slopes(counted, truth, codes) for codes in said.values())
+    about = f"the difference in {metric_label(counted.name)} between {quoted(first)} and {quoted(second)}"
+    return about, truth, mine - other, said
+
+
+def _slopes(metric: Metric, truth: Floats, codes: Codes) -> Floats:
+    """How the metric changes with the class of each item, shape (n_items, n_classes); 0 without a prediction."""
+    n_classes = truth.shape[1]
+    given = np.flatnonzero(codes >= 0)
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts.T, codes[given], truth[given])
+    if metric.name == "accuracy":
+        gradient = (np.eye(n_classes) - np.trace(counts) / max(counts.sum(), 1.0)) / max(counts.sum(), 1.0)
+    else:
+        # Upwards only: a count cannot fall below zero, and many cells are empty.
+        step = _STEP * np.eye(n_classes * n_classes).reshape(-1, n_classes, n_classes)
+        gradient = (metric(counts + step) - metric(counts)) / _STEP
+        gradient = np.nan_to_num(gradient).reshape(n_classes, n_classes)
+    slopes = np.zeros(truth.shape)
+    slopes[given] = gradient.T[codes[given]]
+    return slopes
+
+
+def _why(labels: Labels, item: int, truth: Floats, said: Mapping[str, int]) -> str:
+    names = labels.classes.tolist()
+    votes = labels.answer_counts[item, : labels.n_classes]
+    total = int(votes.sum())
+    parts = []
+    if total:
+        top = np.argsort(-votes, kind="stable")[:3]
+        told = ", ".join(f"{int(votes[y])} for {quoted(names[y], 30)}" for y in top if votes[y] > 0)
+        rest = total - int(votes[top].sum())
+        told += f", {rest} for others" if rest > 0 else ""
+        parts.append(f"{total} vote{'s' if total > 1 else ''}: {told}")
+    else:
+        parts.append("No votes")
+    given = {name: code for name, code in said.items() if code >= 0}
+    if len(given) == 1:
+        parts.append(f"the system says {quoted(names[next(iter(given.values()))], 30)}")
+    else:
+        parts += [f"{quoted(name, 30)} says {quoted(names[code], 30)}" for name, code in given.items()]
+    likely = np.argsort(-truth, kind="stable")[:2]
+    chances = " and ".join(f"{quoted(names[y], 30)} with {chance(truth[y])}" for y in likely)
+    return f"{'; '.join(parts)}. The truth is {chances}."
+
+
+# ------------------ How to get the same numbers again: settings, versions, and the command or the calls in Python.
+
+_PACKAGES = ("trueup", "numpy", "scipy", "scikit-learn", "numba", "narwhals", "jinja2")
+_BY_COMMAND = (
+    "This is the command that was run; on the same files and with the same versions it gives the same numbers."
+)
+_IN_PYTHON = (
+    "These are the calls, with every argument that differs from its default. What was handed over as an object, such "
+    "as a noise model or a function, has to be handed over again."
+)
+
+
+def reproduction_data(
+    evaluations: Mapping[str, Evaluation],
+    comparison: Comparison | None,
+    *,
+    seed: RandomState,
+    settings: Mapping[str, Any] | None,
+    unnamed: bool,
+) -> dict[str, Any]:
+    """Method, settings, versions, seed, and the command or else a snippet.
+
+    A command line is exact: it names the files and every option. Only without one, in a report made from Python, is
+    there a snippet; of a command it would lose how files were read.
+    """
+    first = next(iter(evaluations.values()), None)
+    main: Any = first if first is not None else comparison
+    about = {text(key): _plain(value) for key, value in (settings or {}).items()}
+    command = about.pop("command", None)
+    shown = main.seed if seed is None else seed
+    return {
+        "method": first.method if first is not None else "compare",
+        "noise": text(main.noise),
+        "target": main.target,
+        "level": main.level,
+        "seed": _plain(shown),
+        "settings": about,
+        "python": platform.python_version(),
+        "versions": _versions(),
+        "seed_words": text(shown),
+        "words": _IN_PYTHON if command is None else _BY_COMMAND,
+        "command": None if command is None else text(command),
+        "snippet": python_snippet(evaluations, comparison, unnamed=unnamed) if command is None else None,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {text(key): _plain(v) for key, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        values = sorted(value, key=str) if isinstance(value, set | frozenset) else list(value)
+        return [_plain(v) for v in values]
+    return text(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def python_snippet(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, *, unnamed: bool) -> str:
+    """The calls of `evaluate` and `compare`, from the settings that their answers keep.
+
+    Labels and predictions are those that were handed over: a report does not know where they came from.
+
+    Parameters
+    ----------
+    evaluations : mapping from name to Evaluation
+    comparison : Comparison or None
+    unnamed : bool
+        Whether the one system has no name of its own.
+    """
+    lines = ["import trueup as tu", "", f"# {_handed_over(evaluations, comparison, unnamed)}"]
+    calls = {name: _arguments(evaluation.settings) for name, evaluation in evaluations.items()}
+    alike = len({tuple(call) for call in calls.values()}) == 1
+    if unnamed:
+        call = next(iter(calls.values()))
+        lines += ["evaluation = tu.evaluate(", "    predictions,", *call, ")", "print(evaluation)"]
+    elif calls and alike and _has_the_same(evaluations, comparison):
+        lines += ["evaluations = {", "    name: tu.evaluate(", "        system,"]
+        lines += [f"    {line}" for line in next(iter(calls.values()))]
+        lines += ["    )", "    for name, system in systems.items()", "}", "print(evaluations)"]
+    elif calls:
+        lines.append("evaluations = {}")
+        for name, call in calls.items():
+            lines += [f"evaluations[{text(name)!r}] = tu.evaluate(", f"    systems[{text(name)!r}],", *call, ")"]
+        lines.append("print(evaluations)")
+    if comparison is not None:
+        lines += ["comparison = tu.compare(", "    systems,", *_arguments(comparison.settings), ")"]
+        lines.append("print(comparison)")
+    return "\n".join(lines)
+
+
+def _handed_over(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, unnamed: bool) -> str:
+    """What the names in the calls stand for."""
+    if unnamed:
+        return "labels and predictions are those of the evaluation"
+    whose = (
+        "evaluation" if len(evaluations) == 1 and comparison is None else "evaluations" if evaluations else "comparison"
+    )
+    return f"labels are those of the {whose}; systems has the predictions of each system by name"
+
+
+def _has_the_same(evaluations: Mapping[str, Evaluation], comparison: Comparison | None) -> bool:
+    """Whether all systems that are compared are evaluated too, so that one loop over them will do."""
+    return comparison is None or {text(s) for s in comparison.systems.tolist()} == {text(s) for s in evaluations}
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """The labels and the arguments that differ from the defaults, a line each."""
+    lines = ["    labels,"]
+    for name, value in settings.changed().items():
+        objects: list[str] = []
+        code = _code(name, value, objects)
+        remark = f"  # handed over again: {', '.join(objects)}" if objects else ""
+        lines.append(f"    {name}={code},{remark}")
+    return lines
+
+
+def _code(name: str, value: Any, objects: list[str]) -> str:
+    """A value as Python has it; an object is a name, which is added to `objects`."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value) if not isinstance(value, float) or np.isfinite(value) else f"float({str(value)!r})"
+    if isinstance(value, list | tuple):
+        inside = [_code(name, one, objects) for one in value]
+        return (
+            f"[{', '.join(inside)}]" if isinstance(value, list) else f"({', '.join(inside)}{',' * (len(inside) == 1)})"
+        )
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return f"{{{', '.join(f'{key!r}: {_code(key, one, objects)}' for key, one in value.items())}}}"
+    called = getattr(value, "__name__", name)
+    word = called if called.isidentifier() else name
+    objects.append(word if word != name else f"{word}, {plain(repr(value))[:60]}")
+    return word
+
+
+# ------------------ Several systems side by side, as plain data.
+
+_ALL_PAIRS = 6  # of more systems, only the first is held against each of the others
+
+
+def positive_of(comparison: Comparison) -> int | None:
+    """The code of the positive class of a comparison; None where the metric does not depend on it."""
+    classes = comparison.classes.tolist()
+    return comparison.positive if depends_on_positive(comparison.measure, comparison.metric, classes) else None
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """Ranking, chances to be the best, and differences with their intervals."""
+    level, ranking = comparison.level, comparison.ranking
+    pairs = list(combinations(ranking, 2)) if len(ranking) <= _ALL_PAIRS else [(ranking[0], s) for s in ranking[1:]]
+    return {
+        "metric": text(comparison.metric),
+        "label": metric_label(comparison.metric),
+        "higher_is_better": comparison.higher_is_better,
+        "target": comparison.target,
+        "noise": text(comparison.noise),
+        "level": level,
+        "n_items": comparison.n_items,
+        "basis": comparison.basis,
+        "rests_on": comparison.answer_in_words(),
+        "refused": comparison.refused,
+        "judged": judged_words(comparison.n_items, comparison.labels.n_items),
+        "systems": [
+            {
+                **comparison[system].to_dict(level),
+                "system": text(system),
+                "rank": place + 1,
+                "prob_best": comparison.prob_best[system],
+                "regret": finite(comparison.regret_of(system)),
+            }
+            for place, system in enumerate(ranking)
+        ],
+        "pairs": [_pair(comparison, a, b) for a, b in pairs],
+        "groups": [[text(system) for system in group] for group in comparison.groups],
+        "expected_regret": finite(comparison.expected_regret),
+    }
+
+
+def _pair(comparison: Comparison, a: Any, b: Any) -> dict[str, Any]:
+    difference = comparison.difference(a, b)
+    low, high = difference.interval(comparison.level)
+    return {
+        "a": text(a),
+        "b": text(b),
+        "mean": finite(difference.mean),
+        "low": finite(low),
+        "high": finite(high),
+        "prob_a_better": comparison.prob_better(a, b),
+        "told_apart": comparison.is_significant(a, b),
+    }
+
 
 FORMAT = 1
 _WITH_PICTURES = 6  # systems; the others are in the tables

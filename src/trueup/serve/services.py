@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +11,67 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trueup.data.labels import Labels
+from trueup.exceptions import InvalidParameter
 from trueup.serve.access import Access
 from trueup.serve.card_service import LEASE, CardService
 from trueup.serve.cards import CardMaker, Layout
 from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import Address, RateLimit
-from trueup.serve.images import ImageFolder
 from trueup.serve.journal import Journal
 from trueup.serve.texts import Texts, own_texts
 from trueup.storage import Storage
+
+# ------------------ Images below one folder: what a path or a link leads out of it is not shown.
+
+# What browsers draw and never run. A drawing in SVG may hold scripts: as a picture on a card they do not run, and
+# opened by itself it is saved instead.
+_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".avif": "image/avif",
+    ".bmp": "image/bmp",
+    ".svg": "image/svg+xml",
+}
+LARGEST_IMAGE = 50 << 20
+
+
+@dataclass(frozen=True)
+class Image:
+    """A file that may be sent."""
+
+    path: Path
+    media_type: str
+    is_attachment: bool
+
+
+class ImageFolder:
+    """The one folder that images are read from.
+
+    Parameters
+    ----------
+    root : Path
+    """
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise InvalidParameter(f"⟨images⟩ must be a folder, got {str(root)!r}; name the folder of the images")
+        self.root = Path(os.path.realpath(root))
+
+    def find(self, name: str) -> Image | None:
+        """The image of this name, or None: not there, no image, too large, or led out of the folder."""
+        try:
+            if not name or "\0" in name or Path(name).is_absolute():
+                return None
+            path = Path(os.path.realpath(self.root / name))
+            if not path.is_relative_to(self.root) or not path.is_file() or path.stat().st_size > LARGEST_IMAGE:
+                return None
+        except (OSError, ValueError):
+            return None
+        media_type = _TYPES.get(path.suffix.lower())
+        return None if media_type is None else Image(path, media_type, media_type == "image/svg+xml")
 
 
 class Estimating(Protocol):
