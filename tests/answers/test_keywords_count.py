@@ -80,7 +80,8 @@ def run_compare(systems=None, labels=DATA.labels, **options):
 
 
 def run_auc(scores=DATA.scores, **options):
-    answer = tu.auc(scores, DATA.labels, **({} if "view" in options else FAST) | options)
+    said = ({} if "view" in options else FAST) | options
+    answer = tu.auc(scores, DATA.labels, **{name: value for name, value in said.items() if value is not None})
     return answer.mean, answer.std
 
 
@@ -181,6 +182,7 @@ ROWS = {
     "auc": {
         "view": Row({"view": "deterministic"}),
         "noise": Row({"noise": "one-coin"}),
+        "prior": Row({"prior": tu.CrowdPrior(level_scale=0.2)}, PLAIN),
         "target": Row({"target": "population"}),
         "positive": Row({"positive": 0}, {"scores": tu.Predictions.from_scores(DATA.scores, positive=1)}),
         "n_draws": Row({"n_draws": 80}),

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from trueup.data.items import ItemTable
 from trueup.data.labels import Labels
-from trueup.data.votes import one_vote_each, with_rater
+from trueup.data.votes import one_vote_each
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter
 
 TABLE = {
@@ -544,16 +544,3 @@ def test_brackets_in_the_names_of_users_are_kept():
         assert str(other) == str(error)
     error.args = ("--positive must be a class, got '⟨x⟩'",)  # as another door has spelled it
     assert error.sentence == "--positive must be a class, got '⟨x⟩'"
-
-
-@pytest.mark.parametrize("names", [[0, 1], ["system under test", "b"]], ids=["numbers", "words"])
-def test_one_more_rater_is_one_more_labeler(names):
-    labels = Labels.from_matrix([["x", "y"], ["y", "y"], ["x", None]], labelers=names, missing=None)
-    more = with_rater(labels, np.array([1, -1, 0]))
-    assert more.labelers[:2].tolist() == names
-    assert more.n_labelers == len(set(more.labelers.tolist())) == 3
-    assert more.n_votes == labels.n_votes + 2
-    item, _, answer, _ = more.select(labelers=[more.labelers.tolist()[2]]).vote_table()
-    assert (item.tolist(), answer.tolist()) == ([0, 2], [1, 0])
-    assert more.votes.dtype == labels.votes.dtype
-    assert labels.n_labelers == 2

@@ -12,7 +12,8 @@ from trueup._base.types import Target
 from trueup._base.validation import RandomState, check_choice, check_integer, refuse_options
 from trueup.answers.build_answers import N_DRAWS
 from trueup.answers.compare import measure
-from trueup.answers.prepare import DEFAULT_TARGET, Settings, prepare
+from trueup.answers.prepare import DEFAULT_TARGET, Settings, check_asked_of_all, prepare
+from trueup.core.prior import CrowdPrior
 from trueup.data.labels import Labels
 from trueup.estimators.published.urkullu2019 import (
     ViewResult,
@@ -39,6 +40,7 @@ def auc(
     *,
     view: View = "bayes",
     noise: str | NoiseModel | None = None,
+    prior: CrowdPrior | None = None,
     target: Target = DEFAULT_TARGET,
     positive: Hashable | None = None,
     n_draws: int = N_DRAWS,
@@ -60,7 +62,7 @@ def auc(
         their own, averaged by their number of votes (SGT; labelers who gave one class only are left out); the truth
         is a probability, estimated by the share of votes, and the AUC becomes the concordance with it (PGT). The
         spread of these views is a bootstrap: how much another sample would differ, not how wrong the labels are.
-    noise, target, positive, n_draws, random_state, progress, **sampling
+    noise, prior, target, positive, n_draws, random_state, progress, **sampling
         As in `compare`, for the view "bayes"; `target` is by default these very items.
 
     Returns
@@ -82,12 +84,13 @@ def auc(
     settings = Settings.of_call(auc, locals())
     check_choice(view, ("bayes", *_VALUE_OF), name="view")
     check_integer(n_draws, name="n_draws", low=1)
-    for name in ("noise", "target", *sampling):
+    for name in ("noise", "prior", "target", *sampling):
         if view != "bayes" and name in settings.changed():
             raise InvalidParameter(
                 f'⟨{name}⟩ goes with ⟨view="bayes"⟩, got ⟨view={view!r}⟩, which takes none; leave it out',
                 parameter=name,
             )
+    check_asked_of_all(alone=noise is not None, prior=prior)
     refuse_options(sampling, ("n_chains", "n_warmup") if noise is not None else ())
     task = prepare(
         scores,
@@ -102,7 +105,7 @@ def auc(
         most_systems=1,
     )
     if view == "bayes":
-        comparison = measure(task, n_draws=n_draws, check_dependence=False, progress=progress, sampling=sampling)
+        comparison = measure(task, prior, n_draws=n_draws, check_dependence=False, progress=progress, sampling=sampling)
         for sentence in comparison.warnings:
             warnings.warn(sentence, TrueupWarning, stacklevel=2)
         return comparison[comparison.best].named("auc")

@@ -372,27 +372,6 @@ def votes_with_raters(votes: sparse.csr_array, codes: Codes, n_answers: int) -> 
     return sparse.csr_array(sparse.hstack([votes, extra], format="csr"))
 
 
-def with_rater(labels: _V, codes: Codes) -> _V:
-    """The labels with one more labeler, who gave these classes (-1 for none)."""
-    return replace(
-        labels,
-        labelers=vocabulary_from([*labels.labelers.tolist(), new_name(labels.labelers)]),
-        votes=votes_with_raters(labels.votes, codes[None], labels.n_answers),
-        abstentions=np.append(labels.abstentions, 0),
-        unanswered=None,
-    )
-
-
-def new_name(labelers: Vocabulary) -> int | str:
-    """A name that no labeler has, of the same type."""
-    if labelers.dtype == np.int64:
-        return int(labelers.max(initial=0)) + 1
-    name = "system under test"
-    while name in set(labelers.tolist()):
-        name += "'"
-    return name
-
-
 def merge(a: _V, b: _V, *, duplicates: Duplicates) -> tuple[_V, int]:
     """The votes of both, and on how many (item, labeler) pairs both have votes."""
     check_choice(duplicates, ("keep", "error", "first", "last"), name="duplicates")

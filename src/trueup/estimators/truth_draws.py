@@ -177,15 +177,6 @@ def not_mixed(rhat: float, effective: float) -> str:
     )
 
 
-def mixed_draws(
-    first: npt.NDArray[_Number], second: npt.NDArray[_Number], share: float, rng: np.random.Generator
-) -> npt.NDArray[_Number]:
-    """Draws of which a share are those of the second, at random places; draws are along the first axis."""
-    n = min(len(first), len(second))
-    is_second = rng.permutation(n) < round(share * n)
-    return np.where(is_second.reshape(n, *(1,) * (first.ndim - 1)), second[:n], first[:n])
-
-
 def solution_of(
     truth: TruthDraws,
     codes: npt.ArrayLike,
