@@ -1,7 +1,7 @@
 """Drift: how often alarms are false in 50 batches, how soon a fall is noticed from votes, and how soon it has a name.
 
-Batches of 150 items with 10 checked at random; judges are right 9 times of 10, the system 85 times of 100. A change
-comes after 20 batches, or after four. Every batch is a look, by the code that `trueup.Monitor` uses.
+Batches of 150 items, or 200 with a change after 30 batches; 10 of them are checked at random. Judges are right 9 times
+of 10, the system 85 times of 100. Every batch is a look, by the code that `trueup.Monitor` uses.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from trueup.monitor.streams import counts, histories, panel_of
 __all__ = ["DRIFT_FIGURE", "RESTS_ON", "WORLDS", "World", "draw_batch", "run_world", "summarise"]
 
 RESTS_ON = ("monitor",)
-N_ITEMS, N_CHECKED, BASELINE, STEADY = 150, 10, 2, 50
+N_CHECKED, BASELINE, STEADY = 10, 2, 50
 FALSE_ALARMS = 0.05
-CHANGE, AFTER = 20, 40  # batches before the change, and since
+CHANGE, AFTER = 30, 30  # batches before the change, and since
 SOON = 3  # batches
 
 
@@ -34,7 +34,7 @@ class World:
 
     Attributes
     ----------
-    n_judges : int
+    n_judges, n_items : int
     accuracy, judged : float
         How often the system and a judge are right.
     fall, judge_falls : float
@@ -47,6 +47,7 @@ class World:
     """
 
     n_judges: int = 5
+    n_items: int = 150
     accuracy: float = 0.85
     judged: float = 0.9
     fall: float = 0.0
@@ -85,33 +86,33 @@ WORLDS: dict[str, World] = {
     "agreement .83 to .87 in four batches, then .67 and .71": World(
         agreement=(*[(0.83, 0.87)] * 4, (0.67, 0.67), (0.71, 0.71))
     ),
-    "system falls 10 points": World(fall=0.1),
-    "system falls 5 points": World(fall=0.05),
-    "system falls 10 points, one judge": World(n_judges=1, fall=0.1),
-    "a judge falls 10 points": World(judge_falls=0.1),
-    "a judge falls 20 points": World(judge_falls=0.2),
+    "system falls 10 points": World(n_items=200, fall=0.1),
+    "system falls 5 points": World(n_items=200, fall=0.05),
+    "system falls 10 points, one judge": World(n_judges=1, n_items=200, fall=0.1),
+    "a judge falls 10 points": World(n_items=200, judge_falls=0.1),
+    "a judge falls 20 points": World(n_items=200, judge_falls=0.2),
 }
 
 
 def draw_batch(world: World, place: int, rng: np.random.Generator) -> Batch:
     """One batch of a world, as the monitor keeps it; two classes, six items of ten of the second."""
-    accuracy = world.accuracy_at(place, rng)
+    n_items, accuracy = world.n_items, world.accuracy_at(place, rng)
     judged = np.full(world.n_judges, world.judged)
     judged[0] -= world.judge_falls if place >= CHANGE else 0.0
-    truth = (rng.random(N_ITEMS) < 0.6).astype(np.int32)
-    is_wrong = rng.random((N_ITEMS, world.n_judges)) >= judged
+    truth = (rng.random(n_items) < 0.6).astype(np.int32)
+    is_wrong = rng.random((n_items, world.n_judges)) >= judged
     answers = truth[:, None] ^ is_wrong
-    prediction = truth ^ (rng.random(N_ITEMS) >= accuracy)
-    gold, chance = np.full(N_ITEMS, -1, dtype=np.int32), np.full(N_ITEMS, np.nan)
-    checked = rng.choice(N_ITEMS, N_CHECKED, replace=False)
-    gold[checked], chance[checked] = truth[checked], N_CHECKED / N_ITEMS
-    n_votes = N_ITEMS * world.n_judges
+    prediction = truth ^ (rng.random(n_items) >= accuracy)
+    gold, chance = np.full(n_items, -1, dtype=np.int32), np.full(n_items, np.nan)
+    checked = rng.choice(n_items, N_CHECKED, replace=False)
+    gold[checked], chance[checked] = truth[checked], N_CHECKED / n_items
+    n_votes = n_items * world.n_judges
     return Batch(
         f"{place:04}",
         (0, 1),
         tuple(f"judge {k + 1}" for k in range(world.n_judges)),
-        np.repeat(np.arange(N_ITEMS, dtype=np.int32), world.n_judges),
-        np.tile(np.arange(world.n_judges, dtype=np.int32), N_ITEMS),
+        np.repeat(np.arange(n_items, dtype=np.int32), world.n_judges),
+        np.tile(np.arange(world.n_judges, dtype=np.int32), n_items),
         answers.ravel().astype(np.int32),
         np.ones(n_votes, dtype=np.int32),
         prediction.astype(np.int32),
