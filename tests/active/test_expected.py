@@ -17,7 +17,7 @@ from trueup.active.expected import (
     precision_at_k_slopes,
     precision_sum,
 )
-from trueup.active.score_slopes import positive_slopes
+from trueup.active.influence import positive_slopes
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import average_precision, get_metric, precision_at_k
 

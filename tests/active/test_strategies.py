@@ -10,9 +10,8 @@ from sklearn.metrics import f1_score
 
 import trueup as tu
 from trueup.active.expected import expected_change, paper_change
-from trueup.active.influence import expected_counts, influence
+from trueup.active.influence import expected_counts, influence, positive_slopes
 from trueup.active.pool import Pool, State
-from trueup.active.score_slopes import positive_slopes
 from trueup.active.strategies import STRATEGIES, Propensity, get_strategy
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import Metric, get_metric

@@ -15,7 +15,7 @@ from trueup.answers.notes import notes_on
 from trueup.answers.prepare import Task, solution_on
 from trueup.core.base import base_of
 from trueup.core.checks import NOTED, REFUSED, Surprise
-from trueup.core.prior import CrowdPrior
+from trueup.core.prior import CrowdPrior, to_angle
 from trueup.core.truth import TruthModel, drawn_gold, labels_of_base, own_centres
 from trueup.data.labels import Labels
 from trueup.estimators.truth import draw_truths, is_drawn, settle_noise
@@ -26,6 +26,7 @@ from trueup.noise.system_outputs import SystemOutputs
 N_DRAWS = 2048
 _WORTH_USING = 5  # checked items
 _FEW_CLUSTERS = 0.7  # of those expected, below which checked items were not drawn one by one
+_FAR_APART = 0.2  # radians between two expectations of a level: there votes alone were seen to be too low
 _FEWEST_RATINGS = 3  # classes; of two, the order says nothing
 _HOW_TO_CHECK = (
     'check items drawn at random (⟨trueup.labelers.draw_sample⟩) and pass them with ⟨drawn="random"⟩: these correct '
@@ -123,7 +124,7 @@ def build_evaluation(
             task,
             None,
             check_dependence=check_dependence,
-            notes=whole_clusters(core),
+            notes=[*whole_clusters(core), *weak_votes(core, task.outputs.systems.tolist())],
             counts=solution.counts.mean_counts,
         )
     if progress is not None:
@@ -240,6 +241,33 @@ def contradictions(model: TruthModel, names: Sequence[object]) -> tuple[bool, li
 def _right_words(found: Surprise, names: Sequence[object]) -> str:
     what = "the classifier is right" if len(names) == 1 else f"{names[found.system]!r} is right"
     return f"{what} on {found.n_right:,} of {found.n_items:,} items, where votes let expect {found.expected:.0f}"
+
+
+def weak_votes(model: TruthModel, names: Sequence[object]) -> list[Sentence]:
+    """What to say where votes leave so much open that a system which errs by itself may be far better than they say."""
+    if model.n_checked or model.centres is not None or len(model.codes) != len(names):
+        return []
+    counts = np.ones(len(model.base)) if model.times is None else model.times
+    agreed = float(np.average((model.base**2).sum(axis=1), weights=counts))  # P(the truth), as votes see it
+    other = (1 - agreed) / max(model.base.shape[1] - 1, 1)
+    found = []
+    for row, name in zip(model.codes, names, strict=True):
+        at = np.flatnonzero(row >= 0)
+        if len(at):
+            expected = float(np.average(model.base[at, row[at]], weights=counts[at]))
+            alone = float(np.clip((expected - other) / max(agreed - other, 1e-9), 0.0, 1.0))
+            gap = float(to_angle(np.array(alone)) - to_angle(np.array(expected)))
+            found.append((gap, expected, alone, name))
+    gap, expected, alone, name = max(found, default=(0.0, 0.0, 0.0, None), key=lambda one: one[0])
+    if gap <= _FAR_APART:
+        return []
+    who = "the classifier" if len(names) == 1 else repr(name)
+    return [
+        Sentence(
+            f"Votes leave most items open: they let expect that {who} is right on {expected:.0%}, but if its errors "
+            f"have nothing to do with those of the labelers, it is right on about {alone:.0%}; {_HOW_TO_CHECK}."
+        )
+    ]
 
 
 def whole_clusters(model: TruthModel) -> list[Sentence]:

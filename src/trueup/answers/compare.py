@@ -17,6 +17,7 @@ from trueup.answers.build_answers import (
     core_again,
     truth_model_of,
     unused_gold,
+    weak_votes,
     whole_clusters,
 )
 from trueup.answers.comparison import Comparison, undefined_notes
@@ -222,7 +223,7 @@ def measure(
             core = truth_model_of(task, prior, n_draws=n_draws) if core is None else core
             truth = core.truth
             is_refused, notes = contradictions(core, task.outputs.systems.tolist())
-            notes = [*notes, *whole_clusters(core)]
+            notes = [*notes, *whole_clusters(core), *weak_votes(core, task.outputs.systems.tolist())]
         else:
             model = settle_noise(task.noise, task.labels, draw=True)
             truth = truths_given_outputs(
