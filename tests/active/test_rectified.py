@@ -144,7 +144,7 @@ def test_vetted_only_of_half_a_pool_holds_as_often_as_it_says():
 
 
 def test_a_wrong_crowd_is_corrected():
-    """20 runs where all labelers err together on a fifth of the items: 300 checks leave a tenth of the error at most."""
+    """All labelers err together on a fifth of the items: 300 checks leave a tenth of the error at most, in 20 runs."""
     before, after, held, n = [], [], 0, 20
     for seed in range(n):
         truth, labels, predictions = world(seed, n=1000, together=0.2)
