@@ -198,9 +198,8 @@ class TruthModel:
         truths, posterior = draw_truths(self.rows, self.theta, at, each=each, rng=rng, times=times)
         if self.slots is not None:
             truths, posterior = self.slots.draw_classes(truths, rng), self.slots.spread(posterior)
-        if items is not None:
-            posterior = self._posterior_of_all()
-        return TruthDraws(truths, posterior, {"effective_draws": self.theta.effective}, items=items, times=times)
+        chances = posterior if items is None else self._posterior_of_all
+        return TruthDraws(truths, chances, {"effective_draws": self.theta.effective}, items=items, times=times)
 
     def _posterior_of_all(self) -> Floats:
         """P(class) of each item, where truths are drawn of some: from few θ, in blocks of items."""

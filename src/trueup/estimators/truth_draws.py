@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -120,8 +120,8 @@ class TruthDraws:
     ----------
     truths : integer array of shape (n_draws, n_items)
         A class for each item in each draw; gold items have their own.
-    posterior : array of shape (n_items, n_classes)
-        P(class) of each item.
+    chances : array of shape (n_items, n_classes), or callable () -> such an array
+        P(class) of each item, or what works it out when it is asked for.
     diagnostics : mapping
     converged : bool
     notes : tuple of str
@@ -133,12 +133,17 @@ class TruthDraws:
     """
 
     truths: Codes = field(repr=False)
-    posterior: Floats = field(repr=False)
+    chances: Floats | Callable[[], Floats] = field(repr=False)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True
     notes: tuple[str, ...] = ()
     items: Codes | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)
+
+    @cached_property
+    def posterior(self) -> Floats:
+        """P(class) of each item, shape (n_items, n_classes)."""
+        return self.chances() if callable(self.chances) else self.chances
 
     def at_drawn(self, array: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """The entries along the last axis, one for each item, of the items that truths are drawn of."""
@@ -240,7 +245,7 @@ def _solution(truth: TruthDraws, posterior: CountsPosterior, mean: Floats) -> So
         converged=truth.converged,
         diagnostics=truth.diagnostics,
         notes=truth.notes,
-        truth=truth.posterior,
+        truth=None if callable(truth.chances) else truth.posterior,
     )
 
 

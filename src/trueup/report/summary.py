@@ -277,7 +277,7 @@ def _evaluated(labels: Labels, system: tuple[str, Evaluation]) -> tuple[str, Flo
     few = len(evaluation.classes) <= _MOST_CLASSES_OF_VET_NEXT
     metric = counted[0] if counted and few else get_metric("accuracy", evaluation.classes.tolist())
     codes = evaluation.problem.predictions
-    truth = evaluation.solution.truth
+    truth = evaluation.solution.truth if evaluation.core is None else evaluation.core.truth.posterior
     if truth is None:
         truth = class_posterior(evaluation.problem, evaluation.solution.confusion)
     return metric_label(metric.name), truth, _slopes(metric, truth, codes), {name: codes}
