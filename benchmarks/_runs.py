@@ -1,4 +1,4 @@
-"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, in two processes at most.
+"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, in as many processes as there are cores.
 
 Runs go through joblib, so ``joblib.parallel_config(backend="dask")`` or "ray" sends them to a cluster.
 """
@@ -26,7 +26,7 @@ from trueup.exceptions import TrueupWarning
 __all__ = ["MOST_PROCESSES", "RUNS", "Case", "Figure", "Row", "fingerprint", "run_cases", "run_figures"]
 
 Row = dict[str, Any]
-MOST_PROCESSES = 2
+MOST_PROCESSES = os.cpu_count() or 1
 RUNS = Path(__file__).parent / "runs"
 _ROOT = Path(__file__).parents[1]
 # What figures rest on. Rows of other code must not be mixed with those of this one.

@@ -7,6 +7,7 @@ part is skipped. ``sources`` prints the table of sets.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from trueup.answers.calibrate import level_scale
 
 Row = dict[str, Any]
 FOLDER = Path(__file__).parent
-_MOST_PROCESSES = 2
+_MOST_PROCESSES = os.cpu_count() or 1
 _PARTS: dict[str, Callable[..., list[Row]]] = {
     "systems": grading.system_rows,
     "pairs": grading.pair_rows,
