@@ -1,4 +1,4 @@
-"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, in as many processes as there are cores.
+"""Many seeded runs of a measurement: kept one by one, gone on with after an interruption, on all cores.
 
 Runs go through joblib, so ``joblib.parallel_config(backend="dask")`` or "ray" sends them to a cluster.
 """
