@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 import trueup as tu
 from trueup.serve.cards import Layout
 from trueup.serve.estimating import InThread, LatestSnapshot
-from trueup.serve.server import Server
+from trueup.serve.running import Server
 from trueup.serve.services import Look, Services, make_services
 from trueup.storage import open_storage
 

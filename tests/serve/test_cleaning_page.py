@@ -11,7 +11,7 @@ from vetting_server import Vetting, wait_for
 import trueup as tu
 from trueup._base.wording import interval
 from trueup.serve.estimating import InThread, LatestSnapshot
-from trueup.serve.server import make_app
+from trueup.serve.running import make_app
 from trueup.serve.services import make_services
 from trueup.storage import open_storage
 

@@ -14,7 +14,7 @@ import numpy as np
 from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import influence, root_mean_square
 from trueup.active.pool import Pool
-from trueup.active.strategy import draw_shares, effective_number, share_after, stands_for
+from trueup.active.strategies import draw_shares, effective_number, share_after, stands_for
 from trueup.core.base import clip_base
 from trueup.core.draws import draw_truths
 from trueup.core.features import build_features

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from trueup.exceptions import InvalidParameter
-from trueup.serve.access import Person
-from trueup.serve.card_service import LONGEST_COMMENT, OUTSIDE, Reply
-from trueup.serve.journal import OUTCOMES
+from trueup.serve.card_service import LONGEST_COMMENT, OUTCOMES, OUTSIDE, Reply
+from trueup.serve.guard import Person
 from trueup.serve.rendering import Owner, SignedIn, Viewer, sees_estimate, services_of
 from trueup.serve.services import Services
 from trueup.sessions.log import events_to_json, plain_name, read_name

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 
-from trueup.serve.access import LIFETIMES, Person
 from trueup.serve.card_service import LONGEST_COMMENT, NoSuchCard, Reply
+from trueup.serve.guard import LIFETIMES, Person
 from trueup.serve.rendering import SignedIn, caller_of, pages_of, sees_estimate, services_of
 from trueup.serve.services import Services
 

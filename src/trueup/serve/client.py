@@ -19,8 +19,8 @@ from trueup._base.validation import check_integer, preview
 from trueup.active.estimators import as_estimate
 from trueup.exceptions import InvalidParameter, TrueupError, quoted
 from trueup.posteriors import Estimate
-from trueup.sessions.batch import Asked, Batch
 from trueup.sessions.log import Event, events_from_json, plain_name, plot_history, read_name
+from trueup.sessions.session import Asked, Batch
 
 _ATTEMPTS = 4
 _PAUSES = 0.5  # seconds before the second attempt; twice as long before each further one

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from trueup.exceptions import TrueupError
-from trueup.serve.access import LIFETIMES, Person
 from trueup.serve.card_pages import MOST_CARDS
 from trueup.serve.card_service import Reply
+from trueup.serve.guard import LIFETIMES, Person
 from trueup.serve.rendering import Owner, Viewer, pages_of, services_of, who_asks
 from trueup.serve.services import Services
 from trueup.serve.standing import chart, figures, recent_answers

@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from trueup.serve.access import Person
 from trueup.serve.card_service import LONGEST_COMMENT, Deal
+from trueup.serve.guard import Person
 from trueup.serve.services import Services
 from trueup.serve.standing import duration, isolated
 from trueup.storage import Waiting

@@ -4,22 +4,54 @@ from __future__ import annotations
 
 import os
 import threading
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter
-from trueup.serve.access import Access
-from trueup.serve.card_service import LEASE, CardService
+from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup.serve.card_service import LEASE, CardService, Journal
 from trueup.serve.cards import CardMaker, Layout
 from trueup.serve.estimating import LatestSnapshot
-from trueup.serve.guard import Address, RateLimit
-from trueup.serve.journal import Journal
-from trueup.serve.texts import Texts, own_texts
+from trueup.serve.guard import Access, Address, RateLimit
 from trueup.storage import Storage
+
+# ------------------ The words of the app, read from one file so that they can be put into another language.
+
+Texts = Mapping[str, Mapping[str, str]]
+
+
+@cache
+def own_texts() -> Texts:
+    """The texts that trueup brings."""
+    return tomllib.loads(files("trueup.serve").joinpath("texts.toml").read_text(encoding="utf-8"))
+
+
+def read_texts(path: Path | None = None) -> Texts:
+    """The texts, with those of another file in their place where it has them.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A file with the tables and keys of ``trueup/serve/texts.toml``, or some of them.
+    """
+    own = own_texts()
+    if path is None:
+        return own
+    try:
+        others: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{str(path)!r} must be a TOML file of texts, got {error!s:.100}; see texts.toml") from error
+    for table, words in others.items():
+        unknown = sorted(words.keys() - own[table].keys()) if table in own and isinstance(words, dict) else [table]
+        if unknown:
+            raise InvalidFile(f"{str(path)!r} names the text {unknown[0]!r}, got none of that name in texts.toml")
+    return {table: {**words, **others.get(table, {})} for table, words in own.items()}
+
 
 # ------------------ Images below one folder: what a path or a link leads out of it is not shown.
 

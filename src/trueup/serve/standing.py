@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from trueup._base.wording import decimals, interval, level_words, number, percent
+from trueup.serve.card_service import OUTCOMES, Entry, Journal
 from trueup.serve.cards import plain
-from trueup.serve.journal import OUTCOMES, Entry, Journal
-from trueup.serve.snapshots import Range, Row, Snapshot
-from trueup.serve.texts import Texts
+from trueup.serve.estimating import Range, Row, Snapshot
+from trueup.serve.services import Texts
 from trueup.storage import Card
 
 RARE = 0.05

@@ -11,9 +11,8 @@ import sqlalchemy as sa
 
 from trueup._base.writing import check_writable
 from trueup.exceptions import StorageError
-from trueup.storage.database.engines import faults_told, make_engine, shown_url
 from trueup.storage.database.schema import VERSION_TABLE, known_schemas, migrate, schema_of, tables_in
-from trueup.storage.database.sqlite import make_private
+from trueup.storage.database.sqlite import faults_told, make_engine, make_private, shown_url
 from trueup.storage.opening import url_of_file
 
 _ROWS_AT_ONCE = 1000

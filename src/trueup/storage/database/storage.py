@@ -15,9 +15,8 @@ from trueup.exceptions import InvalidParameter, StorageError
 from trueup.sessions.log import Event
 from trueup.storage.base import Card, Grant, Kept, SessionKind, SessionRecord, Waiting
 from trueup.storage.database import grants, leases, log, people, sessions
-from trueup.storage.database.engines import faults_told, make_engine, shown_url
 from trueup.storage.database.schema import check_schema, migrate
-from trueup.storage.database.sqlite import Turns
+from trueup.storage.database.sqlite import Turns, faults_told, make_engine, shown_url
 from trueup.storage.database.tables import DatabaseNow
 from trueup.storage.database.writer import Writer
 
