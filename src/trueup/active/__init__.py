@@ -1,7 +1,7 @@
 """Which test items an expert should look at, and what follows from their answers."""
 
 from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request
-from trueup.active.expected import expected_average_precision, expected_precision_at_k
+from trueup.active.influence import expected_average_precision, expected_precision_at_k
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool, State
 from trueup.active.session import ActiveTest

@@ -51,8 +51,6 @@ from trueup.noise import NoiseModel, resolve
 from trueup.posteriors import DrawnEstimate, Estimate, IntervalKind, PointEstimate
 from trueup.sessions.progress import Counted, Progress
 
-# ------------------ Draws that count without a class: what the metric would be if all of them were against the
-
 _OUTSIDE = "none of these"
 
 
@@ -60,27 +58,12 @@ class UndecidedEstimate(DrawnEstimate):
     """Draws of which half have the undecided items at worst, and half at best."""
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "equal") -> tuple[float, float]:
-        """An interval that holds whatever the undecided items are, by default with as much on either side.
-
-        Parameters
-        ----------
-        level : float
-        kind : {"hdi", "equal"}
-            The shortest one may not hold as often as it says.
-        """
+        """An interval that holds whatever the undecided items are, by default with as much on either side."""
         return super().interval(level, kind)
 
 
 def two_worlds(pool: Pool, counted: Counted, systems: Sequence[int]) -> tuple[Progress, Progress]:
-    """The answers with the undecided draws at worst and at best.
-
-    Parameters
-    ----------
-    pool : Pool
-    counted : Counted
-    systems : sequence of int
-        A system, or two whose difference is asked for, the first minus the second.
-    """
+    """The answers with the undecided draws at worst and at best."""
     effect = influence(pool, pool.prior, system=systems[0])
     for other in systems[1:]:
         effect = effect.minus(influence(pool, pool.prior, system=other))
@@ -382,8 +365,7 @@ class Lure(MetricEstimator):
         pool, rng = request.pool, request.rng
         assert pool.aligned.codes is not None
         drawn, answers = drawn_items(pool, request.progress), weighted_answers(pool, request.progress)
-        if not answers.by_chance:
-            drawn = Drawn(answers.positions, answers.weights, answers.own, answers.n_pool)
+        drawn = drawn if answers.by_chance else answers
         n, n_pool = len(drawn.positions), drawn.n_pool
         if n < _FEWEST:
             raise TooFewAnswers(
@@ -427,10 +409,7 @@ def estimate_metric(estimator: MetricEstimator, request: Request) -> Estimated:
 
 
 def _values(
-    request: Request,
-    truths: Codes,
-    positions: Positions | None = None,
-    weights: npt.NDArray[np.float32] | None = None,
+    request: Request, truths: Codes, positions: Positions | None = None, weights: npt.NDArray[np.float32] | None = None
 ) -> Floats:
     """The metric of every system on every draw; with categories, the mean over those where it is defined."""
     pool = request.pool
@@ -484,20 +463,14 @@ def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[floa
 
 @dataclass(frozen=True, eq=False)
 class WeightedMetric:
-    """The metric of one system, and what the items do to it.
-
-    Attributes
-    ----------
-    value : float
-    pulls : array of shape (n_drawn,)
-        Of each drawn item, for the chance by which these were drawn and not others of the pool; of mean zero.
-    pool_pulls : array of shape (n_known,)
-        Of each item whose class is known, for the chance by which the pool holds these items and not others. The sum of
-        their squares is the variance of the metric over such pools.
-    """
+    """The metric of one system, and what the items do to it."""
 
     value: float
+    # shape (n_drawn,); of each drawn item, for the chance by which these were drawn and not others of the pool; of mean
+    # zero
     pulls: Floats
+    # shape (n_known,); of each item whose class is known, for the chance by which the pool holds these items and not
+    # others. The sum of their squares is the variance of the metric over such pools
     pool_pulls: Floats
 
 

@@ -57,29 +57,32 @@ from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
-from trueup.sessions.cards import Card, Shares, new_cards, open_cards, overlap_of_draws
 from trueup.sessions.log import Event
-from trueup.sessions.progress import ANSWERS, UNKNOWN, Answers, Counted, Progress, Standing, count_answers, standing_of
+from trueup.sessions.progress import (
+    ANSWERS,
+    UNKNOWN,
+    Answers,
+    Card,
+    Counted,
+    Progress,
+    Shares,
+    Standing,
+    count_answers,
+    new_cards,
+    open_cards,
+    overlap_of_draws,
+    standing_of,
+)
 from trueup.sessions.session import Batch, Circumstances, Session, draw_in_turn, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, of_predictions, of_votes
-
-# ------------------ From the answers that count to draws of the metric: what `ActiveTest.estimate` rests on, without
 
 _N_DRAWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Estimation:
-    """How a metric is estimated on a pool; what does not depend on the answers is worked out once.
-
-    Attributes
-    ----------
-    pool : Pool
-    estimator : MetricEstimator
-    noise : str or NoiseModel
-    target : {"sample", "population"}
-    """
+    """How a metric is estimated on a pool; what does not depend on the answers is worked out once."""
 
     pool: Pool
     estimator: MetricEstimator
@@ -99,19 +102,7 @@ class Estimation:
     def after(
         self, counted: Counted, *, systems: Sequence[int] = (0,), category: int | None = None, seed: int = 0
     ) -> Estimated:
-        """Draws for all systems, given the answers that count.
-
-        Parameters
-        ----------
-        counted : Counted
-        systems : sequence of int
-            A system, or two whose difference is asked for. Where draws are undecided, half of the values have these at
-            worst and half at best for it; those of other systems mean nothing then.
-        category : int, optional
-            One only, in place of the mean over all.
-        seed : int
-            The same answers and the same seed give the same numbers.
-        """
+        """Draws for all systems, given the answers that count."""
         has_outside = bool((counted.progress.truth == self.pool.n_classes).any())
         setting = self._with_outside if has_outside else self
         if not counted.undecided.any():
@@ -130,29 +121,12 @@ class Estimation:
         )
 
 
-# ------------------ Intervals that hold at every look at once, and so also where somebody stops because of what they
-
 PLANNED = 200  # answers near which the intervals are narrowest, where there is no budget
 _LEVEL = 0.95  # of the interval that the spread of an estimate is taken from
 
 
 def anytime_bound(n: int, *, level: float, planned: int = PLANNED) -> float:
-    """How many standard deviations an interval must reach to either side to hold at every look at once.
-
-    Parameters
-    ----------
-    n : int
-        Draws that count.
-    level : float
-        E.g. 0.95.
-    planned : int
-        Draws near which the bound is smallest.
-
-    Examples
-    --------
-    >>> round(anytime_bound(200, level=0.95), 2), round(anytime_bound(20, level=0.95), 2)
-    (3.04, 3.75)
-    """
+    """How many standard deviations an interval must reach to either side to hold at every look at once."""
     alpha = 1 - level
     rho_squared = (1 - 2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / planned
     time = max(n, 1) * rho_squared
@@ -162,23 +136,12 @@ def anytime_bound(n: int, *, level: float, planned: int = PLANNED) -> float:
 def anytime_interval(
     worlds: Sequence[Estimate], n: int, *, level: float, planned: int = PLANNED
 ) -> tuple[float, float]:
-    """The interval that holds at every look at once.
-
-    Parameters
-    ----------
-    worlds : sequence of Estimate
-        The estimate; where draws are undecided, that with these at worst and that with these at best.
-    n, level, planned
-        As in `anytime_bound`.
-    """
+    """The interval that holds at every look at once."""
     reach = anytime_bound(n, level=level, planned=planned) / float(scipy.stats.norm.ppf((1 + _LEVEL) / 2))
     ends = np.array([world.interval(_LEVEL) for world in worlds])
     middle, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
     least, most = worlds[0].bounds
     return max(float((middle - reach * half).min()), least), min(float((middle + reach * half).max()), most)
-
-
-# ------------------ What a user should read before trusting an estimate, from how the answers came in.
 
 
 def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance: bool) -> list[str]:
@@ -425,8 +388,6 @@ class ActiveTest(Session):
     ) -> Circumstances:
         return Circumstances(who, self.blind if blind is None else blind, saw_estimate, seconds)
 
-    # ------------------------------------------------------------------ where it stands
-
     @property
     def n_vetted(self) -> int:
         """Number of items with an answer, whether it counts yet or not."""
@@ -492,8 +453,6 @@ class ActiveTest(Session):
                     f"{self.prob_better:g} at every look."
                 )
         return None
-
-    # ------------------------------------------------------------------ the answer
 
     def _counted(self, answers: Answers = "valid") -> Counted:
         if ("counted", answers) not in self._memo:
@@ -619,8 +578,6 @@ class ActiveTest(Session):
             f"ActiveTest({self.pool.metric.name}, {self.strategy}, {self.estimator}; {self.n_vetted} of "
             f"{self.pool.n_items:,} items vetted)"
         )
-
-    # ------------------------------------------------------------------ out and in
 
     def restart(self, *, random_state: RandomState = None) -> Self:
         """The same pool and fitted noise with an empty log and another seed: a fresh session at no cost.

@@ -29,12 +29,19 @@ from scipy.special import entr
 from trueup._base.registry import Registry
 from trueup._base.types import Floats, Positions
 from trueup._base.validation import check_integer, check_number, preview
-from trueup.active.expected import expected_change, paper_change, precision_at_k_slopes
-from trueup.active.influence import Influence, influence, is_ratio, lists_of, raw_deviations, root_mean_square
+from trueup.active.influence import (
+    Influence,
+    expected_change,
+    influence,
+    is_ratio,
+    lists_of,
+    paper_change,
+    precision_at_k_slopes,
+    raw_deviations,
+    root_mean_square,
+)
 from trueup.active.pool import State
 from trueup.exceptions import InvalidParameter
-
-# ------------------ What every strategy promises: a score and, if it is random, a chance for each item, and a
 
 S = TypeVar("S")
 
@@ -89,26 +96,7 @@ class RandomStrategy(Strategy):
 
 
 def share_out(weights: Floats, available: npt.NDArray[np.bool_], *, floor: float = 0.0) -> Floats:
-    """Chances in proportion to weights, mixed with even ones.
-
-    Parameters
-    ----------
-    weights : array of shape (n_items,)
-        Not negative; where all available ones are 0 the chances are even.
-    available : boolean array of shape (n_items,)
-    floor : float
-        The share of even chances: none of n available items gets less than floor / n.
-
-    Returns
-    -------
-    array of shape (n_items,)
-        Sums to one; 0 where not available.
-
-    Examples
-    --------
-    >>> share_out(np.array([3.0, 1.0, 5.0]), np.array([True, True, False]), floor=0.5).tolist()
-    [0.625, 0.375, 0.0]
-    """
+    """Chances in proportion to weights, mixed with even ones."""
     n_open = int(np.count_nonzero(available))
     if not n_open:
         raise InvalidParameter("no item is left to ask for, got 0 available; correct an answer or stop here")
@@ -131,22 +119,12 @@ def class_words(state: State, at: int) -> str:
 
 
 def draw_shares(n_open: npt.ArrayLike) -> Floats:
-    r"""How much each draw has in an unbiased estimate of all items, shape (M,); they sum to one.
+    """How much each draw has in an unbiased estimate of all items, shape (M,); they sum to one.
 
     Before draw m the classes of some items are known, :math:`N_m` others can be drawn, and y was drawn with probability
     :math:`q_m`. What is known with :math:`y / q_m` beside it is without bias for the sum over all items, and so is any
     mean of such sums. Of even draws that with shares in proportion to :math:`1 / (N_m (N_m - 1))` varies least. Where
     items leave the pool by draws only, it is LURE.
-
-    Parameters
-    ----------
-    n_open : array of shape (M,)
-        :math:`N_m`, how many items could be drawn at each draw.
-
-    Examples
-    --------
-    >>> draw_shares([4, 3]).round(6).tolist(), draw_shares([4, 2]).round(6).tolist()
-    ([0.333333, 0.666667], [0.142857, 0.857143])
     """
     n = np.asarray(n_open, dtype=float)
     certain = 1 / (n * np.maximum(n - 1, _NEXT_TO_NOTHING))  # the only item left tells all there is to know
@@ -254,7 +232,7 @@ class ExpectedChange(Strategy):
 class PaperExpectedChange(ExpectedChange):
     """MEEC by the formulas as printed: equation 11 for precision@k, which is right, and 12 for average precision.
 
-    Equation 12 is a mean of signed changes and not of absolute ones; see `trueup.active.expected.paper_change`. Other
+    Equation 12 is a mean of signed changes and not of absolute ones; see `trueup.active.influence.paper_change`. Other
     metrics have no formula in the paper.
     """
 

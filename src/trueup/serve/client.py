@@ -68,8 +68,6 @@ class RemoteTest:
         self.classes = [read_name(name) for name in status["classes"]]
         self.n_items = int(status["n_items"])
 
-    # ------------------------------------------------------------------ questions and answers
-
     def ask(self, n: int = 1) -> Batch:
         """The card to answer now, held for the caller; empty if there is none.
 
@@ -118,8 +116,6 @@ class RemoteTest:
         if names:
             how = "later" if later else "cannot-tell"
             self._call("POST", "skip", {"items": names, "how": how, "key": _new_key()})
-
-    # ------------------------------------------------------------------ where it stands
 
     def standing(self) -> dict[str, Any]:
         """The latest snapshot of the session as plain numbers; ``{"ready": False}`` before the first."""
@@ -232,8 +228,6 @@ class RemoteTest:
 
     def __repr__(self) -> str:
         return f"RemoteTest({self.session!r} at {self.url}, as {self.who!r})"
-
-    # ------------------------------------------------------------------ the network
 
     def _call(self, method: str, verb: str, body: Any = None) -> Any:
         """What the server answers. Requests that change something carry a key, so that they can be sent again."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from trueup.sessions.log import Event
 from trueup.sessions.progress import Rate, Standing, standing_of
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
-
-# ------------------ Where a session stands, as plain data: what the page of the owner and programs are told of the
 
 _MOST_COMPARED = 6  # systems whose pairs are told apart
 _MOST_ROWS = 60  # of the history: more cannot be told apart in the chart
@@ -69,70 +67,46 @@ class Row:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a session says after a part of its log.
-
-    Attributes
-    ----------
-    made : float
-        When the work on it began, in seconds since 1970: what came in later is not in it.
-    n_events : int
-        The length of the log that it rests on.
-    ranges, draws : dict from system to Range, and to its draws
-        Empty while there are too few answers for the estimator.
-    differences : dict from "k l" to draws
-        Of system k minus system l, by their places, for k < l; empty where there are many systems.
-    lasting, lasting_differences : dict from system, and from "k l", to two numbers
-        The ends of the interval that holds at every look at once.
-    n_worlds : int
-        2 where draws are undecided: half of the draws have these at worst, half at best.
-    n_answers, n_counted : int
-        Answered items; answers that the estimate rests on.
-    n_waiting, n_cannot_tell, n_outside, n_disputed : int
-        Outcomes that wait to count; items of which nobody can tell the class; those of a class that is not listed;
-        those on which experts differ.
-    with_all : Range, optional
-        The first system with answers given with a prediction in sight and corrections by someone who saw the interval,
-        where there are any; `ranges` do without them.
-    shares : dict from class to float
-        Of the answers.
-    n_paid : int, optional
-        The answers that a budget of answers counts.
-    gain : Range, optional
-        For cleaning: what the next label is expected to bring.
-    """
+    """What a session says after a part of its log."""
 
     kind: str
-    made: float
-    n_events: int
+    made: float  # When the work on it began, in seconds since 1970: what came in later is not in it
+    n_events: int  # The length of the log that it rests on
     metric: str
     bounds: tuple[float, float]
     higher_is_better: bool
     level: float
     n_items: int
-    n_answers: int
+    n_answers: int  # Answered items; answers that the estimate rests on
     finished: str | None = None
     warnings: tuple[str, ...] = ()
-    ranges: Mapping[str, Range] = field(default_factory=dict)
+    ranges: Mapping[str, Range] = field(default_factory=dict)  # Empty while there are too few answers for the estimator
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # Of system k minus system l, by their places, for k < l; empty where there are many systems
     differences: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # The ends of the interval that holds at every look at once
     lasting: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lasting_differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    n_worlds: int = 1
+    n_worlds: int = 1  # 2 where draws are undecided: half of the draws have these at worst, half at best
     n_counted: int = 0
+    # Outcomes that wait to count; items of which nobody can tell the class; those of a class that is not listed; those
+    # on which experts differ
     n_waiting: int = 0
     n_cannot_tell: int = 0
     n_outside: int = 0
     n_disputed: int = 0
     history: tuple[Row, ...] = ()
+    # The first system with answers given with a prediction in sight and corrections by someone who saw the interval,
+    # where there are any; ranges do without them
     with_all: Range | None = None
-    shares: Mapping[str, float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)  # Of the answers
     expert_error: Range | None = None
     expert_errors: Mapping[str, Range | None] = field(default_factory=dict)
-    n_paid: int | None = None
+    n_paid: int | None = None  # The answers that a budget of answers counts
     budget: float | None = None
     half_width: float | None = None
     prob_better: float | None = None
-    gain: Range | None = None
+    gain: Range | None = None  # For cleaning: what the next label is expected to bring
 
     @property
     def first(self) -> Range | None:
@@ -146,14 +120,7 @@ class Snapshot:
 
 
 def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
-    """What a session says now.
-
-    Parameters
-    ----------
-    session : ActiveTest, CleaningAdvisor or TileSearch
-    history : tuple of Row
-        What was said before; the estimate of now is added to it.
-    """
+    """What a session says now."""
     made = time.time()
     if isinstance(session, ActiveTest):
         return _of_test(session, history, made)
@@ -193,7 +160,7 @@ def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapsho
 
 def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -> dict[str, Any]:
     """What the answers say of the systems."""
-    systems = test.pool.aligned.systems.tolist()
+    systems, is_swayed = test.pool.aligned.systems.tolist(), standing.sighted or standing.corrected
     n_compared = len(systems) if len(systems) <= _MOST_COMPARED else 0
     pairs = {f"{k} {m}": (systems[k], systems[m]) for k, m in combinations(range(n_compared), 2)}
     estimates = {str(name): test.estimate(name) for name in systems}
@@ -208,7 +175,9 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -
         "lasting": {str(name): test.anytime_interval(name) for name in systems},
         "lasting_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
         "history": _extended(history, standing.answered, next(iter(ranges.values()))),
-        "with_all": _with_all(test) if standing.sighted or standing.corrected else None,
+        "with_all": Range.of(test.estimate(answers="all"), test.level)
+        if standing.sighted or standing.corrected
+        else None,
     }
 
 
@@ -280,10 +249,6 @@ def _outcomes(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _with_all(test: ActiveTest) -> Range:
-    return Range.of(test.estimate(answers="all"), test.level)
-
-
 def _range(rate: Rate) -> Range | None:
     return Range(rate.share, rate.low, rate.high) if rate.n else None
 
@@ -335,20 +300,14 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# ------------------ The strategy and the estimate at work beside the server: cards are drawn ahead, and the estimate
-
 FEWEST_AHEAD = 12  # cards that wait for an expert
 _MOST_AHEAD = 1_000
 _AHEAD_OF_EACH = 5  # cards that wait for each expert at work
 _SECONDS_AHEAD = 4.0  # of the pace of the last minute
 _A_MINUTE = 60.0
 
-
-class Appending(Protocol):
-    """Writes cards for a watcher."""
-
-    def __call__(self, events: Sequence[Event], after: int) -> list[Event] | None:
-        """The log after the first `after` events, these at its end; None where others drew cards since."""
+# Writes cards for a watcher: the log after so many events, these at its end; None where others drew cards since.
+Appending = Callable[[Sequence[Event], int], list[Event] | None]
 
 
 @dataclass(frozen=True)
@@ -369,14 +328,7 @@ class FollowedLog:
 
 
 def append_cards(storage: Storage, name: str, events: Sequence[Event], after: int) -> list[Event] | None:
-    """Add cards to a log to which answers may have come meanwhile; they do not change which cards are right.
-
-    Returns
-    -------
-    list of Event or None
-        All that came after the first `after` events, with the cards at the end; None where cards of others came in
-        between, so that these would have to be drawn anew.
-    """
+    """Add cards to a log to which answers may have come meanwhile; they do not change which cards are right."""
     tail: list[Event] = []
     while True:
         tail += storage.events(name, since=after + len(tail))
@@ -388,18 +340,7 @@ def append_cards(storage: Storage, name: str, events: Sequence[Event], after: in
 
 
 class Watcher:
-    """Keeps enough cards ahead, and the estimate up to date.
-
-    Parameters
-    ----------
-    session : Session
-        Over a `FollowedLog`.
-    storage : Storage
-        To read from.
-    name : str
-    publish : callable
-        Called with each new `Snapshot`.
-    """
+    """Keeps enough cards ahead, and the estimate up to date."""
 
     def __init__(self, session: Session, storage: Storage, name: str, publish: Callable[[Snapshot], Any]) -> None:
         self._session = session
@@ -449,23 +390,7 @@ class Watcher:
 
 
 def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:
-    """How many cards should wait: a few, and more where many experts are at work or quick, or estimates take long.
-
-    Parameters
-    ----------
-    log : sequence of Event
-    n_out : int
-        Cards that experts have now; where the queue has run dry these are few, so who answered lately counts as well.
-    now : float
-        Seconds since 1970.
-    seconds : float
-        That the last estimate took: nothing is drawn meanwhile.
-
-    Examples
-    --------
-    >>> cards_ahead([], 0, now=0.0, seconds=1.0), cards_ahead([], 20, now=0.0, seconds=1.0)
-    (12, 100)
-    """
+    """How many cards should wait: a few, and more where many experts are at work or quick, or estimates take long."""
     recent = 0
     people = set()
     for event in reversed(log):
@@ -484,107 +409,24 @@ _PATIENCE = 1.0  # seconds that a process gets to end
 
 
 class LatestSnapshot:
-    """The latest snapshot, for those who want it and for those who wait for the next."""
+    """The latest snapshot, None before the first, and why there will be no more, in one sentence."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._snapshot: Snapshot | None = None
-        self._problem: str | None = None
-        self._version = 0
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The latest; None before the first."""
-        return self._snapshot
-
-    @property
-    def problem(self) -> str | None:
-        """Why there will be no more, in one sentence."""
-        return self._problem
-
-    @property
-    def version(self) -> int:
-        """Counts what was put up."""
-        return self._version
+        self._changed = threading.Lock()
+        self.snapshot: Snapshot | None = None
+        self.problem: str | None = None
+        self.version = 0  # counts what was put up
 
     def put(self, snapshot: Snapshot | None = None, *, problem: str | None = None) -> None:
         """Put up a snapshot, or what went wrong."""
         with self._changed:
-            self._snapshot = snapshot or self._snapshot
-            self._problem = problem or self._problem
-            self._version += 1
-            self._changed.notify_all()
-
-    def wait(self, version: int, timeout: float) -> bool:
-        """Wait for another version; whether there is one."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._version != version, timeout)
-
-
-class InThread:
-    """A watcher in a thread of the server: for small sessions and for tests.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the session; it may take long.
-    storage : Storage
-    name : str
-    latest : LatestSnapshot
-    """
-
-    def __init__(self, make: MakeSession, storage: Storage, name: str, latest: LatestSnapshot) -> None:
-        self._make, self._storage, self._name, self._latest = make, storage, name, latest
-        self._stopped = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="trueup-watcher", daemon=True)
-
-    def start(self) -> None:
-        """Begin to work; once is enough."""
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def nudge(self) -> None:
-        """Something came in."""
-        self._wake.set()
-
-    def stop(self) -> None:
-        """End; what is being worked out is given up."""
-        self._stopped.set()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(_PATIENCE)
-
-    def _run(self) -> None:
-        def write(events: Sequence[Event], after: int) -> list[Event] | None:
-            return append_cards(self._storage, self._name, events, after)
-
-        try:
-            session = self._make()
-            session.follow(FollowedLog(self._storage, self._name, write))
-            watcher = Watcher(session, self._storage, self._name, self._latest.put)
-            while not self._stopped.is_set():
-                if not watcher.step():
-                    self._wake.wait(_PAUSE)
-                self._wake.clear()
-        except Exception as error:
-            if not self._stopped.is_set():
-                self._latest.put(problem=_sentence(error))
+            self.snapshot = snapshot or self.snapshot
+            self.problem = problem or self.problem
+            self.version += 1
 
 
 class InProcess:
-    """A watcher in a process of its own.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the session there; it is pickled.
-    storage : Storage
-    url : str
-        Of the storage, which the process opens to read.
-    name : str
-    latest : LatestSnapshot
-    """
+    """A watcher in a process of its own."""
 
     def __init__(self, make: MakeSession, storage: Storage, url: str, name: str, latest: LatestSnapshot) -> None:
         self._storage, self._name, self._latest = storage, name, latest
@@ -608,9 +450,6 @@ class InProcess:
         self._there.close()  # the process has its own
         self._there = None
         self._thread.start()
-
-    def nudge(self) -> None:
-        """It looks at the log by itself."""
 
     @property
     def pid(self) -> int | None:
@@ -646,7 +485,7 @@ class InProcess:
         except (EOFError, OSError):
             self._fail(TrueupError("the process of the estimate has ended; start the server again"))
         except Exception as error:
-            self._fail(TrueupError(_sentence(error)))
+            self._fail(TrueupError(in_a_sentence(error)))
 
     def _fail(self, failure: TrueupError) -> None:
         if self._stopped or self._failure is not None:
@@ -682,10 +521,10 @@ def _watch(pipe: Connection, make: MakeSession, url: str, name: str) -> None:
     except TrueupError as error:
         pipe.send(("failure", error))
     except Exception as error:
-        pipe.send(("failure", TrueupError(_sentence(error))))
+        pipe.send(("failure", TrueupError(in_a_sentence(error))))
 
 
-def _sentence(error: Exception) -> str:
+def in_a_sentence(error: Exception) -> str:
     """What went wrong, for the page of the owner."""
     if isinstance(error, TrueupError):
         return str(error.sentence)

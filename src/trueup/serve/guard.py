@@ -26,8 +26,6 @@ from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
 from trueup.storage import Grant, Storage
 
-# ------------------ Who may come in: one-time links, cookies and tokens of 256 random bits, of which only hashes are
-
 Role = Literal["owner", "expert"]
 Use = Literal["link", "cookie", "token"]
 ROLES: tuple[Role, ...] = ("owner", "expert")
@@ -48,15 +46,7 @@ class Person:
 
 
 class Access:
-    """The ways into one session.
-
-    Parameters
-    ----------
-    storage : Storage
-    session : str
-    clock : callable
-        Seconds; for how long a check is remembered.
-    """
+    """The ways into one session."""
 
     def __init__(self, storage: Storage, session: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._storage = storage
@@ -65,8 +55,6 @@ class Access:
         self._remembered: dict[tuple[str, Use], tuple[float, Person]] = {}
         record = storage.open(session)
         self.cookie_name = f"trueup-{digest_of(f'{storage.url} {session} {record.created}')[:12]}"
-
-    # ------------------------------------------------------------------ who
 
     def person_of(self, secret: str | None, use: Use) -> Person | None:
         """Whose cookie or token this is; None if nobody's, or no longer."""
@@ -95,8 +83,6 @@ class Access:
     def grants(self) -> list[Grant]:
         """All that were given, the newest first."""
         return sorted(self._storage.grants(self._session), key=lambda grant: grant.created, reverse=True)
-
-    # ------------------------------------------------------------------ changes
 
     def give(self, use: Use, who: str, role: Role, *, seconds: float | None = None) -> str:
         """A new link or token; returns the secret, which cannot be read again."""
@@ -173,32 +159,17 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server is reached.
+    """Where the server is reached."""
 
-    Attributes
-    ----------
-    hosts : frozenset of str
-        The names by which it may be called, without a port.
-    prefix : str
-        The path below which a proxy shows it, such as "/vetting"; empty without one. Whether the proxy takes the path
-        off or leaves it on does not matter.
-    is_https : bool
-        Whether people reach it by https, so that cookies are sent over nothing else.
-    """
-
-    hosts: frozenset[str] = frozenset(LOOPBACK)
+    hosts: frozenset[str] = frozenset(LOOPBACK)  # The names by which it may be called, without a port
+    # The path below which a proxy shows it, such as "/vetting"; empty without one. Whether the proxy takes the path off
+    # or leaves it on does not matter
     prefix: str = ""
-    is_https: bool = False
+    is_https: bool = False  # Whether people reach it by https, so that cookies are sent over nothing else
 
     @classmethod
     def of(cls, public_url: str | None) -> Address:
-        """The address that a public URL describes; that of this machine alone without one.
-
-        Examples
-        --------
-        >>> Address.of("https://example.org/vetting/").prefix
-        '/vetting'
-        """
+        """The address that a public URL describes; that of this machine alone without one."""
         if public_url is None:
             return cls()
         parts = urlsplit(public_url)
@@ -214,15 +185,9 @@ class Address:
 
 @dataclass
 class RateLimit:
-    """How often each caller came: a bucket that fills with time, and from which each request takes one.
+    """How often each caller came: a bucket that fills with time, and from which each request takes one."""
 
-    Attributes
-    ----------
-    a_second, at_once : float
-        How many requests come back each second, and how many may come in one go.
-    """
-
-    a_second: float
+    a_second: float  # How many requests come back each second, and how many may come in one go
     at_once: float
     clock: Callable[[], float] = time.monotonic
     _levels: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -231,40 +196,22 @@ class RateLimit:
     def takes(self, caller: str, cost: float = 1.0) -> bool:
         """Whether this request is within the limit."""
         with self._lock:  # requests are answered in many threads
-            return self._takes(caller, cost)
-
-    def _takes(self, caller: str, cost: float) -> bool:
-        now = self.clock()
-        level, then = self._levels.get(caller, (self.at_once, now))
-        level = min(self.at_once, level + (now - then) * self.a_second)
-        allowed = level >= cost
-        if len(self._levels) > 10_000:  # those that are full again say nothing
-            full = self.at_once / self.a_second
-            self._levels = {who: kept for who, kept in self._levels.items() if now - kept[1] < full}
-        self._levels[caller] = (level - cost if allowed else level, now)
-        return allowed
+            now = self.clock()
+            level, then = self._levels.get(caller, (self.at_once, now))
+            level = min(self.at_once, level + (now - then) * self.a_second)
+            allowed = level >= cost
+            if len(self._levels) > 10_000:  # those that are full again say nothing
+                full = self.at_once / self.a_second
+                self._levels = {who: kept for who, kept in self._levels.items() if now - kept[1] < full}
+            self._levels[caller] = (level - cost if allowed else level, now)
+            return allowed
 
 
 class Guard:
-    """The layer around the application.
-
-    Parameters
-    ----------
-    app : ASGI application
-    address : Address
-    largest_body : int
-        Bytes.
-    longest_body : float
-        Seconds in which a body must be there: one that comes byte by byte holds a place that others need.
-    """
+    """The layer around the application."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        address: Address,
-        largest_body: int = LARGEST_BODY,
-        longest_body: float = LONGEST_BODY,
+        self, app: ASGIApp, *, address: Address, largest_body: int = LARGEST_BODY, longest_body: float = LONGEST_BODY
     ) -> None:
         self._app = app
         self._address = address
@@ -291,13 +238,7 @@ class Guard:
 
 
 def doubled(headers: Iterable[tuple[str, str]]) -> tuple[int, str] | None:
-    """Why a request that says something twice goes no further; None if it does not.
-
-    Examples
-    --------
-    >>> doubled([("host", "localhost"), ("host", "evil.example")])
-    (400, 'a request has one header host, got 2')
-    """
+    """Why a request that says something twice goes no further; None if it does not."""
     counts = Counter(name for name, _ in headers)
     twice = next((name for name in _ONCE if counts[name] > 1), None)
     return None if twice is None else (400, f"a request has one header {twice}, got {counts[twice]}")
@@ -306,13 +247,7 @@ def doubled(headers: Iterable[tuple[str, str]]) -> tuple[int, str] | None:
 def refusal(
     method: str, headers: dict[str, str], address: Address, largest_body: int = LARGEST_BODY
 ) -> tuple[int, str] | None:
-    """Why a request goes no further, as status and sentence; None if it may.
-
-    Parameters
-    ----------
-    headers : dict
-        With names in lower case.
-    """
+    """Why a request goes no further, as status and sentence; None if it may."""
     if host_name(headers.get("host", "")) not in address.hosts:
         return 421, "this server is not known by that name; start it with --public-url to give it one"
     if method not in _SAFE and not _is_own(headers, address):
@@ -328,13 +263,7 @@ def _too_large(largest: int) -> str:
 
 
 def host_name(host: str) -> str:
-    """The name of a host without its port, in lower case; empty where it is none.
-
-    Examples
-    --------
-    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("a/b")
-    ('localhost', '::1', '')
-    """
+    """The name of a host without its port, in lower case; empty where it is none."""
     try:
         parts = urlsplit(f"//{host}")
         return (parts.hostname or "") if parts.netloc == host and not parts.username else ""

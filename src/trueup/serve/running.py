@@ -27,30 +27,22 @@ from trueup.active import ESTIMATORS, ActiveTest
 from trueup.active.estimators import MetricEstimator
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, TrueupError
-from trueup.serve import api, card_pages, exports, owner_pages
+from trueup.serve.api import router as programs
 from trueup.serve.card_service import LEASE
 from trueup.serve.estimating import InProcess, LatestSnapshot, MakeSession
 from trueup.serve.guard import LOOPBACK, Access, Address, Guard, Role
+from trueup.serve.pages import router as pages_for_people
 from trueup.serve.rendering import Pages, wants_json
 from trueup.serve.services import Look, Services, make_services
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
-
-# ------------------ The server process: bound to this machine, quiet, and gone within three seconds of Ctrl-C.
-
-# ------------------ The web application: all routes over one set of services, behind one guard.
 
 # Nothing is told to anybody, whatever the environment says. Versions without telemetry take no notice.
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
 def make_app(services: Services) -> Guard:
-    """The application of a server.
-
-    Parameters
-    ----------
-    services : Services
-    """
+    """The application of a server."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -76,7 +68,7 @@ def make_app(services: Services) -> Guard:
     app.state.services, app.state.pages = services, pages
     folder = trueup.serve.__path__[0]
     app.mount("/static", StaticFiles(directory=f"{folder}/static"), name="static")
-    for routes in (card_pages.router, owner_pages.router, exports.router, api.router):
+    for routes in (pages_for_people, programs):
         app.include_router(routes)
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -114,17 +106,7 @@ _SLOWEST_HEAD = 20.0  # seconds a connection may be without a whole request; sil
 
 
 class Server(uvicorn.Server):
-    """A server that tells open streams to end, and says where it listens.
-
-    Parameters
-    ----------
-    services : Services
-    host : str
-    port : int
-        0 for any that is free.
-    ready : callable, optional
-        Called with the address once requests are answered.
-    """
+    """A server that tells open streams to end, and says where it listens."""
 
     def __init__(
         self,
@@ -187,12 +169,7 @@ class Server(uvicorn.Server):
 
 
 def check_binding(host: str, public_url: str | None) -> None:
-    """Stop before a server is opened to others without a word on how they reach it.
-
-    Examples
-    --------
-    >>> check_binding("127.0.0.1", None)
-    """
+    """Stop before a server is opened to others without a word on how they reach it."""
     if host in LOOPBACK or public_url is not None:
         return
     raise InvalidParameter(
@@ -203,12 +180,7 @@ def check_binding(host: str, public_url: str | None) -> None:
 
 
 def check_port(host: str, port: int) -> None:
-    """Stop where a server could not listen, before anything is worked out for it.
-
-    Examples
-    --------
-    >>> check_port("127.0.0.1", 0)
-    """
+    """Stop where a server could not listen, before anything is worked out for it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         if sys.platform != "win32":  # there it would allow two servers at one port
@@ -227,12 +199,7 @@ Announce = Callable[[str], Any]
 
 
 def check_estimator(estimator: str | MetricEstimator) -> None:
-    """Stop where a team would decide when to stop by an interval that nothing warrants.
-
-    Examples
-    --------
-    >>> check_estimator("rectified")
-    """
+    """Stop where a team would decide when to stop by an interval that nothing warrants."""
     made = ESTIMATORS.make(estimator, {}, base=MetricEstimator)
     if made.is_warranted:
         return
@@ -289,24 +256,7 @@ def run_server(
     seed: int = 0,
     announce: Announce | None = None,
 ) -> None:
-    """Serve a session until Ctrl-C.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the stored session, in the process of the estimate.
-    url : str
-        Of the storage.
-    name : str
-        Of the session in it.
-    labels : Labels
-        The votes, with the columns of the items.
-    settings : ServerSettings, optional
-    look : Look, optional
-    seed : int
-    announce : callable, optional
-        Called with each line that the person at the console should read; links are among them.
-    """
+    """Serve a session until Ctrl-C."""
     settings = ServerSettings() if settings is None else settings
     check_port(settings.host, settings.port)
     say = announce or (lambda _: None)

@@ -20,8 +20,6 @@ from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import Access, Address, RateLimit
 from trueup.storage import Storage
 
-# ------------------ The words of the app, read from one file so that they can be put into another language.
-
 Texts = Mapping[str, Mapping[str, str]]
 
 
@@ -32,13 +30,7 @@ def own_texts() -> Texts:
 
 
 def read_texts(path: Path | None = None) -> Texts:
-    """The texts, with those of another file in their place where it has them.
-
-    Parameters
-    ----------
-    path : Path, optional
-        A file with the tables and keys of ``trueup/serve/texts.toml``, or some of them.
-    """
+    """The texts, with those of another file in their place where it has them."""
     own = own_texts()
     if path is None:
         return own
@@ -52,8 +44,6 @@ def read_texts(path: Path | None = None) -> Texts:
             raise InvalidFile(f"{str(path)!r} names the text {unknown[0]!r}, got none of that name in texts.toml")
     return {table: {**words, **others.get(table, {})} for table, words in own.items()}
 
-
-# ------------------ Images below one folder: what a path or a link leads out of it is not shown.
 
 # What browsers draw and never run. A drawing in SVG may hold scripts: as a picture on a card they do not run, and
 # opened by itself it is saved instead.
@@ -80,12 +70,7 @@ class Image:
 
 
 class ImageFolder:
-    """The one folder that images are read from.
-
-    Parameters
-    ----------
-    root : Path
-    """
+    """The one folder that images are read from."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
@@ -111,9 +96,6 @@ class Estimating(Protocol):
 
     def start(self) -> None:
         """Begin to work."""
-
-    def nudge(self) -> None:
-        """Something came in."""
 
     def stop(self) -> None:
         """End."""
@@ -147,15 +129,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Services:
-    """A server's parts.
-
-    Attributes
-    ----------
-    stopping : threading.Event
-        Set when the server ends, so that streams do, too.
-    entries, requests : RateLimit
-        Of attempts to come in by an address, and of requests by a person.
-    """
+    """A server's parts."""
 
     storage: Storage
     session: str
@@ -169,7 +143,9 @@ class Services:
     latest: LatestSnapshot
     estimating: Estimating
     look: Look
+    # Set when the server ends, so that streams do, too
     stopping: threading.Event = field(default_factory=threading.Event)
+    # Of attempts to come in by an address, and of requests by a person
     entries: RateLimit = field(default_factory=partial(RateLimit, a_second=0.2, at_once=20.0))
     requests: RateLimit = field(default_factory=partial(RateLimit, a_second=50.0, at_once=200.0))
 
@@ -191,26 +167,7 @@ def make_services(
     seed: int = 0,
     lease: float = LEASE,
 ) -> Services:
-    """Make the parts of a server for a session that is in a storage.
-
-    Parameters
-    ----------
-    storage : Storage
-    session : str
-        Its name in the storage.
-    labels : Labels
-        The votes, with the columns of the items.
-    latest : LatestSnapshot
-    estimating : Estimating
-        What draws and estimates beside the server, and puts what it finds into `latest`.
-    address : Address, optional
-        Where the server is reached; this machine only by default.
-    look : Look, optional
-    seed : int
-        Of the order in which two answers stand on a card.
-    lease : float
-        Seconds for which a card is held.
-    """
+    """Make the parts of a server for a session that is in a storage."""
     look = Look() if look is None else look
     journal = Journal(storage, session)
     maker = CardMaker(labels, look.layout, class_names=look.class_names, seed=seed)

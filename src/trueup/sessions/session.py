@@ -18,7 +18,6 @@ from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.registry import MODELS, get_model
 from trueup.posteriors import Estimate
-from trueup.sessions.cards import Card, delayed_cards
 from trueup.sessions.log import (
     Event,
     EventLog,
@@ -29,9 +28,7 @@ from trueup.sessions.log import (
     session_from_json,
     session_to_json,
 )
-from trueup.sessions.progress import Progress, fold
-
-# ------------------ What a session asks for.
+from trueup.sessions.progress import Card, Progress, delayed_cards, fold
 
 
 @dataclass(frozen=True)
@@ -69,20 +66,7 @@ class Batch(Sequence[Any]):
 
 
 def draw_in_turn(chances: Floats, n: int, rng: np.random.Generator) -> tuple[list[int], list[float | None]]:
-    """Items drawn one after the other without replacement, with the probability each had in its turn.
-
-    Parameters
-    ----------
-    chances : array of shape (n_items,)
-        Of the first draw; later ones are in proportion. Items with none are never drawn.
-    n : int
-        Fewer are drawn where fewer have a chance.
-
-    Examples
-    --------
-    >>> draw_in_turn(np.array([0.0, 0.5, 0.0, 0.5]), 3, np.random.default_rng(0))
-    ([3, 1], [0.5, 1.0])
-    """
+    """Items drawn one after the other without replacement, with the probability each had in its turn."""
     left = np.array(chances, dtype=float)
     chosen: list[int] = []
     propensities: list[float | None] = []
@@ -97,24 +81,9 @@ def draw_in_turn(chances: Floats, n: int, rng: np.random.Generator) -> tuple[lis
     return chosen, propensities
 
 
-# ------------------ From what an expert says to new lines of the log.
-
-
 @dataclass(frozen=True)
 class Circumstances:
-    """How an outcome was given: by whom, and what the log keeps of it beside.
-
-    Parameters
-    ----------
-    who : str, optional
-        The expert.
-    blind : bool, optional
-        Whether no prediction was in sight.
-    saw_estimate : bool, optional
-        Whether they had seen the estimate.
-    seconds : float, optional
-        How long the card was in sight.
-    """
+    """How an outcome was given: by whom, and what the log keeps of it beside."""
 
     who: str | None = None
     blind: bool | None = None
@@ -136,19 +105,7 @@ def answer_events(
     correct: bool = False,
     second: bool = False,
 ) -> list[Event]:
-    """The new lines of the log for what an expert says; all answers are checked before any counts.
-
-    Parameters
-    ----------
-    truths : mapping from item to class
-    known : integer array of shape (n_items,)
-        The class of each item, by answers and by gold, -1 where unknown.
-    how : Circumstances
-    correct : bool
-        Allow answers that differ from what is known.
-    second : bool
-        Keep such answers as second opinions instead, e.g. those that came in late.
-    """
+    """The new lines of the log for what an expert says; all answers are checked before any counts."""
     if not isinstance(truths, Mapping):
         raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
     new = []
@@ -263,8 +220,6 @@ class Session(ABC):
     def _add(self, events: Iterable[Event]) -> None:
         self._events += events
         self._memo = {}
-
-    # ------------------------------------------------------------------ questions and answers
 
     def follow(self, log: EventLog) -> None:
         """Go on with a log that others write to as well, from its beginning; what was in memory is left behind."""
@@ -428,8 +383,6 @@ class Session(ABC):
     ) -> Circumstances:
         return Circumstances(who, blind, saw_estimate, seconds)
 
-    # ------------------------------------------------------------------ where it stands
-
     @property
     def labels(self) -> Labels:
         """The votes that the session is about."""
@@ -475,8 +428,6 @@ class Session(ABC):
         """Items that may be asked: not known, not waiting for an answer, and not such that nobody can tell."""
         return np.asarray(~(self._known | self.progress.waiting | self.progress.cannot_tell))
 
-    # ------------------------------------------------------------------ how it came to stand there
-
     def _ends_of_answers(self) -> list[int]:
         """Where in the log the first 0, 1, 2, … answers are complete."""
         ends, told = [0], set()
@@ -504,8 +455,6 @@ class Session(ABC):
         """The metric and its interval as answers came in; returns the Axes."""
         rows, metric = self._history(every)
         return plot_history(rows, ax, metric=metric, level=self.level)
-
-    # ------------------------------------------------------------------ out and in
 
     def _copy(self, events: Sequence[Event]) -> Self:
         """The same session after other events; nothing is fitted again."""

