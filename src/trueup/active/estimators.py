@@ -167,6 +167,13 @@ def as_estimate(values: Floats, bounds: tuple[float, float], name: str, n_worlds
     return (DrawnEstimate if n_worlds == 1 else UndecidedEstimate)(values, bounds=bounds, name=name)
 
 
+def share_better(apart: Floats, *, higher_is_better: bool) -> float:
+    """P(the first of two systems is better) from draws of their difference, ties counted half."""
+    apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
+    share = 0.5 + 0.5 * np.sign(apart).mean() if len(apart) else 0.5
+    return float(share if higher_is_better else 1 - share)
+
+
 class TooFewAnswers(InvalidParameter):
     """An estimator that rests on answers alone has too few of them yet."""
 
@@ -466,8 +473,7 @@ class WeightedMetric:
     """The metric of one system, and what the items do to it."""
 
     value: float
-    # shape (n_drawn,); of each drawn item, for the chance by which these were drawn and not others of the pool; of mean
-    # zero
+    # shape (n_drawn,), of mean zero: for the chance by which these items were drawn and not others of the pool
     pulls: Floats
     # shape (n_known,); of each item whose class is known, for the chance by which the pool holds these items and not
     # others. The sum of their squares is the variance of the metric over such pools

@@ -39,8 +39,7 @@ class Drawn:
     # shape (n_items,); how far an item that is known without a draw counts for itself: 1 if it was known before the
     # draws, 0 if it was told after them. They were drawn from a pool with it, and so stand for it
     own: Floats
-    # The items that the draws stand for. If some were told between draws it is as many as would leave a sum over all
-    # items as uncertain
+    # The items that the draws stand for; with some told between draws, as many as leave a sum as uncertain
     n_pool: float
     by_chance: bool = True  # else no interval is valid
 

@@ -48,6 +48,7 @@ from trueup.active.estimators import (
     as_estimate,
     estimate_metric,
     pool_with_outside,
+    share_better,
     two_worlds,
 )
 from trueup.active.pool import Pool, State, category_code, category_list, make_pool
@@ -146,60 +147,36 @@ def anytime_interval(
 
 def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance: bool) -> list[str]:
     """What of the way the answers came in makes an estimate less sure than it looks."""
-    sentences = []
-    n_chosen = int((progress.vetted & (progress.draw > 0) & np.isnan(progress.propensity)).sum())
-    if not by_chance:
-        sentences.append(
-            "Most answers are on items that were not drawn by chance: the interval may not hold as often as it says; "
-            'ask with a strategy that draws, such as "propensity" or "random".'
-        )
-    elif n_chosen:
-        sentences.append(
-            f"{n_chosen} items were chosen and not drawn by chance: an interval from them may not hold as often as it "
-            "says."
-        )
-    if by_chance and 0 < counted.n_draws < ENOUGH_DRAWS:
-        sentences.append(
-            f"{counted.n_draws} draws count so far: before there are {ENOUGH_DRAWS} the interval is a rough one."
-        )
-    n_told = int((progress.vetted & (progress.draw == 0)).sum())
-    if n_told:
-        sentences.append(
-            f"{n_told} items were told without being asked: their chance to be drawn is unknown, so they count for "
-            "themselves and correct nothing else."
-        )
-    n_after = int((progress.vetted & (progress.draw == 0) & (progress.told_after >= max(counted.n_draws, 1))).sum())
-    if by_chance and n_after:
-        sentences.append(
-            f"{n_after} items were told after the draws that stand for them: they change nothing before more are drawn."
-        )
-    n_ahead = int(counted.ahead.sum())
-    if n_ahead:
-        sentences.append(
-            f"{n_ahead} answers wait to count: an item that was drawn before them has none yet, and those that are "
-            "answered first are the easy ones."
-        )
-    n_undecided = int(counted.undecided.sum())
-    if n_undecided:
-        n_doubted = int((counted.undecided & progress.cannot_tell).sum())
-        n_disputed = int((counted.undecided & progress.disputed).sum())
-        reasons = {
-            "nobody could tell": n_doubted,
-            "experts differ": n_disputed,
-            "the prediction was in sight": n_undecided - n_doubted - n_disputed,
-        }
-        listed = ", ".join(f"{reason}: {n}" for reason, n in reasons.items() if n)
-        sentences.append(
-            f"{n_undecided} items that were drawn have no valid answer ({listed}): the interval is wide enough for "
-            "each of them to be right or wrong."
-        )
+    was_drawn, undecided = progress.draw > 0, counted.undecided
+    n_chosen = int((progress.vetted & was_drawn & np.isnan(progress.propensity)).sum())
+    n_told = int((progress.vetted & ~was_drawn).sum())
+    n_after = int((progress.vetted & ~was_drawn & (progress.told_after >= max(counted.n_draws, 1))).sum())
+    n_ahead, n_undecided = int(counted.ahead.sum()), int(undecided.sum())
+    n_doubted, n_disputed = int((undecided & progress.cannot_tell).sum()), int((undecided & progress.disputed).sum())
+    reasons = {"nobody could tell": n_doubted, "experts differ": n_disputed}
+    reasons["the prediction was in sight"] = n_undecided - n_doubted - n_disputed
+    listed = ", ".join(f"{reason}: {n}" for reason, n in reasons.items() if n)
     n_changed = int((progress.truth != progress.unswayed).sum())
-    if n_changed and answers == "all":
-        sentences.append(
-            f"{n_changed} answers were given or corrected with the prediction or the estimate in sight: an interval "
-            "from them may not hold as often as it says."
-        )
-    return sentences
+    notes = {
+        "Most answers are on items that were not drawn by chance: the interval may not hold as often as it says; ask "
+        'with a strategy that draws, such as "propensity" or "random".': not by_chance,
+        f"{n_chosen} items were chosen and not drawn by chance: an interval from them may not hold as often as it "
+        "says.": by_chance and n_chosen,
+        f"{counted.n_draws} draws count so far: before there are {ENOUGH_DRAWS} the interval is a rough one.": by_chance
+        and 0 < counted.n_draws < ENOUGH_DRAWS,
+        f"{n_told} items were told without being asked: their chance to be drawn is unknown, so they count for "
+        "themselves and correct nothing else.": n_told,
+        f"{n_after} items were told after the draws that stand for them: they change nothing before more are drawn.": (
+            by_chance and n_after
+        ),
+        f"{n_ahead} answers wait to count: an item that was drawn before them has none yet, and those that are "
+        "answered first are the easy ones.": n_ahead,
+        f"{n_undecided} items that were drawn have no valid answer ({listed}): the interval is wide enough for each of "
+        "them to be right or wrong.": n_undecided,
+        f"{n_changed} answers were given or corrected with the prediction or the estimate in sight: an interval from "
+        "them may not hold as often as it says.": n_changed and answers == "all",
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
@@ -529,9 +506,7 @@ class ActiveTest(Session):
 
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""
-        apart = self._sign * self._apart(a, b)
-        apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
-        return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
+        return share_better(self._apart(a, b), higher_is_better=self._sign > 0)
 
     @property
     def ranking(self) -> list[Any]:

@@ -15,7 +15,7 @@ from trueup.exceptions import InvalidParameter
 from trueup.serve.cards import CardMaker, CardView, Choice, plain
 from trueup.serve.guard import Person, digest_of
 from trueup.sessions.log import Event, Kind, Names
-from trueup.storage import Kept, Storage, Waiting
+from trueup.storage import Storage, Waiting
 
 OUTCOMES = ("tell", "correct", "cannot tell", "none of these", "pass")  # what can be undone is one of these, or later
 _MOST_AT_ONCE = 5_000
@@ -215,9 +215,7 @@ class CardService:
             raise NoSuchCard(f"there is no card {number}, got that number; load the page again")
         return entry.event.item
 
-    def answer(
-        self, person: Person, number: int, reply: Reply, *, saw_estimate: bool
-    ) -> tuple[Kept, AssignedCard | None]:
+    def answer(self, person: Person, number: int, reply: Reply, *, saw_estimate: bool) -> AssignedCard | None:
         """Keep an answer and lease the next card, which is returned, in one transaction."""
         item = self._item_of(number)
         face = self._maker.face(self.names.positions[item], person=person.name)

@@ -31,31 +31,18 @@ _SIGNS |= dict.fromkeys((*range(0x80, 0xA0), 0xFFFE, 0xFFFF, *range(0xD800, 0xE0
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of the items make the card.
+    """Which columns of the items make the card."""
 
-    Attributes
-    ----------
-    kind : {"text", "conversation", "records", "image", "tile", "answers"}
-        A tile is an image in which objects are counted: the classes are whole numbers, and their keys the digits.
-    show : tuple of str
-        Columns shown as text, in this order; for "conversation" the first holds the messages.
-    left, right : tuple of str
-        Columns of the two records, row by row.
-    image : str, optional
-        Column with the path of the image below the image folder.
-    outline : str, optional
-        Column with a box [x, y, width, height] or points [[x, y], …], in pixels, drawn over the image.
-    answers : tuple of (class, column)
-        For "answers": the column that holds what each class stands for. The order on the card is drawn for each item
-        and person, and logged.
-    """
-
+    # A tile is an image in which objects are counted: the classes are whole numbers, and their keys the digits
     kind: CardKind = "text"
-    show: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()  # Columns shown as text, in this order; for "conversation" the first holds the messages
+    left: tuple[str, ...] = ()  # Columns of the two records, row by row
     right: tuple[str, ...] = ()
-    image: str | None = None
+    image: str | None = None  # Column with the path of the image below the image folder
+    # Column with a box [x, y, width, height] or points [[x, y], …], in pixels, drawn over the image
     outline: str | None = None
+    # For "answers": the column that holds what each class stands for. The order on the card is drawn for each item and
+    # person, and logged
     answers: tuple[tuple[Hashable, str], ...] = ()
 
 

@@ -175,9 +175,7 @@ def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -
         "lasting": {str(name): test.anytime_interval(name) for name in systems},
         "lasting_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
         "history": _extended(history, standing.answered, next(iter(ranges.values()))),
-        "with_all": Range.of(test.estimate(answers="all"), test.level)
-        if standing.sighted or standing.corrected
-        else None,
+        "with_all": Range.of(test.estimate(answers="all"), test.level) if is_swayed else None,
     }
 
 

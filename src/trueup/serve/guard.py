@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 import threading
 import time
@@ -20,6 +19,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trueup._base.validation import check_choice
@@ -227,11 +228,12 @@ class Guard:
         sent = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address, self._largest)
         if problem is not None:
-            await _refuse(send, *problem)
+            status, sentence = problem
+            await JSONResponse({"error": sentence}, status, headers=_CLOSE)(scope, receive, _with_headers(send))
             return
         prefix = self._address.prefix
         if prefix and scope["path"] == prefix:  # relative addresses need the slash at the end
-            await _send(send, 307, b"", {"location": f"{prefix.rpartition('/')[2]}/"})
+            await RedirectResponse(f"{prefix.rpartition('/')[2]}/", 307)(scope, receive, _with_headers(send))
             return
         body = _Body(receive, self._largest, self.longest_body)
         await self._app(_without_prefix(scope, prefix), body.receive, _with_headers(send))
@@ -334,24 +336,9 @@ class _Body:
 def _with_headers(send: Send) -> Send:
     async def send_more(message: Message) -> None:
         if message["type"] == "http.response.start":
-            there = {name.lower() for name, _ in message["headers"]}
-            message = {**message, "headers": [*message["headers"], *_header_list(HEADERS, without=there)]}
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return send_more
-
-
-def _header_list(headers: dict[str, str], *, without: Iterable[bytes] = ()) -> list[tuple[bytes, bytes]]:
-    listed = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return [(name, value) for name, value in listed if name not in without]
-
-
-async def _refuse(send: Send, status: int, sentence: str) -> None:
-    body = json.dumps({"error": sentence}).encode()
-    await _send(send, status, body, {"content-type": "application/json", **_CLOSE})
-
-
-async def _send(send: Send, status: int, body: bytes, headers: dict[str, str]) -> None:
-    listed = _header_list({**HEADERS, **headers, "content-length": str(len(body))})
-    await send({"type": "http.response.start", "status": status, "headers": listed})
-    await send({"type": "http.response.body", "body": body})

@@ -213,30 +213,14 @@ def check_estimator(estimator: str | MetricEstimator) -> None:
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Where the server listens, and for how long a card is held.
+    """Where the server listens, and for how long a card is held."""
 
-    Attributes
-    ----------
-    host : str
-        The address to listen at; this machine only by default.
-    port : int
-        0 for any that is free.
-    public_url : str, optional
-        The address that people open, where a proxy stands in front.
-    lease : float
-        Seconds for which a card is held; it is renewed while the page is in sight.
-    owner : str
-        The name of the owner.
-    experts : tuple of str
-        Who gets a link when the server starts, unless they have one.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    public_url: str | None = None
-    lease: float = LEASE
-    owner: str = "owner"
-    experts: tuple[str, ...] = ()
+    host: str = "127.0.0.1"  # The address to listen at; this machine only by default
+    port: int = 8000  # 0 for any that is free
+    public_url: str | None = None  # The address that people open, where a proxy stands in front
+    lease: float = LEASE  # Seconds for which a card is held; it is renewed while the page is in sight
+    owner: str = "owner"  # The name of the owner
+    experts: tuple[str, ...] = ()  # Who gets a link when the server starts, unless they have one
 
     def __post_init__(self) -> None:
         check_integer(self.port, name="port", low=0)

@@ -103,25 +103,12 @@ class Estimating(Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """How cards look and what may be seen.
+    """How cards look and what may be seen."""
 
-    Attributes
-    ----------
-    layout : Layout, optional
-        By default it follows from the columns of the items.
-    class_names : dict, optional
-        What the buttons say, by class.
-    images : Path, optional
-        The folder of the images.
-    suggestions : list of str, optional
-        What the system says of each item; shown on the cards, so that the session is not blind.
-    experts_see_estimate : bool
-    texts : Texts
-    """
-
-    layout: Layout | None = None
-    class_names: Mapping[Any, str] | None = None
-    images: Path | None = None
+    layout: Layout | None = None  # By default it follows from the columns of the items
+    class_names: Mapping[Any, str] | None = None  # What the buttons say, by class
+    images: Path | None = None  # The folder of the images
+    # What the system says of each item; shown on the cards, so that the session is not blind
     suggestions: list[str] | None = None
     experts_see_estimate: bool = False
     texts: Texts = field(default_factory=own_texts)

@@ -20,7 +20,6 @@ from trueup.storage.database.tables import (
     events,
     read_row,
     sessions,
-    values_of,
 )
 
 OPINIONS = ("tell", "cannot tell", "none of these")
@@ -115,7 +114,7 @@ def _dated(event: Event, now: float | None, next_draw: int) -> Event:
 def _insert(connection: sa.Connection, session: int, numbered: Sequence[tuple[int, Event]]) -> None:
     """Add events to the log as they are, and a card for each question."""
     connection.execute(
-        sa.insert(events), [{"session": session, "number": number, **values_of(event)} for number, event in numbered]
+        sa.insert(events), [{"session": session, "number": number, **vars(event)} for number, event in numbered]
     )
     new_cards = [
         {

@@ -110,7 +110,7 @@ class DatabaseStorage:
             raise InvalidParameter(
                 f"⟨name⟩ must be a text, got {name!r}; pass the name of the session", parameter="name"
             )
-        row = {"name": name, "kind": kind, "settings": dict(settings), "options": dict(options or {})}
+        row: dict[str, Any] = {"name": name, "kind": kind, "settings": dict(settings), "options": dict(options or {})}
         row |= {"fingerprints": dict(fingerprints or {}), "source": dict(source or {})}
         row |= {"created": DatabaseNow(), "paused": False, "n_events": 0, "n_draws": 0}
 

@@ -149,8 +149,6 @@ grants = sa.Table(
     sa.Index("grants_session", "session"),
 )
 
-_FIELDS = [column.name for column in events.columns if column.name not in ("session", "number")]
-
 
 def read_row(kind: type[Kind], row: Any, **more: Any) -> Kind:
     """The dataclass that a row stands for, whose columns are named as its fields are."""
@@ -159,9 +157,4 @@ def read_row(kind: type[Kind], row: Any, **more: Any) -> Kind:
 
 def event_of(row: Any) -> Event:
     """The event that a row of the log stands for."""
-    return Event(**{name: getattr(row, name) for name in _FIELDS})
-
-
-def values_of(event: Event) -> dict[str, Any]:
-    """The columns of an event."""
-    return {name: getattr(event, name) for name in _FIELDS}
+    return read_row(Event, row)
