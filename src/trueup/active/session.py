@@ -74,7 +74,7 @@ from trueup.sessions.progress import (
     overlap_of_draws,
     standing_of,
 )
-from trueup.sessions.session import Batch, Circumstances, Session, draw_in_turn, write_setting
+from trueup.sessions.session import Batch, Session, draw_in_turn, write_setting
 from trueup.storage import Storage
 from trueup.storage.joining import StoredLog, of_predictions, of_votes
 
@@ -300,7 +300,8 @@ class ActiveTest(Session):
                 "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
             )
         self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
-        self.blind, self.shares = bool(blind), Shares(overlap, repeat, checks)
+        self.blind = self._blind = bool(blind)
+        self.shares = Shares(overlap, repeat, checks)
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
         self._begin(labels, self._strategy, strategy, options)
@@ -359,11 +360,6 @@ class ActiveTest(Session):
             *(Event("ask", item, purpose="overlap") for item in again),
             *(Event("ask", self._names.items[at], who=name, purpose=purpose) for at, purpose, name in due),
         ]
-
-    def _circumstances(
-        self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
-    ) -> Circumstances:
-        return Circumstances(who, self.blind if blind is None else blind, saw_estimate, seconds)
 
     @property
     def n_vetted(self) -> int:

@@ -77,7 +77,7 @@ class RemoteTest:
     def tell(
         self, truths: Mapping[Any, Any], *, correct: bool = False, seconds: float | None = None, comment: str = ""
     ) -> None:
-        """What the expert says, item by item, as in `ActiveTest.tell`; with `correct` in place of what was said before."""
+        """What the expert says, item by item, as in `ActiveTest.tell`; `correct` changes what was said before."""
         if not isinstance(truths, Mapping):
             raise InvalidParameter(
                 f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}"
@@ -88,7 +88,7 @@ class RemoteTest:
             self._call("POST", "correct" if correct else "tell", {"answers": answers, "key": _new_key()})
 
     def skip(self, items: Iterable[Any], *, later: bool = False) -> None:
-        """The expert names no class for these items: they cannot tell, or with `later` it goes to another expert first."""
+        """The expert names no class for these items: they cannot tell, or it goes to another one first."""
         if isinstance(items, str) or not isinstance(items, Iterable):
             raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
         names = [plain_name(item) for item in items]

@@ -160,18 +160,8 @@ def _outcome(
 ) -> Event:
     """One outcome with all that the log keeps of it."""
     chance, draw = float(progress.propensity[at]), int(progress.draw[at])
-    return Event(
-        kind,
-        names.items[at],
-        truth,
-        how.who,
-        None if np.isnan(chance) else chance,
-        seconds=how.seconds,
-        blind=how.blind,
-        draw=draw or None,
-        purpose=purpose,
-        saw_estimate=how.saw_estimate,
-    )
+    drawn: dict[str, Any] = {"propensity": None if np.isnan(chance) else chance, "draw": draw or None}
+    return Event(kind, names.items[at], truth, purpose=purpose, **drawn, **vars(how))
 
 
 def purpose_of_card(progress: Progress, at: int, who: str | None) -> str | None:
@@ -204,6 +194,7 @@ class Session(ABC):
     level: float
     strategy: str
     options: dict[str, Any]
+    _blind: bool | None = None  # whether experts answer without a prediction in sight, if the session says so
 
     def _begin(self, labels: Labels, strategy: Any, chosen: object, options: Mapping[str, Any]) -> None:
         """Start with an empty log; `strategy` was made from what was `chosen`, a name or itself, and its options."""
@@ -354,7 +345,7 @@ class Session(ABC):
         seconds : float, optional
             How long the item was in sight.
         """
-        how = self._circumstances(who, blind, saw_estimate, seconds)
+        how = Circumstances(who, self._blind if blind is None else blind, saw_estimate, seconds)
         self._write(
             lambda: answer_events(
                 truths, self._names, self.progress, self._known_codes, how, correct=correct, second=second
@@ -375,13 +366,8 @@ class Session(ABC):
             As in `tell`.
         """
         names = items if isinstance(items, str) or not isinstance(items, Iterable) else list(items)
-        how = self._circumstances(who, None, None, seconds)
+        how = Circumstances(who, self._blind, seconds=seconds)
         self._write(lambda: skip_events(names, self._names, self.progress, self._known_codes, how, later=later))
-
-    def _circumstances(
-        self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
-    ) -> Circumstances:
-        return Circumstances(who, blind, saw_estimate, seconds)
 
     @property
     def labels(self) -> Labels:
