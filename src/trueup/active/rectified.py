@@ -14,8 +14,9 @@ import numpy as np
 from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import influence, root_mean_square
 from trueup.active.pool import Pool
-from trueup.active.strategies import draw_shares, effective_number, share_after, stands_for
+from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.core.base import clip_base
+from trueup.core.checks import effective_weights
 from trueup.core.draws import draw_truths
 from trueup.core.features import build_features
 from trueup.core.posterior import N_POINTS, Checks, Recalibration, draw_theta, find_mode
@@ -116,9 +117,7 @@ def model_of(pool: Pool) -> PoolModel:
 
 def _checks(model: PoolModel, answers: Drawn, truth: Positions) -> Checks:
     """The answers that teach, with weights that sum to the number of evenly drawn items they are worth."""
-    weights = answers.weights * model.importance[answers.positions]
-    total = max(float(weights.sum()), 1e-12)
-    weights = weights * (effective_number(weights) / total) if len(weights) else weights
+    weights = effective_weights(answers.weights * model.importance[answers.positions])
     return Checks(model.rows.at(answers.positions), truth[answers.positions], weights)
 
 

@@ -3,6 +3,9 @@
 One layer around the whole application, which also puts the headers on every answer that keep a page closed to others.
 
 A link is good for one entry. Using it gives a cookie; programs have tokens. All three expire and can be revoked.
+
+Starlette's check of hosts cuts a name at its first colon and so knows no IPv6. Signed cookies, as of itsdangerous, hold
+until they expire: who is revoked must be out at once, for which the storage has to be asked anyway.
 """
 
 from __future__ import annotations
@@ -139,6 +142,7 @@ def digest_of(secret: str) -> str:
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LARGEST_BODY = 1 << 20
+_TOO_LARGE = f"the body must be at most {LARGEST_BODY:,} bytes"
 LONGEST_BODY = 30.0  # seconds in which a body must be there
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _ONCE = ("host", "origin", "sec-fetch-site", "content-length", "authorization")  # whoever reads the other one is misled
@@ -211,13 +215,10 @@ class RateLimit:
 class Guard:
     """The layer around the application."""
 
-    def __init__(
-        self, app: ASGIApp, *, address: Address, largest_body: int = LARGEST_BODY, longest_body: float = LONGEST_BODY
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, address: Address) -> None:
         self._app = app
         self._address = address
-        self._largest = largest_body
-        self.longest_body = longest_body
+        self.longest_body = LONGEST_BODY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on with headers on what comes back."""
@@ -226,7 +227,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         sent = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address, self._largest)
+        problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address)
         if problem is not None:
             status, sentence = problem
             await JSONResponse({"error": sentence}, status, headers=_CLOSE)(scope, receive, _with_headers(send))
@@ -235,7 +236,7 @@ class Guard:
         if prefix and scope["path"] == prefix:  # relative addresses need the slash at the end
             await RedirectResponse(f"{prefix.rpartition('/')[2]}/", 307)(scope, receive, _with_headers(send))
             return
-        body = _Body(receive, self._largest, self.longest_body)
+        body = _Body(receive, self.longest_body)
         await self._app(_without_prefix(scope, prefix), body.receive, _with_headers(send))
 
 
@@ -246,22 +247,16 @@ def doubled(headers: Iterable[tuple[str, str]]) -> tuple[int, str] | None:
     return None if twice is None else (400, f"a request has one header {twice}, got {counts[twice]}")
 
 
-def refusal(
-    method: str, headers: dict[str, str], address: Address, largest_body: int = LARGEST_BODY
-) -> tuple[int, str] | None:
+def refusal(method: str, headers: dict[str, str], address: Address) -> tuple[int, str] | None:
     """Why a request goes no further, as status and sentence; None if it may."""
     if host_name(headers.get("host", "")) not in address.hosts:
         return 421, "this server is not known by that name; start it with --public-url to give it one"
     if method not in _SAFE and not _is_own(headers, address):
         return 403, "requests from other sites are refused"
     length = headers.get("content-length")
-    if length is not None and (not (length.isascii() and length.isdigit()) or int(length) > largest_body):
-        return 413, _too_large(largest_body)
+    if length is not None and (not (length.isascii() and length.isdigit()) or int(length) > LARGEST_BODY):
+        return 413, _TOO_LARGE
     return None
-
-
-def _too_large(largest: int) -> str:
-    return f"the body must be at most {largest:,} bytes"
 
 
 def host_name(host: str) -> str:
@@ -311,9 +306,9 @@ def _without_prefix(scope: Scope, prefix: str) -> Scope:
 class _Body:
     """The body of a request, which ends the request once it is too large or takes too long."""
 
-    def __init__(self, receive: Receive, largest: int, longest: float) -> None:
+    def __init__(self, receive: Receive, longest: float) -> None:
         self._receive = receive
-        self._largest = self._left = largest
+        self._left = LARGEST_BODY
         self._until = asyncio.get_running_loop().time() + longest
         self._is_whole = False
 
@@ -329,7 +324,7 @@ class _Body:
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise HTTPException(413, _too_large(self._largest), headers=_CLOSE)  # it did not say its length
+                raise HTTPException(413, _TOO_LARGE, headers=_CLOSE)  # it did not say its length
         return message
 
 
