@@ -4,8 +4,8 @@ One layer around the whole application, which also puts the headers on every ans
 
 A link is good for one entry. Using it gives a cookie; programs have tokens. All three expire and can be revoked.
 
-Starlette's check of hosts cuts a name at its first colon and so knows no IPv6. Signed cookies, as of itsdangerous, hold
-until they expire: who is revoked must be out at once, for which the storage has to be asked anyway.
+Hosts are read here, since origins are compared with them, which Starlette's own check of hosts does not do. Signed
+cookies, as of itsdangerous, hold until they expire: who is revoked must be out at once, so the storage is asked anyway.
 """
 
 from __future__ import annotations
