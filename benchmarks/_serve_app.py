@@ -22,7 +22,7 @@ import numpy as np
 import trueup as tu
 from benchmarks._coverage_tally import Section, as_text
 from trueup.serve.estimating import InProcess, LatestSnapshot
-from trueup.serve.server import Server
+from trueup.serve.running import Server
 from trueup.serve.services import Services, make_services
 from trueup.storage import open_storage
 from trueup.storage.database.sqlite import has_wal_fix

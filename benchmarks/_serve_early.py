@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks._coverage_tally import Section, Tally, as_text, share, tracked
 from benchmarks._serve_sessions import SESSIONS_OF_A_POOL, STRATEGIES, WARRANTED, Experts, World, run_session
 from trueup.active.estimators import TooFewAnswers, as_estimate
-from trueup.sessions.counting import count_answers
+from trueup.sessions.progress import count_answers
 
 __all__ = ["early"]
 

@@ -2,8 +2,8 @@
 
 A pool is fitted once and used for several sessions. An expert takes the first card of the queue; a hard item takes
 three times as long, and one in five is put off or given up. Every look at a session is one at all outcomes that are
-there by then, as an owner has it who watches the page. The estimates are those of `trueup.active.estimation`, which
-`ActiveTest` uses, on answers counted by `trueup.sessions.counting`.
+there by then, as an owner has it who watches the page. The estimates are those of `trueup.active.session`, which
+`ActiveTest` uses, on answers counted by `trueup.sessions.progress`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ import numpy.typing as npt
 import trueup as tu
 from benchmarks._coverage_tally import LEVEL, Section, Tally, as_text, share, tracked
 from trueup.active import ESTIMATORS, State, get_strategy
-from trueup.active.anytime import anytime_interval
-from trueup.active.estimation import Estimation
 from trueup.active.estimators import ENOUGH_DRAWS, as_estimate
+from trueup.active.session import Estimation, anytime_interval
 from trueup.posteriors import Estimate
-from trueup.sessions.batch import draw_in_turn
-from trueup.sessions.counting import Counted, count_answers
-from trueup.sessions.progress import Progress, no_progress
+from trueup.sessions.progress import Counted, Progress, count_answers, no_progress
+from trueup.sessions.session import draw_in_turn
 
 __all__ = ["Experts", "Run", "Tallies", "World", "collect", "run_session", "section_of", "sessions"]
 

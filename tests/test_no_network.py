@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "trueup"
 NETWORK = {"socket", "ssl", "http", "urllib", "urllib3", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "xmlrpc"}
 HARMLESS = {"urllib.parse"}  # words about addresses, no connections
 # tu.connect calls the server that it is given, and trueup serve listens.
-MAY = {"serve/client.py", "serve/server.py"}
+MAY = {"serve/client.py", "serve/running.py"}
 
 # The hook is told before Python opens a connection or looks up a name, whichever module asks for it.
 GUARD = """

@@ -163,7 +163,7 @@ def object_changes(data: Segmentation, outcomes: Sequence[Outcomes], vetted: Fla
 
 
 def slopes_of_lists(p: Array) -> Array:
-    """The slope of N_p E[AP] by each chance, for rows of lists by falling score; see `trueup.active.expected`."""
+    """The slope of N_p E[AP] by each chance, for rows of lists by falling score; see `trueup.active.influence`."""
     place = np.arange(1, p.shape[1] + 1)
     above = np.cumsum(p, axis=1) - p
     share = p / place

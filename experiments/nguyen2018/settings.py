@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import trueup as tu
-from trueup.active.expected import precision_at_k_slopes
+from trueup.active.influence import precision_at_k_slopes
 
 __all__ = [
     "TAG_IF_ABSENT",

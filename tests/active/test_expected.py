@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.special import roots_legendre
 
-from trueup.active.expected import (
+from trueup.active.influence import (
     RankedList,
     expected_average_precision,
     expected_change,
     expected_precision_at_k,
     paper_change,
+    positive_slopes,
     precision_at_k_slopes,
     precision_sum,
 )
-from trueup.active.influence import positive_slopes
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import average_precision, get_metric, precision_at_k
 

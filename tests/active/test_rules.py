@@ -10,8 +10,8 @@ from scipy import stats
 
 import trueup as tu
 from trueup.active import NONE_OF_THESE
-from trueup.active.anytime import anytime_bound
-from trueup.active.undecided import UndecidedEstimate
+from trueup.active.estimators import UndecidedEstimate
+from trueup.active.session import anytime_bound
 from trueup.exceptions import InvalidParameter
 
 N = 120

@@ -9,8 +9,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 import trueup as tu
-from trueup.active.expected import expected_change, paper_change
-from trueup.active.influence import expected_counts, influence, positive_slopes
+from trueup.active.influence import expected_change, expected_counts, influence, paper_change, positive_slopes
 from trueup.active.pool import Pool, State
 from trueup.active.strategies import STRATEGIES, Propensity, get_strategy
 from trueup.exceptions import InvalidParameter, InvalidPredictions

@@ -11,7 +11,7 @@ from scipy import stats
 import trueup as tu
 from trueup.active.estimators import weighted_metric
 from trueup.active.rectified import drawn_items, known_classes
-from trueup.active.strategy import draw_shares, share_after, stands_for
+from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.sessions.log import Event
 
 N = 400

@@ -5,7 +5,7 @@ import pytest
 
 import trueup as tu
 from trueup import estimators
-from trueup.active.expected import expected_average_precision, expected_change, expected_precision_at_k
+from trueup.active.influence import expected_average_precision, expected_change, expected_precision_at_k
 from trueup.cleaning.flips import true_class_probabilities
 
 

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from threaded import InThread
+
 import trueup as tu
 from trueup.serve.cards import Layout
-from trueup.serve.estimating import InThread, LatestSnapshot
-from trueup.serve.server import Server
+from trueup.serve.estimating import LatestSnapshot
+from trueup.serve.running import Server
 from trueup.serve.services import Look, Services, make_services
 from trueup.storage import open_storage
 

@@ -23,8 +23,8 @@ from attacked_site import (
     refused,
 )
 
-from trueup.serve.access import ROLES, Access, Person, digest_of
 from trueup.serve.estimating import LatestSnapshot
+from trueup.serve.guard import ROLES, Access, Person, digest_of
 from trueup.serve.rendering import Pages
 from trueup.serve.services import make_services
 

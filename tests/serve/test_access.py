@@ -6,8 +6,7 @@ import stat
 import pytest
 
 from trueup.exceptions import InvalidParameter
-from trueup.serve.access import Access, check_person
-from trueup.serve.guard import Address
+from trueup.serve.guard import Access, Address, check_person
 from trueup.storage import open_storage
 
 

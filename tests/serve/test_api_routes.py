@@ -101,7 +101,7 @@ def test_the_schema_describes_the_verbs(vetting):
 
 def test_nothing_is_told_to_anybody(vetting, monkeypatch):
     monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
-    from trueup.serve.server import make_app
+    from trueup.serve.running import make_app
 
     app = make_app(vetting.services)._app
     settings_of_app = getattr(app, "_telemetry", {})

@@ -6,12 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from threaded import InThread
 from vetting_server import Vetting, wait_for
 
 import trueup as tu
 from trueup._base.wording import interval
-from trueup.serve.estimating import InThread, LatestSnapshot
-from trueup.serve.server import make_app
+from trueup.serve.estimating import LatestSnapshot
+from trueup.serve.running import make_app
 from trueup.serve.services import make_services
 from trueup.storage import open_storage
 

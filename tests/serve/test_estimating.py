@@ -8,9 +8,16 @@ from vetting_server import plain_data, wait_for
 
 import trueup as tu
 from trueup.exceptions import InvalidParameter, StorageError
-from trueup.serve.estimating import FEWEST_AHEAD, InProcess, LatestSnapshot, _watch, append_cards, cards_ahead
+from trueup.serve.estimating import (
+    FEWEST_AHEAD,
+    InProcess,
+    LatestSnapshot,
+    _watch,
+    append_cards,
+    cards_ahead,
+    take_snapshot,
+)
 from trueup.serve.running import check_estimator
-from trueup.serve.snapshots import take_snapshot
 from trueup.sessions.log import Event
 from trueup.storage import open_storage
 

@@ -6,7 +6,7 @@ import pytest
 
 from trueup.exceptions import InvalidParameter
 from trueup.serve.guard import LARGEST_BODY, Address, RateLimit, doubled, host_name, refusal
-from trueup.serve.server import check_port
+from trueup.serve.running import check_port
 
 HERE = Address()
 PUBLIC = Address.of("https://vet.example.org/team/a")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from vetting_server import wait_for
 
-from trueup.serve.journal import Entry, Journal
-from trueup.serve.snapshots import Row
+from trueup.serve.card_service import Entry, Journal
+from trueup.serve.estimating import Row
 from trueup.serve.standing import agreement_of, chart, duration, pace_of
 from trueup.sessions.log import Event
 
@@ -118,7 +118,7 @@ def test_links_and_tokens_are_made_shown_once_and_work(vetting):
 
 def test_experts_see_the_estimate_where_they_are_allowed(vetting):
     services = replace(vetting.services, look=replace(vetting.services.look, experts_see_estimate=True))
-    from trueup.serve.server import make_app
+    from trueup.serve.running import make_app
 
     vetting.app, vetting.services = make_app(services), services
     ann = vetting.signed_in("ann")
@@ -173,6 +173,6 @@ def test_times_in_words(seconds, words):
 
 
 def test_the_journal_reads_a_long_log_in_parts(vetting, monkeypatch):
-    monkeypatch.setattr("trueup.serve.journal._MOST_AT_ONCE", 5)
+    monkeypatch.setattr("trueup.serve.card_service._MOST_AT_ONCE", 5)
     journal = Journal(vetting.storage, "q3")
     assert journal.refresh() == len(vetting.storage.events("q3")) > 5

@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
+from threaded import InThread
 
 import trueup as tu
-from trueup.serve.estimating import InThread, LatestSnapshot
+from trueup.serve.estimating import LatestSnapshot
 from trueup.serve.guard import Address, Guard
-from trueup.serve.server import Server, make_app
+from trueup.serve.running import Server, make_app
 from trueup.serve.services import Look, Services, make_services
 from trueup.storage import Storage, open_storage
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from trueup.exceptions import InvalidParameter
-from trueup.sessions.cards import Shares, delayed_cards, new_cards, open_cards, overlap_of_draws
 from trueup.sessions.log import Event, Names
-from trueup.sessions.progress import fold
-from trueup.sessions.standing import standing_of
+from trueup.sessions.progress import Shares, delayed_cards, fold, new_cards, open_cards, overlap_of_draws, standing_of
 
 NAMES = Names(list(range(400)), ["no", "yes"])
 NO_GOLD = np.full(400, -1)

@@ -10,10 +10,9 @@ import pytest
 import trueup as tu
 from trueup.active import Event
 from trueup.exceptions import InvalidParameter
-from trueup.sessions.answering import Circumstances, answer_events
-from trueup.sessions.batch import draw_in_turn
 from trueup.sessions.log import Names, events_from_json, events_to_json, session_from_json, session_to_json
 from trueup.sessions.progress import fold, no_progress
+from trueup.sessions.session import Circumstances, answer_events, draw_in_turn
 
 NAMES = Names(["a", "b", "c"], ["no", "yes"])
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from trueup.exceptions import InvalidParameter
-from trueup.sessions.answering import Circumstances, answer_events, skip_events
-from trueup.sessions.counting import completed_draws, count_answers
 from trueup.sessions.log import NONE_OF_THESE, Event, Names, events_from_json, events_to_json
-from trueup.sessions.progress import fold, no_progress
+from trueup.sessions.progress import completed_draws, count_answers, fold, no_progress
+from trueup.sessions.session import Circumstances, answer_events, skip_events
 
 NAMES = Names(list("abcdef"), ["no", "yes"])
 DRAWS = [Event("ask", item, propensity=0.2) for item in "abcd"]

@@ -14,7 +14,7 @@ from coverage_runs import TOO_NARROW, Cases, fewest, power
 
 from benchmarks._serve_sessions import N_OUTCOMES, Experts, World, run_session
 from trueup.active.estimators import as_estimate
-from trueup.sessions.counting import Counted, count_answers
+from trueup.sessions.progress import Counted, count_answers
 
 N_SESSIONS, N_POOLS = 240, 6
 

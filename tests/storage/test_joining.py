@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import trueup as tu
 from trueup.exceptions import InvalidParameter, StorageError
 from trueup.storage import open_session, open_storage
-from trueup.storage.fingerprints import fingerprint, of_votes
+from trueup.storage.joining import fingerprint, of_votes
 
 DATA = tu.simulate.baseline(n_items=60, random_state=0)
 TRUTH = {item: int(DATA.truth[item]) for item in range(60)}

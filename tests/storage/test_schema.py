@@ -13,7 +13,7 @@ from trueup.exceptions import StorageError
 from trueup.sessions.log import Event
 from trueup.storage import back_up, copy_storage, open_storage, upgrade
 from trueup.storage.database import schema
-from trueup.storage.database.engines import make_engine
+from trueup.storage.database.sqlite import make_engine
 from trueup.storage.database.tables import metadata
 
 RELEASED = sorted(Path(__file__).parent.glob("schema_*.sql"))

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from trueup.exceptions import StorageError
-from trueup.serve.access import Person
 from trueup.serve.card_service import request_key
+from trueup.serve.guard import Person
 from trueup.sessions.log import Event
 from trueup.storage import back_up, copy_storage, open_storage
 from trueup.storage.database import sqlite

@@ -1,16 +1,14 @@
 """Which test items an expert should look at, and what follows from their answers."""
 
 from trueup.active.estimators import ESTIMATORS, Estimated, MetricEstimator, Request
-from trueup.active.expected import expected_average_precision, expected_precision_at_k
+from trueup.active.influence import expected_average_precision, expected_precision_at_k
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool, State
 from trueup.active.session import ActiveTest
-from trueup.active.strategies import STRATEGIES, get_strategy
-from trueup.active.strategy import Strategy, effective_number, lure_weights
-from trueup.sessions.batch import Asked, Batch
+from trueup.active.strategies import STRATEGIES, Strategy, effective_number, get_strategy, lure_weights
 from trueup.sessions.log import NONE_OF_THESE, Event
-from trueup.sessions.progress import Progress
-from trueup.sessions.standing import Rate, Standing
+from trueup.sessions.progress import Progress, Rate, Standing
+from trueup.sessions.session import Asked, Batch
 
 __all__ = [
     "ESTIMATORS",

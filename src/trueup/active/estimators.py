@@ -1,11 +1,27 @@
-"""How a metric is estimated after some answers: from the pool and the progress to draws for every system."""
+r"""How a metric is estimated after some answers: from the pool and the progress to draws for every system.
+
+Nobody can tell the class of some items, and these are not like the others, so no model of the others says what they
+are. Each is given the class that lowers the metric most, then the one that raises it most. Half of the draws of the
+estimate come from either world. The ends of an interval of such draws with as much on either side solve
+
+.. math:: \Phi(-c) + \Phi(-c - \Delta/\sigma) = 1 - \text{level},
+
+where :math:`\Delta` is what lies between the two worlds: the interval of Imbens and Manski (2004) for a number that is
+known up to bounds. It holds the truth whatever the undecided items are. The shortest interval does not: it takes from
+the end where draws lie farther apart.
+
+References
+----------
+G. Imbens, C. Manski, "Confidence intervals for partially identified parameters", Econometrica 72, 2004.
+"""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +29,7 @@ import scipy
 
 from trueup._base.registry import Registry
 from trueup._base.types import Codes, Floats, Positions, Target
-from trueup.active.influence import count_slopes, expected_counts
+from trueup.active.influence import count_slopes, expected_counts, influence
 from trueup.active.learned import learned_probabilities
 from trueup.active.pool import Pool
 from trueup.active.rectified import (
@@ -25,14 +41,72 @@ from trueup.active.rectified import (
     known_classes,
     weighted_answers,
 )
-from trueup.active.undecided import UndecidedEstimate
+from trueup.data.encoding import vocabulary_from
+from trueup.data.votes import recoded
 from trueup.estimators.population import Population, population_for
 from trueup.estimators.system_values import system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, resolve
-from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
-from trueup.sessions.progress import Progress
+from trueup.posteriors import DrawnEstimate, Estimate, IntervalKind, PointEstimate
+from trueup.sessions.progress import Counted, Progress
+
+_OUTSIDE = "none of these"
+
+
+class UndecidedEstimate(DrawnEstimate):
+    """Draws of which half have the undecided items at worst, and half at best."""
+
+    def interval(self, level: float = 0.95, kind: IntervalKind = "equal") -> tuple[float, float]:
+        """An interval that holds whatever the undecided items are, by default with as much on either side."""
+        return super().interval(level, kind)
+
+
+def two_worlds(pool: Pool, counted: Counted, systems: Sequence[int]) -> tuple[Progress, Progress]:
+    """The answers with the undecided draws at worst and at best."""
+    effect = influence(pool, pool.prior, system=systems[0])
+    for other in systems[1:]:
+        effect = effect.minus(influence(pool, pool.prior, system=other))
+    effects = effect.effects[counted.undecided]
+    lowest, highest = (_filled(counted, of_items) for of_items in (effects.argmin(axis=1), effects.argmax(axis=1)))
+    return lowest, highest
+
+
+def _filled(counted: Counted, codes: Positions) -> Progress:
+    truth = counted.progress.truth.copy()
+    truth[counted.undecided] = codes
+    return replace(counted.progress, truth=truth)
+
+
+def pool_with_outside(pool: Pool) -> Pool:
+    """The pool with one more class, for items that are none of the classes; no vote and no system names it."""
+    name = _outside_name(pool.labels.classes.tolist())
+    classes = vocabulary_from([*pool.labels.classes.tolist(), name])
+    labels = recoded(
+        pool.labels,
+        pool.labels.items,
+        pool.labels.labelers,
+        classes,
+        pool.labels.answers[pool.labels.n_classes :].tolist(),
+    )
+    tables = pool.aligned.probabilities
+    aligned = replace(
+        pool.aligned,
+        n_classes=labels.n_classes,
+        probabilities=None if tables is None else np.pad(tables, [(0, 0), (0, 0), (0, 1)]),
+    )
+    return replace(pool, labels=labels, aligned=aligned, prior=np.pad(pool.prior, [(0, 0), (0, 1)]))
+
+
+def _outside_name(classes: list[Any]) -> Any:
+    """A name of the kind of the others, so that functions of users can compare them."""
+    if all(isinstance(name, int) for name in classes):
+        return max(classes) + 1
+    name = _OUTSIDE
+    while name in classes:
+        name += "_"
+    return name
+
 
 ENOUGH_DRAWS = 20  # from which an interval was measured to hold, and a rule may stop a session
 _FEWEST = 2  # answers that have a spread
@@ -91,6 +165,13 @@ def as_estimate(values: Floats, bounds: tuple[float, float], name: str, n_worlds
     if len(values) == 1:
         return PointEstimate(float(values[0]), bounds=bounds, name=name)
     return (DrawnEstimate if n_worlds == 1 else UndecidedEstimate)(values, bounds=bounds, name=name)
+
+
+def share_better(apart: Floats, *, higher_is_better: bool) -> float:
+    """P(the first of two systems is better) from draws of their difference, ties counted half."""
+    apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
+    share = 0.5 + 0.5 * np.sign(apart).mean() if len(apart) else 0.5
+    return float(share if higher_is_better else 1 - share)
 
 
 class TooFewAnswers(InvalidParameter):
@@ -291,8 +372,7 @@ class Lure(MetricEstimator):
         pool, rng = request.pool, request.rng
         assert pool.aligned.codes is not None
         drawn, answers = drawn_items(pool, request.progress), weighted_answers(pool, request.progress)
-        if not answers.by_chance:
-            drawn = Drawn(answers.positions, answers.weights, answers.own, answers.n_pool)
+        drawn = drawn if answers.by_chance else answers
         n, n_pool = len(drawn.positions), drawn.n_pool
         if n < _FEWEST:
             raise TooFewAnswers(
@@ -336,10 +416,7 @@ def estimate_metric(estimator: MetricEstimator, request: Request) -> Estimated:
 
 
 def _values(
-    request: Request,
-    truths: Codes,
-    positions: Positions | None = None,
-    weights: npt.NDArray[np.float32] | None = None,
+    request: Request, truths: Codes, positions: Positions | None = None, weights: npt.NDArray[np.float32] | None = None
 ) -> Floats:
     """The metric of every system on every draw; with categories, the mean over those where it is defined."""
     pool = request.pool
@@ -393,20 +470,13 @@ def _within_bounds(values: Floats, student: Floats, n: float, bounds: tuple[floa
 
 @dataclass(frozen=True, eq=False)
 class WeightedMetric:
-    """The metric of one system, and what the items do to it.
-
-    Attributes
-    ----------
-    value : float
-    pulls : array of shape (n_drawn,)
-        Of each drawn item, for the chance by which these were drawn and not others of the pool; of mean zero.
-    pool_pulls : array of shape (n_known,)
-        Of each item whose class is known, for the chance by which the pool holds these items and not others. The sum of
-        their squares is the variance of the metric over such pools.
-    """
+    """The metric of one system, and what the items do to it."""
 
     value: float
+    # shape (n_drawn,), of mean zero: for the chance by which these items were drawn and not others of the pool
     pulls: Floats
+    # shape (n_known,); of each item whose class is known, for the chance by which the pool holds these items and not
+    # others. The sum of their squares is the variance of the metric over such pools
     pool_pulls: Floats
 
 

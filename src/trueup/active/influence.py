@@ -11,6 +11,22 @@ average precision with a known number of positives.
 The plug-in value is the quotient of the expected numerator and the expected denominator of the metric. A slope is its
 derivative. Metrics that are linear in the truths (precision@k, Brier score, log loss) have exact slopes: vetting item
 j changes their expectation by its slope times :math:`z_j - p_j`. For quotients the slopes are those of first order.
+
+All functions take P(positive) of each item, 0 or 1 for vetted items, and the scores of one system. Items are
+independent given these probabilities. Items of equal score enter together, as in `trueup.metrics.average_precision`.
+
+With the items sorted by score and :math:`N_p` positives,
+
+.. math:: N_p E[\mathrm{AP}] = \sum_k \frac{p_k}{k} \Bigl( 1 + \sum_{i<k} p_i \Bigr), \qquad
+    s_j = \frac{1}{N_p} \Bigl[ \frac1j \Bigl( 1 + \sum_{i<j} p_i \Bigr) + \sum_{k>j} \frac{p_k}{k} \Bigr]
+
+where :math:`s_j` is the slope: if item j is vetted, E[AP] changes by :math:`(z_j - p_j) s_j`. Nguyen et al. (2018) take
+:math:`E[z_k^2]` for :math:`p_k^2` in their equation 9, and their equation 12 is a mean of signed changes.
+
+References
+----------
+P. Nguyen, D. Ramanan, C. Fowlkes, "Active testing: an efficient and robust framework for estimating accuracy",
+ICML 2018.
 """
 
 from __future__ import annotations
@@ -18,18 +34,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy
+from scipy.special import roots_laguerre, roots_legendre
 
 from trueup._base.types import Codes, Floats, Positions
-from trueup._base.validation import check_integer
-from trueup.active.expected import RankedList, precision_at_k_slopes, precision_sum, precision_sum_slopes
+from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.active.pool import Pool
 from trueup.estimators.metric_scope import counts_right_only
-from trueup.exceptions import InvalidParameter
+from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import (
     Metric,
     auc,
@@ -37,6 +53,7 @@ from trueup.metrics import (
     auc_ovr,
     average_precision,
     brier,
+    check_scores,
     log_loss,
     ndcg,
     precision_at_k,
@@ -44,7 +61,233 @@ from trueup.metrics import (
 )
 from trueup.metrics.ranking import check_k
 
-# ------------------ How the plug-in value of a metric of scores or probabilities grows with each item's P(class).
+# ------------------ What precision@k and average precision are expected to be, and how far one answer of an expert
+
+Method = Literal["exact", "second-order"]
+_METHODS: tuple[Method, ...] = ("exact", "second-order")
+_NODES = 96
+_FEW_POSITIVES = 100.0  # expected ones, up to which the integrand is smooth enough on [0, 1] as it stands
+
+
+@dataclass(frozen=True, eq=False)
+class RankedList:
+    """The items from the highest score to the lowest, and where each group of equal scores starts."""
+
+    order: npt.NDArray[np.intp]
+    starts: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, scores: Floats) -> RankedList:
+        """The list of these scores."""
+        order = np.argsort(-scores, kind="stable")
+        moved = scores[order]
+        return cls(order, np.flatnonzero(np.concatenate([[True], moved[1:] != moved[:-1]])))
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        """The number of items of each group."""
+        return np.diff(self.starts, append=len(self.order))
+
+    @property
+    def taken(self) -> npt.NDArray[np.intp]:
+        """The number of items of each group and all above it."""
+        return self.starts + self.sizes
+
+    def sums(self, of_items: Floats) -> Floats:
+        """Sums over each group of values of the items, given in the items' own order."""
+        return np.asarray(np.add.reduceat(of_items[self.order], self.starts))
+
+    def spread(self, of_groups: Floats) -> Floats:
+        """Values of the groups as values of the items, in the items' own order."""
+        values = np.empty(len(self.order))
+        values[self.order] = np.repeat(of_groups, self.sizes)
+        return values
+
+
+def expected_precision_at_k(probabilities: npt.ArrayLike, scores: npt.ArrayLike, *, k: int) -> float:
+    r"""The expected share of positives among the k items with the highest scores (Nguyen et al. 2018, eq. 8).
+
+    .. math:: E[\mathrm{Prec@K}] = \frac1K \sum_{i \le K} p_i
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items,)
+        P(positive); 0 or 1 for vetted items.
+    scores : array of shape (n_items,)
+    k : int
+        From 1 to the number of items. Of items tied at the boundary each counts in part.
+
+    Examples
+    --------
+    >>> expected_precision_at_k([1.0, 0.5, 0.9], [3, 2, 1], k=2)
+    0.75
+    """
+    p, s = _inputs(probabilities, scores)
+    return float(p @ precision_at_k_slopes(s, k=k))
+
+
+def precision_at_k_slopes(scores: npt.ArrayLike, *, k: int) -> Floats:
+    """How much each item counts for in precision@k: 1/k in the top k, 0 below, a part of it if tied at the boundary."""
+    s = _checked_scores(scores)
+    top = check_k(k, len(s))
+    edge = np.partition(s, len(s) - top)[len(s) - top]
+    above, tied = s > edge, s == edge
+    share = (top - np.count_nonzero(above)) / np.count_nonzero(tied)
+    return np.asarray((above + tied * share) / top)
+
+
+def expected_average_precision(
+    probabilities: npt.ArrayLike, scores: npt.ArrayLike, *, n_positives: float | None = None, method: Method = "exact"
+) -> float:
+    r"""The expected average precision.
+
+    With a known number of positives this is the closed form at the top of the module. Without it AP is a ratio A/B of
+    dependent sums, B the number of positives. "exact" uses :math:`1/B = \int_0^1 t^{B-1} dt`, which makes of the ratio
+    an integral of closed forms,
+
+    .. math:: E[A/B;\, B > 0] = \int_0^1 \frac{G(t)}{t} \tilde A(t)\, dt, \qquad G(t) = \prod_i (1 - p_i + p_i t),
+
+    where :math:`\tilde A(t)` is E[A] under :math:`\tilde p_i = p_i t / (1 - p_i + p_i t)`. "second-order" is
+
+    .. math:: \frac{E A}{E B} - \frac{\mathrm{cov}(A, B)}{(E B)^2} + \frac{E A \, \mathrm{var}(B)}{(E B)^3}.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items,)
+        P(positive); 0 or 1 for vetted items.
+    scores : array of shape (n_items,)
+    n_positives : float, optional
+        The number of positives, if it is known whatever the items turn out to be, such as the annotated objects an
+        object detector had to find.
+    method : {"exact", "second-order"}
+        What to do where `n_positives` is not known. "second-order" is about a hundred times as fast.
+
+    Returns
+    -------
+    float
+        Given that there is at least one positive; nan if there cannot be any.
+
+    Examples
+    --------
+    >>> round(expected_average_precision([1.0, 0.5, 0.5], [3, 2, 1]), 4)
+    0.9583
+    >>> round(expected_average_precision([1.0, 0.5, 0.5], [3, 2, 1], n_positives=2), 4)
+    0.9583
+    """
+    p, s = _inputs(probabilities, scores)
+    ranked = RankedList.of(s)
+    how = check_choice(method, _METHODS, name="method")
+    if n_positives is not None:
+        return precision_sum(p, ranked) / _positives(n_positives)
+    if not p.any():
+        return np.nan
+    if how == "second-order":
+        return _second_order(p, ranked)
+    return _integrated(p, ranked)
+
+
+def precision_sum(p: Floats, ranked: RankedList) -> float:
+    """The expected sum, over positives, of the precision at their place: N_p·E[AP]."""
+    sums, variances = ranked.sums(p), ranked.sums(p * (1 - p))
+    return float(((sums * np.cumsum(sums) + variances) / ranked.taken).sum())
+
+
+def precision_sum_slopes(p: Floats, ranked: RankedList) -> Floats:
+    """The derivative of `precision_sum` by each probability; the sum is linear in each of them."""
+    sums, taken = ranked.sums(p), ranked.taken
+    below = np.cumsum((sums / taken)[::-1])[::-1] - sums / taken
+    own = (1 + sums + np.cumsum(sums)) / taken
+    return np.asarray(ranked.spread(own + below) - 2 * p * ranked.spread(1 / taken))
+
+
+def expected_change(probabilities: npt.ArrayLike, slopes: npt.ArrayLike) -> Floats:
+    """How far vetting an item is expected to move the expectation of a metric, either way.
+
+    .. math:: p_j |(1 - p_j) s_j| + (1 - p_j) |p_j s_j| = 2 p_j (1 - p_j) |s_j|
+
+    For precision@k this is equation 11 of Nguyen et al. (2018).
+    """
+    p = _checked_probabilities(probabilities)
+    return np.asarray(2 * p * (1 - p) * np.abs(np.asarray(slopes, dtype=float)))
+
+
+def paper_change(
+    probabilities: npt.ArrayLike, scores: npt.ArrayLike, vetted: npt.ArrayLike, *, n_positives: float | None = None
+) -> Floats:
+    r"""Equation 12 of Nguyen et al. (2018) as printed, for the average precision.
+
+    .. math:: \frac{1}{N_p} r_j p_j (1 - p_j), \qquad r_j = \frac1j \, |\{ i < j : i \text{ not vetted} \}|
+
+    It is not what it is called: see `expected_change` for the expected change. Ties
+    count by half. A vetted item scores nothing.
+    """
+    p, s = _inputs(probabilities, scores)
+    is_open = ~np.asarray(vetted, dtype=bool)
+    if is_open.shape != p.shape:
+        raise InvalidParameter(f"vetted must be one truth value for each of {len(p)} items, got shape {is_open.shape}")
+    ranked = RankedList.of(s)
+    opened = ranked.sums(is_open.astype(float))
+    higher = ranked.spread(np.cumsum(opened) - opened / 2) - is_open / 2
+    place = ranked.spread(ranked.starts + (ranked.sizes + 1) / 2)
+    total = p.sum() if n_positives is None else _positives(n_positives)
+    return np.asarray(is_open * higher / place * p * (1 - p) / (total or 1.0))
+
+
+def _second_order(p: Floats, ranked: RankedList) -> float:
+    total, variances = p.sum(), p * (1 - p)
+    above = precision_sum(p, ranked)
+    # The sum is linear in each truth, so its covariance with a truth is the slope times the truth's variance.
+    covariance = variances @ precision_sum_slopes(p, ranked)
+    return float(above / total - covariance / total**2 + above * variances.sum() / total**3)
+
+
+def _integrated(p: Floats, ranked: RankedList) -> float:
+    expected = p.sum()
+    # Without positives in the draw there is no AP; log1p of -1 is a vetted positive, which rules that out.
+    with np.errstate(divide="ignore"):
+        some = -np.expm1(np.log1p(-p).sum())
+    if expected <= _FEW_POSITIVES:
+        nodes, weights = roots_legendre(_NODES)
+        times, weights = (1 + nodes) / 2, weights / 2
+        log_scale = -np.log(times)
+    else:  # The integrand falls like t to the number of positives: t = exp(-x / number) makes it exp(-x) again.
+        nodes, weights = roots_laguerre(_NODES)
+        times, log_scale = np.exp(-nodes / expected), nodes - np.log(expected)
+    total = 0.0
+    for t, weight, scale in zip(times, weights, log_scale, strict=True):
+        odds = 1 - p + p * t
+        total += float(weight * np.exp(np.log(odds).sum() + scale)) * precision_sum(p * t / odds, ranked)
+    return total / float(some)
+
+
+def _inputs(probabilities: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[Floats, Floats]:
+    p, s = _checked_probabilities(probabilities), _checked_scores(scores)
+    if s.shape != p.shape:
+        raise InvalidPredictions(
+            f"scores must be one for each of {len(p)} items, got shape {s.shape}; pass one system at a time"
+        )
+    return p, s
+
+
+def _checked_probabilities(probabilities: npt.ArrayLike) -> Floats:
+    p = np.asarray(probabilities, dtype=float)
+    if p.ndim != 1 or not len(p) or not (p.min() >= 0 and p.max() <= 1):
+        raise InvalidParameter(f"probabilities must be one in [0, 1] for each item, got {_shown(p)}; pass P(positive)")
+    return p
+
+
+def _checked_scores(scores: npt.ArrayLike) -> Floats:
+    check_scores(scores)
+    return np.asarray(scores, dtype=float)
+
+
+def _positives(n_positives: float) -> float:
+    return check_number(n_positives, name="n_positives", low=0.0, strict=True)
+
+
+def _shown(values: npt.NDArray[Any]) -> str:
+    return f"shape {values.shape}" if values.ndim != 1 or not len(values) else f"from {values.min()} to {values.max()}"
+
 
 Valued = tuple[float, Floats]
 _GROUPS = 128  # of items alike in score, at either spacing, where a metric can only be differentiated numerically
@@ -53,31 +296,7 @@ _LEAST = float(np.finfo(float).eps)  # as in `trueup.metrics.log_loss`
 
 
 def positive_slopes(metric: Metric, p: Floats, scores: Floats, *, n_positives: float | None = None) -> Valued:
-    """The plug-in value of a metric of scores, and its slope in P(positive) of each item.
-
-    Parameters
-    ----------
-    metric : Metric
-        One that needs scores. Metrics that trueup has no formula for are differentiated numerically, in groups of
-        items with similar scores.
-    p : array of shape (n_items,)
-        P(positive).
-    scores : array of shape (n_items,)
-    n_positives : float, optional
-        The number of positives if it is known; only average precision and recall@k use it.
-
-    Returns
-    -------
-    float, array of shape (n_items,)
-
-    Examples
-    --------
-    >>> from trueup.metrics import get_metric
-    >>> metric = get_metric("precision@2", [0, 1])
-    >>> value, slopes = positive_slopes(metric, np.array([0.5, 1.0, 0.2]), np.array([3.0, 2.0, 1.0]))
-    >>> value, slopes.tolist()
-    (0.75, [0.5, 0.5, 0.0])
-    """
+    """The plug-in value of a metric of scores, and its slope in P(positive) of each item."""
     function, options = _unwrapped(metric)
     if function is precision_at_k:
         slopes = precision_at_k_slopes(scores, k=options["k"])
@@ -107,12 +326,6 @@ def auc_slopes(p: Floats, scores: Floats) -> Valued:
         \psi_{ij} = 1[s_i > s_j] + \tfrac12 1[s_i = s_j]
 
     Since :math:`\psi_{ij} + \psi_{ji} = 1`, both sums need the mid-ranks alone.
-
-    Examples
-    --------
-    >>> value, _ = auc_slopes(np.array([1.0, 0.0, 0.5]), np.array([3.0, 1.0, 2.0]))
-    >>> value
-    1.0
     """
     n, total = len(p), p.sum()
     beaten = np.asarray(scipy.stats.rankdata(scores)) - 1
@@ -131,27 +344,6 @@ def class_slopes(metric: Metric, probabilities: Floats, outputs: Floats) -> Valu
     Log loss and Brier score are exact. The mean AUC over pairs of classes is taken for that of each class against the
     others, which is near it. For what else there may be, such as calibration errors, an item counts by whether its
     likeliest class is right; the value is then unknown.
-
-    Parameters
-    ----------
-    metric : Metric
-        One that needs probabilities.
-    probabilities : array of shape (n_items, n_classes)
-        P(class).
-    outputs : array of shape (n_items, n_classes)
-        What the system says.
-
-    Returns
-    -------
-    float, array of shape (n_items, n_classes)
-
-    Examples
-    --------
-    >>> from trueup.metrics import get_metric
-    >>> says = np.array([[0.9, 0.1], [0.5, 0.5]])
-    >>> value, slopes = class_slopes(get_metric("brier", [0, 1]), np.array([[1.0, 0.0], [0.5, 0.5]]), says)
-    >>> round(value, 3), slopes.round(3).tolist()
-    (0.13, [[0.005, 0.405], [0.125, 0.125]])
     """
     function, _ = _unwrapped(metric)
     n, n_classes = probabilities.shape
@@ -227,17 +419,11 @@ _SMALL = 2000  # items of the list on which a function is tried out
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The plug-in value of a metric, and what learning an item's class would do to it.
+    """The plug-in value of a metric, and what learning an item's class would do to it."""
 
-    Attributes
-    ----------
-    value : float
-        nan where it is undefined or not known.
-    effects : array of shape (n_items, n_classes)
-        The change if the item turns out to be of the class; zero on average over the classes of each item.
-    """
-
-    value: float
+    value: float  # nan where it is undefined or not known
+    # shape (n_items, n_classes); the change if the item turns out to be of the class; zero on average over the classes
+    # of each item
     effects: Floats = field(repr=False)
 
     def expected_change(self, probabilities: Floats) -> Floats:
@@ -258,42 +444,12 @@ class Influence:
 
 
 def influence(
-    pool: Pool,
-    probabilities: Floats,
-    *,
-    system: int = 0,
-    n_positives: float | Sequence[float] | None = None,
+    pool: Pool, probabilities: Floats, *, system: int = 0, n_positives: float | Sequence[float] | None = None
 ) -> Influence:
     """The influence of each item on the metric of one system.
 
     With categories the metric is the mean over categories, so an item moves it by what it does to its own category,
     divided by their number. An item without a prediction moves nothing.
-
-    Parameters
-    ----------
-    pool : Pool
-    probabilities : array of shape (n_items, n_classes)
-        P(class) of each item; vetted items are certain.
-    system : int
-        The position of the system.
-    n_positives : float or one for each category, optional
-        The number of positives if it is known; see `trueup.active.influence.positive_slopes`.
-
-    Returns
-    -------
-    Influence
-
-    Examples
-    --------
-    >>> import trueup as tu
-    >>> from trueup.active.pool import Pool
-    >>> labels = tu.Labels.from_matrix([[0, 0], [1, 0], [1, 1], [1, 1]])
-    >>> aligned = tu.Predictions.from_classes([0, 1, 1, 0]).align(labels)
-    >>> chances = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9], [0.1, 0.9]])
-    >>> pool = Pool(labels, aligned, tu.metrics.get_metric("accuracy", [0, 1]), 1, chances, chances.argmax(axis=1))
-    >>> effect = influence(pool, chances)
-    >>> round(effect.value, 3), effect.expected_change(chances).round(3).tolist()
-    (0.6, [0.045, 0.125, 0.045, 0.045])
     """
     table = np.asarray(probabilities, dtype=float)
     if table.shape != (pool.n_items, pool.n_classes):
@@ -327,20 +483,7 @@ def root_mean_square(of_systems: Sequence[Floats]) -> Floats:
 
 
 def expected_counts(probabilities: Floats, codes: Codes) -> Floats:
-    """The expected confusion counts, shape (n_classes, n_classes), rows the truth.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n_items, n_classes)
-        P(class) of each item.
-    codes : integer array of shape (n_items,)
-        Predicted classes.
-
-    Examples
-    --------
-    >>> expected_counts(np.array([[0.75, 0.25], [0.5, 0.5]]), np.array([0, 0])).tolist()
-    [[1.25, 0.0], [0.75, 0.0]]
-    """
+    """The expected confusion counts, shape (n_classes, n_classes), rows the truth."""
     n_classes = probabilities.shape[1]
     rows = [np.bincount(codes, weights=column, minlength=n_classes) for column in probabilities.T]
     return np.array(rows, dtype=float)
@@ -368,23 +511,7 @@ def raw_deviations(pool: Pool, probabilities: Floats) -> Floats:
 
 
 def count_slopes(metric: Metric, counts: Floats) -> Floats:
-    """The derivative of a metric by each confusion count, by central differences; 0 where it is undefined.
-
-    Parameters
-    ----------
-    metric : Metric
-    counts : array of shape (n_classes, n_classes)
-
-    Returns
-    -------
-    array of shape (n_classes, n_classes)
-
-    Examples
-    --------
-    >>> from trueup.metrics import get_metric
-    >>> count_slopes(get_metric("precision", [0, 1]), np.array([[5.0, 1.0], [1.0, 3.0]])).round(4).tolist()
-    [[0.0, -0.1875], [0.0, 0.0625]]
-    """
+    """The derivative of a metric by each confusion count, by central differences; 0 where it is undefined."""
     n_classes = len(counts)
     step = _STEP * max(float(counts.sum()), 1.0)
     slopes = np.empty(n_classes**2)

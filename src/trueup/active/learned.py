@@ -99,21 +99,6 @@ def flip_rates(
 
     where *c* is the category, *m* the `smoothing`, and :math:`\pi` calls three labels in four right. With
     ``smoothing=0`` it is the maximum likelihood of the paper, with the prior where a class was not seen.
-
-    Parameters
-    ----------
-    noisy, vetted, truth, categories, smoothing
-        As for `learned_probabilities`.
-
-    Returns
-    -------
-    array of shape (n_categories, 2, 2)
-        One category, truth by label; one category if none are given.
-
-    Examples
-    --------
-    >>> flip_rates([1, 1, 0, 0], [True] * 4, [1, 1, 1, 0], smoothing=0).round(3).tolist()
-    [[[1.0, 0.0], [0.333, 0.667]]]
     """
     labels, seen, known = _inputs(noisy, vetted, truth)
     groups = _groups(categories, len(labels))

@@ -115,24 +115,10 @@ def make_pool(
     categories: Any,
     positive: Hashable | None,
 ) -> Pool:
-    """Align, check, and see what the votes say before anyone is asked.
-
-    Parameters
-    ----------
-    predictions, labels, metric, noise, categories, positive
-        As in `ActiveTest`.
-    """
+    """Align, check, and see what the votes say before anyone is asked."""
     call = Settings("ActiveTest", {"metric": metric, "noise": noise, "positive": positive}, {})
     groups, group_names = _categories(categories, labels)
-    task = prepare(
-        predictions,
-        labels,
-        settings=call,
-        metrics=metric,
-        noise=noise,
-        positive=positive,
-        one_metric=True,
-    )
+    task = prepare(predictions, labels, settings=call, metrics=metric, noise=noise, positive=positive, one_metric=True)
     _check_length(task.metric, task.outputs.n_items if groups is None else int(np.bincount(groups).min()))
     with silenced_warnings():
         if task.noise is None:

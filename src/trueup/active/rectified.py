@@ -7,15 +7,16 @@ systems, and any difference, comes from the same draws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trueup._base.types import Codes, Floats, Positions
 from trueup.active.influence import influence, root_mean_square
 from trueup.active.pool import Pool
-from trueup.active.strategy import draw_shares, effective_number, share_after, stands_for
+from trueup.active.strategies import draw_shares, share_after, stands_for
 from trueup.core.base import clip_base
+from trueup.core.checks import effective_weights
 from trueup.core.draws import draw_truths
 from trueup.core.features import build_features
 from trueup.core.posterior import N_POINTS, Checks, Recalibration, draw_theta, find_mode
@@ -32,25 +33,16 @@ _FEW = 10  # answers by chance below which others count too
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The vetted items that were drawn by chance, and what is known beside them.
+    """The vetted items that were drawn by chance, and what is known beside them."""
 
-    Attributes
-    ----------
-    positions : integer array of shape (n,)
-    weights : array of shape (n,)
-        Of LURE; those of even draws are one.
-    own : array of shape (n_items,)
-        How far an item that is known without a draw counts for itself: 1 if it was known before the draws, 0 if it was
-        told after them. They were drawn from a pool with it, and so stand for it.
-    n_pool : float
-        The items that the draws stand for. If some were told between draws it is as many as would leave a sum over all
-        items as uncertain.
-    """
-
-    positions: Positions
-    weights: Floats
+    positions: Positions  # shape (n,)
+    weights: Floats  # shape (n,); of LURE; those of even draws are one
+    # shape (n_items,); how far an item that is known without a draw counts for itself: 1 if it was known before the
+    # draws, 0 if it was told after them. They were drawn from a pool with it, and so stand for it
     own: Floats
+    # The items that the draws stand for; with some told between draws, as many as leave a sum as uncertain
     n_pool: float
+    by_chance: bool = True  # else no interval is valid
 
 
 def drawn_items(pool: Pool, progress: Progress) -> Drawn:
@@ -82,33 +74,8 @@ def drawn_items(pool: Pool, progress: Progress) -> Drawn:
     return Drawn(positions, weights, own, float(n_pool))
 
 
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """The vetted items that teach the correction.
-
-    Attributes
-    ----------
-    positions, truth : integer arrays of shape (n,)
-    weights : array of shape (n,)
-        Mean one.
-    own : array of shape (n_items,)
-        How far each other item that is known counts for itself.
-    n_pool : float
-        The items that they stand for.
-    by_chance : bool
-        Whether each was drawn with a known probability; if not, no interval is valid.
-    """
-
-    positions: Positions
-    truth: Codes
-    weights: Floats
-    own: Floats
-    n_pool: float
-    by_chance: bool
-
-
-def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
-    """Who counts for how much.
+def weighted_answers(pool: Pool, progress: Progress) -> Drawn:
+    """Who counts for how much: the drawn items with weights of mean one, none of them below zero.
 
     Items told without being asked by chance are known, and nothing else: they stand for no other items. Only where
     hardly any were drawn by chance all answers count alike, and the interval may not hold as often as it says.
@@ -118,28 +85,19 @@ def weighted_answers(pool: Pool, progress: Progress) -> Weighted:
     if n < _FEW and n_others > n:
         positions = np.flatnonzero(progress.vetted)
         own = (is_gold & ~progress.vetted).astype(float)
-        n_pool = pool.n_items - float(own.sum())
-        return Weighted(positions, progress.truth[positions], np.ones(len(positions)), own, n_pool, False)
-    # The last draws can have weights below zero; a likelihood has no use for them.
-    weights = np.maximum(drawn.weights, _LEAST_WEIGHT)
-    weights = weights / max(weights.mean(), 1e-12) if n else weights
-    return Weighted(drawn.positions, progress.truth[drawn.positions], weights, drawn.own, drawn.n_pool, True)
+        return Drawn(positions, np.ones(len(positions)), own, pool.n_items - float(own.sum()), by_chance=False)
+    weights = np.maximum(drawn.weights, _LEAST_WEIGHT)  # of the last draws they can be below zero
+    return replace(drawn, weights=weights / max(weights.mean(), 1e-12) if n else weights)
 
 
 @dataclass(frozen=True, eq=False)
 class PoolModel:
-    """The core for the items of a pool, and how much an answer on each says of its metric.
-
-    Attributes
-    ----------
-    rows : Rows
-    recalibration : Recalibration
-    importance : array of shape (n_items,)
-        What an answer on each item counts for beside its chance; less where the metric does not look at the item.
-    """
+    """The core for the items of a pool, and how much an answer on each says of its metric."""
 
     rows: Rows
     recalibration: Recalibration
+    # shape (n_items,); what an answer on each item counts for beside its chance; less where the metric does not look at
+    # the item
     importance: Floats
 
 
@@ -157,17 +115,15 @@ def model_of(pool: Pool) -> PoolModel:
     return PoolModel(rows, Recalibration(rows, features, CrowdPrior()), importance)
 
 
-def _checks(model: PoolModel, answers: Weighted) -> Checks:
+def _checks(model: PoolModel, answers: Drawn, truth: Positions) -> Checks:
     """The answers that teach, with weights that sum to the number of evenly drawn items they are worth."""
-    weights = answers.weights * model.importance[answers.positions]
-    total = max(float(weights.sum()), 1e-12)
-    weights = weights * (effective_number(weights) / total) if len(weights) else weights
-    return Checks(model.rows.at(answers.positions), answers.truth, weights)
+    weights = effective_weights(answers.weights * model.importance[answers.positions])
+    return Checks(model.rows.at(answers.positions), truth[answers.positions], weights)
 
 
 def corrected_probabilities(model: PoolModel, pool: Pool, progress: Progress) -> Floats:
     """Current P(class) of each item where the correction is likeliest; checked items are certain."""
-    checks = _checks(model, weighted_answers(pool, progress))
+    checks = _checks(model, weighted_answers(pool, progress), progress.truth)
     point = np.zeros(model.recalibration.n_dimensions)
     if len(checks.truth):
         point, _ = find_mode(model.recalibration, checks)
@@ -183,7 +139,7 @@ def draw_rectified(
     answers = weighted_answers(pool, progress)
     n_draws = int(np.clip(_MOST_TRUTHS // max(pool.n_items, 1), 50, n_draws))
     n_points = min(N_POINTS, n_draws)
-    theta = draw_theta(model.recalibration, _checks(model, answers), n_points=n_points, rng=rng)
+    theta = draw_theta(model.recalibration, _checks(model, answers, progress.truth), n_points=n_points, rng=rng)
     known, certain = known_classes(pool, progress), answers.own >= 1
     certain[answers.positions] = True
     truths, _ = draw_truths(

@@ -1,14 +1,33 @@
-"""`ActiveTest`: ask which items to vet, tell the answers, get the estimate."""
+r"""`ActiveTest`: ask which items to vet, tell the answers, get the estimate.
+
+An interval of a fixed number of answers holds in 95 of 100 sessions *at that number*. Who looks after every answer and
+stops when it is narrow, or when one system is ahead, stops more readily on an interval that is off. The estimates here
+are means of what the draws add, each of mean zero given all before it, so that a mixture over the martingale
+:math:`\exp(\lambda S_t - \lambda^2 V_t / 2)` bounds all looks at once (Robbins 1970); with estimated variances it holds
+as the answers grow in number (Waudby-Smith et al. 2024). Against :math:`z_{1 - \alpha/2}` of one look that is
+
+.. math:: c_n = \sqrt{2 \frac{n\rho^2 + 1}{n\rho^2} \log\frac{\sqrt{n\rho^2 + 1}}{\alpha}},
+
+where :math:`\rho` is chosen to be narrowest near a planned number of answers; far from it little is lost.
+
+References
+----------
+H. Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41,
+1970. I. Waudby-Smith, D. Arbour, R. Sinha, E. Kennedy, A. Ramdas, "Time-uniform central limit theory and asymptotic
+confidence sequences", Annals of Statistics 52, 2024.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy
 
 from trueup._base.types import Floats, Target
 from trueup._base.validation import (
@@ -20,28 +39,145 @@ from trueup._base.validation import (
     preview,
     seed_of,
 )
-from trueup.active.anytime import PLANNED, anytime_interval
-from trueup.active.caveats import caveats
-from trueup.active.estimation import Estimation
-from trueup.active.estimators import ENOUGH_DRAWS, ESTIMATORS, Estimated, MetricEstimator, as_estimate
-from trueup.active.pool import State, category_code, category_list, make_pool
-from trueup.active.strategies import STRATEGIES
-from trueup.active.strategy import Strategy
+from trueup.active.estimators import (
+    ENOUGH_DRAWS,
+    ESTIMATORS,
+    Estimated,
+    MetricEstimator,
+    Request,
+    as_estimate,
+    estimate_metric,
+    pool_with_outside,
+    share_better,
+    two_worlds,
+)
+from trueup.active.pool import Pool, State, category_code, category_list, make_pool
+from trueup.active.rectified import PoolModel, model_of
+from trueup.active.strategies import STRATEGIES, Strategy
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.noise import DEFAULT_NOISE, NoiseModel
 from trueup.posteriors import Estimate
-from trueup.sessions.answering import Circumstances
-from trueup.sessions.batch import Batch, draw_in_turn
-from trueup.sessions.cards import Card, Shares, new_cards, open_cards, overlap_of_draws
-from trueup.sessions.counting import ANSWERS, Answers, Counted, count_answers
 from trueup.sessions.log import Event
-from trueup.sessions.progress import UNKNOWN
-from trueup.sessions.session import Session, write_setting
-from trueup.sessions.standing import Standing, standing_of
+from trueup.sessions.progress import (
+    ANSWERS,
+    UNKNOWN,
+    Answers,
+    Card,
+    Counted,
+    Progress,
+    Shares,
+    Standing,
+    count_answers,
+    new_cards,
+    open_cards,
+    overlap_of_draws,
+    standing_of,
+)
+from trueup.sessions.session import Batch, Session, draw_in_turn, write_setting
 from trueup.storage import Storage
-from trueup.storage.fingerprints import of_predictions, of_votes
-from trueup.storage.joining import StoredLog
+from trueup.storage.joining import StoredLog, of_predictions, of_votes
+
+_N_DRAWS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Estimation:
+    """How a metric is estimated on a pool; what does not depend on the answers is worked out once."""
+
+    pool: Pool
+    estimator: MetricEstimator
+    noise: str | NoiseModel
+    target: Target = "sample"
+
+    @cached_property
+    def model(self) -> PoolModel:
+        """How answers correct what the votes say."""
+        return model_of(self.pool)
+
+    @cached_property
+    def _with_outside(self) -> Estimation:
+        """The same with one more class, for sessions with items that are none of the classes."""
+        return replace(self, pool=pool_with_outside(self.pool))
+
+    def after(
+        self, counted: Counted, *, systems: Sequence[int] = (0,), category: int | None = None, seed: int = 0
+    ) -> Estimated:
+        """Draws for all systems, given the answers that count."""
+        has_outside = bool((counted.progress.truth == self.pool.n_classes).any())
+        setting = self._with_outside if has_outside else self
+        if not counted.undecided.any():
+            return self._estimate(setting, counted.progress, category, seed)
+        worlds = two_worlds(setting.pool, counted, systems)
+        lowest, highest = (self._estimate(setting, world, category, seed) for world in worlds)
+        if len(lowest.values) == 1:  # two numbers without a spread are no interval either
+            return replace(lowest, values=(lowest.values + highest.values) / 2)
+        return replace(lowest, values=np.concatenate([lowest.values, highest.values]), n_worlds=2)
+
+    def _estimate(self, setting: Estimation, progress: Progress, category: int | None, seed: int) -> Estimated:
+        rng = np.random.default_rng([seed, int(progress.vetted.sum()), 1])  # no news, no other number
+        return estimate_metric(
+            self.estimator,
+            Request(setting.pool, progress, setting.model, self.noise, self.target, _N_DRAWS, rng, category, self.pool),
+        )
+
+
+PLANNED = 200  # answers near which the intervals are narrowest, where there is no budget
+_LEVEL = 0.95  # of the interval that the spread of an estimate is taken from
+
+
+def anytime_bound(n: int, *, level: float, planned: int = PLANNED) -> float:
+    """How many standard deviations an interval must reach to either side to hold at every look at once."""
+    alpha = 1 - level
+    rho_squared = (1 - 2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / planned
+    time = max(n, 1) * rho_squared
+    return math.sqrt(2 * (time + 1) / time * math.log(math.sqrt(time + 1) / alpha))
+
+
+def anytime_interval(
+    worlds: Sequence[Estimate], n: int, *, level: float, planned: int = PLANNED
+) -> tuple[float, float]:
+    """The interval that holds at every look at once."""
+    reach = anytime_bound(n, level=level, planned=planned) / float(scipy.stats.norm.ppf((1 + _LEVEL) / 2))
+    ends = np.array([world.interval(_LEVEL) for world in worlds])
+    middle, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
+    least, most = worlds[0].bounds
+    return max(float((middle - reach * half).min()), least), min(float((middle + reach * half).max()), most)
+
+
+def caveats(progress: Progress, counted: Counted, answers: Answers, *, by_chance: bool) -> list[str]:
+    """What of the way the answers came in makes an estimate less sure than it looks."""
+    was_drawn, undecided = progress.draw > 0, counted.undecided
+    n_chosen = int((progress.vetted & was_drawn & np.isnan(progress.propensity)).sum())
+    n_told = int((progress.vetted & ~was_drawn).sum())
+    n_after = int((progress.vetted & ~was_drawn & (progress.told_after >= max(counted.n_draws, 1))).sum())
+    n_ahead, n_undecided = int(counted.ahead.sum()), int(undecided.sum())
+    n_doubted, n_disputed = int((undecided & progress.cannot_tell).sum()), int((undecided & progress.disputed).sum())
+    reasons = {"nobody could tell": n_doubted, "experts differ": n_disputed}
+    reasons["the prediction was in sight"] = n_undecided - n_doubted - n_disputed
+    listed = ", ".join(f"{reason}: {n}" for reason, n in reasons.items() if n)
+    n_changed = int((progress.truth != progress.unswayed).sum())
+    notes = {
+        "Most answers are on items that were not drawn by chance: the interval may not hold as often as it says; ask "
+        'with a strategy that draws, such as "propensity" or "random".': not by_chance,
+        f"{n_chosen} items were chosen and not drawn by chance: an interval from them may not hold as often as it "
+        "says.": by_chance and n_chosen,
+        f"{counted.n_draws} draws count so far: before there are {ENOUGH_DRAWS} the interval is a rough one.": by_chance
+        and 0 < counted.n_draws < ENOUGH_DRAWS,
+        f"{n_told} items were told without being asked: their chance to be drawn is unknown, so they count for "
+        "themselves and correct nothing else.": n_told,
+        f"{n_after} items were told after the draws that stand for them: they change nothing before more are drawn.": (
+            by_chance and n_after
+        ),
+        f"{n_ahead} answers wait to count: an item that was drawn before them has none yet, and those that are "
+        "answered first are the easy ones.": n_ahead,
+        f"{n_undecided} items that were drawn have no valid answer ({listed}): the interval is wide enough for each of "
+        "them to be right or wrong.": n_undecided,
+        f"{n_changed} answers were given or corrected with the prediction or the estimate in sight: an interval from "
+        "them may not hold as often as it says.": n_changed and answers == "all",
+    }
+    return [note for note, applies in notes.items() if applies]
+
 
 STOPPING = ("budget", "half_width", "prob_better")  # what may change while a session goes on
 _SUREST = 1 - 1e-9
@@ -164,7 +300,8 @@ class ActiveTest(Session):
                 "⟨prob_better⟩ needs two systems, got one; pass {name: predictions, …}", parameter="prob_better"
             )
         self._estimation = Estimation(self.pool, self._estimator, noise, self.target)
-        self.blind, self.shares = bool(blind), Shares(overlap, repeat, checks)
+        self.blind = self._blind = bool(blind)
+        self.shares = Shares(overlap, repeat, checks)
         kept = None if storage is None and name is None else StoredLog(storage, name)
         self.seed = seed_of(random_state) if kept is None else kept.seed(random_state)
         self._begin(labels, self._strategy, strategy, options)
@@ -223,13 +360,6 @@ class ActiveTest(Session):
             *(Event("ask", item, purpose="overlap") for item in again),
             *(Event("ask", self._names.items[at], who=name, purpose=purpose) for at, purpose, name in due),
         ]
-
-    def _circumstances(
-        self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
-    ) -> Circumstances:
-        return Circumstances(who, self.blind if blind is None else blind, saw_estimate, seconds)
-
-    # ------------------------------------------------------------------ where it stands
 
     @property
     def n_vetted(self) -> int:
@@ -296,8 +426,6 @@ class ActiveTest(Session):
                     f"{self.prob_better:g} at every look."
                 )
         return None
-
-    # ------------------------------------------------------------------ the answer
 
     def _counted(self, answers: Answers = "valid") -> Counted:
         if ("counted", answers) not in self._memo:
@@ -374,9 +502,7 @@ class ActiveTest(Session):
 
     def prob_order(self, a: Any, b: Any) -> float:
         """P(a is better than b), ties counted half."""
-        apart = self._sign * self._apart(a, b)
-        apart = apart[~np.isnan(apart)]  # draws on which the metric has no value for both say nothing
-        return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
+        return share_better(self._apart(a, b), higher_is_better=self._sign > 0)
 
     @property
     def ranking(self) -> list[Any]:
@@ -423,8 +549,6 @@ class ActiveTest(Session):
             f"ActiveTest({self.pool.metric.name}, {self.strategy}, {self.estimator}; {self.n_vetted} of "
             f"{self.pool.n_items:,} items vetted)"
         )
-
-    # ------------------------------------------------------------------ out and in
 
     def restart(self, *, random_state: RandomState = None) -> Self:
         """The same pool and fitted noise with an empty log and another seed: a fresh session at no cost.

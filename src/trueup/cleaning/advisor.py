@@ -24,13 +24,11 @@ from trueup.noise import NoiseModel
 from trueup.noise.base import normalise
 from trueup.posteriors import Estimate
 from trueup.posteriors.continuous import normal_estimate
-from trueup.sessions.batch import Batch
 from trueup.sessions.log import Event
 from trueup.sessions.progress import UNKNOWN, fold
-from trueup.sessions.session import Session, write_setting
+from trueup.sessions.session import Batch, Session, write_setting
 from trueup.storage import Storage
-from trueup.storage.fingerprints import fingerprint, of_votes
-from trueup.storage.joining import StoredLog
+from trueup.storage.joining import StoredLog, fingerprint, of_votes
 from trueup.training.consolidated import noise_removed, noise_tolerant
 
 _KEPT = 3  # states: the one now, the one before, and theirs if scores are older

@@ -124,8 +124,7 @@ class Served:
 
     def look(self, suggestions: list[str] | None) -> Look:
         """How cards look."""
-        from trueup.serve.services import Look
-        from trueup.serve.texts import read_texts
+        from trueup.serve.services import Look, read_texts
 
         return Look(
             layout=layout_of(self.card),

@@ -152,7 +152,7 @@ def _make_way_in(
     served: Served | None, server: ServeOptions, link: str | None, token: str | None, role: str | None
 ) -> None:
     """Print a new link or token; the server hears of it by itself."""
-    from trueup.serve.access import ROLES, Access
+    from trueup.serve.guard import ROLES, Access
     from trueup.serve.running import ServerSettings, base_url, link_line
     from trueup.storage import open_storage
 

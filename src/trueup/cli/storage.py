@@ -123,7 +123,7 @@ def restore(
     """Put a backup into an empty database; nothing that is there is replaced."""
     from trueup._base.writing import check_readable
     from trueup.storage import copy_storage
-    from trueup.storage.opening import url_of_file
+    from trueup.storage.base import url_of_file
 
     check_readable(file)
     n = copy_storage(url_of_file(file), url)

@@ -38,10 +38,15 @@ def check_weights(chance: Floats) -> Floats:
             parameter="chance",
         )
     weights = 1 / chance - 1
-    squares = float((weights**2).sum())
-    if squares <= 0:
+    if not weights.any():
         return np.asarray(np.ones_like(weights) * float(len(weights) > 0 and np.ptp(chance) == 0))
-    return np.asarray(weights * (weights.sum() / squares))
+    return effective_weights(weights)
+
+
+def effective_weights(weights: Floats) -> Floats:
+    """Weights in the same proportion that sum to Kish's effective number of items, (Σw)² / Σw²."""
+    squares = float((weights**2).sum())
+    return np.asarray(weights * (weights.sum() / squares)) if squares > 0 else np.zeros_like(weights)
 
 
 def design_effect(base: Floats, codes: Codes, truth: Codes, clusters: Codes) -> float:

@@ -24,14 +24,11 @@ from trueup.detection.pool import Pool
 from trueup.detection.reading_coco import load_json
 from trueup.exceptions import InvalidFile, InvalidParameter, Sentence, StorageError, quoted
 from trueup.posteriors import Estimate
-from trueup.sessions.batch import Batch
-from trueup.sessions.counting import count_answers
 from trueup.sessions.log import Names
-from trueup.sessions.progress import UNKNOWN, Progress, fold
-from trueup.sessions.session import Session
+from trueup.sessions.progress import UNKNOWN, Progress, count_answers, fold
+from trueup.sessions.session import Batch, Session
 from trueup.storage import Storage, open_storage
-from trueup.storage.fingerprints import of_votes
-from trueup.storage.joining import StoredLog
+from trueup.storage.joining import StoredLog, of_votes
 
 COUNTS = tuple(range(31))
 """What a card can be answered with; where there are more, images are to be cut into smaller tiles."""

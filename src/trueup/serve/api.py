@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from trueup.exceptions import InvalidParameter
-from trueup.serve.access import Person
-from trueup.serve.card_service import LONGEST_COMMENT, OUTSIDE, Reply
-from trueup.serve.journal import OUTCOMES
+from trueup.serve.card_service import LONGEST_COMMENT, OUTCOMES, OUTSIDE, Reply
+from trueup.serve.guard import Person
 from trueup.serve.rendering import Owner, SignedIn, Viewer, sees_estimate, services_of
 from trueup.serve.services import Services
 from trueup.sessions.log import events_to_json, plain_name, read_name
@@ -49,7 +48,7 @@ class Answer(BaseModel):
     comment: str = Field("", max_length=LONGEST_COMMENT)
 
 
-class Told(BaseModel):
+class AnswerBatch(BaseModel):
     """Answers; all are checked before any counts.
 
     With a key the request can be sent again: what was kept is not kept twice.
@@ -86,7 +85,7 @@ class Asked(BaseModel):
     next_back: float | None = None
 
 
-class Kept(BaseModel):
+class Accepted(BaseModel):
     """How many answers came in."""
 
     n: int
@@ -145,13 +144,13 @@ def _json_value(value: Any) -> Any:
 
 
 @router.post("/tell")
-def tell(request: Request, person: SignedIn, told: Told) -> Kept:
+def tell(request: Request, person: SignedIn, told: AnswerBatch) -> Accepted:
     """Keep answers."""
     return _keep(services_of(request), person, _replies(services_of(request), told))
 
 
 @router.post("/skip")
-def skip(request: Request, person: SignedIn, skipped: Skipped) -> Kept:
+def skip(request: Request, person: SignedIn, skipped: Skipped) -> Accepted:
     """Name no class for items."""
     services = services_of(request)
     key = skipped.key or secrets.token_urlsafe(18)
@@ -161,7 +160,7 @@ def skip(request: Request, person: SignedIn, skipped: Skipped) -> Kept:
 
 
 @router.post("/correct")
-def correct(request: Request, person: SignedIn, told: Told) -> Kept:
+def correct(request: Request, person: SignedIn, told: AnswerBatch) -> Accepted:
     """Change what the caller said; the owner may change what anybody said, which is marked."""
     services = services_of(request)
     replies = _replies(services, told)
@@ -180,11 +179,10 @@ def correct(request: Request, person: SignedIn, told: Told) -> Kept:
         entries.append((said[-1], reply))
     for entry, reply in entries:
         services.cards.correct(person, entry, reply, saw_estimate=sees_estimate(services, person))
-    services.estimating.nudge()
-    return Kept(n=len(entries))
+    return Accepted(n=len(entries))
 
 
-def _replies(services: Services, told: Told) -> list[tuple[Hashable, Reply]]:
+def _replies(services: Services, told: AnswerBatch) -> list[tuple[Hashable, Reply]]:
     key = told.key or secrets.token_urlsafe(18)
     names = services.cards.names
     replies = []
@@ -201,11 +199,10 @@ def _item(services: Services, name: Any) -> Hashable:
     return item
 
 
-def _keep(services: Services, person: Person, replies: list[tuple[Hashable, Reply]]) -> Kept:
+def _keep(services: Services, person: Person, replies: list[tuple[Hashable, Reply]]) -> Accepted:
     for item, reply in replies:
         services.cards.say(person, item, reply, saw_estimate=sees_estimate(services, person))
-    services.estimating.nudge()
-    return Kept(n=len(replies))
+    return Accepted(n=len(replies))
 
 
 @router.get("/estimate")
@@ -216,11 +213,7 @@ def estimate(request: Request, _: Viewer) -> dict[str, Any]:
 
 
 @router.get("/log")
-def log(
-    request: Request,
-    _: Owner,
-    since: Annotated[int, Query(ge=0, le=2**53)] = 0,
-) -> dict[str, Any]:
+def log(request: Request, _: Owner, since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> dict[str, Any]:
     """The log after the first `since` events, some thousand at a time."""
     services = services_of(request)
     n = services.journal.refresh()

@@ -4,17 +4,109 @@ from __future__ import annotations
 
 import math
 import secrets
+import threading
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.serve.access import Person, digest_of
-from trueup.serve.cards import CardMaker, Choice, Face, plain
-from trueup.serve.journal import OUTCOMES, Entry, Journal
+from trueup.serve.cards import CardMaker, CardView, Choice, plain
+from trueup.serve.guard import Person, digest_of
 from trueup.sessions.log import Event, Kind, Names
-from trueup.storage import Kept, Storage, Waiting
+from trueup.storage import Storage, Waiting
+
+OUTCOMES = ("tell", "correct", "cannot tell", "none of these", "pass")  # what can be undone is one of these, or later
+_MOST_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event and its number in the log, from 1 on."""
+
+    number: int
+    event: Event
+
+
+class Journal:
+    """What was logged, by person and by item. Threads may use it at once."""
+
+    def __init__(self, storage: Storage, session: str) -> None:
+        self._storage = storage
+        self._session = session
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._by_person: dict[str, list[Entry]] = defaultdict(list)
+        self._by_item: dict[Hashable, list[Entry]] = defaultdict(list)
+
+    def refresh(self) -> int:
+        """Read what is new; returns how long the log is."""
+        with self._lock:
+            while True:
+                new = self._storage.events(self._session, since=len(self._entries), most=_MOST_AT_ONCE)
+                for event in new:
+                    self._add(event)
+                if len(new) < _MOST_AT_ONCE:
+                    return len(self._entries)
+
+    def _add(self, event: Event) -> None:
+        entry = Entry(len(self._entries) + 1, event)
+        self._entries.append(entry)
+        self._by_item[event.item].append(entry)
+        if event.who is not None and event.kind != "ask":
+            self._by_person[event.who].append(entry)
+
+    def entries(self, since: int = 0) -> list[Entry]:
+        """All events after the first `since`."""
+        with self._lock:
+            return self._entries[since:]
+
+    def entry(self, number: int) -> Entry | None:
+        """The event with this number."""
+        with self._lock:
+            return self._entries[number - 1] if 0 < number <= len(self._entries) else None
+
+    def of_item(self, item: Hashable) -> list[Entry]:
+        """All that was logged of an item."""
+        with self._lock:
+            return list(self._by_item.get(item, ()))
+
+    def people(self) -> list[str]:
+        """Who said anything, in the order they came."""
+        with self._lock:
+            return list(self._by_person)
+
+    def of_person(self, who: str) -> list[Entry]:
+        """All that a person said."""
+        with self._lock:
+            return list(self._by_person.get(who, ()))
+
+    def n_answered(self, who: str) -> int:
+        """How many cards a person settled."""
+        with self._lock:
+            return sum(entry.event.kind in OUTCOMES[:1] + OUTCOMES[2:] for entry in self._by_person.get(who, ()))
+
+    def last_answers(self, who: str) -> list[Entry]:
+        """The last word of a person on each card, the newest card first. A correction stands where the answer stood."""
+        latest: dict[int, Entry] = {}
+        for entry in self.of_person(who):
+            card = entry.event.card
+            if card is not None and entry.event.kind in (*OUTCOMES, "later"):
+                latest[card] = entry if card not in latest else Entry(latest[card].number, entry.event)
+        return sorted(latest.values(), key=lambda entry: entry.number, reverse=True)
+
+    def recent(self, n: int, kinds: Sequence[str] = (*OUTCOMES, "later")) -> list[Entry]:
+        """The last events of some kinds, the newest first."""
+        with self._lock:
+            chosen: list[Entry] = []
+            for entry in reversed(self._entries):
+                if entry.event.kind in kinds:
+                    chosen.append(entry)
+                    if len(chosen) == n:
+                        break
+            return chosen
+
 
 LEASE = 300.0  # seconds a card is held for, and again whenever the page says that it is looked at
 LONGEST_COMMENT = 4_000
@@ -26,49 +118,24 @@ OUTSIDE: dict[str, Kind] = {"later": "later", "cannot-tell": "cannot tell", "non
 
 @dataclass(frozen=True)
 class Reply:
-    """What came in for a card.
+    """What came in for a card."""
 
-    Attributes
-    ----------
-    choice : str
-        The code of a class, or one of `OUTSIDE`.
-    key : str
-        Of the request: the same again is the same answer.
-    seconds : float, optional
-        How long the card was seen.
-    comment : str
-    """
-
-    choice: str
-    key: str
-    seconds: float | None = None
+    choice: str  # The code of a class, or one of OUTSIDE
+    key: str  # Of the request: the same again is the same answer
+    seconds: float | None = None  # How long the card was seen
     comment: str = ""
 
 
 @dataclass(frozen=True)
-class Deal:
-    """A card with its face.
+class AssignedCard:
+    """A card with its face."""
 
-    Attributes
-    ----------
-    number : int
-        Of the card.
-    answered : str
-        What the person said before, in words, where they see the card again; else empty.
-    suggestion : str
-        What the system says, where the session is not blind; else empty.
-    seconds_left : float
-        For which the card is held.
-    key : str
-        For a form that is sent without a script.
-    """
-
-    number: int
-    face: Face
-    answered: str
-    suggestion: str
-    seconds_left: float
-    key: str
+    number: int  # Of the card
+    face: CardView
+    answered: str  # What the person said before, in words, where they see the card again; else empty
+    suggestion: str  # What the system says, where the session is not blind; else empty
+    seconds_left: float  # For which the card is held
+    key: str  # For a form that is sent without a script
 
 
 class NoSuchCard(InvalidParameter):
@@ -76,20 +143,7 @@ class NoSuchCard(InvalidParameter):
 
 
 class CardService:
-    """The cards of one session.
-
-    Parameters
-    ----------
-    storage : Storage
-    session : str
-    labels : Labels
-    maker : CardMaker
-    journal : Journal
-    suggestions : sequence of str, optional
-        What the system says of each item, shown on the card; the session is then not blind, and says so in its log.
-    lease : float
-        Seconds.
-    """
+    """The cards of one session."""
 
     def __init__(
         self,
@@ -115,9 +169,7 @@ class CardService:
         """Whether experts see no prediction."""
         return self._suggestions is None
 
-    # ------------------------------------------------------------------ cards
-
-    def current(self, person: Person) -> Deal | None:
+    def current(self, person: Person) -> AssignedCard | None:
         """The card that a person is to answer now; the same until it is answered."""
         card = self._storage.claim(self._session, person.name, seconds=self.lease)
         return None if card is None else self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
@@ -130,7 +182,7 @@ class CardService:
         """Hold a card for longer; False if it is gone."""
         return self._storage.renew(self._session, person.name, number, seconds=self.lease) is not None
 
-    def previous(self, person: Person, before: int | None = None) -> Deal | None:
+    def previous(self, person: Person, before: int | None = None) -> AssignedCard | None:
         """The card that a person answered last, or the one before that card; None where there is none."""
         self._journal.refresh()
         answers = self._journal.last_answers(person.name)
@@ -142,22 +194,17 @@ class CardService:
         assert event.card is not None
         return self._deal(event.card, event.item, person, answered=self.words(event))
 
-    def seen(self, person: Person, number: int) -> Deal:
-        """A card that a person has or had, as they see it."""
-        item = self._item_of(number)
-        return self._deal(number, item, person)
-
     def position_of(self, number: int) -> int:
         """Where the item of a card stands among the items."""
         return self.names.positions[self._item_of(number)]
 
     def _deal(
         self, number: int, item: Hashable, person: Person, *, answered: str = "", seconds_left: float = 0.0
-    ) -> Deal:
+    ) -> AssignedCard:
         at = self.names.positions[item]
         suggestion = "" if self._suggestions is None else plain(self._suggestions[at])
         face = self._maker.face(at, person=person.name)
-        return Deal(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18))
+        return AssignedCard(number, face, answered, suggestion, seconds_left, secrets.token_urlsafe(18))
 
     def _item_of(self, number: int) -> Hashable:
         entry = self._journal.entry(number)
@@ -168,18 +215,13 @@ class CardService:
             raise NoSuchCard(f"there is no card {number}, got that number; load the page again")
         return entry.event.item
 
-    # ------------------------------------------------------------------ answers
-
-    def answer(self, person: Person, number: int, reply: Reply, *, saw_estimate: bool) -> tuple[Kept, Deal | None]:
-        """Keep an answer and lease the next card, in one transaction."""
+    def answer(self, person: Person, number: int, reply: Reply, *, saw_estimate: bool) -> AssignedCard | None:
+        """Keep an answer and lease the next card, which is returned, in one transaction."""
         item = self._item_of(number)
         face = self._maker.face(self.names.positions[item], person=person.name)
         event = self._event(item, reply, person, shown=face.order, saw_estimate=saw_estimate)
-        kept = self._storage.answer(self._session, number, event, next_seconds=self.lease)
-        card = kept.next_card
-        if card is None:
-            return kept, None
-        return kept, self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
+        card = self._storage.answer(self._session, number, event, next_seconds=self.lease).next_card
+        return None if card is None else self._deal(card.number, card.item, person, seconds_left=card.seconds_left)
 
     def _event(
         self, item: Hashable, reply: Reply, person: Person, *, shown: Sequence[int], saw_estimate: bool
@@ -213,8 +255,6 @@ class CardService:
     def words(self, event: Event) -> str:
         """An outcome in words."""
         return plain(event.truth) if event.truth is not None else event.kind
-
-    # ------------------------------------------------------------------ items by name, for programs and the owner
 
     def open_card(self, item: Hashable) -> int | None:
         """The last card of an item."""

@@ -31,31 +31,18 @@ _SIGNS |= dict.fromkeys((*range(0x80, 0xA0), 0xFFFE, 0xFFFF, *range(0xD800, 0xE0
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of the items make the card.
+    """Which columns of the items make the card."""
 
-    Attributes
-    ----------
-    kind : {"text", "conversation", "records", "image", "tile", "answers"}
-        A tile is an image in which objects are counted: the classes are whole numbers, and their keys the digits.
-    show : tuple of str
-        Columns shown as text, in this order; for "conversation" the first holds the messages.
-    left, right : tuple of str
-        Columns of the two records, row by row.
-    image : str, optional
-        Column with the path of the image below the image folder.
-    outline : str, optional
-        Column with a box [x, y, width, height] or points [[x, y], …], in pixels, drawn over the image.
-    answers : tuple of (class, column)
-        For "answers": the column that holds what each class stands for. The order on the card is drawn for each item
-        and person, and logged.
-    """
-
+    # A tile is an image in which objects are counted: the classes are whole numbers, and their keys the digits
     kind: CardKind = "text"
-    show: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()  # Columns shown as text, in this order; for "conversation" the first holds the messages
+    left: tuple[str, ...] = ()  # Columns of the two records, row by row
     right: tuple[str, ...] = ()
-    image: str | None = None
+    image: str | None = None  # Column with the path of the image below the image folder
+    # Column with a box [x, y, width, height] or points [[x, y], …], in pixels, drawn over the image
     outline: str | None = None
+    # For "answers": the column that holds what each class stands for. The order on the card is drawn for each item and
+    # person, and logged
     answers: tuple[tuple[Hashable, str], ...] = ()
 
 
@@ -92,41 +79,22 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Face:
-    """All that is shown of an item.
-
-    Attributes
-    ----------
-    order : tuple of int
-        For "answers": the codes of the classes from left to right, which is logged with the answer.
-    outline : str
-        Points of a polygon for SVG; empty without one.
-    """
+class CardView:
+    """All that is shown of an item."""
 
     item: str
     kind: CardKind
     passages: tuple[Passage, ...] = ()
     rows: tuple[Row, ...] = ()
     has_image: bool = False
-    outline: str = ""
+    outline: str = ""  # Points of a polygon for SVG; empty without one
     choices: tuple[Choice, ...] = ()
+    # For "answers": the codes of the classes from left to right, which is logged with the answer
     order: tuple[int, ...] = ()
 
 
 class CardMaker:
-    """Makes the face of any item.
-
-    Parameters
-    ----------
-    labels : Labels
-        With the columns of the items.
-    layout : Layout, optional
-        By default it follows from the names of the columns: see `guess_layout`.
-    class_names : mapping, optional
-        What the buttons say, by class; by default the names of the classes.
-    seed : int
-        Of the order of two answers.
-    """
+    """Makes the face of any item."""
 
     def __init__(
         self,
@@ -148,13 +116,13 @@ class CardMaker:
             )
         self._names = [plain(named.get(str(name), name)) for name in labels.classes.tolist()]
 
-    def face(self, position: int, *, person: str) -> Face:
+    def face(self, position: int, *, person: str) -> CardView:
         """What this person sees of the item at this position."""
         layout = self.layout
         order = self._order(position, person) if layout.kind == "answers" else ()
         maker = {"conversation": self._conversation, "answers": self._answers}.get(layout.kind, self._plain_passages)
         outline = outline_points(self._value(layout.outline, position)) if layout.outline else ""
-        return Face(
+        return CardView(
             item=plain(self._labels.items[position]),
             kind=layout.kind,
             passages=tuple(maker(position, order)),
@@ -257,23 +225,19 @@ def check_layout(layout: Layout, labels: Labels) -> Layout:
             )
     classes = set(map(str, labels.classes.tolist()))
     strangers = [name for name, _ in layout.answers if str(name) not in classes]
+    has_paths, are_numbers = layout.image is not None, all(name.isdecimal() for name in classes)
+    has_pairs = bool(layout.left) and len(layout.left) == len(layout.right)
     needs = {
-        "conversation": bool(layout.show),
-        "records": bool(layout.left) and len(layout.left) == len(layout.right),
-        "image": layout.image is not None,
-        "tile": layout.image is not None and all(name.isdecimal() for name in classes),
-        "answers": len(layout.answers) == 2 and not strangers,
-        "text": True,
+        "conversation": (bool(layout.show), "the column of its messages in show"),
+        "records": (has_pairs, "as many columns in left as in right"),
+        "image": (has_paths, "the column of the paths in image"),
+        "tile": (has_paths and are_numbers, "the column of the paths in image, and classes that are whole numbers"),
+        "answers": (len(layout.answers) == 2 and not strangers, "two classes with a column each in answers"),
+        "text": (True, ""),
     }
-    if not needs[layout.kind]:
-        wishes = {
-            "conversation": "the column of its messages in show",
-            "records": "as many columns in left as in right",
-            "image": "the column of the paths in image",
-            "tile": "the column of the paths in image, and classes that are whole numbers",
-            "answers": "two classes with a column each in answers",
-        }
-        raise InvalidParameter(f"a card of kind {layout.kind!r} needs {wishes[layout.kind]}, got {layout}")
+    is_met, wish = needs[layout.kind]
+    if not is_met:
+        raise InvalidParameter(f"a card of kind {layout.kind!r} needs {wish}, got {layout}")
     return layout
 
 
@@ -284,13 +248,7 @@ def passage(heading: str, value: Any) -> Passage:
 
 
 def messages(value: Any) -> list[Passage]:
-    """The turns of a conversation: a list of records, JSON of one, or text.
-
-    Examples
-    --------
-    >>> [turn.heading for turn in messages('[{"role": "user", "content": "Hi"}]')]
-    ['user']
-    """
+    """The turns of a conversation: a list of records, JSON of one, or text."""
     turns = value
     if isinstance(value, str):
         try:
@@ -311,13 +269,7 @@ def _turn(turn: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def plain(value: Any) -> str:
-    r"""A value as text in which every character can be seen.
-
-    Examples
-    --------
-    >>> plain("a\x00b"), plain(None), plain(0.5), plain(["a", 1])
-    ('a␀b', '–', '0.5', '["a", 1]')
-    """
+    """A value as text in which every character can be seen."""
     if is_null(value):
         return "–"
     if isinstance(value, np.generic | np.ndarray):
@@ -328,13 +280,7 @@ def plain(value: Any) -> str:
 
 
 def outline_points(value: Any) -> str:
-    """A box or points as SVG has a polygon; empty where it is neither.
-
-    Examples
-    --------
-    >>> outline_points([1, 2, 3, 4]), outline_points("[[0, 0], [5, 0], [0, 5]]"), outline_points("<svg>")
-    ('1,2 4,2 4,6 1,6', '0,0 5,0 0,5', '')
-    """
+    """A box or points as SVG has a polygon; empty where it is neither."""
     try:
         numbers = json.loads(value) if isinstance(value, str) else value
         if len(numbers) == 4 and all(isinstance(one, int | float) for one in numbers):

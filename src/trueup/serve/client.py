@@ -16,11 +16,11 @@ import numpy as np
 
 from trueup._base.types import Floats
 from trueup._base.validation import check_integer, preview
-from trueup.active.estimators import as_estimate
+from trueup.active.estimators import as_estimate, share_better
 from trueup.exceptions import InvalidParameter, TrueupError, quoted
 from trueup.posteriors import Estimate
-from trueup.sessions.batch import Asked, Batch
 from trueup.sessions.log import Event, events_from_json, plain_name, plot_history, read_name
+from trueup.sessions.session import Asked, Batch
 
 _ATTEMPTS = 4
 _PAUSES = 0.5  # seconds before the second attempt; twice as long before each further one
@@ -68,16 +68,8 @@ class RemoteTest:
         self.classes = [read_name(name) for name in status["classes"]]
         self.n_items = int(status["n_items"])
 
-    # ------------------------------------------------------------------ questions and answers
-
     def ask(self, n: int = 1) -> Batch:
-        """The card to answer now, held for the caller; empty if there is none.
-
-        Parameters
-        ----------
-        n : int
-            A server holds one card for each person, so that a batch has one item at most.
-        """
+        """The card to answer now, held for the caller: one at most, whatever `n`; empty if there is none."""
         check_integer(n, name="n", low=1)
         card = self._call("POST", "ask")["card"]
         return Batch([] if card is None else [Asked(read_name(card["item"]), float("nan"), "", None)])
@@ -85,16 +77,7 @@ class RemoteTest:
     def tell(
         self, truths: Mapping[Any, Any], *, correct: bool = False, seconds: float | None = None, comment: str = ""
     ) -> None:
-        """What the expert says: a mapping from item to its true class.
-
-        Parameters
-        ----------
-        correct : bool
-            Change what was said before.
-        seconds : float, optional
-            How long the item was in sight.
-        comment : str
-        """
+        """What the expert says, item by item, as in `ActiveTest.tell`; `correct` changes what was said before."""
         if not isinstance(truths, Mapping):
             raise InvalidParameter(
                 f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}"
@@ -105,21 +88,13 @@ class RemoteTest:
             self._call("POST", "correct" if correct else "tell", {"answers": answers, "key": _new_key()})
 
     def skip(self, items: Iterable[Any], *, later: bool = False) -> None:
-        """The expert names no class for these items.
-
-        Parameters
-        ----------
-        later : bool
-            Put the items back into the queue, for another expert first; otherwise the expert cannot tell.
-        """
+        """The expert names no class for these items: they cannot tell, or it goes to another one first."""
         if isinstance(items, str) or not isinstance(items, Iterable):
             raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
         names = [plain_name(item) for item in items]
         if names:
             how = "later" if later else "cannot-tell"
             self._call("POST", "skip", {"items": names, "how": how, "key": _new_key()})
-
-    # ------------------------------------------------------------------ where it stands
 
     def standing(self) -> dict[str, Any]:
         """The latest snapshot of the session as plain numbers; ``{"ready": False}`` before the first."""
@@ -167,25 +142,16 @@ class RemoteTest:
         """The metric of a system, by default the first."""
         told = self._snapshot()
         name = _system(told, system)
-        return as_estimate(_values(told["draws"][name]), _bounds(told), told["metric"], _n_worlds(told))
+        return _estimate(told, _values(told["draws"][name]), _bounds(told), told["metric"])
 
     def difference(self, a: str, b: str) -> Estimate:
         """The metric of system a minus that of b."""
         told = self._snapshot()
         low, high = _bounds(told)
-        name = f"{told['metric']} {a} minus {b}"
-        return as_estimate(_apart(told, a, b), (low - high, high - low), name, _n_worlds(told))
+        return _estimate(told, _apart(told, a, b), (low - high, high - low), f"{told['metric']} {a} minus {b}")
 
     def anytime_interval(self, a: str | None = None, b: str | None = None) -> tuple[float, float]:
-        """The interval, at the level of the session, that holds at every look at once; wider than others.
-
-        Parameters
-        ----------
-        a : str, optional
-            By default the first system.
-        b : str, optional
-            Then for the metric of a minus that of b.
-        """
+        """The interval, at the level of the session, that holds at every look at once; wider than others."""
         told = self._snapshot()
         first = _system(told, a)
         if b is None:
@@ -197,7 +163,7 @@ class RemoteTest:
 
     def prob_order(self, a: str, b: str) -> float:
         """P(a is better than b), ties counted half."""
-        return _prob_order(self._snapshot(), a, b)
+        return share_better(_apart(told := self._snapshot(), a, b), higher_is_better=told["higher_is_better"])
 
     @property
     def ranking(self) -> list[str]:
@@ -208,7 +174,8 @@ class RemoteTest:
     def misranking(self) -> float:
         """The expected share of pairs of systems that the ranking has in the wrong order."""
         told = self._snapshot()
-        wrong = [1 - _prob_order(told, a, b) for a, b in combinations(_ranking(told), 2)]
+        pairs, sign = combinations(_ranking(told), 2), told["higher_is_better"]
+        wrong = [1 - share_better(_apart(told, a, b), higher_is_better=sign) for a, b in pairs]
         return float(np.mean(wrong)) if wrong else 0.0
 
     def history(self) -> list[dict[str, float]]:
@@ -232,8 +199,6 @@ class RemoteTest:
 
     def __repr__(self) -> str:
         return f"RemoteTest({self.session!r} at {self.url}, as {self.who!r})"
-
-    # ------------------------------------------------------------------ the network
 
     def _call(self, method: str, verb: str, body: Any = None) -> Any:
         """What the server answers. Requests that change something carry a key, so that they can be sent again."""
@@ -285,8 +250,8 @@ def _bounds(told: Mapping[str, Any]) -> tuple[float, float]:
     return (-np.inf if low is None else float(low)), (np.inf if high is None else float(high))
 
 
-def _n_worlds(told: Mapping[str, Any]) -> int:
-    return int(told.get("n_worlds", 1))
+def _estimate(told: Mapping[str, Any], values: Floats, bounds: tuple[float, float], name: str) -> Estimate:
+    return as_estimate(values, bounds, name, int(told.get("n_worlds", 1)))
 
 
 def _values(draws: Iterable[float | None]) -> Floats:
@@ -298,34 +263,24 @@ def _system(told: Mapping[str, Any], name: str | None) -> str:
     if not names:
         reason = " ".join(told["warnings"])
         raise ServerError(f"the server has no estimate yet, got: {quoted_text(reason)}")
-    if name is None:
-        return str(names[0])
-    if name not in names:
+    if name is not None and name not in names:
         raise InvalidParameter(f"there is no system {name!r}, got {preview(names, most=10)}")
-    return name
+    return str(names[0]) if name is None else name
 
 
 def _pair(told: Mapping[str, Any], a: str, b: str) -> tuple[str | None, float]:
     """The name of a pair of systems and its sign; None where both are the same."""
     names = list(told["ranges"])
     k, m = names.index(_system(told, a)), names.index(_system(told, b))
-    if k == m:
-        return None, 1.0
     key = f"{min(k, m)} {max(k, m)}"
-    if key not in told["differences"]:
+    if k != m and key not in told["differences"]:
         raise InvalidParameter(f"a server compares up to 6 systems, got {len(names)}; open the session in Python")
-    return key, 1.0 if k < m else -1.0
+    return (None if k == m else key), (1.0 if k < m else -1.0)
 
 
 def _apart(told: Mapping[str, Any], a: str, b: str) -> Floats:
     key, sign = _pair(told, a, b)
     return np.zeros(1) if key is None else sign * _values(told["differences"][key])
-
-
-def _prob_order(told: Mapping[str, Any], a: str, b: str) -> float:
-    apart = _apart(told, a, b) * (1.0 if told["higher_is_better"] else -1.0)
-    apart = apart[~np.isnan(apart)]
-    return float(0.5 + 0.5 * np.sign(apart).mean()) if len(apart) else 0.5
 
 
 def _ranking(told: Mapping[str, Any]) -> list[str]:

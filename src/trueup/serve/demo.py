@@ -30,14 +30,7 @@ _PEOPLE = ("wren", "finch", "robin", "swift", "heron")
 
 
 def demo_data(n_items: int = 300, *, random_state: RandomState = 0) -> tuple[dict[str, str], Labels]:
-    """Predictions and votes for made-up reviews, with their text.
-
-    Examples
-    --------
-    >>> predictions, labels = demo_data(20)
-    >>> labels.n_items, labels.item_columns
-    (20, ('review',))
-    """
+    """Predictions and votes for made-up reviews, with their text."""
     rng = as_generator(random_state)
     moods = list(MOODS)
     truth = rng.integers(len(moods), size=n_items)

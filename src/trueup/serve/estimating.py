@@ -6,23 +6,297 @@ so that no expert waits for it.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
+
+from trueup.active import ActiveTest
+from trueup.active.estimators import TooFewAnswers, UndecidedEstimate
+from trueup.cleaning import CleaningAdvisor
+from trueup.detection.tile_search import METRIC, TileSearch
 from trueup.exceptions import TrueupError
-from trueup.serve.snapshots import Row, Snapshot, first_history, take_snapshot
+from trueup.posteriors import DrawnEstimate, Estimate, PointEstimate
 from trueup.sessions.log import Event
+from trueup.sessions.progress import Rate, Standing, standing_of
 from trueup.sessions.session import Session
 from trueup.storage import Storage, open_storage
 
-# ------------------ The strategy and the estimate at work beside the server: cards are drawn ahead, and the estimate
+_MOST_COMPARED = 6  # systems whose pairs are told apart
+_MOST_ROWS = 60  # of the history: more cannot be told apart in the chart
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, estimate: Estimate, level: float) -> Range:
+        """Of an estimate."""
+        low, high = estimate.interval(level)
+        return cls(float(estimate.mean), float(low), float(high))
+
+    @property
+    def half(self) -> float:
+        """Half of the width."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """The estimate after some answers."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a session says after a part of its log."""
+
+    kind: str
+    made: float  # When the work on it began, in seconds since 1970: what came in later is not in it
+    n_events: int  # The length of the log that it rests on
+    metric: str
+    bounds: tuple[float, float]
+    higher_is_better: bool
+    level: float
+    n_items: int
+    n_answers: int  # Answered items; answers that the estimate rests on
+    finished: str | None = None
+    warnings: tuple[str, ...] = ()
+    ranges: Mapping[str, Range] = field(default_factory=dict)  # Empty while there are too few answers for the estimator
+    draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # Of system k minus system l, by their places, for k < l; empty where there are many systems
+    differences: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # The ends of the interval that holds at every look at once
+    lasting: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    lasting_differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    n_worlds: int = 1  # 2 where draws are undecided: half of the draws have these at worst, half at best
+    n_counted: int = 0
+    # Outcomes that wait to count; items of which nobody can tell the class; those of a class that is not listed; those
+    # on which experts differ
+    n_waiting: int = 0
+    n_cannot_tell: int = 0
+    n_outside: int = 0
+    n_disputed: int = 0
+    history: tuple[Row, ...] = ()
+    # The first system with answers given with a prediction in sight and corrections by someone who saw the interval,
+    # where there are any; ranges do without them
+    with_all: Range | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)  # Of the answers
+    expert_error: Range | None = None
+    expert_errors: Mapping[str, Range | None] = field(default_factory=dict)
+    n_paid: int | None = None  # The answers that a budget of answers counts
+    budget: float | None = None
+    half_width: float | None = None
+    prob_better: float | None = None
+    gain: Range | None = None  # For cleaning: what the next label is expected to bring
+
+    @property
+    def first(self) -> Range | None:
+        """The estimate of the first system."""
+        return next(iter(self.ranges.values()), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, with None where there is no number."""
+        plain: dict[str, Any] = _without_nan(asdict(self))
+        return plain
+
+
+def take_snapshot(session: Session, history: tuple[Row, ...]) -> Snapshot:
+    """What a session says now."""
+    made = time.time()
+    if isinstance(session, ActiveTest):
+        return _of_test(session, history, made)
+    if isinstance(session, TileSearch):
+        return _of_search(session, history, made)
+    assert isinstance(session, CleaningAdvisor)
+    return _of_advisor(session, history, made)
+
+
+def _of_test(test: ActiveTest, history: tuple[Row, ...], made: float) -> Snapshot:
+    standing, metric = test.standing(), test.pool.metric
+    snapshot = Snapshot(
+        kind="active test",
+        made=made,
+        n_events=len(test.log),
+        metric=metric.name,
+        bounds=(float(metric.bounds[0]), float(metric.bounds[1])),
+        higher_is_better=metric.higher_is_better is not False,
+        level=test.level,
+        n_items=test.pool.n_items,
+        n_counted=test.n_counted,
+        **_outcomes(standing),
+        history=history,
+        shares=_shares(test),
+        expert_error=_range(standing.errors),
+        expert_errors={str(one.who): _range(one.errors) for one in standing.experts},
+        n_paid=test.n_paid,
+        budget=test.budget,
+        half_width=test.half_width,
+        prob_better=test.prob_better,
+    )
+    try:
+        return replace(snapshot, **_estimated(test, history, standing))
+    except TooFewAnswers as error:
+        return replace(snapshot, warnings=(str(error.sentence),))
+
+
+def _estimated(test: ActiveTest, history: tuple[Row, ...], standing: Standing) -> dict[str, Any]:
+    """What the answers say of the systems."""
+    systems, is_swayed = test.pool.aligned.systems.tolist(), standing.sighted or standing.corrected
+    n_compared = len(systems) if len(systems) <= _MOST_COMPARED else 0
+    pairs = {f"{k} {m}": (systems[k], systems[m]) for k, m in combinations(range(n_compared), 2)}
+    estimates = {str(name): test.estimate(name) for name in systems}
+    ranges = {name: Range.of(estimate, test.level) for name, estimate in estimates.items()}
+    return {
+        "finished": test.finished,
+        "warnings": tuple(map(str, test.warnings)),
+        "ranges": ranges,
+        "draws": {name: _draws(estimate) for name, estimate in estimates.items()},
+        "n_worlds": 2 if any(isinstance(one, UndecidedEstimate) for one in estimates.values()) else 1,
+        "differences": {key: _draws(test.difference(*pair)) for key, pair in pairs.items()},
+        "lasting": {str(name): test.anytime_interval(name) for name in systems},
+        "lasting_differences": {key: test.anytime_interval(*pair) for key, pair in pairs.items()},
+        "history": _extended(history, standing.answered, next(iter(ranges.values()))),
+        "with_all": Range.of(test.estimate(answers="all"), test.level) if is_swayed else None,
+    }
+
+
+def _of_advisor(advisor: CleaningAdvisor, history: tuple[Row, ...], made: float) -> Snapshot:
+    score = Range.of(advisor.score_, advisor.level)
+    return Snapshot(
+        kind="cleaning",
+        made=made,
+        n_events=len(advisor.log),
+        metric=str(advisor.score_.name),
+        bounds=(0.0, 1.0),
+        higher_is_better=True,
+        level=advisor.level,
+        n_items=advisor.labels.n_items,
+        n_answers=advisor.n_cleaned,
+        finished=advisor.finished,
+        ranges={"model": score},
+        draws={"model": _draws(advisor.score_)},
+        history=_extended(history, advisor.n_cleaned, score),
+        shares=_shares(advisor),
+        budget=advisor.budget,
+        gain=Range.of(advisor.value, advisor.level),
+    )
+
+
+def _of_search(search: TileSearch, history: tuple[Row, ...], made: float) -> Snapshot:
+    standing = standing_of(
+        search.progress,
+        search.labels.gold_codes,
+        n_items=search.labels.n_items,
+        n_classes=search.labels.n_classes,
+        level=search.level,
+    )
+    snapshot = Snapshot(
+        kind="tile search",
+        made=made,
+        n_events=len(search.log),
+        metric=METRIC,
+        bounds=(0.0, math.inf),
+        higher_is_better=False,
+        level=search.level,
+        n_items=search.labels.n_items,
+        n_counted=standing.counted,
+        **_outcomes(standing),
+        finished=search.finished,
+        warnings=tuple(map(str, search.warnings)),
+        history=history,
+        budget=search.labels.n_items,
+    )
+    estimate = search.estimate
+    if estimate is None:
+        return snapshot
+    now = Range.of(estimate, search.level)
+    return replace(
+        snapshot,
+        ranges={"pool": now},
+        draws={"pool": _draws(estimate)},
+        history=_extended(history, standing.answered, now),
+    )
+
+
+def _outcomes(standing: Standing) -> dict[str, Any]:
+    return {
+        "n_answers": standing.answered,
+        "n_waiting": standing.ahead,
+        "n_cannot_tell": standing.cannot_tell,
+        "n_outside": standing.none_of_these,
+        "n_disputed": standing.disputed,
+    }
+
+
+def _range(rate: Rate) -> Range | None:
+    return Range(rate.share, rate.low, rate.high) if rate.n else None
+
+
+def _draws(estimate: Estimate, n: int = 1000) -> tuple[float, ...]:
+    if isinstance(estimate, PointEstimate):
+        return (float(estimate.value),)
+    if isinstance(estimate, DrawnEstimate) and estimate.weights is None:
+        return tuple(estimate.values.tolist())
+    return tuple(estimate.draws(n, random_state=0).tolist())
+
+
+def _shares(session: Session) -> dict[str, float]:
+    """How much of the answers each class has."""
+    truth = session.progress.truth[session.progress.vetted]
+    classes = session.labels.classes.tolist()
+    counts = np.bincount(truth[truth < len(classes)], minlength=len(classes))
+    total = max(int(counts.sum()), 1)
+    return {str(name): float(count / total) for name, count in zip(classes, counts.tolist(), strict=True)}
+
+
+def _extended(history: tuple[Row, ...], n: int, now: Range) -> tuple[Row, ...]:
+    """The history with the estimate of now, thinned where it grows long."""
+    if n == 0 or math.isnan(now.mean):
+        return history
+    rows = [*(row for row in history if row.n < n), Row(n, now.mean, now.low, now.high)]
+    if len(rows) > 2 * _MOST_ROWS:
+        rows = [*rows[:-1:2], rows[-1]]
+    return tuple(rows)
+
+
+def first_history(session: Session) -> tuple[Row, ...]:
+    """The estimates of a session that has answers already, at some points of its log."""
+    n = session.progress.n_tells
+    if n < 2 or not isinstance(session, ActiveTest):
+        return ()
+    try:
+        rows = session.history(every=max(5, math.ceil(n / 15)))
+    except TooFewAnswers:  # of the first rows: others were answered before the first draws were
+        return ()
+    return tuple(Row(int(row["n"]), row["mean"], row["low"], row["high"]) for row in rows)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
 
 FEWEST_AHEAD = 12  # cards that wait for an expert
 _MOST_AHEAD = 1_000
@@ -30,12 +304,8 @@ _AHEAD_OF_EACH = 5  # cards that wait for each expert at work
 _SECONDS_AHEAD = 4.0  # of the pace of the last minute
 _A_MINUTE = 60.0
 
-
-class Appending(Protocol):
-    """Writes cards for a watcher."""
-
-    def __call__(self, events: Sequence[Event], after: int) -> list[Event] | None:
-        """The log after the first `after` events, these at its end; None where others drew cards since."""
+# Writes cards for a watcher: the log after so many events, these at its end; None where others drew cards since.
+Appending = Callable[[Sequence[Event], int], list[Event] | None]
 
 
 @dataclass(frozen=True)
@@ -56,14 +326,7 @@ class FollowedLog:
 
 
 def append_cards(storage: Storage, name: str, events: Sequence[Event], after: int) -> list[Event] | None:
-    """Add cards to a log to which answers may have come meanwhile; they do not change which cards are right.
-
-    Returns
-    -------
-    list of Event or None
-        All that came after the first `after` events, with the cards at the end; None where cards of others came in
-        between, so that these would have to be drawn anew.
-    """
+    """Add cards to a log to which answers may have come meanwhile; they do not change which cards are right."""
     tail: list[Event] = []
     while True:
         tail += storage.events(name, since=after + len(tail))
@@ -75,18 +338,7 @@ def append_cards(storage: Storage, name: str, events: Sequence[Event], after: in
 
 
 class Watcher:
-    """Keeps enough cards ahead, and the estimate up to date.
-
-    Parameters
-    ----------
-    session : Session
-        Over a `FollowedLog`.
-    storage : Storage
-        To read from.
-    name : str
-    publish : callable
-        Called with each new `Snapshot`.
-    """
+    """Keeps enough cards ahead, and the estimate up to date."""
 
     def __init__(self, session: Session, storage: Storage, name: str, publish: Callable[[Snapshot], Any]) -> None:
         self._session = session
@@ -136,23 +388,7 @@ class Watcher:
 
 
 def cards_ahead(log: Sequence[Event], n_out: int, *, now: float, seconds: float) -> int:
-    """How many cards should wait: a few, and more where many experts are at work or quick, or estimates take long.
-
-    Parameters
-    ----------
-    log : sequence of Event
-    n_out : int
-        Cards that experts have now; where the queue has run dry these are few, so who answered lately counts as well.
-    now : float
-        Seconds since 1970.
-    seconds : float
-        That the last estimate took: nothing is drawn meanwhile.
-
-    Examples
-    --------
-    >>> cards_ahead([], 0, now=0.0, seconds=1.0), cards_ahead([], 20, now=0.0, seconds=1.0)
-    (12, 100)
-    """
+    """How many cards should wait: a few, and more where many experts are at work or quick, or estimates take long."""
     recent = 0
     people = set()
     for event in reversed(log):
@@ -171,107 +407,24 @@ _PATIENCE = 1.0  # seconds that a process gets to end
 
 
 class LatestSnapshot:
-    """The latest snapshot, for those who want it and for those who wait for the next."""
+    """The latest snapshot, None before the first, and why there will be no more, in one sentence."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._snapshot: Snapshot | None = None
-        self._problem: str | None = None
-        self._version = 0
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The latest; None before the first."""
-        return self._snapshot
-
-    @property
-    def problem(self) -> str | None:
-        """Why there will be no more, in one sentence."""
-        return self._problem
-
-    @property
-    def version(self) -> int:
-        """Counts what was put up."""
-        return self._version
+        self._changed = threading.Lock()
+        self.snapshot: Snapshot | None = None
+        self.problem: str | None = None
+        self.version = 0  # counts what was put up
 
     def put(self, snapshot: Snapshot | None = None, *, problem: str | None = None) -> None:
         """Put up a snapshot, or what went wrong."""
         with self._changed:
-            self._snapshot = snapshot or self._snapshot
-            self._problem = problem or self._problem
-            self._version += 1
-            self._changed.notify_all()
-
-    def wait(self, version: int, timeout: float) -> bool:
-        """Wait for another version; whether there is one."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._version != version, timeout)
-
-
-class InThread:
-    """A watcher in a thread of the server: for small sessions and for tests.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the session; it may take long.
-    storage : Storage
-    name : str
-    latest : LatestSnapshot
-    """
-
-    def __init__(self, make: MakeSession, storage: Storage, name: str, latest: LatestSnapshot) -> None:
-        self._make, self._storage, self._name, self._latest = make, storage, name, latest
-        self._stopped = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="trueup-watcher", daemon=True)
-
-    def start(self) -> None:
-        """Begin to work; once is enough."""
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def nudge(self) -> None:
-        """Something came in."""
-        self._wake.set()
-
-    def stop(self) -> None:
-        """End; what is being worked out is given up."""
-        self._stopped.set()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(_PATIENCE)
-
-    def _run(self) -> None:
-        def write(events: Sequence[Event], after: int) -> list[Event] | None:
-            return append_cards(self._storage, self._name, events, after)
-
-        try:
-            session = self._make()
-            session.follow(FollowedLog(self._storage, self._name, write))
-            watcher = Watcher(session, self._storage, self._name, self._latest.put)
-            while not self._stopped.is_set():
-                if not watcher.step():
-                    self._wake.wait(_PAUSE)
-                self._wake.clear()
-        except Exception as error:
-            if not self._stopped.is_set():
-                self._latest.put(problem=_sentence(error))
+            self.snapshot = snapshot or self.snapshot
+            self.problem = problem or self.problem
+            self.version += 1
 
 
 class InProcess:
-    """A watcher in a process of its own.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the session there; it is pickled.
-    storage : Storage
-    url : str
-        Of the storage, which the process opens to read.
-    name : str
-    latest : LatestSnapshot
-    """
+    """A watcher in a process of its own."""
 
     def __init__(self, make: MakeSession, storage: Storage, url: str, name: str, latest: LatestSnapshot) -> None:
         self._storage, self._name, self._latest = storage, name, latest
@@ -295,9 +448,6 @@ class InProcess:
         self._there.close()  # the process has its own
         self._there = None
         self._thread.start()
-
-    def nudge(self) -> None:
-        """It looks at the log by itself."""
 
     @property
     def pid(self) -> int | None:
@@ -333,7 +483,7 @@ class InProcess:
         except (EOFError, OSError):
             self._fail(TrueupError("the process of the estimate has ended; start the server again"))
         except Exception as error:
-            self._fail(TrueupError(_sentence(error)))
+            self._fail(TrueupError(in_a_sentence(error)))
 
     def _fail(self, failure: TrueupError) -> None:
         if self._stopped or self._failure is not None:
@@ -369,10 +519,10 @@ def _watch(pipe: Connection, make: MakeSession, url: str, name: str) -> None:
     except TrueupError as error:
         pipe.send(("failure", error))
     except Exception as error:
-        pipe.send(("failure", TrueupError(_sentence(error))))
+        pipe.send(("failure", TrueupError(in_a_sentence(error))))
 
 
-def _sentence(error: Exception) -> str:
+def in_a_sentence(error: Exception) -> str:
     """What went wrong, for the page of the owner."""
     if isinstance(error, TrueupError):
         return str(error.sentence)

@@ -1,26 +1,148 @@
 """What every request must pass before any page sees it: its host, where it comes from, how large it is, how often.
 
 One layer around the whole application, which also puts the headers on every answer that keep a page closed to others.
+
+A link is good for one entry. Using it gives a cookie; programs have tokens. All three expire and can be revoked.
+
+Hosts are read here, since origins are compared with them, which Starlette's own check of hosts does not do. Signed
+cookies, as of itsdangerous, hold until they expire: who is revoked must be out at once, so the storage is asked anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import hashlib
+import secrets
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trueup._base.validation import check_choice
 from trueup.exceptions import InvalidParameter
+from trueup.storage import Grant, Storage
+
+Role = Literal["owner", "expert"]
+Use = Literal["link", "cookie", "token"]
+ROLES: tuple[Role, ...] = ("owner", "expert")
+
+DAY = 86_400.0
+LIFETIMES: dict[Use, float] = {"link": 7 * DAY, "cookie": 30 * DAY, "token": 90 * DAY}
+LONGEST_NAME = 80
+_BYTES = 32  # 256 bits
+_SECONDS_REMEMBERED = 2.0  # another process that revokes is heard after that; this one at once
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who is asking."""
+
+    name: str
+    role: Role
+
+
+class Access:
+    """The ways into one session."""
+
+    def __init__(self, storage: Storage, session: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._storage = storage
+        self._session = session
+        self._clock = clock
+        self._remembered: dict[tuple[str, Use], tuple[float, Person]] = {}
+        record = storage.open(session)
+        self.cookie_name = f"trueup-{digest_of(f'{storage.url} {session} {record.created}')[:12]}"
+
+    def person_of(self, secret: str | None, use: Use) -> Person | None:
+        """Whose cookie or token this is; None if nobody's, or no longer."""
+        if not secret:
+            return None
+        key = digest_of(secret), use
+        then, person = self._remembered.get(key, (0.0, None))
+        if person is not None and self._clock() - then < _SECONDS_REMEMBERED:
+            return person
+        grant = self._storage.find_grant(key[0], use=use)
+        if grant is None or grant.session != self._session:
+            self._remembered.pop(key, None)
+            return None
+        if len(self._remembered) > 10_000:
+            self._remembered.clear()
+        person = _person(grant)
+        self._remembered[key] = self._clock(), person
+        return person
+
+    def link(self, secret: str | None) -> Grant | None:
+        """A link that would still let someone in; it is not used up."""
+        grant = self._storage.find_grant(digest_of(secret or ""), use="link")
+        is_open = grant is not None and grant.session == self._session and grant.used is None
+        return grant if is_open else None
+
+    def grants(self) -> list[Grant]:
+        """All that were given, the newest first."""
+        return sorted(self._storage.grants(self._session), key=lambda grant: grant.created, reverse=True)
+
+    def give(self, use: Use, who: str, role: Role, *, seconds: float | None = None) -> str:
+        """A new link or token; returns the secret, which cannot be read again."""
+        name = check_person(who)
+        check_choice(role, ROLES, name="role")
+        other = next((grant for grant in self.grants() if grant.who == name and grant.role != role), None)
+        if other is not None:
+            raise InvalidParameter(f"{name!r} is {other.role} here, got {role}; one name has one role, so use another")
+        return self._keep(use, name, role, LIFETIMES[use] if seconds is None else seconds)
+
+    def enter(self, secret: str | None) -> str | None:
+        """Use a link up; returns the secret of a new cookie, or None if the link is not good."""
+        if self.link(secret) is None:
+            return None
+        grant = self._storage.use_grant(digest_of(secret or ""), use="link")
+        return None if grant is None else self._keep("cookie", grant.who, _person(grant).role, LIFETIMES["cookie"])
+
+    def revoke(self, who: str) -> int:
+        """End all links, cookies and tokens of a person; returns how many."""
+        self._remembered.clear()
+        return self._storage.revoke(self._session, who=who)
+
+    def leave(self, secret: str) -> None:
+        """End one cookie."""
+        self._remembered.clear()
+        self._storage.revoke(self._session, digest=digest_of(secret))
+
+    def _keep(self, use: Use, who: str, role: Role, seconds: float) -> str:
+        secret = secrets.token_urlsafe(_BYTES)
+        self._storage.grant(self._session, digest_of(secret), who=who, role=role, use=use, seconds=seconds)
+        return secret
+
+
+def _person(grant: Grant) -> Person:
+    return Person(grant.who, check_choice(grant.role, ROLES, name="role"))
+
+
+def check_person(name: Any) -> str:
+    """A name for a person: some text, not long, on one line, without characters that cannot be seen."""
+    text = name.strip() if isinstance(name, str) else ""
+    if not text or len(text) > LONGEST_NAME or not text.isprintable():
+        raise InvalidParameter(
+            f"the name of a person must be 1 to {LONGEST_NAME} characters that can be seen, got {name!r:.100}; give "
+            "another"
+        )
+    return text
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a secret. It is random and long, so that a plain hash is enough."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LARGEST_BODY = 1 << 20
+_TOO_LARGE = f"the body must be at most {LARGEST_BODY:,} bytes"
 LONGEST_BODY = 30.0  # seconds in which a body must be there
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _ONCE = ("host", "origin", "sec-fetch-site", "content-length", "authorization")  # whoever reads the other one is misled
@@ -42,32 +164,17 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server is reached.
+    """Where the server is reached."""
 
-    Attributes
-    ----------
-    hosts : frozenset of str
-        The names by which it may be called, without a port.
-    prefix : str
-        The path below which a proxy shows it, such as "/vetting"; empty without one. Whether the proxy takes the path
-        off or leaves it on does not matter.
-    is_https : bool
-        Whether people reach it by https, so that cookies are sent over nothing else.
-    """
-
-    hosts: frozenset[str] = frozenset(LOOPBACK)
+    hosts: frozenset[str] = frozenset(LOOPBACK)  # The names by which it may be called, without a port
+    # The path below which a proxy shows it, such as "/vetting"; empty without one. Whether the proxy takes the path off
+    # or leaves it on does not matter
     prefix: str = ""
-    is_https: bool = False
+    is_https: bool = False  # Whether people reach it by https, so that cookies are sent over nothing else
 
     @classmethod
     def of(cls, public_url: str | None) -> Address:
-        """The address that a public URL describes; that of this machine alone without one.
-
-        Examples
-        --------
-        >>> Address.of("https://example.org/vetting/").prefix
-        '/vetting'
-        """
+        """The address that a public URL describes; that of this machine alone without one."""
         if public_url is None:
             return cls()
         parts = urlsplit(public_url)
@@ -83,15 +190,9 @@ class Address:
 
 @dataclass
 class RateLimit:
-    """How often each caller came: a bucket that fills with time, and from which each request takes one.
+    """How often each caller came: a bucket that fills with time, and from which each request takes one."""
 
-    Attributes
-    ----------
-    a_second, at_once : float
-        How many requests come back each second, and how many may come in one go.
-    """
-
-    a_second: float
+    a_second: float  # How many requests come back each second, and how many may come in one go
     at_once: float
     clock: Callable[[], float] = time.monotonic
     _levels: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -100,45 +201,24 @@ class RateLimit:
     def takes(self, caller: str, cost: float = 1.0) -> bool:
         """Whether this request is within the limit."""
         with self._lock:  # requests are answered in many threads
-            return self._takes(caller, cost)
-
-    def _takes(self, caller: str, cost: float) -> bool:
-        now = self.clock()
-        level, then = self._levels.get(caller, (self.at_once, now))
-        level = min(self.at_once, level + (now - then) * self.a_second)
-        allowed = level >= cost
-        if len(self._levels) > 10_000:  # those that are full again say nothing
-            full = self.at_once / self.a_second
-            self._levels = {who: kept for who, kept in self._levels.items() if now - kept[1] < full}
-        self._levels[caller] = (level - cost if allowed else level, now)
-        return allowed
+            now = self.clock()
+            level, then = self._levels.get(caller, (self.at_once, now))
+            level = min(self.at_once, level + (now - then) * self.a_second)
+            allowed = level >= cost
+            if len(self._levels) > 10_000:  # those that are full again say nothing
+                full = self.at_once / self.a_second
+                self._levels = {who: kept for who, kept in self._levels.items() if now - kept[1] < full}
+            self._levels[caller] = (level - cost if allowed else level, now)
+            return allowed
 
 
 class Guard:
-    """The layer around the application.
+    """The layer around the application."""
 
-    Parameters
-    ----------
-    app : ASGI application
-    address : Address
-    largest_body : int
-        Bytes.
-    longest_body : float
-        Seconds in which a body must be there: one that comes byte by byte holds a place that others need.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        address: Address,
-        largest_body: int = LARGEST_BODY,
-        longest_body: float = LONGEST_BODY,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, address: Address) -> None:
         self._app = app
         self._address = address
-        self._largest = largest_body
-        self.longest_body = longest_body
+        self.longest_body = LONGEST_BODY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on with headers on what comes back."""
@@ -147,63 +227,40 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         sent = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address, self._largest)
+        problem = doubled(sent) or refusal(scope["method"], dict(sent), self._address)
         if problem is not None:
-            await _refuse(send, *problem)
+            status, sentence = problem
+            await JSONResponse({"error": sentence}, status, headers=_CLOSE)(scope, receive, _with_headers(send))
             return
         prefix = self._address.prefix
         if prefix and scope["path"] == prefix:  # relative addresses need the slash at the end
-            await _send(send, 307, b"", {"location": f"{prefix.rpartition('/')[2]}/"})
+            await RedirectResponse(f"{prefix.rpartition('/')[2]}/", 307)(scope, receive, _with_headers(send))
             return
-        body = _Body(receive, self._largest, self.longest_body)
+        body = _Body(receive, self.longest_body)
         await self._app(_without_prefix(scope, prefix), body.receive, _with_headers(send))
 
 
 def doubled(headers: Iterable[tuple[str, str]]) -> tuple[int, str] | None:
-    """Why a request that says something twice goes no further; None if it does not.
-
-    Examples
-    --------
-    >>> doubled([("host", "localhost"), ("host", "evil.example")])
-    (400, 'a request has one header host, got 2')
-    """
+    """Why a request that says something twice goes no further; None if it does not."""
     counts = Counter(name for name, _ in headers)
     twice = next((name for name in _ONCE if counts[name] > 1), None)
     return None if twice is None else (400, f"a request has one header {twice}, got {counts[twice]}")
 
 
-def refusal(
-    method: str, headers: dict[str, str], address: Address, largest_body: int = LARGEST_BODY
-) -> tuple[int, str] | None:
-    """Why a request goes no further, as status and sentence; None if it may.
-
-    Parameters
-    ----------
-    headers : dict
-        With names in lower case.
-    """
+def refusal(method: str, headers: dict[str, str], address: Address) -> tuple[int, str] | None:
+    """Why a request goes no further, as status and sentence; None if it may."""
     if host_name(headers.get("host", "")) not in address.hosts:
         return 421, "this server is not known by that name; start it with --public-url to give it one"
     if method not in _SAFE and not _is_own(headers, address):
         return 403, "requests from other sites are refused"
     length = headers.get("content-length")
-    if length is not None and (not (length.isascii() and length.isdigit()) or int(length) > largest_body):
-        return 413, _too_large(largest_body)
+    if length is not None and (not (length.isascii() and length.isdigit()) or int(length) > LARGEST_BODY):
+        return 413, _TOO_LARGE
     return None
 
 
-def _too_large(largest: int) -> str:
-    return f"the body must be at most {largest:,} bytes"
-
-
 def host_name(host: str) -> str:
-    """The name of a host without its port, in lower case; empty where it is none.
-
-    Examples
-    --------
-    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("a/b")
-    ('localhost', '::1', '')
-    """
+    """The name of a host without its port, in lower case; empty where it is none."""
     try:
         parts = urlsplit(f"//{host}")
         return (parts.hostname or "") if parts.netloc == host and not parts.username else ""
@@ -249,9 +306,9 @@ def _without_prefix(scope: Scope, prefix: str) -> Scope:
 class _Body:
     """The body of a request, which ends the request once it is too large or takes too long."""
 
-    def __init__(self, receive: Receive, largest: int, longest: float) -> None:
+    def __init__(self, receive: Receive, longest: float) -> None:
         self._receive = receive
-        self._largest = self._left = largest
+        self._left = LARGEST_BODY
         self._until = asyncio.get_running_loop().time() + longest
         self._is_whole = False
 
@@ -267,31 +324,16 @@ class _Body:
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise HTTPException(413, _too_large(self._largest), headers=_CLOSE)  # it did not say its length
+                raise HTTPException(413, _TOO_LARGE, headers=_CLOSE)  # it did not say its length
         return message
 
 
 def _with_headers(send: Send) -> Send:
     async def send_more(message: Message) -> None:
         if message["type"] == "http.response.start":
-            there = {name.lower() for name, _ in message["headers"]}
-            message = {**message, "headers": [*message["headers"], *_header_list(HEADERS, without=there)]}
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return send_more
-
-
-def _header_list(headers: dict[str, str], *, without: Iterable[bytes] = ()) -> list[tuple[bytes, bytes]]:
-    listed = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return [(name, value) for name, value in listed if name not in without]
-
-
-async def _refuse(send: Send, status: int, sentence: str) -> None:
-    body = json.dumps({"error": sentence}).encode()
-    await _send(send, status, body, {"content-type": "application/json", **_CLOSE})
-
-
-async def _send(send: Send, status: int, body: bytes, headers: dict[str, str]) -> None:
-    listed = _header_list({**HEADERS, **headers, "content-length": str(len(body))})
-    await send({"type": "http.response.start", "status": status, "headers": listed})
-    await send({"type": "http.response.body", "body": body})

@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from trueup.serve.access import Person
-from trueup.serve.card_service import LONGEST_COMMENT, Deal
+from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard
+from trueup.serve.guard import Person
 from trueup.serve.services import Services
 from trueup.serve.standing import duration, isolated
 from trueup.storage import Waiting
@@ -90,12 +90,7 @@ Viewer = Annotated[Person, Depends(may_see_estimate)]
 
 
 class Pages:
-    """The templates with what all of them need.
-
-    Parameters
-    ----------
-    services : Services
-    """
+    """The templates with what all of them need."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -136,11 +131,11 @@ class Pages:
         response.headers.update(headers)
         return response
 
-    def place(self, person: Person, deal: Deal | None) -> str:
+    def place(self, person: Person, deal: AssignedCard | None) -> str:
         """The card, or why there is none, without the page around it."""
         return self.render("_place.html", person, **self.place_context(person, deal))
 
-    def place_context(self, person: Person, deal: Deal | None) -> dict[str, Any]:
+    def place_context(self, person: Person, deal: AssignedCard | None) -> dict[str, Any]:
         """What the card needs."""
         services = self._services
         empty = None if deal is not None else self._empty(person, services.cards.waiting(person))

@@ -4,24 +4,46 @@ from __future__ import annotations
 
 import os
 import threading
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
 from trueup.data.labels import Labels
-from trueup.exceptions import InvalidParameter
-from trueup.serve.access import Access
-from trueup.serve.card_service import LEASE, CardService
+from trueup.exceptions import InvalidFile, InvalidParameter
+from trueup.serve.card_service import LEASE, CardService, Journal
 from trueup.serve.cards import CardMaker, Layout
 from trueup.serve.estimating import LatestSnapshot
-from trueup.serve.guard import Address, RateLimit
-from trueup.serve.journal import Journal
-from trueup.serve.texts import Texts, own_texts
+from trueup.serve.guard import Access, Address, RateLimit
 from trueup.storage import Storage
 
-# ------------------ Images below one folder: what a path or a link leads out of it is not shown.
+Texts = Mapping[str, Mapping[str, str]]
+
+
+@cache
+def own_texts() -> Texts:
+    """The texts that trueup brings."""
+    return tomllib.loads(files("trueup.serve").joinpath("texts.toml").read_text(encoding="utf-8"))
+
+
+def read_texts(path: Path | None = None) -> Texts:
+    """The texts, with those of another file in their place where it has them."""
+    own = own_texts()
+    if path is None:
+        return own
+    try:
+        others: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{str(path)!r} must be a TOML file of texts, got {error!s:.100}; see texts.toml") from error
+    for table, words in others.items():
+        unknown = sorted(words.keys() - own[table].keys()) if table in own and isinstance(words, dict) else [table]
+        if unknown:
+            raise InvalidFile(f"{str(path)!r} names the text {unknown[0]!r}, got none of that name in texts.toml")
+    return {table: {**words, **others.get(table, {})} for table, words in own.items()}
+
 
 # What browsers draw and never run. A drawing in SVG may hold scripts: as a picture on a card they do not run, and
 # opened by itself it is saved instead.
@@ -48,12 +70,7 @@ class Image:
 
 
 class ImageFolder:
-    """The one folder that images are read from.
-
-    Parameters
-    ----------
-    root : Path
-    """
+    """The one folder that images are read from."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
@@ -80,34 +97,18 @@ class Estimating(Protocol):
     def start(self) -> None:
         """Begin to work."""
 
-    def nudge(self) -> None:
-        """Something came in."""
-
     def stop(self) -> None:
         """End."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How cards look and what may be seen.
+    """How cards look and what may be seen."""
 
-    Attributes
-    ----------
-    layout : Layout, optional
-        By default it follows from the columns of the items.
-    class_names : dict, optional
-        What the buttons say, by class.
-    images : Path, optional
-        The folder of the images.
-    suggestions : list of str, optional
-        What the system says of each item; shown on the cards, so that the session is not blind.
-    experts_see_estimate : bool
-    texts : Texts
-    """
-
-    layout: Layout | None = None
-    class_names: Mapping[Any, str] | None = None
-    images: Path | None = None
+    layout: Layout | None = None  # By default it follows from the columns of the items
+    class_names: Mapping[Any, str] | None = None  # What the buttons say, by class
+    images: Path | None = None  # The folder of the images
+    # What the system says of each item; shown on the cards, so that the session is not blind
     suggestions: list[str] | None = None
     experts_see_estimate: bool = False
     texts: Texts = field(default_factory=own_texts)
@@ -115,15 +116,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Services:
-    """A server's parts.
-
-    Attributes
-    ----------
-    stopping : threading.Event
-        Set when the server ends, so that streams do, too.
-    entries, requests : RateLimit
-        Of attempts to come in by an address, and of requests by a person.
-    """
+    """A server's parts."""
 
     storage: Storage
     session: str
@@ -137,7 +130,9 @@ class Services:
     latest: LatestSnapshot
     estimating: Estimating
     look: Look
+    # Set when the server ends, so that streams do, too
     stopping: threading.Event = field(default_factory=threading.Event)
+    # Of attempts to come in by an address, and of requests by a person
     entries: RateLimit = field(default_factory=partial(RateLimit, a_second=0.2, at_once=20.0))
     requests: RateLimit = field(default_factory=partial(RateLimit, a_second=50.0, at_once=200.0))
 
@@ -159,26 +154,7 @@ def make_services(
     seed: int = 0,
     lease: float = LEASE,
 ) -> Services:
-    """Make the parts of a server for a session that is in a storage.
-
-    Parameters
-    ----------
-    storage : Storage
-    session : str
-        Its name in the storage.
-    labels : Labels
-        The votes, with the columns of the items.
-    latest : LatestSnapshot
-    estimating : Estimating
-        What draws and estimates beside the server, and puts what it finds into `latest`.
-    address : Address, optional
-        Where the server is reached; this machine only by default.
-    look : Look, optional
-    seed : int
-        Of the order in which two answers stand on a card.
-    lease : float
-        Seconds for which a card is held.
-    """
+    """Make the parts of a server for a session that is in a storage."""
     look = Look() if look is None else look
     journal = Journal(storage, session)
     maker = CardMaker(labels, look.layout, class_names=look.class_names, seed=seed)

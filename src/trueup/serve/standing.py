@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from trueup._base.wording import decimals, interval, level_words, number, percent
+from trueup.serve.card_service import OUTCOMES, Entry, Journal
 from trueup.serve.cards import plain
-from trueup.serve.journal import OUTCOMES, Entry, Journal
-from trueup.serve.snapshots import Range, Row, Snapshot
-from trueup.serve.texts import Texts
+from trueup.serve.estimating import Range, Row, Snapshot
+from trueup.serve.services import Texts
 from trueup.storage import Card
 
 RARE = 0.05
@@ -23,22 +23,15 @@ _A_COUNT = 3.0  # the width of an interval from which on it is of a count: no sh
 _FEWEST_FOR_RARE = 20
 _PAUSE = 600.0  # seconds between two answers of a person after which they were away
 _N_RECENT = 15
+_EMPTY = Snapshot("", 0.0, 0, "", (0.0, 1.0), True, 0.95, 0, 0)  # before the first
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How quickly answers come.
+    """How quickly answers come."""
 
-    Attributes
-    ----------
-    seconds : float
-        The median time between two answers of one person, without breaks.
-    n_active : int
-        Who answered within the last minutes.
-    """
-
-    seconds: float
-    n_active: int
+    seconds: float  # The median time between two answers of one person, without breaks
+    n_active: int  # Who answered within the last minutes
 
     @property
     def per_hour(self) -> float:
@@ -77,28 +70,29 @@ def figures(
     now = time.time()
     entries = journal.entries()
     pace = pace_of(entries, now)
-    first = None if snapshot is None else snapshot.first
+    begun = snapshot is not None
+    snapshot = snapshot or _EMPTY
+    first = snapshot.first
     has_estimate = first is not None and not math.isnan(first.mean)
     n_answers = answered_items(entries)
     words = texts["owner"]
     told: dict[str, Any] = {
-        "metric": "" if snapshot is None else plain(snapshot.metric),
+        "metric": plain(snapshot.metric) if begun else "",
         "system": _system(snapshot),
         "has_estimate": has_estimate,
-        "level": level_words(0.95 if snapshot is None else snapshot.level),
+        "level": level_words(snapshot.level),
         "n_answers": f"{n_answers:,}",
         "n_items": f"{n_items:,}",
         "n_out": sum(card.seconds_left > 0 for card in cards),
-        "n_waiting": 0 if snapshot is None else snapshot.n_waiting,
-        "n_cannot_tell": 0 if snapshot is None else snapshot.n_cannot_tell,
-        "n_outside": 0 if snapshot is None else snapshot.n_outside,
+        "n_waiting": snapshot.n_waiting,
+        "n_cannot_tell": snapshot.n_cannot_tell,
+        "n_outside": snapshot.n_outside,
         "is_paused": paused,
-        "finished": None if snapshot is None else snapshot.finished,
-        "has_rule": snapshot is not None
-        and any(rule is not None for rule in (snapshot.budget, snapshot.half_width, snapshot.prob_better)),
+        "finished": snapshot.finished,
+        "has_rule": any(rule is not None for rule in (snapshot.budget, snapshot.half_width, snapshot.prob_better)),
         "warnings": [*([problem] if problem else []), *_warnings(snapshot, words)],
-        "n_disputed": 0 if snapshot is None else snapshot.n_disputed,
-        "experts": experts(journal, entries, {} if snapshot is None else snapshot.expert_errors),
+        "n_disputed": snapshot.n_disputed,
+        "experts": experts(journal, entries, snapshot.expert_errors),
         "expert_error": None,
         "per_hour": None if pace is None else f"{pace.per_hour:,.0f}",
         "seconds": None if pace is None else f"{pace.seconds:,.0f}",
@@ -108,8 +102,6 @@ def figures(
         "lasting": None,
         "gain": None,
     }
-    if snapshot is None:
-        return told
     if has_estimate and first is not None:
         told |= _estimate_words(first, now - snapshot.made)
         lasting = next(iter(snapshot.lasting.values()), None)
@@ -135,9 +127,9 @@ def answered_items(entries: Sequence[Entry]) -> int:
     return len({entry.event.item for entry in entries if entry.event.kind in ("tell", "correct", "none of these")})
 
 
-def _system(snapshot: Snapshot | None) -> str:
+def _system(snapshot: Snapshot) -> str:
     """Which system the number is of, where there are several."""
-    names = [] if snapshot is None else list(snapshot.ranges)
+    names = list(snapshot.ranges)
     return plain(names[0]) if len(names) > 1 else ""
 
 
@@ -174,9 +166,7 @@ def _to_width(snapshot: Snapshot, pace: Pace | None) -> dict[str, str] | None:
     return {"n": f"{more:,}", "half": f"{target:g}", "minutes": minutes}
 
 
-def _warnings(snapshot: Snapshot | None, words: Mapping[str, str]) -> list[str]:
-    if snapshot is None:
-        return []
+def _warnings(snapshot: Snapshot, words: Mapping[str, str]) -> list[str]:
     rare = [
         words["rare"].format(share=percent(share, 1), name=isolated(name))
         for name, share in snapshot.shares.items()
@@ -191,21 +181,12 @@ def isolated(text: object) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
-
-    Examples
-    --------
-    >>> duration(3.4), duration(130), duration(7300)
-    ('3 s', '2:10 min', '2:01 h')
-    """
+    """A time in words."""
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
     return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"
-
-
-# Experts ------------------------------------------------------------------------------------------------------------
 
 
 def experts(journal: Journal, entries: Sequence[Entry], errors: Mapping[str, Range | None]) -> list[dict[str, Any]]:
@@ -294,8 +275,6 @@ def recent_answers(journal: Journal, words: Any, now: float) -> list[dict[str, A
         )
     return rows
 
-
-# The chart ----------------------------------------------------------------------------------------------------------
 
 _WIDTH, _HEIGHT = 900, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 880, 14, 264

@@ -180,12 +180,7 @@ def events_from_json(records: Any) -> list[Event]:
 
 def session_to_json(settings: Mapping[str, Any], options: Mapping[str, Any], events: Iterable[Event]) -> str:
     """Settings of a session, options of its strategy and its log as JSON text."""
-    record = {
-        "format": _FORMAT,
-        "settings": dict(settings),
-        "options": dict(options),
-        "log": events_to_json(events),
-    }
+    record = {"format": _FORMAT, "settings": dict(settings), "options": dict(options), "log": events_to_json(events)}
     return json.dumps(record, indent=1, default=plain_name)
 
 
@@ -224,13 +219,7 @@ def people_of_batch(text: str) -> set[Any]:
 
 
 def rename_in_batch(text: str, who: str, name: str) -> str:
-    """The JSON text of a batch of a monitor with another name for one of its judges.
-
-    Examples
-    --------
-    >>> rename_in_batch('{"judges":["ann",7],"crowds":["ann"]}', "ann", "somebody")
-    '{"judges":["somebody",7],"crowds":["somebody"]}'
-    """
+    """The JSON text of a batch of a monitor with another name for one of its judges."""
     record = json.loads(text)
     renamed = {key: [name if str(other) == who else other for other in record[key]] for key in PEOPLE_OF_BATCH}
     return json.dumps({**record, **renamed}, separators=(",", ":"))

@@ -1,16 +1,396 @@
-"""Where a session stands: a pure function of its log, whether that lies in memory, in a file or in a database."""
+"""Where a session stands: a pure function of its log, whether that lies in memory, in a file or in a database.
+
+Easy items are answered first. Where several experts work at once, or one of them leaves the hard items for later, the
+answers that are there are no random sample of the items that were drawn. The first k draws of which all have an outcome
+are: which items these are was decided by chance before anybody looked. Answers to later draws are kept, and wait.
+
+All are functions of where the session stands, so that a session in memory, in a file and in a database ask the same.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from trueup._base.types import Booleans, Floats, Positions
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.validation import check_number
+from trueup.posteriors import wilson
 from trueup.sessions.log import Event, Names, check_event
+
+# ------------------ Cards that are no new draws: items put off, second opinions, disagreements to settle, repeats and
+
+LEAST_SECOND_OPINIONS = 30
+CARDS_BEFORE_A_REPEAT = 50
+CARDS_BEFORE_AN_OWN_DELAY = 10  # of anybody, before an item comes back to the expert who put it off
+_ANYBODY = ("settle", "overlap")  # the most urgent first
+_RESERVED = ("repeat", "check")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How much of the experts' work measures the experts."""
+
+    overlap: float = 0.1
+    repeat: float = 0.05
+    checks: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("overlap", "repeat", "checks"):
+            check_number(getattr(self, name), name=name, low=0.0, high=1.0)
+
+
+class Card(NamedTuple):
+    """An item to hand out: why, None for a draw that was put off, and the only expert who may have it, if any."""
+
+    position: int
+    purpose: str | None
+    reserved_for: str | None = None
+
+
+def delayed_cards(progress: Progress, who: str | None, *, at_last: bool = False) -> list[Card]:
+    """Items that someone put off, in the order of the draws.
+
+    Other experts get them at once. Who put one off gets it when some other cards were answered, or `at_last`, when
+    nothing else is left.
+    """
+    positions = np.flatnonzero(progress.put_off & progress.waiting)
+    in_order = positions[np.argsort(progress.draw[positions], kind="stable")].tolist()
+    return [Card(at, None) for at in in_order if at_last or not _was_just_put_off(progress, at, who)]
+
+
+def _was_just_put_off(progress: Progress, at: int, who: str | None) -> bool:
+    since = [progress.n_cards - card for name, card in progress.delays[at] if name == who]
+    return bool(since) and min(since) < CARDS_BEFORE_AN_OWN_DELAY
+
+
+def open_cards(progress: Progress, who: str) -> list[Card]:
+    """Cards with a purpose that are in the log already and that this expert may answer, most urgent first."""
+    cards = []
+    for purpose in (*_ANYBODY, *_RESERVED):
+        positions = [at for (at, why), name in progress.cards.items() if why == purpose and name in (None, who)]
+        for at in positions:
+            spoke = any(one.who == who for one in progress.opinions.get(at, ()))
+            is_first = purpose == "overlap" and not progress.outcome[at]  # the draw itself is still out
+            if spoke == (purpose == "repeat") and not is_first:
+                cards.append(Card(at, purpose, who))
+    return cards
+
+
+def new_cards(progress: Progress, shares: Shares, gold: Codes, seed: int) -> list[Card]:
+    """Cards that have become due and are not in the log yet: disagreements, repeats and known items."""
+    cards = [Card(at, "settle") for at in np.flatnonzero(progress.disputed).tolist()]
+    experts = progress.experts
+    if len(experts) == 1 and shares.repeat > 0:
+        cards += [Card(at, "repeat", experts[0]) for at in _repeats_of_cards(progress, experts[0], shares.repeat, seed)]
+    if shares.checks > 0 and (gold >= 0).any():
+        for number, who in enumerate(experts):
+            cards += _checks(progress, who, shares.checks, gold, [seed, 5, number])
+    return [card for card in cards if card[:2] not in progress.cards]
+
+
+def _repeats_of_cards(progress: Progress, who: str, share: float, seed: int) -> list[int]:
+    """Draws whose coin asks for the same expert again, and that they answered long enough ago."""
+    answered = [
+        at
+        for at, opinions in progress.opinions.items()
+        if len(opinions) == 1
+        and opinions[0].who == who
+        and opinions[0].code >= 0
+        and progress.n_cards - opinions[0].card >= CARDS_BEFORE_A_REPEAT
+    ]
+    places = [int(progress.draw[at]) for at in answered]
+    return [at for at, draw in zip(answered, places, strict=True) if draw > 0 and coin(seed, "repeat", draw) < share]
+
+
+def _checks(progress: Progress, who: str, share: float, gold: Codes, seed: list[int]) -> list[Card]:
+    """At most one known item for an expert, so that these are the share of their cards, from a random place on."""
+    mine = [(at, one.purpose) for at, each in progress.opinions.items() for one in each if one.who == who]
+    out = {at for (at, purpose), name in progress.cards.items() if name == who and purpose == "check"}
+    n_checks = len(out) + sum(purpose == "check" for _, purpose in mine)
+    rng = np.random.default_rng([*seed, n_checks])
+    begin = np.random.default_rng(seed).random()
+    seen = {at for at, _ in mine} | out
+    left = [at for at in np.flatnonzero((gold >= 0) & ~progress.vetted).tolist() if at not in seen]
+    if not left or n_checks >= int(share * len(mine) + begin):
+        return []
+    return [Card(left[int(rng.integers(len(left)))], "check", who)]
+
+
+def coin(seed: int, use: str, draw: int) -> float:
+    """The coin thrown with a draw: even between 0 and 1, and the same whenever it is looked at."""
+    return float(np.random.default_rng([seed, 3 if use == "repeat" else 4, draw]).random())
+
+
+def overlap_of_draws(
+    progress: Progress, who: str | None, n: int, shares: Shares, seed: int, budget: int | None
+) -> list[bool]:
+    """Whether each of the next n draws is to be seen by two experts, decided before anybody has seen the item.
+
+    From two experts on. With a budget the chance is raised where the share would leave fewer than 30.
+    """
+    experts = {*progress.experts, *([] if who is None else [who])}
+    if len(experts) < 2 or shares.overlap == 0:
+        return [False] * n
+    n_drawn = int(progress.draw.max(initial=0))
+    with_card = {at for at, purpose in progress.cards if purpose == "overlap"}
+    with_answer = {at for at, each in progress.opinions.items() if any(one.purpose == "overlap" for one in each)}
+    n_second, chosen = len(with_card | with_answer), []
+    for k in range(1, n + 1):
+        chance = shares.overlap
+        if budget is not None:
+            chance = max(chance, (LEAST_SECOND_OPINIONS - n_second) / max(budget - (n_drawn + k - 1), 1))
+        chosen.append(coin(seed, "overlap", n_drawn + k) < chance)
+        n_second += chosen[-1]
+    return chosen
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share that was counted, with Wilson's interval.
+
+    Attributes
+    ----------
+    count, n : int
+        How often it happened, and how often it could have.
+    low, high : float
+        0 and 1 where nothing was counted.
+    """
+
+    count: int
+    n: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, count: int, n: int, level: float) -> Rate:
+        """The rate with its interval."""
+        low, high = wilson(count, n, level)
+        return cls(count, n, float(low), float(high))
+
+    @property
+    def share(self) -> float:
+        """The share; nan where nothing was counted."""
+        return self.count / self.n if self.n else float("nan")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, None for a share of nothing."""
+        share = self.share if self.n else None
+        return {"count": self.count, "n": self.n, "share": share, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class ExpertStanding:
+    """What one expert did: outcomes of all kinds, those that say "cannot tell", items put off, and their errors."""
+
+    who: str | None
+    outcomes: int
+    cannot_tell: int
+    later: int
+    errors: Rate
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a session stands.
+
+    Attributes
+    ----------
+    items, drawn, answered, counted, ahead, open : int
+        Items of the pool; those drawn; those with an answer; answers that the estimate rests on; answers and other
+        outcomes that wait to count; draws without an outcome.
+    cannot_tell, none_of_these, later, disputed, sighted, corrected : int
+        Items that nobody could tell; that are none of the classes; that wait because they were put off; on which
+        experts differ and nobody has settled it; whose answer was given with the prediction in sight; that someone
+        corrected who had seen the estimate.
+    agreement : Rate
+        Of the pairs of experts who named a class for the same item, those that named the same.
+    steadiness : Rate
+        Of the items that the same expert saw again, those that they called the same.
+    errors : Rate
+        Of the answers whose truth is known beside them, by a settled item, by two who agree or by gold, those that are
+        wrong. Without any, half of the answers that an expert did not repeat.
+    experts : tuple of ExpertStanding
+    """
+
+    items: int
+    drawn: int
+    answered: int
+    counted: int
+    ahead: int
+    open: int
+    cannot_tell: int
+    none_of_these: int
+    later: int
+    disputed: int
+    sighted: int
+    corrected: int
+    agreement: Rate
+    steadiness: Rate
+    errors: Rate
+    experts: tuple[ExpertStanding, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain numbers, for JSON."""
+        rates = {name: getattr(self, name).to_dict() for name in ("agreement", "steadiness", "errors")}
+        experts = [{**vars(one), "errors": one.errors.to_dict()} for one in self.experts]
+        return {**vars(self), **rates, "experts": experts}
+
+    def sentences(self) -> list[str]:
+        """The same in plain words."""
+        lines = [f"{self.answered:,} of {self.items:,} items answered, {self.counted:,} of them counted."]
+        parts = {
+            "wait to count": self.ahead,
+            "are out or open": self.open,
+            "were put off": self.later,
+            "nobody could tell": self.cannot_tell,
+            "are none of the classes": self.none_of_these,
+            "are disputed": self.disputed,
+            "were answered with the prediction in sight": self.sighted,
+            "were corrected by someone who had seen the estimate": self.corrected,
+        }
+        told = [f"{n:,} {words}" for words, n in parts.items() if n]
+        if told:
+            lines.append("Of the items " + ", ".join(told) + ".")
+        if self.agreement.n:
+            lines.append(f"Two experts agree on {_in_words(self.agreement)}.")
+        if self.steadiness.n:
+            lines.append(f"An expert who saw an item again said the same on {_in_words(self.steadiness)}.")
+        if self.errors.n:
+            lines.append(f"Experts err on {_in_words(self.errors)}; the interval takes their answers for the truth.")
+        return lines
+
+
+def _in_words(rate: Rate) -> str:
+    return f"{rate.share:.1%} of {rate.n} ({rate.low:.1%} to {rate.high:.1%})"
+
+
+def standing_of(progress: Progress, gold: Codes, *, n_items: int, n_classes: int, level: float) -> Standing:
+    """The standing of a session."""
+    counted = count_answers(progress)
+    judged = list(_judged(progress, gold))
+    pairs = [same for each in progress.opinions.values() for same in _pairs(each)]
+    repeats = [same for each in progress.opinions.values() for same in _repeats(each)]
+    sighted = [any(one.is_swayed and not one.is_correction for one in each) for each in progress.opinions.values()]
+    corrected = [any(one.is_swayed and one.is_correction for one in each) for each in progress.opinions.values()]
+    wrong = [is_wrong for _, is_wrong in judged]
+    errors = (
+        Rate.of(sum(wrong), len(wrong), level) if wrong else _half(Rate.of(repeats.count(False), len(repeats), level))
+    )
+    drawn = progress.draw > 0
+    return Standing(
+        items=n_items,
+        drawn=int(drawn.sum()),
+        answered=progress.n_tells,
+        counted=int(counted.progress.vetted.sum()),
+        ahead=int(counted.ahead.sum()),
+        open=int((drawn & ~progress.outcome).sum()),
+        cannot_tell=int(progress.cannot_tell.sum()),
+        none_of_these=int((progress.truth == n_classes).sum()),
+        later=int(progress.put_off.sum()),
+        disputed=int(progress.disputed.sum()),
+        sighted=sum(sighted),
+        corrected=sum(corrected),
+        agreement=Rate.of(sum(pairs), len(pairs), level),
+        steadiness=Rate.of(sum(repeats), len(repeats), level),
+        errors=errors,
+        experts=tuple(_of_expert(progress, who, judged, level) for who in _all_names(progress)),
+    )
+
+
+def _all_names(progress: Progress) -> list[str | None]:
+    """Who gave outcomes, those without a name last."""
+    nameless = any(one.who is None for each in progress.opinions.values() for one in each)
+    return [*progress.experts, *([None] if nameless else [])]
+
+
+def _of_expert(
+    progress: Progress, who: str | None, judged: list[tuple[str | None, bool]], level: float
+) -> ExpertStanding:
+    mine = [one for each in progress.opinions.values() for one in each if one.who == who]
+    wrong = [is_wrong for name, is_wrong in judged if name == who]
+    return ExpertStanding(
+        who,
+        outcomes=len(mine),
+        cannot_tell=sum(one.code < 0 for one in mine),
+        later=sum(name == who for each in progress.delays.values() for name, _ in each),
+        errors=Rate.of(sum(wrong), len(wrong), level),
+    )
+
+
+def _independent(opinions: tuple[Opinion, ...]) -> list[Opinion]:
+    """The first class that each expert named for an item without knowing what others said."""
+    named: dict[str | None, Opinion] = {}
+    for one in opinions:
+        if one.code >= 0 and one.purpose not in (*MEASURING, "settle") and not one.is_correction:
+            named.setdefault(one.who, one)
+    return list(named.values())
+
+
+def _pairs(opinions: tuple[Opinion, ...]) -> Iterator[bool]:
+    """Whether the experts of each pair name the same class."""
+    for one, other in combinations(_independent(opinions), 2):
+        yield one.code == other.code
+
+
+def _repeats(opinions: tuple[Opinion, ...]) -> Iterator[bool]:
+    first = _independent(opinions)
+    for one in opinions:
+        if one.purpose == "repeat" and one.code >= 0 and first:
+            yield one.code == first[0].code
+
+
+def _judged(progress: Progress, gold: Codes) -> Iterator[tuple[str | None, bool]]:
+    """Each answer whose truth is known beside it: who gave it, and whether it is wrong."""
+    for at, opinions in progress.opinions.items():
+        for one in opinions:
+            if one.purpose == "check" and one.code >= 0:
+                yield one.who, one.code != int(gold[at])
+        both = _independent(opinions)
+        code, is_disputed = standing_class(opinions)
+        if len(both) >= 2 and not is_disputed:
+            yield from ((one.who, one.code != code) for one in both)
+
+
+def _half(rate: Rate) -> Rate:
+    """Of two answers that differ one is wrong, or both: the rate at which single answers are, at least."""
+    return Rate(rate.count, 2 * rate.n, rate.low / 2, rate.high / 2) if rate.n else rate
+
+
+Answers = Literal["valid", "all"]
+ANSWERS: tuple[Answers, ...] = get_args(Answers)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What an estimate may use."""
+
+    progress: Progress  # With the truth of the items that count, and -1 for all others
+    # shape (n_items,); draws that count although nothing valid says their class: nobody could tell, experts differ and
+    # nobody has settled it, or the only answer was given with the prediction in sight
+    undecided: Booleans
+    ahead: Booleans  # shape (n_items,); items with an outcome that waits to count, since an earlier draw has none
+    n_draws: int  # The length of the completed prefix
+
+
+def completed_draws(progress: Progress) -> int:
+    """The number of first draws that all have an outcome: an answer, or that nobody can tell."""
+    places = np.sort(progress.draw[(progress.draw > 0) & progress.outcome])
+    return int(np.count_nonzero(places == np.arange(1, len(places) + 1)))
+
+
+def count_answers(progress: Progress, answers: Answers = "valid") -> Counted:
+    """The answers that count, and what is undecided among the draws that do."""
+    n_draws = completed_draws(progress)
+    ahead = progress.outcome & (progress.draw > n_draws)
+    truth = np.where(progress.disputed, UNKNOWN, progress.unswayed if answers == "valid" else progress.truth)
+    undecided = progress.outcome & (progress.draw > 0) & ~ahead & (truth < 0)
+    return Counted(replace(progress, truth=np.where(ahead, UNKNOWN, truth)), undecided, ahead, n_draws)
+
 
 MEASURING = ("repeat", "check")  # purposes of answers that measure the expert and say nothing new of the item
 UNKNOWN = -1
@@ -18,29 +398,14 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Opinion:
-    """One outcome that an expert gave for an item.
-
-    Attributes
-    ----------
-    who : str or None
-    code : int
-        The class, -1 where the expert cannot tell, and one more than the last class for none of these.
-    purpose : str or None
-        That of the card.
-    is_correction : bool
-        Whether it takes the place of an outcome that was there.
-    is_swayed : bool
-        Given with the prediction in sight, or as a correction with the estimate in sight.
-    card : int
-        How many outcomes the session had with this one.
-    """
+    """One outcome that an expert gave for an item."""
 
     who: str | None
-    code: int
-    purpose: str | None
-    is_correction: bool
-    is_swayed: bool
-    card: int
+    code: int  # The class, -1 where the expert cannot tell, and one more than the last class for none of these
+    purpose: str | None  # That of the card
+    is_correction: bool  # Whether it takes the place of an outcome that was there
+    is_swayed: bool  # Given with the prediction in sight, or as a correction with the estimate in sight
+    card: int  # How many outcomes the session had with this one
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +482,7 @@ def no_progress(n_items: int) -> Progress:
 
 
 def fold(events: Iterable[Event], names: Names, *, since: Progress | None = None) -> Progress:
-    """The state after the events, from item and class names to positions and codes.
-
-    Parameters
-    ----------
-    since : Progress, optional
-        Where earlier events had led: folding a log in parts is folding it at once.
-    """
+    """The state after the events, from item and class names to positions and codes."""
     state = _copied(no_progress(len(names.items)) if since is None else since)
     n_tells, n_cards, n_draws = state.n_tells, state.n_cards, int(state.draw.max(initial=0))
     opinions, cards, delays = dict(state.opinions), dict(state.cards), dict(state.delays)
@@ -191,13 +550,6 @@ def standing_class(opinions: Iterable[Opinion]) -> tuple[int, bool]:
 
     The first class that an expert named stands, until a third settles what two dispute. An expert who corrects what
     they said replaces it; a correction by anybody else settles the item.
-
-    Examples
-    --------
-    >>> first, second = Opinion("ann", 0, None, False, False, 1), Opinion("bob", 1, "overlap", False, False, 2)
-    >>> third = Opinion("eve", 1, "settle", False, False, 3)
-    >>> standing_class([first, second]), standing_class([first, second, third])
-    ((0, True), (1, False))
     """
     latest: dict[str | None, int] = {}
     settled = UNKNOWN

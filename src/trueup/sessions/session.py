@@ -5,32 +5,183 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from trueup._base.types import Booleans, Floats, Positions
-from trueup._base.validation import check_integer
+from trueup._base.types import Booleans, Codes, Floats, Positions
+from trueup._base.validation import check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
 from trueup.noise import NoiseModel
 from trueup.noise.registry import MODELS, get_model
 from trueup.posteriors import Estimate
-from trueup.sessions.answering import Circumstances, answer_events, skip_events
-from trueup.sessions.batch import Asked, Batch
-from trueup.sessions.cards import Card, delayed_cards
 from trueup.sessions.log import (
     Event,
     EventLog,
+    Kind,
     Names,
     events_from_json,
     plot_history,
     session_from_json,
     session_to_json,
 )
-from trueup.sessions.progress import Progress, fold
+from trueup.sessions.progress import Card, Progress, delayed_cards, fold
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One item to vet: its name, how much the strategy wants it, why, and the probability it was drawn with.
+
+    A `purpose` says that it is no new draw: "overlap" (a second opinion), "settle", "repeat" or "check". Experts should
+    not see it.
+    """
+
+    item: Any
+    score: float
+    why: str
+    propensity: float | None
+    purpose: str | None = None
+
+
+class Batch(Sequence[Any]):
+    """The items to vet, by name; `details` says why each."""
+
+    def __init__(self, details: Iterable[Asked]) -> None:
+        self.details = tuple(details)
+
+    def __getitem__(self, index: Any) -> Any:
+        return [one.item for one in self.details][index]
+
+    def __len__(self) -> int:
+        return len(self.details)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([one.item for one in self.details])
+
+    def __repr__(self) -> str:
+        return f"Batch({[one.item for one in self.details]!r})"
+
+
+def draw_in_turn(chances: Floats, n: int, rng: np.random.Generator) -> tuple[list[int], list[float | None]]:
+    """Items drawn one after the other without replacement, with the probability each had in its turn."""
+    left = np.array(chances, dtype=float)
+    chosen: list[int] = []
+    propensities: list[float | None] = []
+    for _ in range(min(n, int(np.count_nonzero(left > 0)))):
+        upto = np.cumsum(left)
+        k = int(np.searchsorted(upto, rng.random() * upto[-1], side="right"))
+        if k >= len(left):  # rounding at the very end
+            k = int(np.flatnonzero(left > 0)[-1])
+        chosen.append(k)
+        propensities.append(min(float(left[k] / upto[-1]), 1.0))
+        left[k] = 0.0
+    return chosen, propensities
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """How an outcome was given: by whom, and what the log keeps of it beside."""
+
+    who: str | None = None
+    blind: bool | None = None
+    saw_estimate: bool | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None:
+            check_number(self.seconds, name="seconds", low=0.0)
+
+
+def answer_events(
+    truths: Any,
+    names: Names,
+    progress: Progress,
+    known: Codes,
+    how: Circumstances,
+    *,
+    correct: bool = False,
+    second: bool = False,
+) -> list[Event]:
+    """The new lines of the log for what an expert says; all answers are checked before any counts."""
+    if not isinstance(truths, Mapping):
+        raise InvalidParameter(f"truths must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
+    new = []
+    for item, truth in truths.items():
+        at, code = names.position(item), names.code(truth, item)
+        before, purpose = int(known[at]), purpose_of_card(progress, at, how.who)
+        differs = before not in (-1, code) and purpose is None
+        if differs and second and not correct:
+            purpose, differs = "overlap", False
+        if differs and not correct:
+            raise InvalidParameter(
+                f"item {item!r} is known to be {_class_name(before, names)}, got {truth!r}; pass ⟨correct=True⟩ to "
+                "change it"
+            )
+        is_said = any((one.who, one.code) == (how.who, code) for one in progress.opinions.get(at, ()))
+        if before == code and purpose is None and (how.who is None or is_said):
+            continue  # nothing is new, and nobody new says it
+        class_name = None if code == names.outside else names.classes[code]
+        kind: Kind = "correct" if differs else "tell" if class_name is not None else "none of these"
+        new.append(_outcome(kind, at, names, progress, how, truth=class_name, purpose=purpose))
+    return new
+
+
+def skip_events(
+    items: Any, names: Names, progress: Progress, known: Codes, how: Circumstances, *, later: bool
+) -> list[Event]:
+    """The new lines where an expert names no class: later, or they cannot tell. What is known stays known."""
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise InvalidParameter(f"items must be a list of items, got {items!r}; pass [item]")
+    new = []
+    for at in [names.position(item) for item in items]:
+        purpose = purpose_of_card(progress, at, how.who)
+        if known[at] >= 0 and purpose is None:
+            continue
+        if later and purpose is None and not progress.waiting[at]:
+            raise InvalidParameter(
+                f"only an item that waits for an answer can be put off, got {names.items[at]!r}; leave it out"
+            )
+        new.append(_outcome("later" if later else "cannot tell", at, names, progress, how, purpose=purpose))
+    return new
+
+
+def _outcome(
+    kind: Kind,
+    at: int,
+    names: Names,
+    progress: Progress,
+    how: Circumstances,
+    *,
+    truth: Any = None,
+    purpose: str | None = None,
+) -> Event:
+    """One outcome with all that the log keeps of it."""
+    chance, draw = float(progress.propensity[at]), int(progress.draw[at])
+    drawn: dict[str, Any] = {"propensity": None if np.isnan(chance) else chance, "draw": draw or None}
+    return Event(kind, names.items[at], truth, purpose=purpose, **drawn, **vars(how))
+
+
+def purpose_of_card(progress: Progress, at: int, who: str | None) -> str | None:
+    """The purpose of the card for an item that is out with an expert; None for a draw.
+
+    A second opinion is not that of who gave the first, so a card that anybody may have is not theirs.
+    """
+    if who is None:
+        return None
+    spoke = any(one.who == who for one in progress.opinions.get(at, ()))
+    for purpose in ("settle", "overlap", "repeat", "check"):
+        is_theirs = (at, purpose) in progress.cards and progress.cards[at, purpose] in (None, who)
+        if is_theirs and (purpose == "repeat" or not spoke):
+            # Of two cards on a draw that nobody has answered yet, the first answer is that of the draw.
+            return None if purpose == "overlap" and progress.waiting[at] else purpose
+    return None
+
+
+def _class_name(code: int, names: Names) -> str:
+    return "none of the classes" if code == names.outside else repr(names.classes[code])
 
 
 class Session(ABC):
@@ -43,6 +194,7 @@ class Session(ABC):
     level: float
     strategy: str
     options: dict[str, Any]
+    _blind: bool | None = None  # whether experts answer without a prediction in sight, if the session says so
 
     def _begin(self, labels: Labels, strategy: Any, chosen: object, options: Mapping[str, Any]) -> None:
         """Start with an empty log; `strategy` was made from what was `chosen`, a name or itself, and its options."""
@@ -59,8 +211,6 @@ class Session(ABC):
     def _add(self, events: Iterable[Event]) -> None:
         self._events += events
         self._memo = {}
-
-    # ------------------------------------------------------------------ questions and answers
 
     def follow(self, log: EventLog) -> None:
         """Go on with a log that others write to as well, from its beginning; what was in memory is left behind."""
@@ -195,7 +345,7 @@ class Session(ABC):
         seconds : float, optional
             How long the item was in sight.
         """
-        how = self._circumstances(who, blind, saw_estimate, seconds)
+        how = Circumstances(who, self._blind if blind is None else blind, saw_estimate, seconds)
         self._write(
             lambda: answer_events(
                 truths, self._names, self.progress, self._known_codes, how, correct=correct, second=second
@@ -216,15 +366,8 @@ class Session(ABC):
             As in `tell`.
         """
         names = items if isinstance(items, str) or not isinstance(items, Iterable) else list(items)
-        how = self._circumstances(who, None, None, seconds)
+        how = Circumstances(who, self._blind, seconds=seconds)
         self._write(lambda: skip_events(names, self._names, self.progress, self._known_codes, how, later=later))
-
-    def _circumstances(
-        self, who: str | None, blind: bool | None, saw_estimate: bool | None, seconds: float | None
-    ) -> Circumstances:
-        return Circumstances(who, blind, saw_estimate, seconds)
-
-    # ------------------------------------------------------------------ where it stands
 
     @property
     def labels(self) -> Labels:
@@ -271,8 +414,6 @@ class Session(ABC):
         """Items that may be asked: not known, not waiting for an answer, and not such that nobody can tell."""
         return np.asarray(~(self._known | self.progress.waiting | self.progress.cannot_tell))
 
-    # ------------------------------------------------------------------ how it came to stand there
-
     def _ends_of_answers(self) -> list[int]:
         """Where in the log the first 0, 1, 2, … answers are complete."""
         ends, told = [0], set()
@@ -300,8 +441,6 @@ class Session(ABC):
         """The metric and its interval as answers came in; returns the Axes."""
         rows, metric = self._history(every)
         return plot_history(rows, ax, metric=metric, level=self.level)
-
-    # ------------------------------------------------------------------ out and in
 
     def _copy(self, events: Sequence[Event]) -> Self:
         """The same session after other events; nothing is fitted again."""

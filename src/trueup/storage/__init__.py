@@ -2,9 +2,7 @@
 
 from trueup.exceptions import SessionMissing, StorageError
 from trueup.storage.base import CLOSING, Card, Grant, Kept, SessionRecord, Storage, Waiting
-from trueup.storage.joining import open_session
-from trueup.storage.opening import open_storage
-from trueup.storage.upkeep import back_up, copy_storage, upgrade
+from trueup.storage.joining import back_up, copy_storage, open_session, open_storage, upgrade
 
 __all__ = [
     "CLOSING",

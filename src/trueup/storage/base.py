@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from typing import Any, Literal, Protocol
 
+from trueup.exceptions import StorageError
 from trueup.sessions.log import Event
 
 # What settles a card. A correction changes an answer that is there; "later" and a comment leave the card open.
 CLOSING = ("tell", "pass", "cannot tell", "none of these")
 
 SessionKind = Literal["active test", "cleaning", "monitor", "tile search"]
+
+
+def url_of_file(path: str | PathLike[str]) -> str:
+    """The URL of a file of SQLite."""
+    if "?" in fspath(path):  # what comes after it would be options
+        raise StorageError(
+            f"a file of a storage must have no question mark in its path, got {fspath(path)!r}; rename it"
+        )
+    return f"sqlite:///{fspath(path)}"
 
 
 @dataclass(frozen=True)
@@ -174,8 +185,6 @@ class Storage(Protocol):
     url: str
     notes: tuple[str, ...]
 
-    # ------------------------------------------------------------------ sessions
-
     def sessions(self) -> list[SessionRecord]:
         """All sessions, by name."""
 
@@ -209,8 +218,6 @@ class Storage(Protocol):
     def delete(self, name: str) -> None:
         """Remove a session with its log; nothing is kept."""
 
-    # ------------------------------------------------------------------ the log
-
     def append(self, name: str, events: Sequence[Event], *, after: int | None = None) -> list[Event] | None:
         """Add events to the end of the log and return them as they are kept, with time, draw and opinion.
 
@@ -226,8 +233,6 @@ class Storage(Protocol):
 
     def events(self, name: str, *, since: int = 0, most: int | None = None) -> list[Event]:
         """The log after the first `since` events, in order; the place of each is its number."""
-
-    # ------------------------------------------------------------------ cards and leases
 
     def cards(self, name: str, *, open_only: bool = True) -> list[Card]:
         """The cards in the order in which they were drawn."""
@@ -265,8 +270,6 @@ class Storage(Protocol):
     def waiting(self, name: str, who: str) -> Waiting:
         """What is out with others, for an expert who got no card."""
 
-    # ------------------------------------------------------------------ who may enter
-
     def grant(self, name: str, digest: str, *, who: str, role: str, use: str, seconds: float) -> Grant:
         """Keep the hash of a secret that opens a session for some seconds."""
 
@@ -281,8 +284,6 @@ class Storage(Protocol):
 
     def revoke(self, name: str, *, who: str | None = None, digest: str | None = None) -> int:
         """End the grants of an expert, one of them, or all of a session; returns how many."""
-
-    # ------------------------------------------------------------------ people, and the end
 
     def forget(self, who: str) -> int:
         """Put a neutral name in the place of a person's, in all sessions; the log stays. Returns how many events.

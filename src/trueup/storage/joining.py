@@ -2,30 +2,184 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from scipy import sparse
+
+from trueup._base.optional import require
 from trueup._base.validation import RandomState, seed_of
+from trueup.data.aligned import AlignedPredictions
+from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter, StorageError, quoted
 from trueup.sessions.log import Event, plain_name, read_name
 from trueup.sessions.session import Session
 from trueup.storage.base import SessionKind, Storage
-from trueup.storage.opening import open_storage
+
+if TYPE_CHECKING:
+    from trueup.storage.base import Storage
+
+
+# ------------------ From a URL to a storage, and what keeps one: backups, copies and upgrades.
+
+
+def require_database(purpose: str) -> None:
+    """Say which extra is missing, if one is."""
+    for module in ("sqlalchemy", "alembic"):
+        require(module, purpose=purpose)
+
+
+def open_storage(url: str | Storage, *, create: bool = True) -> Storage:
+    """The storage at a URL; an empty database gets its tables.
+
+    Parameters
+    ----------
+    url : str or Storage
+        ``sqlite:///test.db`` (three slashes and a path, four for an absolute one) or
+        ``postgresql://user@host/database``. A storage is returned as it is. ``?journal=rollback`` keeps a rollback
+        journal where SQLite would keep a write-ahead log.
+    create : bool
+        Whether a file that is not there is made, and an empty database gets its tables; else that is an error.
+
+    Raises
+    ------
+    StorageError
+        The database is of another version of trueup, on a network file system, or cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage = open_storage(f"sqlite:///{folder}/test.db")
+    ...     names = [session.name for session in storage.sessions()]
+    ...     storage.close()
+    >>> names
+    []
+    """
+    if not isinstance(url, str):
+        return url
+    require_database("a storage of sessions")
+    from trueup.storage.database.storage import DatabaseStorage
+
+    return DatabaseStorage(url, create=create)
+
+
+def back_up(url: str, path: str | PathLike[str]) -> None:
+    """Write a whole storage to a new file of SQLite, also that of a server; others may go on writing.
+
+    Parameters
+    ----------
+    url : str
+    path : path
+        Must not exist, and have no question mark. It is a storage itself: ``sqlite:///`` and the path open it.
+    """
+    require_database("a backup")
+    from trueup.storage.database import copying
+
+    copying.back_up(url, Path(path))
+
+
+def copy_storage(source: str, target: str) -> int:
+    """Copy all sessions of a storage into an empty database, from SQLite to PostgreSQL or back.
+
+    Parameters
+    ----------
+    source, target : str
+        URLs.
+
+    Returns
+    -------
+    int
+        How many sessions there are.
+    """
+    require_database("a copy of a storage")
+    from trueup.storage.database import copying
+
+    return copying.copy_database(source, target)
+
+
+def upgrade(url: str, *, backup: str | PathLike[str] | None = None) -> Path | None:
+    """Bring a storage that an older trueup made to the schema of this one, after a backup.
+
+    Parameters
+    ----------
+    url : str
+    backup : path, optional
+        Where the backup is written; by default beside the database, or for a server in the current folder.
+
+    Returns
+    -------
+    Path or None
+        The backup; None if there was nothing to do.
+    """
+    require_database("an upgrade")
+    from trueup.storage.database import copying
+
+    return copying.upgrade(url, None if backup is None else Path(backup))[2]
+
+
+def fingerprint(*parts: Any) -> str:
+    """The SHA-256 of arrays, sparse matrices, data frames, names and numbers; alike on every machine."""
+    digest = hashlib.sha256()
+    for part in parts:
+        _add(digest, part)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, part: Any) -> None:
+    if part is None or isinstance(part, str):
+        digest.update(f"{type(part).__name__} {part!r};".encode())
+        return
+    if sparse.issparse(part):
+        matrix: Any = part
+        table = matrix.tocsr(copy=True)
+        table.sum_duplicates()
+        _add(digest, np.asarray(table.shape))
+        for array in (table.indptr, table.indices, table.data):
+            _add(digest, array)
+        return
+    array = np.asarray(part)
+    if array.dtype.kind in "iub":
+        array = array.astype("<i8")  # platforms differ in their default
+    elif array.dtype.kind == "f":
+        array = array.astype("<f8") + 0.0  # without negative zeros
+    else:
+        names = "\0".join(map(repr, array.ravel().tolist()))
+        digest.update(f"names {array.shape};{names};".encode(errors="surrogatepass"))
+        return
+    digest.update(f"{array.dtype.kind} {array.shape};".encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+
+
+def of_votes(labels: Labels) -> str:
+    """Of items, labelers, classes, votes and gold."""
+    names = labels.items.tolist(), labels.labelers.tolist(), labels.classes.tolist()
+    return fingerprint(*map(_objects, names), *labels.vote_table(), labels.gold_codes)
+
+
+def of_predictions(aligned: AlignedPredictions) -> str:
+    """Of what systems say of the items of the votes."""
+    names = _objects(aligned.systems.tolist())
+    return fingerprint(names, aligned.codes, aligned.scores, aligned.probabilities)
+
+
+def _objects(names: list[Any]) -> Any:
+    """Names one by one: an array of its own choice would make text of numbers, and tables of tuples."""
+    column = np.empty(len(names), dtype=object)
+    column[:] = names
+    return column
+
 
 SomeSession = TypeVar("SomeSession", bound=Session)
 
 
 class StoredLog:
-    """The log of one session in a storage.
-
-    Parameters
-    ----------
-    storage : str or Storage
-        Its URL, or itself.
-    name : str
-        Of the session.
-    """
+    """The log of one session in a storage."""
 
     def __init__(self, storage: str | Storage | None, name: str | None) -> None:
         if storage is None or not isinstance(name, str) or not name:
@@ -45,13 +199,7 @@ class StoredLog:
     def join(
         self, session: Session, kind: SessionKind, fingerprints: Mapping[str, str], *, stopping: Sequence[str]
     ) -> None:
-        """Make the session in the storage, or go on with it if it is the same one; then read its log.
-
-        Parameters
-        ----------
-        stopping : sequence of str
-            Settings that may change on the way: what is said is kept, and what is not said is as it was.
-        """
+        """Make the session in the storage, or go on with it if it is the same one; then read its log."""
         check_names("item", session.labels.items.tolist())
         check_names("class", session.labels.classes.tolist())
         settings, options = session.settings_as_json()

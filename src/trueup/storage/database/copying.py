@@ -11,10 +11,9 @@ import sqlalchemy as sa
 
 from trueup._base.writing import check_writable
 from trueup.exceptions import StorageError
-from trueup.storage.database.engines import faults_told, make_engine, shown_url
-from trueup.storage.database.schema import VERSION_TABLE, known_schemas, migrate, schema_of, tables_in
-from trueup.storage.database.sqlite import make_private
-from trueup.storage.opening import url_of_file
+from trueup.storage.base import url_of_file
+from trueup.storage.database.schema import VERSION_TABLE, known_schemas, migrate, read_schema, tables_in
+from trueup.storage.database.sqlite import make_engine, make_private, shown_url, translate_database_errors
 
 _ROWS_AT_ONCE = 1000
 
@@ -24,11 +23,15 @@ def copy_database(source: str, target: str) -> int:
 
     The copy has the schema of the source, and is that of one moment although others go on writing.
     """
-    with faults_told(source, target), _engine(source, create=False) as reading, _snapshot(reading) as from_here:
+    with (
+        translate_database_errors(source, target),
+        _engine(source, create=False) as reading,
+        _snapshot(reading) as from_here,
+    ):
         schema = _known_schema(from_here, source)  # before anything is made at the target
         with _engine(target) as engine, _writing(engine) as to_there:
             others = [name for name in tables_in(to_there) if name != VERSION_TABLE]
-            if others or schema_of(to_there) is not None:
+            if others or read_schema(to_there, target) is not None:
                 raise StorageError(
                     f"a copy is made into an empty database, got {shown_url(target)} with the tables "
                     f"{', '.join(others[:5])}; name another one"
@@ -55,7 +58,11 @@ def back_up(source: str, path: Path) -> None:
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:
-        with faults_told(source), _engine(source, create=False) as engine, _snapshot(engine) as connection:
+        with (
+            translate_database_errors(source),
+            _engine(source, create=False) as engine,
+            _snapshot(engine) as connection,
+        ):
             is_sqlite = engine.dialect.name == "sqlite"
             _known_schema(connection, source)
             if is_sqlite:
@@ -69,7 +76,7 @@ def back_up(source: str, path: Path) -> None:
 
 def upgrade(url: str, backup: Path | None) -> tuple[str, str, Path | None]:
     """Bring a database to the newest schema, after a backup; returns the schemas before and after, and the backup."""
-    with faults_told(url), _engine(url, create=False) as engine:
+    with translate_database_errors(url), _engine(url, create=False) as engine:
         newest = known_schemas()[-1]
         with _snapshot(engine) as connection:
             schema = _known_schema(connection, url)
@@ -91,14 +98,9 @@ def _backup_name(url: sa.URL, schema: str) -> Path:
 
 def _known_schema(connection: sa.Connection, url: str) -> str:
     """The schema of a database that this trueup can read the tables of."""
-    schema, known = schema_of(connection), known_schemas()
+    schema = read_schema(connection, shown_url(url))
     if schema is None:
         raise StorageError(f"{shown_url(url)} holds no sessions of trueup, got an empty or another database; name one")
-    if schema not in known:
-        raise StorageError(
-            f"the database {shown_url(url)} has schema {schema}, got a trueup that knows up to schema {known[-1]}; run "
-            "`pip install --upgrade trueup`"
-        )
     return schema
 
 

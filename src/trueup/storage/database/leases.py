@@ -9,12 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from trueup.exceptions import InvalidParameter, quoted
-from trueup.sessions.cards import CARDS_BEFORE_AN_OWN_DELAY
 from trueup.sessions.log import Event
+from trueup.sessions.progress import CARDS_BEFORE_AN_OWN_DELAY
 from trueup.storage.base import CLOSING, Card, Kept, Waiting
-from trueup.storage.database.log import OPINIONS, add_events, find_key
-from trueup.storage.database.sessions import open_row
-from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, JsonText, cards, event_of, events
+from trueup.storage.database.log import OPINIONS, add_events, find_key, open_row
+from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, JsonText, cards, event_of, events, read_row
 
 _ATTEMPTS = 5  # of two tabs that claim at the same moment
 _ANSWERS = (*OPINIONS, "correct")
@@ -24,22 +23,10 @@ _FROM_EXPERTS = (*CLOSING, "correct", "later", "comment")
 def card_of(row: Any) -> Card:
     """What a row with the column `now` stands for."""
     left = 0.0 if row.leased_until is None or row.closed else max(row.leased_until - row.now, 0.0)
-    return Card(
-        row.number,
-        row.item,
-        row.draw,
-        row.propensity,
-        row.purpose,
-        row.why,
-        row.reserved_for,
-        row.closed,
-        row.leased_to,
-        row.leased_until,
-        left,
-    )
+    return read_row(Card, row, seconds_left=left)
 
 
-def read_cards(connection: sa.Connection, session: int, *, open_only: bool) -> list[Card]:
+def read_cards(connection: sa.Connection, session: int, open_only: bool) -> list[Card]:
     """Cards in the order of their numbers."""
     query = sa.select(cards, DatabaseNow().label("now")).where(cards.c.session == session).order_by(cards.c.number)
     return [card_of(row) for row in connection.execute(query.where(OPEN_CARD) if open_only else query)]
@@ -147,9 +134,7 @@ def waiting(connection: sa.Connection, session: int, who: str) -> Waiting:
     is_out = sa.and_(cards.c.leased_until > now, cards.c.leased_to != who)
     row = connection.execute(
         sa.select(
-            sa.func.count(),
-            sa.func.count(sa.case((is_out, 1))),
-            sa.func.min(sa.case((is_out, cards.c.leased_until))),
+            sa.func.count(), sa.func.count(sa.case((is_out, 1))), sa.func.min(sa.case((is_out, cards.c.leased_until)))
         ).where(cards.c.session == session, OPEN_CARD)
     ).one()
     return Waiting(row[0], row[1], None if row[2] is None else max(row[2] - now, 0.0))

@@ -1,4 +1,4 @@
-"""The log in its table: events are added and read, never changed."""
+"""Sessions and their log in their tables: events are added and read, never changed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,53 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trueup.exceptions import InvalidParameter, quoted
+from trueup.exceptions import InvalidParameter, SessionMissing, quoted
 from trueup.sessions.log import KINDS, Event
-from trueup.storage.base import CLOSING
-from trueup.storage.database.tables import OPEN_CARD, DatabaseNow, cards, event_of, events, sessions, values_of
+from trueup.storage.base import CLOSING, SessionRecord
+from trueup.storage.database.tables import (
+    OPEN_CARD,
+    DatabaseNow,
+    cards,
+    event_of,
+    events,
+    read_row,
+    sessions,
+)
 
 OPINIONS = ("tell", "cannot tell", "none of these")
+
+
+# What most calls need of a session; settings can be long, and are read where they are asked for.
+_STATE = sessions.c.id, sessions.c.paused, sessions.c.n_events, sessions.c.n_draws
+
+
+def find_record(connection: sa.Connection, name: str) -> SessionRecord | None:
+    """A session; None if there is none."""
+    row = connection.execute(sa.select(sessions).where(sessions.c.name == name)).one_or_none()
+    return None if row is None else read_row(SessionRecord, row)
+
+
+def open_record(connection: sa.Connection, name: str) -> SessionRecord:
+    """A session; an error if there is none."""
+    record = find_record(connection, name)
+    if record is None:
+        raise _missing(connection, name)
+    return record
+
+
+def open_row(connection: sa.Connection, name: str, *, lock: bool = False) -> Any:
+    """The state of a session, locked against other writers on request; an error if there is none."""
+    query = sa.select(*_STATE).where(sessions.c.name == name)
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise _missing(connection, name)
+    return row
+
+
+def _missing(connection: sa.Connection, name: str) -> SessionMissing:
+    names = [quoted(one) for one in connection.scalars(sa.select(sessions.c.name).order_by(sessions.c.name))]
+    there = "none" if not names else f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+    return SessionMissing(f"there is no session {quoted(name)} in this storage, got {there}; use one of its names")
 
 
 def read_events(connection: sa.Connection, session: int, since: int, most: int | None) -> list[Event]:
@@ -73,7 +114,7 @@ def _dated(event: Event, now: float | None, next_draw: int) -> Event:
 def _insert(connection: sa.Connection, session: int, numbered: Sequence[tuple[int, Event]]) -> None:
     """Add events to the log as they are, and a card for each question."""
     connection.execute(
-        sa.insert(events), [{"session": session, "number": number, **values_of(event)} for number, event in numbered]
+        sa.insert(events), [{"session": session, "number": number, **vars(event)} for number, event in numbered]
     )
     new_cards = [
         {

@@ -29,8 +29,18 @@ def _scripts() -> ScriptDirectory:
 
 def schema_of(connection: sa.Connection) -> str | None:
     """The schema of a database; None where it is empty."""
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    return context.get_current_revision()
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+
+
+def read_schema(connection: sa.Connection, url: str) -> str | None:
+    """The schema of a database, None where it is empty; an error if this trueup does not know it."""
+    schema, known = schema_of(connection), known_schemas()
+    if schema is not None and schema not in known:
+        raise StorageError(
+            f"the database {url} has schema {schema}, got a trueup that knows up to schema {known[-1]}; run `pip "
+            "install --upgrade trueup`"
+        )
+    return schema
 
 
 def tables_in(connection: sa.Connection) -> Sequence[str]:
@@ -52,7 +62,7 @@ def migrate(connection: sa.Connection, schema: str = "head") -> None:
 
 def check_schema(connection: sa.Connection, url: str) -> bool:
     """Whether a database has its tables; an error if they are of another trueup, or of something else."""
-    schema, known = schema_of(connection), known_schemas()
+    schema, newest = read_schema(connection, url), known_schemas()[-1]
     if schema is None:
         others = [name for name in tables_in(connection) if name != VERSION_TABLE]
         if others:
@@ -61,14 +71,9 @@ def check_schema(connection: sa.Connection, url: str) -> bool:
                 "another database"
             )
         return False
-    if schema not in known:
+    if schema != newest:
         raise StorageError(
-            f"the database {url} has schema {schema}, got a trueup that knows up to schema {known[-1]}; run `pip "
-            "install --upgrade trueup`"
-        )
-    if schema != known[-1]:
-        raise StorageError(
-            f"the database {url} must have schema {known[-1]}, got the older schema {schema}; run `trueup storage "
+            f"the database {url} must have schema {newest}, got the older schema {schema}; run `trueup storage "
             f"upgrade {url}`, which makes a backup first"
         )
     return True

@@ -7,14 +7,55 @@ import re
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from trueup._base.optional import require
 from trueup.exceptions import StorageError
+
+
+def shown_url(url: str | sa.URL) -> str:
+    """A URL as a user writes it, without the password."""
+    return sa.make_url(url).render_as_string(hide_password=True).replace("+pysqlite", "").replace("+psycopg", "")
+
+
+@contextmanager
+def translate_database_errors(*urls: str) -> Iterator[None]:
+    """What the database complains of, in one sentence."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        reason = " ".join(str(error.orig).split())
+        raise StorageError(
+            f"the storage {' or '.join(map(shown_url, urls))} cannot be used, got {reason:.200}; check that it runs, "
+            "its rights and the disk"
+        ) from error
+
+
+def make_engine(address: str, *, create: bool = True) -> tuple[sa.Engine, tuple[str, ...]]:
+    """The engine, and what a user should know about how it keeps things; a file that is not there may be made."""
+    try:
+        url = sa.make_url(address)
+    except (sa.exc.ArgumentError, ValueError) as error:  # the latter of a port that is no number
+        raise StorageError(
+            "a storage is named by a URL, got none; write sqlite:///test.db or postgresql://user@host/database"
+        ) from error
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        engine, journal = make_sqlite_engine(url, create=create)
+        return engine, (journal.why,)
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        require("psycopg", purpose="a storage in PostgreSQL")
+        return sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True), ()
+    raise StorageError(
+        f"a storage must be SQLite or PostgreSQL, got {url.drivername!r}; write sqlite:///test.db or "
+        "postgresql://user@host/database"
+    )
+
 
 if sys.platform != "win32":
     import fcntl
@@ -30,18 +71,10 @@ _NETWORK = re.compile(
 
 @dataclass(frozen=True)
 class Journal:
-    """How a database keeps what it is about to write.
+    """How a database keeps what it is about to write."""
 
-    Attributes
-    ----------
-    mode : {"wal", "delete"}
-        As the pragma names it; "delete" is the rollback journal.
-    why : str
-        One line for people.
-    """
-
-    mode: str
-    why: str
+    mode: str  # As the pragma names it; "delete" is the rollback journal
+    why: str  # One line for people
 
     @property
     def synchronous(self) -> int:
@@ -50,13 +83,7 @@ class Journal:
 
 
 def has_wal_fix(version: tuple[int, ...]) -> bool:
-    """Whether a version of SQLite can reset its write-ahead log without ever losing what was committed.
-
-    Examples
-    --------
-    >>> [has_wal_fix(version) for version in [(3, 40, 1), (3, 44, 6), (3, 50, 6), (3, 50, 7), (3, 51, 2), (3, 51, 3)]]
-    [False, True, False, True, False, True]
-    """
+    """Whether a version of SQLite can reset its write-ahead log without ever losing what was committed."""
     return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
 
@@ -156,15 +183,7 @@ _MOUNT = re.compile(r"^(?:.+ on (?P<mac>/.*) \((?P<mac_kind>\w+)|\S+ (?P<place>/
 
 
 def kind_of_mount(path: Path, mounts: str) -> str | None:
-    r"""The kind of the innermost mount that a path lies under, from /proc/self/mounts or what `mount` of macOS says.
-
-    Examples
-    --------
-    >>> kind_of_mount(Path("/home/my data/a.db"), "disk / ext4 rw 0 0\nserver:/x /home/my\\040data nfs4 rw 0 0")
-    'nfs4'
-    >>> kind_of_mount(Path("/Volumes/my data/a.db"), "/dev/d on / (apfs)\n//me@it/x on /Volumes/my data (smbfs)")
-    'smbfs'
-    """
+    """The kind of the innermost mount that a path lies under, from /proc/self/mounts or what `mount` of macOS says."""
     kinds = {}
     for match in _MOUNT.finditer(mounts):  # a later mount at the same place hides the one before
         place = match["mac"] or re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), match["place"])
@@ -202,16 +221,11 @@ def prepare(connection: Any, journal: Journal, path: str) -> None:
             )
 
 
-class Turns:
+class WriteLock:
     """Whose turn it is to write, among the processes that share a file; first come, first served.
 
-    SQLite itself lets who waits look again and again, and a process that comes too late each time is never let in. What
-    is safe is left to SQLite: this is a lock of the system on a file beside, which ends with the process that has it.
-
-    Parameters
-    ----------
-    database : str
-        The path of the database.
+    SQLite itself lets who waits look again and again: of 8 processes that wrote all the time for 6 seconds, five wrote
+    at most 7 times with its busy timeout alone, and all at least 67 times with this lock of the system on a file.
     """
 
     def __init__(self, database: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
 from trueup.sessions.log import Event, plain_name, read_name
+
+Kind = TypeVar("Kind")
 
 
 class JsonText(sa.types.TypeDecorator[Any]):
@@ -121,10 +124,9 @@ cards = sa.Table(
     sa.Column("leased_until", sa.Double),
     sa.Index("cards_item", "session", "item"),
 )
-_is_open = sa.not_(cards.c.closed)
+_is_open, _is_out = sa.text("NOT closed"), sa.text("NOT closed AND leased_to IS NOT NULL")
 sa.Index("cards_open", cards.c.session, cards.c.number, sqlite_where=_is_open, postgresql_where=_is_open)
 # An expert has one card at a time, whatever several tabs ask for at once.
-_is_out = sa.and_(sa.not_(cards.c.closed), cards.c.leased_to.is_not(None))
 sa.Index(
     "cards_one_each", cards.c.session, cards.c.leased_to, unique=True, sqlite_where=_is_out, postgresql_where=_is_out
 )
@@ -147,14 +149,12 @@ grants = sa.Table(
     sa.Index("grants_session", "session"),
 )
 
-_FIELDS = [column.name for column in events.columns if column.name not in ("session", "number")]
+
+def read_row(kind: type[Kind], row: Any, **more: Any) -> Kind:
+    """The dataclass that a row stands for, whose columns are named as its fields are."""
+    return kind(**{f.name: getattr(row, f.name) for f in fields(cast(Any, kind)) if f.name not in more}, **more)
 
 
 def event_of(row: Any) -> Event:
     """The event that a row of the log stands for."""
-    return Event(**{name: getattr(row, name) for name in _FIELDS})
-
-
-def values_of(event: Event) -> dict[str, Any]:
-    """The columns of an event."""
-    return {name: getattr(event, name) for name in _FIELDS}
+    return read_row(Event, row)

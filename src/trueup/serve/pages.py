@@ -1,0 +1,460 @@
+"""The pages: the way in, the card and what its script sends, and the owner's page with what the owner takes away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Form, HTTPException, Query
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+
+from trueup._base.cells import csv_text, safe_cell
+from trueup.exceptions import TrueupError
+from trueup.serve.card_service import LONGEST_COMMENT, AssignedCard, NoSuchCard, Reply
+from trueup.serve.guard import LIFETIMES, Person
+from trueup.serve.rendering import Owner, SignedIn, Viewer, caller_of, pages_of, sees_estimate, services_of, who_asks
+from trueup.serve.services import Services
+from trueup.serve.standing import chart, figures, recent_answers
+from trueup.sessions.log import events_to_json
+from trueup.sessions.progress import fold
+
+router = APIRouter(include_in_schema=False)
+
+# ------------------ What the owner takes away: answers for `evaluate`, a sheet, the whole log and a report.
+
+_ROWS_AT_ONCE = 1_000
+_SHEET = ("number", "time", "kind", "item", "answer", "expert", "seconds", "blind", "purpose", "draw", "propensity")
+
+
+@router.get("/export-answers.csv")
+def answers(request: Request, _: Owner) -> Response:
+    """The truth that stands for each answered item, exactly as named: what ``evaluate --gold`` reads.
+
+    The items were chosen by a strategy, and the file says so.
+    """
+    services = services_of(request)
+    return _streamed(_csv(("item", "label", "drawn"), answer_rows(services)), "answers.csv", "text/csv")
+
+
+def answer_rows(services: Services) -> Iterator[Sequence[Any]]:
+    """Item and class, in the order of the items."""
+    services.journal.refresh()
+    names = services.cards.names
+    progress = fold([entry.event for entry in services.journal.entries()], names)
+    for at in np.flatnonzero((progress.truth >= 0) & (progress.truth < len(names.classes))).tolist():
+        yield names.items[at], names.classes[progress.truth[at]], "chosen"
+
+
+@router.get("/export-sheet.csv")
+def sheet(request: Request, _: Owner) -> Response:
+    """All that was said, for a spreadsheet: nothing in it is run as a formula."""
+    services = services_of(request)
+    rows = ([safe_cell(cell) for cell in row] for row in sheet_rows(services))
+    return _streamed(_csv((*_SHEET, "comment"), rows), "answers-sheet.csv", "text/csv")
+
+
+def sheet_rows(services: Services) -> Iterator[Sequence[Any]]:
+    """One row for each line of the log but the questions."""
+    services.journal.refresh()
+    for entry in services.journal.entries():
+        event = entry.event
+        if event.kind == "ask":
+            continue
+        when = "" if event.at is None else datetime.fromtimestamp(event.at, tz=UTC).isoformat(timespec="seconds")
+        told = (event.truth, event.who, event.seconds, event.blind, event.purpose, event.draw, event.propensity)
+        yield (
+            entry.number,
+            when,
+            event.kind,
+            event.item,
+            *("" if one is None else one for one in told),
+            event.text or "",
+        )
+
+
+@router.get("/export-log.json")
+def log(request: Request, _: Owner) -> Response:
+    """The whole log, which `ActiveTest.replay` reads."""
+    services = services_of(request)
+    services.journal.refresh()
+    return _streamed(_json_list([entry.event for entry in services.journal.entries()]), "log.json", "application/json")
+
+
+def _json_list(events: Sequence[Any]) -> Iterator[str]:
+    yield "["
+    for start in range(0, len(events), _ROWS_AT_ONCE):
+        records = events_to_json(events[start : start + _ROWS_AT_ONCE])
+        yield (",\n" if start else "\n") + ",\n".join(json.dumps(record) for record in records)
+    yield "\n]\n"
+
+
+@router.get("/export-report.html")
+def report(request: Request, person: Owner) -> Response:
+    """The figures of the moment as one file with nothing outside of it."""
+    services = services_of(request)
+    style = files("trueup.serve").joinpath("static/vetting.css").read_text(encoding="utf-8")
+    when = datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+    record = services.storage.open(services.session)
+    settings = {**record.settings, **record.options}
+    shown = {name: value for name, value in settings.items() if isinstance(value, str | int | float | bool)}
+    html = pages_of(request).render(
+        "report.html", person, style=style, when=when, settings=shown, **page_context(services, person)
+    )
+    return Response(html, media_type="text/html", headers=_attachment("report.html"))
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    yield csv_text(header, [])
+    block: list[Sequence[Any]] = []
+    for row in rows:
+        block.append(row)
+        if len(block) == _ROWS_AT_ONCE:
+            yield csv_text(None, block)
+            block = []
+    if block:
+        yield csv_text(None, block)
+
+
+def _streamed(parts: Iterator[str], name: str, media_type: str) -> StreamingResponse:
+    encoded = (part.encode("utf-8", "replace") for part in parts)
+    return StreamingResponse(encoded, media_type=f"{media_type}; charset=utf-8", headers=_attachment(name))
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store, private"}
+
+
+# ------------------ The owner's page: figures that move by themselves, recent answers to correct, pause, and who may
+
+_LOOKS = 0.5  # seconds between two looks at whether anything is new
+_SIGN_OF_LIFE = 15.0  # seconds after which a proxy would take a silent stream for a dead one
+_MOST_PEOPLE = 200
+
+
+@router.get("/owner")
+def overview(request: Request, person: Viewer) -> Response:
+    """The whole page."""
+    return _overview(request, person)
+
+
+def _overview(request: Request, person: Person, *, message: str = "", secret: str = "") -> Response:
+    services = services_of(request)
+    context = page_context(services, person)
+    people = _people(services) if person.role == "owner" else []
+    return pages_of(request).page(
+        "owner.html", person, page="owner", message=message, secret=secret, people=people, **context
+    )
+
+
+@router.get("/owner-state")
+def state(request: Request, person: Viewer) -> JSONResponse:
+    """The parts that move, for pages that ask."""
+    return JSONResponse(_parts(request, person), headers={"cache-control": "no-store, private"})
+
+
+@router.get("/owner-events")
+async def stream(request: Request, person: Viewer) -> StreamingResponse:
+    """The parts that move, whenever they do."""
+    services = services_of(request)
+
+    async def events() -> AsyncIterator[str]:
+        seen: Any = None
+        sent = time.monotonic()
+        yield "retry: 3000\n\n"
+        while not services.stopping.is_set() and not await request.is_disconnected():
+            if await run_in_threadpool(who_asks, request) != person:
+                return  # signed out or revoked meanwhile
+            now = services.latest.version, await run_in_threadpool(services.journal.refresh)
+            silence = time.monotonic() - sent
+            if now != seen or silence > _SIGN_OF_LIFE:
+                seen, sent = now, time.monotonic()
+                parts = await run_in_threadpool(_parts, request, person)
+                yield f"event: state\ndata: {json.dumps(parts)}\n\n"
+            await asyncio.sleep(_LOOKS)
+
+    return StreamingResponse(
+        events(),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store, private", "x-accel-buffering": "no"},
+    )
+
+
+def _parts(request: Request, person: Person) -> dict[str, str]:
+    pages, context = pages_of(request), page_context(services_of(request), person)
+    parts = {"live": pages.render("_live.html", person, **context)}
+    if person.role == "owner":
+        parts["recent"] = pages.render("_recent.html", person, **context)
+    return parts
+
+
+def page_context(services: Services, person: Person) -> dict[str, Any]:
+    """What the parts of the page need."""
+    services.journal.refresh()
+    snapshot = services.latest.snapshot
+    told = figures(
+        snapshot,
+        services.journal,
+        services.storage.cards(services.session),
+        texts=services.texts,
+        n_items=services.labels.n_items,
+        paused=services.storage.open(services.session).paused,
+        problem=services.latest.problem,
+    )
+    is_owner = person.role == "owner"
+    return {
+        "standing": told,
+        "chart": None if snapshot is None else chart(snapshot.history, snapshot.bounds),
+        "recent": recent_answers(services.journal, services.cards.words, time.time()) if is_owner else [],
+        "choices": services.cards.choices() if is_owner else [],
+    }
+
+
+def _people(services: Services) -> list[dict[str, Any]]:
+    """Who has a way in, and which."""
+    words = services.texts["links"]
+    now = services.storage.now()
+    people: dict[str, dict[str, Any]] = {}
+    for grant in services.access.grants():
+        is_open = grant.revoked is None and now < grant.expires and not (grant.use == "link" and grant.used is not None)
+        one = people.setdefault(
+            grant.who, {"name": grant.who, "role": grant.role, "is_open": False, "state": words["ended"]}
+        )
+        if is_open:
+            known = one["state"].split(", ") if one["is_open"] else []
+            one["is_open"] = True
+            one["state"] = ", ".join(dict.fromkeys([*known, *words[grant.use].split(", ")]))
+    return list(people.values())[:_MOST_PEOPLE]
+
+
+@router.post("/pause")
+def pause(request: Request, _: Owner, paused: Annotated[Literal["0", "1"], Form()]) -> Response:
+    """Give out no new cards, or do so again."""
+    services = services_of(request)
+    services.storage.pause(services.session, paused=paused == "1")
+    return RedirectResponse("owner", 303)
+
+
+@router.post("/correct")
+def correct(
+    request: Request,
+    person: Owner,
+    event: Annotated[int, Form(ge=1, le=MOST_CARDS)],
+    choice: Annotated[str, Form(max_length=20)],
+    key: Annotated[str, Form(max_length=100)],
+) -> Response:
+    """Correct an answer; it is marked, since the owner has seen the interval."""
+    services = services_of(request)
+    services.journal.refresh()
+    entry = services.journal.entry(event)
+    if entry is None:
+        raise HTTPException(404)
+    services.cards.correct(person, entry, Reply(choice, key), saw_estimate=True)
+    return RedirectResponse("owner", 303)
+
+
+@router.post("/link")
+def make_link(
+    request: Request,
+    person: Owner,
+    name: Annotated[str, Form(max_length=200)],
+    role: Annotated[Literal["owner", "expert"], Form()] = "expert",
+    use: Annotated[Literal["link", "token"], Form()] = "link",
+) -> Response:
+    """A new link or token, shown once."""
+    services = services_of(request)
+    words = services.texts["owner"]
+    try:
+        secret = services.access.give(use, name, role)
+    except TrueupError as error:
+        return _overview(request, person, message=str(error.sentence))
+    until = datetime.fromtimestamp(time.time() + LIFETIMES[use], tz=UTC).strftime("%Y-%m-%d")
+    if use == "token":
+        return _overview(request, person, message=words["new_token_text"].format(name=name), secret=secret)
+    message = words["new_link_text"].format(name=name, until=until)
+    return _overview(request, person, message=message, secret=f"{_base_of(request)}enter?key={secret}")
+
+
+def _base_of(request: Request) -> str:
+    """The address of the folder of this page, as the person who reads it has it: a link must be whole to be sent.
+
+    Only the origin that the browser names and the path of the public address are used; other pages need neither.
+    """
+    address = services_of(request).address
+    origin = request.headers.get("origin") or f"{request.url.scheme}://{request.headers.get('host', '')}"
+    return f"{origin}{address.prefix}/"
+
+
+@router.post("/revoke")
+def revoke(request: Request, _: Owner, name: Annotated[str, Form(max_length=200)]) -> Response:
+    """End all ways in of a person."""
+    services_of(request).access.revoke(name)
+    return RedirectResponse("owner", 303)
+
+
+_RENEWALS = 4  # in the time of a lease
+_NO_STORE = {"cache-control": "no-store, private"}
+MOST_CARDS = 2**53
+
+
+class SentReply(BaseModel):
+    """What the script of the card sends."""
+
+    card: int = Field(ge=1, le=MOST_CARDS)
+    choice: str = Field(max_length=20)
+    key: str = Field(max_length=100)
+    seconds: float | None = None
+    comment: str = Field("", max_length=LONGEST_COMMENT)
+
+
+class HeldCard(BaseModel):
+    """The card that is in sight."""
+
+    card: int = Field(ge=1, le=MOST_CARDS)
+
+
+@router.get("/enter")
+def show_link(request: Request, key: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """A button; looking at it uses nothing up, since programs that check mail look, too."""
+    services = services_of(request)
+    _count_entry(services, request)
+    grant = services.access.link(key)
+    name = "" if grant is None else grant.who
+    return pages_of(request).page("enter.html", is_good=grant is not None, name=name, key=key)
+
+
+@router.post("/enter")
+def use_link(request: Request, key: Annotated[str, Form(max_length=200)] = "") -> Response:
+    """Use the link up, and be signed in."""
+    services = services_of(request)
+    _count_entry(services, request)
+    cookie = services.access.enter(key)
+    if cookie is None:
+        return pages_of(request).page("enter.html", status=403, is_good=False)
+    person = services.access.person_of(cookie, "cookie")
+    response = RedirectResponse("owner" if person is not None and person.role == "owner" else "./", 303)
+    response.set_cookie(
+        services.access.cookie_name,
+        cookie,
+        max_age=int(LIFETIMES["cookie"]),
+        path=None,  # the folder of this page, as the browser sees it, whatever a proxy makes of the path
+        secure=services.address.is_https,
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+@router.post("/leave")
+def leave(request: Request, _: SignedIn) -> Response:
+    """Sign out."""
+    services = services_of(request)
+    name = services.access.cookie_name
+    services.access.leave(request.cookies.get(name, ""))
+    response = RedirectResponse("./", 303)
+    response.set_cookie(name, "", max_age=0, path=None, httponly=True, samesite="lax")
+    return response
+
+
+def _count_entry(services: Services, request: Request) -> None:
+    if not services.entries.takes(caller_of(request)):
+        raise HTTPException(429, services.texts["errors"]["too_often"], headers={"retry-after": "10"})
+
+
+@router.get("/")
+def show_card(
+    request: Request, person: SignedIn, before: Annotated[int | None, Query(ge=0, le=MOST_CARDS)] = None
+) -> Response:
+    """The card of now; with `before` the one answered before that card, to be corrected."""
+    services, pages = services_of(request), pages_of(request)
+    deal = None if before is None else services.cards.previous(person, before or None)
+    deal = services.cards.current(person) if deal is None else deal
+    context = pages.place_context(person, deal)
+    store = f"{services.access.cookie_name} {person.name}"
+    renew = services.cards.lease / _RENEWALS
+    return pages.page(
+        "card.html", person, page="card", store=store, renew=renew, card_kind=services.maker.layout.kind, **context
+    )
+
+
+@router.post("/answer")
+def answer_without_script(
+    request: Request,
+    person: SignedIn,
+    card: Annotated[int, Form(ge=1, le=MOST_CARDS)],
+    choice: Annotated[str, Form(max_length=20)],
+    key: Annotated[str, Form(max_length=100)],
+    other: Annotated[str, Form(max_length=20)] = "",
+    comment: Annotated[str, Form(max_length=LONGEST_COMMENT)] = "",
+) -> Response:
+    """What the form sends where scripts are off."""
+    _keep(services_of(request), person, card, Reply(other if choice == "other" else choice, key, None, comment))
+    return RedirectResponse("./", 303)
+
+
+@router.post("/reply")
+def answer(request: Request, person: SignedIn, sent: SentReply) -> JSONResponse:
+    """Keep an answer; the next card comes back with it."""
+    deal = _keep(services_of(request), person, sent.card, Reply(sent.choice, sent.key, sent.seconds, sent.comment))
+    return JSONResponse(_placed(request, person, deal), headers=_NO_STORE)
+
+
+def _keep(services: Services, person: Person, card: int, reply: Reply) -> AssignedCard | None:
+    try:
+        return services.cards.answer(person, card, reply, saw_estimate=sees_estimate(services, person))
+    except NoSuchCard as error:
+        raise HTTPException(404, services.texts["errors"]["no_card"]) from error
+
+
+def _placed(request: Request, person: Person, deal: Any) -> dict[str, Any]:
+    html = pages_of(request).place(person, deal)
+    return {"html": html, "card": None if deal is None else deal.number}
+
+
+@router.get("/next")
+def next_card(request: Request, person: SignedIn) -> JSONResponse:
+    """The card of now, for a page that waits."""
+    deal = services_of(request).cards.current(person)
+    return JSONResponse(_placed(request, person, deal), headers=_NO_STORE)
+
+
+@router.get("/previous")
+def previous_card(
+    request: Request, person: SignedIn, before: Annotated[int, Query(ge=0, le=MOST_CARDS)] = 0
+) -> JSONResponse:
+    """The card that the person answered last, or before that card."""
+    deal = services_of(request).cards.previous(person, before or None)
+    if deal is None:
+        return JSONResponse({}, headers=_NO_STORE)
+    return JSONResponse({**_placed(request, person, deal), "answered": deal.answered}, headers=_NO_STORE)
+
+
+@router.post("/renew")
+def renew(request: Request, person: SignedIn, held: HeldCard) -> JSONResponse:
+    """Hold the card that is in sight for longer."""
+    return JSONResponse({"held": services_of(request).cards.renew(person, held.card)})
+
+
+@router.get("/image")
+def image(request: Request, person: SignedIn, card: Annotated[int, Query(ge=1, le=MOST_CARDS)]) -> Response:
+    """The image of a card."""
+    services = services_of(request)
+    try:
+        name = services.maker.image_path(services.cards.position_of(card))
+    except NoSuchCard as error:
+        raise HTTPException(404) from error
+    file = None if services.images is None or name is None else services.images.find(name)
+    if file is None:
+        raise HTTPException(404)
+    headers = {"cache-control": "private, max-age=3600"}
+    if file.is_attachment:
+        headers["content-disposition"] = "attachment"
+    return FileResponse(file.path, media_type=file.media_type, headers=headers)
