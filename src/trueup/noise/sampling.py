@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from trueup._base.duration import LongWork
 from trueup._base.engines import choose_engine, for_threads, using_engine
+from trueup._base.optional import install_command, is_installed
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
@@ -118,7 +119,8 @@ def sample(
         Called with the share of the work done.
     engine : {"scipy", "numba", "torch"}, optional
         What works it out; by default as `trueup.engines` says. "torch" draws the states of the items on a GPU (or on
-        the device named as in "torch:cuda:0"), which does not offer `item_prior`.
+        the device named as in "torch:cuda:0"), which does not offer `item_prior`. "numba" compiles the loops of the
+        sampler, "scipy" has Python run them, some fifty times as slowly: by default only where numba is not installed.
     """
     if engine is not None:
         choose_engine(engine, offers=engines_of_chains(item_prior), purpose="noise.sample")
@@ -134,7 +136,8 @@ def sample(
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
     seeds = as_generator(random_state).spawn(n_chains)
     done = np.zeros(n_chains)
-    tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress
+    slowly = "" if is_installed("numba") else f" without numba, which is slow: {install_command('numba')}"
+    tell = LongWork(f"drawing the truth of {labels.n_items:,} items{slowly}") if progress is None else progress
 
     def run(chain: int) -> Chain:
         def report(share: float) -> None:

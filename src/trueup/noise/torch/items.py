@@ -112,7 +112,7 @@ class DeviceItems:
 
 
 def states_at(posterior: Tensor, uniforms: Tensor) -> Tensor:
-    """The state of each item at a uniform number, by inversion of its chances, as in `kernels.gibbs_step`."""
+    """The state of each item at a uniform number, by inversion of its chances."""
     # The last state with any probability serves when rounding leaves a remainder.
     last = posterior.shape[1] - 1 - (posterior.flip(1) > 0).int().argmax(dim=1)
     return torch.minimum((posterior.cumsum(dim=1) <= uniforms[:, None]).sum(dim=1), last)
