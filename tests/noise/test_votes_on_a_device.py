@@ -11,8 +11,7 @@ from trueup._base.engines import using_engine
 from trueup.noise import kernels
 from trueup.noise.torch import fused
 from trueup.noise.torch import votes as module
-from trueup.noise.torch.em import DevicePasses
-from trueup.noise.torch.items import states_at
+from trueup.noise.torch.em import DevicePasses, states_at
 from trueup.noise.torch.votes import DeviceVotes
 
 

@@ -26,8 +26,7 @@ from trueup.active.rectified import (
     weighted_answers,
 )
 from trueup.active.undecided import UndecidedEstimate
-from trueup.estimators.population import Population, population_for
-from trueup.estimators.system_values import system_values
+from trueup.estimators.system_values import Population, population_for, system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, resolve

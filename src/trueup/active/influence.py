@@ -28,7 +28,7 @@ from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_integer
 from trueup.active.expected import RankedList, precision_at_k_slopes, precision_sum, precision_sum_slopes
 from trueup.active.pool import Pool
-from trueup.estimators.metric_scope import counts_right_only
+from trueup.estimators.system_values import counts_right_only
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import (
     Metric,

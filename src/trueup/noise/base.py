@@ -228,8 +228,8 @@ class NoiseModel(ABC):
     def __repr__(self) -> str:
         # Only what differs from the defaults, as scikit-learn does.
         defaults = {k: p.default for k, p in inspect.signature(type(self)).parameters.items()}
-        told = {k: _shown(v) for k, v in self.parameters().items()}
-        changed = [f"{k}={v}" for k, v in told.items() if v != _shown(defaults.get(k))]
+        shown = {k: _shown(v) for k, v in self.parameters().items()}
+        changed = [f"{k}={v}" for k, v in shown.items() if v != _shown(defaults.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check(self, labels: Labels) -> None:

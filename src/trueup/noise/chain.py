@@ -19,7 +19,7 @@ from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, TableModel, from_table, vote_shares
 from trueup.noise.item_prior import LogLinearPrior
-from trueup.noise.placing import run_where_memory_suffices
+from trueup.noise.passes import run_where_memory_suffices
 from trueup.noise.system_outputs import SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
@@ -60,7 +60,7 @@ class SamplingProblem:
 
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
-        """A number that items of which all is said alike share, -1 for an item that has no like."""
+        """A number that identical items (votes, outputs, gold) share, -1 for an item like no other."""
         votes, gold = self.votes, self.labels.gold_codes
         if self.item_prior is not None:
             return np.full(len(gold), -1, dtype=np.int64)
@@ -76,7 +76,7 @@ class SamplingProblem:
 
     @cached_property
     def first_alike(self) -> Positions:
-        """The first item of which the same is said as of each item."""
+        """Index of the first identical item."""
         places = self.places
         own = np.arange(len(places))
         numbers, first = np.unique(places, return_index=True)
@@ -105,7 +105,7 @@ class Chain:
         self.log_likelihood = np.empty(n_draws)
 
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
-        """Run from a start of its own; `report` hears of the share done."""
+        """Run from a start of its own; `report` gets the share done."""
         states = self._first_states(rng)
 
         offers = engines_of_chains(self.problem.item_prior)
@@ -218,7 +218,7 @@ class Chain:
     ) -> None:
         """All sweeps with the items on a device; the parameters are drawn here, as in a loop."""
         from trueup.noise.kernels.loops import draw_output_rows
-        from trueup.noise.torch.items import DeviceItems
+        from trueup.noise.torch.em import DeviceItems
 
         problem, sampler = self.problem, self.sampler
         outputs, output_table = problem.outputs, np.empty((int(problem.outputs.first[-1]), sampler.n_states))

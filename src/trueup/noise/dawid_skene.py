@@ -206,14 +206,7 @@ def check_pooling(pooling: Pooling) -> float:
 
 
 def learn_strength(counts: Floats, pooled: Floats, strength: Floats) -> Floats:
-    """One step of Minka's fixed point for the concentration of a Dirichlet–multinomial with a known mean.
-
-    Parameters
-    ----------
-    counts : array of shape (n_labelers, n_rows, n_answers)
-    pooled : array of shape (n_rows, n_answers)
-    strength : array of numpy, of shape (n_rows,)
-    """
+    """One step of Minka's fixed point for the concentration of a Dirichlet–multinomial with a known mean."""
     psi, before = special_functions(counts).psi, like(counts, strength)
     alpha = namespace(counts).clip(before[:, None] * pooled, 1e-6, None)
     rise = (pooled * (psi(counts + alpha) - psi(alpha))).sum(axis=(0, 2))

@@ -23,17 +23,8 @@ class MirroredConfusion(TableModel):
     Generative model: the truth of a contest is that its first side wins, its second, or neither. A judge to whom the
     first side is shown first answers by a row of their matrix; one to whom it is shown second answers by the same
     matrix with first and second exchanged in truth and answer. So the matrix is about places, and that it differs from
-    its own mirror image is the judge's position bias. A judge heard in both orders at once has a matrix that equals its
+    its own mirror image is the judge's position bias. A judge who sees both orders at once has a matrix that equals its
     mirror image. Rows have Dirichlet priors, 3 for the right answer and 1 for the others.
-
-    Parameters
-    ----------
-    judge : integer array of shape (n_labelers,)
-        The judge that each labeler is.
-    presentation : integer array of shape (n_labelers,)
-        How each is shown pairs: 0 as named, 1 reversed, 2 both orders at once.
-    random_state : int, Generator or None
-        Of a fit, which is the mean of draws.
     """
 
     alias = "mirrored"

@@ -179,16 +179,7 @@ class Ordinal(TableModel):
 
 
 class OrdinalSampler(LoopSampler):
-    """Thresholds and what raters differ in move (`kernels.rating_loops`); the prior of the classes is drawn.
-
-    Parameters
-    ----------
-    n_raters, n_classes, n_answers : int
-    ranks : integer array of shape (n_classes,), optional
-        The rank of each class, 0 the lowest.
-    with_steps : bool
-        Whether all that moves may also move together by Hamiltonian steps, where there are few numbers.
-    """
+    """Thresholds and what raters differ in move (`kernels.rating_loops`); the prior of the classes is drawn."""
 
     def __init__(
         self,

@@ -7,22 +7,59 @@ summed in a tree. On a GPU the votes are placed once (`trueup.noise.torch.em`).
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from trueup._base.clusters import grouped_by_place, map_at, open_client, places_for, reduce_over, same_value
-from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, n_cores
+from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, is_worth_compiling, n_cores, using_engine
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.partitions import PartitionReader, VoteBlock
 from trueup.data.scanning import LabelScan
+from trueup.exceptions import TrueupWarning
 from trueup.noise import kernels
 from trueup.noise.base import normalise, vote_shares
+
+# ------------------ Where work goes on whose device has too little memory: on the processor, with a warning.
+
+_Result = TypeVar("_Result")
+
+
+class TooLittleMemory(Exception):
+    """A device has too little memory for what was asked; its text says how much is needed and how much there is."""
+
+
+def run_where_memory_suffices(
+    run: Callable[[], _Result], n_votes: int, n_passes: int, *, offers: tuple[EngineName, ...] = OF_ONE_MACHINE
+) -> _Result:
+    """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory."""
+    try:
+        return run()
+    except _memory_errors() as problem:
+        reason = str(problem) if isinstance(problem, TooLittleMemory) else "it ran out on the way"
+    instead = "numba" if "numba" in offers and is_worth_compiling(n_votes * n_passes) else "scipy"
+    warnings.warn(
+        f"the device has too little memory for {n_votes:,} votes ({reason}), so {instead} works on the processor "
+        f"instead; name a larger device (⟨engine='torch:cuda:1'⟩), or pass ⟨engine={instead!r}⟩ to choose this",
+        TrueupWarning,
+        stacklevel=2,
+    )
+    with using_engine(instead):
+        return run()
+
+
+def _memory_errors() -> tuple[type[Exception], ...]:
+    """Torch's own error is there only if torch was loaded, which none of this does."""
+    torch = sys.modules.get("torch")
+    return (TooLittleMemory,) if torch is None else (TooLittleMemory, torch.cuda.OutOfMemoryError)
+
 
 Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
 _FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker
@@ -79,27 +116,29 @@ def _add_arrays(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
-    """What ``work(block, *told, n_threads)`` makes of every block, joined in pairs; here, or where the blocks are."""
+def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any) -> Any:
+    """The results of ``work(block, *arguments, n_threads)`` of all blocks, joined in pairs where the blocks are."""
     encoded = scan.encoded
     if encoded.client is None:
-        return reduce(join, (work(block, *told, n_cores()) for block in encoded.blocks))
+        return reduce(join, (work(block, *arguments, n_cores()) for block in encoded.blocks))
     groups = grouped_by_place(encoded.client, list(encoded.blocks))
-    return reduce_over(encoded.client, groups, join, work, *told, 1)
+    return reduce_over(encoded.client, groups, join, work, *arguments, 1)
 
 
-def partitions_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
-    """What ``work(labels, *told)`` makes of the votes of every file, joined in pairs; here, or on a cluster."""
+def partitions_over(
+    scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any
+) -> Any:
+    """What ``work(labels, *arguments)`` makes of the votes of every file, joined in pairs; here, or on a cluster."""
     encoded = scan.encoded
     if encoded.client is None:
-        return reduce(join, (work(part, *told) for part in scan.partitions()))
-    shared = encoded.client.submit(same_value, (scan.reader, told), pure=False)
+        return reduce(join, (work(part, *arguments) for part in scan.partitions()))
+    shared = encoded.client.submit(same_value, (scan.reader, arguments), pure=False)
     return reduce_over(encoded.client, [[path] for path in encoded.files], join, _work_on_file, work, shared)
 
 
 def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionReader[Any], tuple[Any, ...]]) -> Any:
-    reader, told = shared
-    return work(reader.read(path), *told)
+    reader, arguments = shared
+    return work(reader.read(path), *arguments)
 
 
 def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
@@ -136,20 +175,14 @@ class BlockPasses:
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         """The E-step."""
-        told = (table, weights, state_class)
-        return reduce(_add, (expectation_of(block, *told, self._engine, n_cores()) for block in self._blocks))
+        arguments = (table, weights, state_class)
+        return reduce(_add, (expectation_of(block, *arguments, self._engine, n_cores()) for block in self._blocks))
 
 
 class ClusterPasses:
     """Votes in blocks on the workers of a client, which are summed there in a tree.
 
     Nothing here schedules, retries or sends: that is the client's.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-    blocks : sequence of futures
-    n_classes, n_answers : int
     """
 
     def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
@@ -157,13 +190,13 @@ class ClusterPasses:
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
         """Counts if the truth is the shares of an item's votes."""
-        told = (*self._sizes, smoothing)
-        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *told)  # type: ignore[no-any-return]
+        arguments = (*self._sizes, smoothing)
+        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *arguments)  # type: ignore[no-any-return]
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         """The E-step: one map over blocks and one sum in a tree."""
-        told = (table, weights, state_class)
-        return reduce_over(self._client, self._groups, _add, _expect_there, *told)  # type: ignore[no-any-return]
+        arguments = (table, weights, state_class)
+        return reduce_over(self._client, self._groups, _add, _expect_there, *arguments)  # type: ignore[no-any-return]
 
 
 def _expect_there(block: VoteBlock, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:

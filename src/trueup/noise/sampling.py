@@ -25,8 +25,7 @@ from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
 from trueup.noise.chain import Chain, SamplingProblem, engines_of_chains
-from trueup.noise.diagnostics import effective_draws, rhat
-from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.item_prior import LogLinearPrior, effective_draws, rhat
 from trueup.noise.registry import resolve
 from trueup.noise.system_outputs import SystemOutputs
 
@@ -129,7 +128,7 @@ def sample(
     check_integer(n_draws, name="n_draws", low=4)
     check_matrices_fit(labels.n_labelers, labels.n_classes, labels.n_answers)
     codes = _rater_codes(raters, labels)
-    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs.telling()
+    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs.informative()
     votes = votes_with_raters(shared_votes(labels) if one_witness else labels.votes, codes, labels.n_answers)
     problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
     drawn_model = resolve(model)

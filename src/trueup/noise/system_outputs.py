@@ -44,7 +44,7 @@ class SystemOutputs:
         """No systems."""
         return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def telling(self) -> SystemOutputs:
+    def informative(self) -> SystemOutputs:
         """Those that do not say the same of all items: the others tell nothing of them."""
         kept = np.array([len(np.unique(codes[codes >= 0])) > 1 for codes in self.codes], dtype=bool)
         if kept.all():
