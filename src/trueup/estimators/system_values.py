@@ -1,8 +1,4 @@
-"""The metric of every system on every drawn truth.
-
-Metrics are functions, some of them by users, so this is found by trial: two tables of counts with as many right and as
-many wrong items have the same value. Both are fixed and have no two equal cells, so that they do not agree by accident.
-"""
+"""The metric of every system on every drawn truth, what the items stand for, and what a metric looks at."""
 
 from __future__ import annotations
 
@@ -134,7 +130,11 @@ _CLOSE = 1e-9
 
 
 def counts_right_only(metric: Metric, n_classes: int) -> bool:
-    """Whether a metric of counts depends on nothing but how many items are predicted right, as accuracy does."""
+    """Whether a metric of counts depends on nothing but how many items are predicted right, as accuracy does.
+
+    Metrics are functions, some of them by users, so this is found by trial: two tables of counts with as many right and
+    as many wrong items have the same value. Both are fixed and have no two equal cells.
+    """
     if metric.needs != "counts":
         return False
     is_right = np.eye(n_classes, dtype=bool)

@@ -19,7 +19,7 @@ from trueup.data.labels import Labels
 from trueup.noise import kernels
 from trueup.noise.base import Sampler, TableModel, from_table, vote_shares
 from trueup.noise.item_prior import LogLinearPrior
-from trueup.noise.passes import run_where_memory_suffices
+from trueup.noise.placing import run_where_memory_suffices
 from trueup.noise.system_outputs import SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB

@@ -23,7 +23,8 @@ from trueup.noise.base import (
     normalise,
     vote_shares,
 )
-from trueup.noise.passes import counts_under, passes_over, run_where_memory_suffices
+from trueup.noise.passes import counts_under, passes_over
+from trueup.noise.placing import run_where_memory_suffices
 
 Maximise = Callable[[Floats, Floats], tuple[Floats, Floats, float]]
 MaximiseItems = Callable[[Floats], tuple[Floats, float]]

@@ -7,59 +7,22 @@ summed in a tree. On a GPU the votes are placed once (`trueup.noise.torch.em`).
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from trueup._base.clusters import grouped_by_place, map_at, open_client, places_for, reduce_over, same_value
-from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, is_worth_compiling, n_cores, using_engine
+from trueup._base.engines import OF_ONE_MACHINE, EngineName, choose_engine, n_cores
 from trueup._base.types import Codes, Floats
 from trueup.data.labels import Labels
 from trueup.data.partitions import PartitionReader, VoteBlock
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import TrueupWarning
 from trueup.noise import kernels
 from trueup.noise.base import normalise, vote_shares
-
-# ------------------ Where work goes on whose device has too little memory: on the processor, with a warning.
-
-_Result = TypeVar("_Result")
-
-
-class TooLittleMemory(Exception):
-    """A device has too little memory for what was asked; its text says how much is needed and how much there is."""
-
-
-def run_where_memory_suffices(
-    run: Callable[[], _Result], n_votes: int, n_passes: int, *, offers: tuple[EngineName, ...] = OF_ONE_MACHINE
-) -> _Result:
-    """Run with the engine that `run` chooses; again on the processor, with a warning, if a device lacks the memory."""
-    try:
-        return run()
-    except _memory_errors() as problem:
-        reason = str(problem) if isinstance(problem, TooLittleMemory) else "it ran out on the way"
-    instead = "numba" if "numba" in offers and is_worth_compiling(n_votes * n_passes) else "scipy"
-    warnings.warn(
-        f"the device has too little memory for {n_votes:,} votes ({reason}), so {instead} works on the processor "
-        f"instead; name a larger device (⟨engine='torch:cuda:1'⟩), or pass ⟨engine={instead!r}⟩ to choose this",
-        TrueupWarning,
-        stacklevel=2,
-    )
-    with using_engine(instead):
-        return run()
-
-
-def _memory_errors() -> tuple[type[Exception], ...]:
-    """Torch's own error is there only if torch was loaded, which none of this does."""
-    torch = sys.modules.get("torch")
-    return (TooLittleMemory,) if torch is None else (TooLittleMemory, torch.cuda.OutOfMemoryError)
-
 
 Counts = tuple[Floats, Floats]  # of votes (labelers·answers, states), and of items (states,)
 _FEWEST_ROWS = 20_000  # items of a block that is worth sending to a worker

@@ -10,7 +10,7 @@ from trueup._base.engines import named_device
 from trueup._base.types import Floats
 from trueup.exceptions import InvalidParameter, quoted
 from trueup.noise.base import DecidedVotes
-from trueup.noise.passes import TooLittleMemory
+from trueup.noise.placing import TooLittleMemory
 
 _BYTES_A_VOTE = 120  # three indices and some twelve numbers while a sum is made
 
