@@ -8,7 +8,7 @@ import numpy as np
 
 from trueup.answers.prepare import solution_on
 from trueup.answers.share import Shares
-from trueup.estimators.population import Population
+from trueup.estimators.system_values import Population
 
 __all__ = ["for_population"]
 

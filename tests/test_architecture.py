@@ -57,6 +57,7 @@ EVERYWHERE = {"numpy", "scipy"}
 ALLOWED_IN = {
     "data/frames.py": {"narwhals"},
     "noise/kernels/compiled": {"numba", "llvmlite"},
+    "noise/kernels/loops": {"numba"},
     "noise/torch/": {"torch"},
     "metrics/compiled": {"numba", "llvmlite"},
     "detection/compiled": {"numba", "llvmlite"},

@@ -6,7 +6,7 @@ import pytest
 import trueup as tu
 from trueup.answers.slices import Slices
 from trueup.data.slices import clusters_of, slices_of, weights_of
-from trueup.estimators.population import Population
+from trueup.estimators.system_values import Population
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
 QUICK = {"check_dependence": False, "random_state": 2}

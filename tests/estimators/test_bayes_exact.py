@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from trueup.estimators import Problem, bayes, class_posterior, exact_counts, ideal
+from trueup.estimators.counts import two_class_counts
 from trueup.estimators.exact_binary import _drawn_solution, columns, find_region, log_likelihood
-from trueup.estimators.normal import two_class_counts
 from trueup.metrics import confusion_counts, get_metric
 
 NAMES = ("accuracy", "precision", "recall", "false_alarm_rate", "f1", "mcc")

@@ -8,8 +8,7 @@ import pytest
 import trueup as tu
 from trueup.estimators import truth_draws
 from trueup.estimators.counts import DrawnCounts
-from trueup.estimators.population import Population
-from trueup.estimators.system_values import counts_by_cell, system_counts
+from trueup.estimators.system_values import Population, counts_by_cell, system_counts
 from trueup.estimators.truth_draws import CountsOfTruths, TruthDraws, solution_of
 from trueup.exceptions import InvalidLabels, InvalidParameter
 from trueup.metrics import get_metric

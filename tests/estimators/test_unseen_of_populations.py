@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import beta
 
 import trueup as tu
-from trueup.estimators.population import Population, unseen_counts
-from trueup.estimators.system_values import system_values
+from trueup.estimators.system_values import Population, system_values, unseen_counts
 from trueup.metrics import get_metric
 
 CLASSES = np.array([0, 1])

@@ -6,8 +6,8 @@ import pytest
 from trueup import Labels, noise, simulate
 from trueup.exceptions import DataWarning, InvalidLabels, InvalidParameter, NotFitted
 from trueup.noise import registry
-from trueup.noise.auto import stacking_weights
 from trueup.noise.heldout import best_of, split_votes
+from trueup.noise.registry import stacking_weights
 
 # ---------------------------------------------------------------------- held-out votes
 

@@ -114,36 +114,6 @@ def test_counts_add_up_to_the_votes(problem):
     assert step.state_counts.sum() == pytest.approx(len(problem["gold"]))
 
 
-def test_gibbs_step_draws_the_same_states_in_both_engines(problem):
-    uniforms = np.random.default_rng(3).random(len(problem["gold"]))
-    scipy, numba = (kernels.gibbs_step(**problem, uniforms=uniforms, engine=engine) for engine in ("scipy", "numba"))
-    np.testing.assert_array_equal(scipy.states, numba.states)
-    np.testing.assert_array_equal(scipy.counts, numba.counts)
-    np.testing.assert_array_equal(scipy.state_counts, numba.state_counts)
-    assert scipy.log_likelihood == pytest.approx(numba.log_likelihood, rel=1e-9)
-
-
-@pytest.mark.parametrize("engine", ["scipy", "numba"])
-def test_gibbs_step_draws_with_the_posterior_probabilities(engine):
-    problem = make_problem(n_items=50, n_classes=3)
-    posterior = kernels.em_step(**problem, engine=engine, keep_posterior=True).posterior
-    rng = np.random.default_rng(0)
-    votes = kernels.prepare(problem.pop("votes"))
-    draws = np.stack(
-        [kernels.gibbs_step(votes, **problem, uniforms=rng.random(50), engine=engine).states for _ in range(2000)]
-    )
-    shares = (draws[:, :, None] == np.arange(3)).mean(axis=0)
-    assert np.abs(shares - posterior).max() < 5 * np.sqrt(0.25 / 2000)
-
-
-@pytest.mark.parametrize("engine", ["scipy", "numba"])
-def test_the_largest_uniform_draws_a_possible_state(engine):
-    problem = make_problem(n_classes=3)
-    problem["weights"] = np.array([0.5, 0.5, 0.0])
-    sweep = kernels.gibbs_step(**problem, uniforms=np.full(60, np.nextafter(1.0, 0.0)), engine=engine)
-    assert (sweep.states <= 1).all()
-
-
 @pytest.mark.parametrize("indptr", [np.int32, np.int64])
 @pytest.mark.parametrize("indices", [np.int32, np.int64])
 def test_all_integer_types_of_a_matrix_do(indptr, indices):
@@ -163,7 +133,6 @@ def test_votes_given_once_need_no_counts():
 def test_steps_do_not_change_their_arguments(problem):
     before = {name: value.copy() for name, value in problem.items()}
     kernels.em_step(**problem, engine="numba", keep_posterior=True)
-    kernels.gibbs_step(**problem, uniforms=np.full(len(problem["gold"]), 0.5), engine="numba")
     for name, value in before.items():
         same = (value != problem[name]).nnz == 0 if name == "votes" else np.array_equal(value, problem[name])
         assert same, name

@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 from trueup import Labels, noise, simulate
 from trueup.exceptions import InvalidParameter, TrueupWarning
 from trueup.noise import Ordinal
+from trueup.noise.kernels import rating_loops
 from trueup.noise.ordinal import OrdinalSampler, draw_parameters
 from trueup.noise.system_outputs import SystemOutputs
 from trueup.testing.noise import NOISE_CHECKS
@@ -44,29 +45,21 @@ def posterior_by_importance(votes, n_classes, *, n_draws, seed, outputs=None):
     return posterior / total
 
 
-# The reference takes milliseconds a sweep, so it runs with the long statistics.
-ENGINES = [pytest.param("scipy", marks=pytest.mark.slow), "numba"]
-
-
-@pytest.mark.parametrize("engine", ENGINES, indirect=True)
-def test_draws_equal_sums_over_all_truths(engine):
+def test_draws_equal_sums_over_all_truths():
     labels = Labels.from_matrix(VOTES, missing=-1, classes=[0, 1, 2])
     expected = posterior_by_importance(VOTES, 3, n_draws=8000, seed=0)
-    n_draws = 1500 if engine == "scipy" else 15_000
-    draws = noise.sample(labels, Ordinal(), n_chains=2, n_warmup=300, n_draws=n_draws, random_state=0, warn=False)
-    np.testing.assert_allclose(draws.posterior, expected, atol=0.06 if engine == "scipy" else 0.03)
+    draws = noise.sample(labels, Ordinal(), n_chains=2, n_warmup=300, n_draws=15_000, random_state=0, warn=False)
+    np.testing.assert_allclose(draws.posterior, expected, atol=0.03)
 
 
-@pytest.mark.parametrize("engine", ENGINES, indirect=True)
-def test_a_system_is_expected_to_miss_by_few_steps(engine):
+def test_a_system_is_expected_to_miss_by_few_steps():
     said = np.array([0, 2, 2, 1, 0])
     labels = Labels.from_matrix(VOTES, missing=-1, classes=[0, 1, 2])
     expected = posterior_by_importance(VOTES, 3, n_draws=8000, seed=0, outputs=said)
-    n_draws = 1500 if engine == "scipy" else 15_000
     outputs = SystemOutputs.of_classes(said[None], 3, np.ones(1))
-    how = {"n_chains": 2, "n_warmup": 300, "n_draws": n_draws, "random_state": 0, "warn": False}
+    how = {"n_chains": 2, "n_warmup": 300, "n_draws": 15_000, "random_state": 0, "warn": False}
     draws = noise.sample(labels, Ordinal(), outputs=outputs, **how)
-    np.testing.assert_allclose(draws.posterior, expected, atol=0.06 if engine == "scipy" else 0.03)
+    np.testing.assert_allclose(draws.posterior, expected, atol=0.03)
 
 
 def ranks_in_draws(seed, n_draws):
@@ -107,25 +100,8 @@ def test_orders_of_labelers_and_items_do_not_matter():
     assert np.abs(posterior - again).mean() < 0.02
 
 
-def test_both_engines_move_alike():
-    pytest.importorskip("numba")
-    counts = np.random.default_rng(0).poisson(8, size=(3, 4, 4)) + 30.0 * np.eye(4)
-    means = []
-    for compiled in (False, True):
-        sampler = OrdinalSampler(3, 4, 4, compiled=compiled)
-        rng, tables = np.random.default_rng(1), []
-        for _ in range(1000):
-            sampler.draw(counts.transpose(0, 2, 1).reshape(12, 4), counts.sum(axis=(0, 2)), np.empty((0, 0)), rng)
-            tables.append(sampler.table)
-        means.append(np.mean(tables[200:], axis=0))
-    np.testing.assert_allclose(means[0], means[1], atol=0.02)
-
-
 @pytest.mark.parametrize("with_prior", [False, True])
 def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with_prior):
-    steps = pytest.importorskip("trueup.noise.kernels.compiled_rating_steps")
-    from trueup.noise.kernels.compiled_hamiltonian import distinct_items
-
     rng = np.random.default_rng(0)
     n, n_raters, n_classes, n_answers = 40, 3, 4, 5
     ranks = np.array([1, 2, 0, 3])
@@ -144,7 +120,7 @@ def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with
     scales = np.array([0.8, 0.5, 0.4, 0.9])
     laws = np.append(parameters.lapse_mean, np.log(scales))
     hyper = np.array([np.log(1.5), 0.7, -3.0, 1.0, 1.0, 0.5, 0.5, 1.0])
-    distinct = distinct_items(votes, systems, gold, known_prior)
+    distinct = rating_loops.distinct_items(votes, systems, gold, known_prior)
     known = (np.argsort(ranks), rates, laws, hyper, distinct)
     table = np.empty((n_raters * n_answers, n_classes))
     square = np.empty((n_classes, n_classes))
@@ -154,7 +130,7 @@ def test_densities_of_steps_have_their_gradients_and_are_those_of_the_model(with
         gradient = np.empty(len(q))
         parts = (np.empty_like(parameters.gaps), np.empty_like(own), np.empty(n_classes), table, rows)
         still = np.zeros((1, n_classes), dtype=bool)
-        return steps.evaluate(q, still, known, work, parts, gradient), gradient
+        return rating_loops.evaluate(q, still, known, work, parts, gradient), gradient
 
     def expected(own, shares, rows):
         told = replace(parameters, bias=own[:, 0], discrimination=own[:, 1], stretch=own[:, 2:-1], lapse=own[:, -1])

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from trueup import Labels, noise, simulate
-from trueup.noise.independence import p_values, smallest_p_values
-from trueup.noise.replicates import Rates, design_of, draw_answers, one_coin_rows, pooled_rows, refit
+from trueup.noise.independence import (
+    Rates,
+    design_of,
+    draw_answers,
+    one_coin_rows,
+    p_values,
+    pooled_rows,
+    refit,
+    smallest_p_values,
+)
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,7 @@ def test_systems_with_rows_of_their_own_are_drawn_exactly(engine):
     np.testing.assert_allclose(draws.posterior, posterior, atol=tolerance)
 
 
-def test_repeats_of_a_labeler_count_for_one(engine):
+def test_repeats_of_a_labeler_count_for_one():
     sim = simulate.dawid_skene(n_items=80, n_labelers=4, random_state=1)
     item, labeler, answer, _ = sim.labels.vote_table()
     columns = {"item": item, "labeler": labeler, "label": answer}

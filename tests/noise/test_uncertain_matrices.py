@@ -5,7 +5,7 @@ import pytest
 from scipy.special import psi
 
 from trueup import Labels, noise, simulate
-from trueup.noise.auto import UncertainMatrices
+from trueup.noise.registry import UncertainMatrices
 
 SHAPES = ("matrix", "class", "coin")
 

@@ -43,8 +43,7 @@ from trueup.active.rectified import (
 )
 from trueup.data.encoding import vocabulary_from
 from trueup.data.votes import recoded
-from trueup.estimators.population import Population, population_for
-from trueup.estimators.system_values import system_values
+from trueup.estimators.system_values import Population, population_for, system_values
 from trueup.estimators.truth import settle_noise, truths_given_outputs
 from trueup.exceptions import InvalidParameter, silenced_warnings
 from trueup.noise import NoiseModel, resolve

@@ -44,7 +44,7 @@ from scipy.special import roots_laguerre, roots_legendre
 from trueup._base.types import Codes, Floats, Positions
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.active.pool import Pool
-from trueup.estimators.metric_scope import counts_right_only
+from trueup.estimators.system_values import counts_right_only
 from trueup.exceptions import InvalidParameter, InvalidPredictions
 from trueup.metrics import (
     Metric,

@@ -12,7 +12,7 @@ from trueup._base.validation import numbers_of, preview
 from trueup._base.wording import percent
 from trueup.answers.prepare import Task
 from trueup.data.labels import Labels
-from trueup.estimators.metric_scope import counts_right_only
+from trueup.estimators.system_values import counts_right_only
 from trueup.estimators.truth import is_drawn
 from trueup.exceptions import Sentence, quoted
 from trueup.noise import DawidSkene, IndependenceCheck, NoiseModel, check_independence, identifiability_problem

@@ -18,9 +18,8 @@ from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, are_in_votes, as_predictions
 from trueup.data.scanning import LabelScan
 from trueup.data.slices import Slicing, clusters_of, slices_of, weights_of
-from trueup.estimators.population import Population, population_for
 from trueup.estimators.problem import Solution
-from trueup.estimators.system_values import system_values
+from trueup.estimators.system_values import Population, population_for, system_values
 from trueup.estimators.truth_draws import TruthDraws, solution_of
 from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPredictions, Sentence
 from trueup.metrics import Metric, MetricLike, as_metrics

@@ -18,7 +18,7 @@ from trueup.data.encoding import is_null, vocabulary_from
 from trueup.data.labels import Labels
 from trueup.data.rated import SystemSource, rated_scan, with_common_outputs
 from trueup.data.scanning import LabelScan
-from trueup.estimators.population import population_for
+from trueup.estimators.system_values import population_for
 from trueup.exceptions import InvalidParameter, InvalidPredictions, Sentence, silenced_warnings
 from trueup.metrics import Metric, as_metrics
 

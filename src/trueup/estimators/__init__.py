@@ -4,13 +4,19 @@
 """
 
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
-from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates, JointPoint, PointCounts
+from trueup.estimators.counts import (
+    CountsPosterior,
+    DrawnCounts,
+    DrawnRates,
+    JointPoint,
+    LatticeCounts,
+    NormalCounts,
+    PointCounts,
+)
 from trueup.estimators.curves import Curve, Sensitivity, error_sensitivity, performance_curve
 from trueup.estimators.exact_binary import bayes, exact_counts
 from trueup.estimators.exact_multiclass import bayes_multiclass
-from trueup.estimators.learned_noise import bayes_learned
-from trueup.estimators.methods import METHODS, Method
-from trueup.estimators.normal import LatticeCounts, NormalCounts
+from trueup.estimators.methods import METHODS, Method, bayes_learned
 from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.estimators.published.practice import (
     LabelerCounts,

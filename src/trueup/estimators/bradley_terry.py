@@ -24,19 +24,6 @@ def draw_biases(
     Given the truth, verdicts are counted by who wins in truth and who was chosen, both as places that were shown, and
     rows of the judge's matrix are drawn from these counts. A contest that was shown in both orders counts once where
     the first place is right and once where the second is, whoever wins: its truth cancels.
-
-    Parameters
-    ----------
-    truths : integer array of shape (n_draws, n_verdicts)
-        Who wins the contest of each verdict in each draw, in canonical order.
-    verdict, shown : integer array of shape (n_verdicts,)
-        Of one judge; see `Pairs`.
-    weights : array of shape (n_verdicts,)
-        What each verdict counts; see `weights_of_repeats`.
-
-    Returns
-    -------
-    array of shape (n_draws,)
     """
     n_draws = len(truths)
     is_reversed = shown == REVERSED
@@ -75,15 +62,6 @@ def strengths_of(wins: Floats) -> Floats:
     Newton's steps on a concave function: the log-likelihood of expit(θ_a − θ_b) for every win of a over b, and a weak
     normal prior.
 
-    Parameters
-    ----------
-    wins : array of shape (n_draws, n_systems, n_systems)
-        How often the system of the row beat that of the column; parts of wins are allowed.
-
-    Returns
-    -------
-    array of shape (n_draws, n_systems)
-
     Examples
     --------
     >>> import numpy as np
@@ -102,16 +80,6 @@ def leverages_of(contests: Floats) -> Floats:
     The sum over pairs is the number of strengths that are free, so unseen wins of this size, half of it on each side of
     a pair, are to strengths what half a win on each side is to one win rate: Jeffreys' law (Firth 1993), with contests
     weighted as between equals. Half a win for each side of every pair would make many systems alike.
-
-    Parameters
-    ----------
-    contests : array of shape (n_systems, n_systems)
-        How often two systems met; either triangle, or parts of the number in both.
-
-    Returns
-    -------
-    array of shape (n_systems, n_systems)
-        The same in both triangles.
 
     Examples
     --------

@@ -1,21 +1,35 @@
-"""The posterior of the confusion counts: what every evaluation method ends in, and metrics start from."""
+"""The posterior of the confusion counts: what every evaluation method ends in, and metrics start from.
+
+The predictions are known, so U and V, the numbers of true positives and of misses, determine all four counts (Su 2024,
+eqs. 8 and 9, times N).
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer, preview
 from trueup.exceptions import InvalidParameter
 from trueup.metrics import Metric
-from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate, PointEstimate
+from trueup.metrics import counts as confusion
+from trueup.posteriors import (
+    DiscreteEstimate,
+    DrawnEstimate,
+    Estimate,
+    JointEstimate,
+    PointEstimate,
+    normal_estimate,
+    normal_ratio,
+)
 
 JOINT_DRAWS = 40_000  # draws that a joint density is smoothed from
 TruthSampler = Callable[[int, np.random.Generator], Codes]
@@ -230,3 +244,257 @@ def point_estimate(metric: Metric, value: float) -> PointEstimate:
 def no_spread(what: str) -> InvalidParameter:
     """The error of methods that give a number only."""
     return InvalidParameter(f"this method gives numbers without uncertainty and has no {what}; use ⟨method='bayes'⟩")
+
+
+# ------------------ The joint distribution of the two counts that two classes leave unknown: exact, or normal.
+
+_QUANTILES = 128  # of each count, for metrics that are no ratio: 16384 pairs
+
+
+class TwoClassCounts(CountsPosterior):
+    """What the two laws of U and V share: four counts from two, joint draws, and the truths behind them."""
+
+    def __init__(self, n_positive: int, n_negative: int, truths: TruthSampler | None) -> None:
+        self.n_positive, self.n_negative = n_positive, n_negative
+        self._truths = truths
+
+    def _counts(self, u: npt.ArrayLike, v: npt.ArrayLike) -> Floats:
+        return two_class_counts(u, v, self.n_positive, self.n_negative)
+
+    @property
+    def _most(self) -> float:
+        return float(max(self.n_positive + self.n_negative, 1))
+
+    def joint(self, a: Metric, b: Metric) -> JointEstimate:
+        """The joint distribution of two metrics, smoothed from draws of the counts."""
+        counts = self.draw_counts(JOINT_DRAWS, 0)
+        return JointEstimate.from_draws(a(counts), b(counts), bounds=(a.bounds, b.bounds), names=(a.name, b.name))
+
+    def draw_truths(self, n: int, random_state: RandomState = None) -> Codes:
+        """`n` draws of the truth of all items, shape (n, n_items)."""
+        if self._truths is None:
+            raise InvalidParameter("these counts were made without items and have no truths to draw; pass ⟨truths⟩")
+        return self._truths(check_integer(n, name="n", low=0), as_generator(random_state))
+
+
+class LatticeCounts(TwoClassCounts):
+    """Exact probabilities of (U, V), the numbers of true positives and of misses (Su 2024, eqs. 8 and 9, times N).
+
+    The predictions are known, so U and V determine all four counts, and every metric has an exact distribution.
+
+    Parameters
+    ----------
+    u, v : arrays of shape (n,)
+        Pairs of counts: items of class 1 among those predicted as 1, and among those predicted as 0.
+    pmf : array of shape (n,)
+        Their probabilities, summing to 1.
+    n_positive, n_negative : int
+        How many items are predicted as 1 and as 0.
+    truths : callable, optional
+        As for `DrawnCounts`.
+
+    Examples
+    --------
+    >>> from trueup.metrics import get_metric
+    >>> lattice = LatticeCounts([1, 2], [0, 0], [0.25, 0.75], n_positive=2, n_negative=3)
+    >>> lattice.estimate(get_metric("precision", [0, 1])).pdf([0.5, 1.0]).tolist()
+    [0.25, 0.75]
+    """
+
+    def __init__(
+        self,
+        u: npt.ArrayLike,
+        v: npt.ArrayLike,
+        pmf: npt.ArrayLike,
+        *,
+        n_positive: int,
+        n_negative: int,
+        truths: TruthSampler | None = None,
+    ) -> None:
+        super().__init__(n_positive, n_negative, truths)
+        self.u, self.v, self.pmf = frozen(u), frozen(v), frozen(pmf)
+        if not self.u.shape == self.v.shape == self.pmf.shape or self.u.ndim != 1:
+            raise InvalidParameter(
+                f"u, v and pmf must have one shape (n,), got {self.u.shape}, {self.v.shape} and {self.pmf.shape}"
+            )
+
+    @property
+    def mean_counts(self) -> Floats:
+        """The expected counts, shape (2, 2), rows the truth."""
+        return self._counts(self.pmf @ self.u, self.pmf @ self.v)
+
+    def estimate(self, metric: Metric) -> Estimate:
+        """The exact distribution of a metric."""
+        values = metric(self._counts(self.u, self.v))
+        return DiscreteEstimate(values, self.pmf, bounds=metric.bounds, name=metric.name)
+
+    def joint(self, a: Metric, b: Metric) -> JointEstimate:
+        """The joint distribution of two metrics, smoothed from draws: the lattice itself has no density."""
+        means = (self.estimate(a).mean, self.estimate(b).mean)  # these are known exactly
+        return replace(super().joint(a, b), means=means)
+
+    def cell(self, truth: int, prediction: int) -> Estimate:
+        """The exact distribution of one count."""
+        y, yhat = self._check_cell(truth, prediction)
+        counts = self._counts(self.u, self.v)[:, y, yhat]
+        return DiscreteEstimate(counts, self.pmf, bounds=(0.0, self._most), name="count")
+
+    def draw_pairs(self, n: int, random_state: RandomState = None) -> tuple[Floats, Floats]:
+        """`n` independent draws of U and of V."""
+        rng = as_generator(random_state)
+        chosen = rng.choice(len(self.pmf), size=check_integer(n, name="n", low=0), p=self.pmf / self.pmf.sum())
+        return self.u[chosen], self.v[chosen]
+
+    def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
+        """`n` independent draws of the counts, shape (n, 2, 2)."""
+        return self._counts(*self.draw_pairs(n, random_state))
+
+
+def two_class_counts(u: npt.ArrayLike, v: npt.ArrayLike, n_positive: int, n_negative: int) -> Floats:
+    """Counts of shape (..., 2, 2) from true positives `u` and misses `v`."""
+    u, v = np.broadcast_arrays(np.asarray(u, dtype=float), np.asarray(v, dtype=float))
+    counts = np.empty((*u.shape, 2, 2))
+    counts[..., 0, 0], counts[..., 0, 1] = n_negative - v, n_positive - u
+    counts[..., 1, 0], counts[..., 1, 1] = v, u
+    return counts
+
+
+def linear_ratio(metric: Metric, n_classes: int) -> tuple[Floats, Floats] | None:
+    """Weights (A, B) on the counts with metric = ⟨A, counts⟩ / ⟨B, counts⟩, or None if it is no such quotient.
+
+    Accuracy, precision, recall, false-alarm rate and F-score are (Su 2024, Table 8); a macro average, Matthews'
+    correlation and kappa are not.
+    """
+    function = metric.function
+    options = dict(function.keywords) if isinstance(function, partial) else {}
+    function = function.func if isinstance(function, partial) else function
+    everything, right = np.ones((n_classes, n_classes)), np.eye(n_classes)
+    if function is confusion.accuracy:
+        return right, everything
+    if function is confusion.error_rate:
+        return everything - right, everything
+    of = options.get("of")
+    if not isinstance(of, int | np.integer):
+        return None
+    if function is confusion.prevalence:
+        return _parts(int(of), n_classes)[0] + _parts(int(of), n_classes)[2], everything
+    tp, fp, fn, tn = _parts(int(of), n_classes)
+    if function is confusion.precision:
+        return tp, tp + fp
+    if function is confusion.recall:
+        return tp, tp + fn
+    if function is confusion.specificity:
+        return tn, tn + fp
+    if function is confusion.false_alarm_rate:
+        return fp, tn + fp
+    if function is confusion.fbeta:
+        b2 = float(options.get("beta", 1.0)) ** 2
+        return (1 + b2) * tp, (1 + b2) * tp + fp + b2 * fn
+    return None
+
+
+def _parts(of: int, n_classes: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Which cells are true and false positives, false and true negatives of a class."""
+    true, predicted = np.zeros((2, n_classes, n_classes))
+    true[of] = 1.0
+    predicted[:, of] = 1.0
+    return true * predicted, (1 - true) * predicted, true * (1 - predicted), (1 - true) * (1 - predicted)
+
+
+class NormalCounts(TwoClassCounts):
+    """U and V, the numbers of true positives and of misses, as independent normals (Su 2024, eqs. 11–16, times N).
+
+    Accuracy and precision are then normal; recall, false-alarm rate and F-score are ratios of correlated normals
+    (Appendix B, Table 16), with the density exact and cut to [0, 1]. What is no such ratio (Matthews' correlation,
+    averages over classes) is computed on a grid of quantiles of U and V. About 30 items of each predicted class are
+    needed for the approximation to be good.
+
+    Parameters
+    ----------
+    mean_u, sd_u, mean_v, sd_v : float
+        Moments of the two counts.
+    n_positive, n_negative : int
+        How many items are predicted as 1 and as 0.
+    truths : callable, optional
+        As for `DrawnCounts`.
+    """
+
+    def __init__(
+        self,
+        mean_u: float,
+        sd_u: float,
+        mean_v: float,
+        sd_v: float,
+        *,
+        n_positive: int,
+        n_negative: int,
+        truths: TruthSampler | None = None,
+    ) -> None:
+        super().__init__(n_positive, n_negative, truths)
+        self.mean_u, self.sd_u = float(mean_u), float(sd_u)
+        self.mean_v, self.sd_v = float(mean_v), float(sd_v)
+
+    @property
+    def mean_counts(self) -> Floats:
+        """The expected counts, shape (2, 2), rows the truth."""
+        return self._counts(self.mean_u, self.mean_v)
+
+    def _affine(self, weights: Floats) -> tuple[float, float, float]:
+        """⟨weights, counts⟩ as mean and coefficients of U and V."""
+        # Each column of the counts has a known sum, so one more true positive is one less false one.
+        mean = float((weights * self.mean_counts).sum())
+        return mean, float(weights[1, 1] - weights[0, 1]), float(weights[1, 0] - weights[0, 0])
+
+    def ratio_moments(self, numerator: Floats, denominator: Floats) -> tuple[float, float, float, float, float]:
+        """Mean and deviation of ⟨numerator, counts⟩, the same of ⟨denominator, counts⟩, and their correlation."""
+        mean_z, zu, zv = self._affine(numerator)
+        mean_w, wu, wv = self._affine(denominator)
+        sd_z = math.hypot(zu * self.sd_u, zv * self.sd_v)
+        sd_w = math.hypot(wu * self.sd_u, wv * self.sd_v)
+        covariance = zu * wu * self.sd_u**2 + zv * wv * self.sd_v**2
+        rho = covariance / (sd_z * sd_w) if sd_z > 0 and sd_w > 0 else 0.0
+        return mean_z, sd_z, mean_w, sd_w, rho
+
+    def estimate(self, metric: Metric) -> Estimate:
+        """The distribution of a metric."""
+        ratio = linear_ratio(metric, 2)
+        if ratio is None:
+            return DrawnEstimate(metric(self._quantile_counts()), bounds=metric.bounds, name=metric.name)
+        mean_z, sd_z, mean_w, sd_w, rho = self.ratio_moments(*ratio)
+        if mean_w == 0 and sd_w == 0:
+            return DiscreteEstimate([math.nan], [1.0], bounds=metric.bounds, name=metric.name)
+        if sd_w == 0:
+            return normal_estimate(mean_z / mean_w, sd_z / abs(mean_w), bounds=metric.bounds, name=metric.name)
+        return normal_ratio(mean_z, sd_z, mean_w, sd_w, rho, bounds=metric.bounds, name=metric.name)
+
+    def cell(self, truth: int, prediction: int) -> Estimate:
+        """The distribution of one count."""
+        y, yhat = self._check_cell(truth, prediction)
+        mean, sd = float(self.mean_counts[y, yhat]), self.sd_u if yhat else self.sd_v
+        return normal_estimate(mean, sd, bounds=(0.0, self._most), name="count")
+
+    def _quantile_counts(self) -> Floats:
+        z = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+        return self._counts_at(*(g.ravel() for g in np.meshgrid(z, z, indexing="ij")))
+
+    def _counts_at(self, z_u: Floats, z_v: Floats) -> Floats:
+        u = np.clip(self.mean_u + self.sd_u * z_u, 0, self.n_positive)
+        v = np.clip(self.mean_v + self.sd_v * z_v, 0, self.n_negative)
+        return self._counts(u, v)
+
+    def draw_counts(self, n: int, random_state: RandomState = None) -> Floats:
+        """`n` draws of the counts, shape (n, 2, 2); not rounded."""
+        rng = as_generator(random_state)
+        return self._counts_at(rng.standard_normal(check_integer(n, name="n", low=0)), rng.standard_normal(n))
+
+
+def normal_counts(chances: Floats, predictions: Codes, truths: TruthSampler | None = None) -> NormalCounts:
+    """Normal counts from the chance of class 1 of each item (Su 2024, eqs. 11–16)."""
+    moments: list[float] = []
+    totals = []
+    for predicted in (1, 0):
+        p = chances[predictions == predicted]
+        moments += [float(p.sum()), math.sqrt(float((p * (1 - p)).sum()))]
+        totals.append(len(p))
+    mean_u, sd_u, mean_v, sd_v = moments
+    return NormalCounts(mean_u, sd_u, mean_v, sd_v, n_positive=totals[0], n_negative=totals[1], truths=truths)

@@ -111,15 +111,7 @@ def curve_of_truths(
     positive: int = 1,
     level: float = 0.95,
 ) -> Curve:
-    """The curve from drawn truths: each threshold makes a classifier, which is measured on every draw.
-
-    Parameters
-    ----------
-    truths : integer array of shape (n_draws, n_items)
-        Drawn given votes and scores, two classes.
-    scores : array of shape (n_items,)
-        NaN for none.
-    """
+    """The curve from drawn truths: each threshold makes a classifier, which is measured on every draw."""
     thresholds = curve_thresholds(scores, n_thresholds)
     codes = np.stack([_codes_at(scores, threshold, positive) for threshold in thresholds])
     counts = system_counts(truths, codes, 2)

@@ -16,9 +16,8 @@ from scipy.special import expit, gammaln, ndtri
 
 from trueup._base.types import Codes, Floats, Target
 from trueup._base.validation import RandomState, as_generator, check_choice, check_integer
-from trueup.estimators.counts import DrawnCounts, DrawnRates
+from trueup.estimators.counts import DrawnCounts, DrawnRates, LatticeCounts, two_class_counts
 from trueup.estimators.exact_multiclass import bayes_multiclass, stratified, truth_sampler
-from trueup.estimators.normal import LatticeCounts, two_class_counts
 from trueup.estimators.problem import Problem, Solution
 from trueup.posteriors import poisson_binomial_pmf
 from trueup.posteriors.estimate import linear_bins

@@ -18,7 +18,7 @@ from trueup._base.validation import RandomState, as_generator
 from trueup.estimators.counts import DrawnCounts, DrawnRates, TruthSampler
 from trueup.estimators.problem import TINY, Problem, Solution, class_posterior
 from trueup.metrics import confusion_counts
-from trueup.noise.diagnostics import rhat
+from trueup.noise.item_prior import rhat
 from trueup.posteriors import poisson_binomial_pmf
 
 _MOST_ENTRIES = 20_000  # rows × classes up to which Gibbs sampling takes some five seconds
@@ -361,10 +361,6 @@ def draw_confusion(chances: Floats, predictions: Codes, n: int, rng: np.random.G
 
     Truths are drawn and counted. Where that would be more than 2²⁸ numbers, counts are drawn from the multivariate
     normal law of a sum of so many independent items.
-
-    Returns
-    -------
-    array of shape (n, n_classes, n_classes)
     """
     n_classes = chances.shape[1]
     counted = predictions >= 0
@@ -418,16 +414,7 @@ def stratified(n: int, rng: np.random.Generator) -> Floats:
 
 
 def truth_sampler(problem: Problem, confusions: npt.ArrayLike, weights: npt.NDArray[Any] | None = None) -> TruthSampler:
-    """A function that draws the truth of all items: first the operating point, then each item's class.
-
-    Parameters
-    ----------
-    problem : Problem
-    confusions : array of shape (n_draws, n_classes, n_classes) or (n_classes, n_classes)
-        Draws of P(prediction | truth) from its posterior, or a single one.
-    weights : array of shape (n_draws,), optional
-        Weights of the draws.
-    """
+    """A function that draws the truth of all items: first the operating point, then each item's class."""
     points = np.asarray(confusions, dtype=float).reshape(-1, problem.n_classes, problem.n_classes)
     p = None if weights is None else weights / weights.sum()
     return partial(_draw_truths_at, problem, points, p)

@@ -171,9 +171,9 @@ def class_posterior(problem: Problem, confusion: npt.ArrayLike | None = None) ->
     """
     joint = problem.log_likelihood + np.log(np.maximum(problem.prior, TINY))
     if confusion is not None:
-        told = np.log(np.maximum(np.asarray(confusion, dtype=float), TINY)).T
+        evidence = np.log(np.maximum(np.asarray(confusion, dtype=float), TINY)).T
         # The appended row of zeros is what prediction -1 picks: no evidence.
-        joint += np.vstack([told, np.zeros(problem.n_classes)])[problem.predictions]
+        joint += np.vstack([evidence, np.zeros(problem.n_classes)])[problem.predictions]
     posterior = np.asarray(softmax(joint, axis=1))
     known = np.flatnonzero(problem.gold >= 0)
     posterior[known] = 0.0

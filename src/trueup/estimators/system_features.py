@@ -64,7 +64,7 @@ def system_prior(aligned: AlignedPredictions, n_classes: int, *, used: Used) -> 
     intercepts = np.concatenate([intercepts, _absences(_given(aligned, used), n_classes)])
     features = np.concatenate([intercepts, main, detail])
     # Together the systems are no likelier to know the truth than one: with a scale that does not shrink, eight of them
-    # would be believed almost without votes. The first component is what many agree on: one voice, with its full scale.
+    # would be believed almost without votes. The first component is what many agree on: as one system, at full scale.
     each = 1 / np.sqrt(len(main))
     of_main = np.full(len(main), _MAIN_SCALE * each)
     if n_systems > _MOST_MAIN:

@@ -157,22 +157,7 @@ def small_codes(truths: npt.NDArray[np.int16], n_classes: int) -> Codes:
 
 
 def settle_noise(noise: NoiseModel, labels: Labels, *, draw: bool) -> NoiseModel:
-    """The model as an engine takes it; what was passed is never changed.
-
-    Parameters
-    ----------
-    noise : NoiseModel
-        As a user named or made it.
-    labels : Labels
-    draw : bool
-        Whether the engine draws the parameters of a model together with the truth, where the model can be drawn.
-
-    Returns
-    -------
-    NoiseModel
-        A known model as it is; one that will be drawn not fitted, even if it came fitted, since its matrices are no
-        more known than those of a name; any other fitted to the votes.
-    """
+    """The model as an engine takes it; what was passed is never changed."""
     if draw and noise.can_be_drawn:
         return noise.clone()
     model = noise.clone().fit(labels)
@@ -198,21 +183,7 @@ def truths_given_outputs(
     progress: Callable[[float], None] | None = None,
     **sampling: Any,
 ) -> TruthDraws:
-    """Draw the truth of all items from p(truth | votes, what the systems say).
-
-    Parameters
-    ----------
-    labels : Labels
-    noise : NoiseModel
-        As `settle_noise` gives it.
-    outputs : AlignedPredictions
-    used : {"classes", "scores", "probabilities"}
-        Which of the outputs the metric looks at.
-    in_votes : boolean array of shape (n_systems,), optional
-        Systems that are labelers whose very votes are in the labels: these are in the evidence already.
-    n_draws, random_state, progress, **sampling
-        As for `draw_truths`.
-    """
+    """Draw the truth of all items from p(truth | votes, what the systems say)."""
     what: dict[str, Any] = {}
     if is_drawn(noise):
         what["outputs"] = as_outputs(outputs, used, in_votes)

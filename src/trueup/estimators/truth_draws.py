@@ -14,9 +14,8 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
 from trueup.estimators.counts import CountsPosterior, DrawnCounts, DrawnRates
-from trueup.estimators.population import Population, unseen_counts
 from trueup.estimators.problem import Solution
-from trueup.estimators.system_values import counts_by_cell, system_counts
+from trueup.estimators.system_values import Population, counts_by_cell, system_counts, unseen_counts
 from trueup.metrics import Metric
 from trueup.posteriors import DrawnEstimate, Estimate, JointEstimate
 
@@ -26,17 +25,7 @@ _BLOCK = 20_000_000  # cells held at once
 
 
 class CountsOfTruths(CountsPosterior):
-    """The counts of one system on every drawn truth.
-
-    Parameters
-    ----------
-    truths : integer array of shape (n_draws, n_items)
-    codes : integer array of shape (n_items,)
-        The predicted classes, -1 for none.
-    n_classes : int
-    masses : array of shape (n_draws, n_items), optional
-        What each item counts for in each draw: then these are the rates of a population, and sum to 1.
-    """
+    """The counts of one system on every drawn truth."""
 
     def __init__(
         self, truths: Codes, codes: Codes, n_classes: int, masses: npt.NDArray[np.float32] | None = None
@@ -190,17 +179,7 @@ def solution_of(
     rng: np.random.Generator,
     population: Population | None = None,
 ) -> Solution:
-    """The posterior of the confusion counts of one system, from draws of the truth.
-
-    Parameters
-    ----------
-    truth : TruthDraws
-    codes : integer array of shape (n_items,)
-        The predicted classes, -1 for none.
-    population : Population, optional
-        What the items are a sample of, for the rates behind the confusion counts (Rubin's Bayesian bootstrap); by
-        default the counts are those of these items.
-    """
+    """The posterior of the confusion counts of one system, from draws of the truth."""
     codes, population = truth.at_drawn(np.asarray(codes)), truth.population(population)
     if truth.n_draws * n_classes**2 > _MOST_CELLS:
         return _solution_of_many_classes(truth, codes, n_classes, rng, population)

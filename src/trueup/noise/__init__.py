@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from trueup.noise.auto import Stack, choose
 from trueup.noise.base import NoiseModel, Sampler, identifiability_problem
 from trueup.noise.confusion import Confusion
 from trueup.noise.dawid_skene import DawidSkene
@@ -21,6 +20,8 @@ from trueup.noise.ordinal import Ordinal
 from trueup.noise.registry import (
     DEFAULT_NOISE,
     REMOVED_MODELS,
+    Stack,
+    choose,
     fit,
     get_model,
     list_models,

@@ -20,10 +20,9 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from trueup._base.arrays import contiguous, group_sums, namespace
@@ -37,45 +36,6 @@ from trueup.exceptions import IdentifiabilityWarning, InvalidLabels, InvalidPara
 from trueup.noise import kernels
 
 _TINY = 1e-300  # keeps divisions finite
-
-
-class CompiledStart(NamedTuple):
-    """What a chain of `trueup.noise.kernels.compiled_gibbs` starts from, for rows with Dirichlet priors.
-
-    Attributes
-    ----------
-    state_class, pooled, strength
-        Of each state: its class, its pooled row, and how many votes that row is worth.
-    hyper : array of shape (3,)
-        Pseudo-count of the right answer, and the Gamma law of the strengths, whose shape is 0 where they are fixed.
-    learns_pooled : bool
-        Whether pooled rows and strengths are drawn too.
-    """
-
-    state_class: npt.NDArray[np.int64]
-    pooled: Floats
-    strength: Floats
-    hyper: Floats
-    learns_pooled: bool
-
-    def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
-        """Run the sweeps; see `compiled_gibbs.run_chain`."""
-        from trueup.noise.kernels import compiled_gibbs
-
-        compiled_gibbs.run_chain(votes, systems, gold, item_prior, states, *self, *rest)
-
-
-class Start(Protocol):
-    """What a compiled chain starts from, and where it stands while it runs."""
-
-    @property
-    def state_class(self) -> npt.NDArray[np.int64]:
-        """The class of each state."""
-        ...
-
-    def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
-        """Run the sweeps."""
-        ...
 
 
 class Sampler(ABC):
@@ -129,9 +89,14 @@ class Sampler(ABC):
             How many items of each known class are in each state; a state that holds one has that class.
         """
 
-    def compiled_start(self) -> Start | None:
-        """Where a compiled chain can do what `draw` does, what it starts from."""
-        return None
+    def state(self, problem: Any = None) -> Any:
+        """What the loops of a chain change, a tuple of `kernels.loops`; one that has `draw` called by Python.
+
+        `problem` is votes, systems, gold and item prior as the loops take them, where there are some.
+        """
+        from trueup.noise.kernels.loops import OwnSampler
+
+        return OwnSampler(self, self.state_class.astype(np.int64))
 
     @property
     def n_states(self) -> int:
@@ -154,6 +119,23 @@ class Sampler(ABC):
     def _by_class(self, table: Floats, raters: Positions, weights: Floats) -> Floats:
         by_state = table.reshape(self.n_raters, self.n_answers, -1)[raters] * weights
         return np.stack([by_state[:, :, self.state_class == y].sum(axis=2) for y in range(self.n_classes)], axis=1)
+
+
+class LoopSampler(Sampler):
+    """A sampler whose draws are a loop of `kernels.loops`, chosen by the type of its `state`."""
+
+    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
+        """Draw the parameters given the states."""
+        from trueup.noise.kernels import loops
+
+        now = self.state()
+        self.table, self.weights = np.empty(counts.shape), np.empty(len(state_counts))
+        evidence = np.empty((0, self.n_classes)) if self.evidence is None else self.evidence
+        no_outputs = np.empty((0, self.n_states))
+        totals = (np.ascontiguousarray(counts), state_counts, gold, no_outputs, evidence)
+        systems = loops.NO_PROBLEM[1]
+        loops.draw_one(now, totals, self.table, self.weights, systems, no_outputs.copy(), True, rng)
+        self.state_class = now.labels.astype(np.int32)
 
 
 class NoiseModel(ABC):
@@ -246,8 +228,8 @@ class NoiseModel(ABC):
     def __repr__(self) -> str:
         # Only what differs from the defaults, as scikit-learn does.
         defaults = {k: p.default for k, p in inspect.signature(type(self)).parameters.items()}
-        told = {k: _shown(v) for k, v in self.parameters().items()}
-        changed = [f"{k}={v}" for k, v in told.items() if v != _shown(defaults.get(k))]
+        shown = {k: _shown(v) for k, v in self.parameters().items()}
+        changed = [f"{k}={v}" for k, v in shown.items() if v != _shown(defaults.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check(self, labels: Labels) -> None:

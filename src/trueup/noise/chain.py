@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,13 @@ from scipy import sparse
 
 from trueup._base.engines import OF_ONE_MACHINE, OF_ONE_PROCESSOR, EngineName
 from trueup._base.types import Codes, Floats, Positions
+from trueup._base.validation import as_generator
 from trueup.data.labels import Labels
 from trueup.noise import kernels
-from trueup.noise.base import Sampler, Start, vote_shares
+from trueup.noise.base import Sampler, TableModel, from_table, vote_shares
 from trueup.noise.item_prior import LogLinearPrior
 from trueup.noise.placing import run_where_memory_suffices
-from trueup.noise.system_outputs import OutputRows, SystemOutputs
+from trueup.noise.system_outputs import SystemOutputs
 
 _MAX_KEPT_TRUTHS = 50_000_000  # labels in all: 100 MB
 _MOST_KEPT = 500  # truths of a chain
@@ -46,9 +48,19 @@ class SamplingProblem:
         labeler = self.votes.indices // self.labels.n_answers
         return np.bincount(labeler, self.votes.data, self.n_all)[: self.labels.n_labelers].astype(float, copy=False)
 
+    def arrays(self, sampler: Sampler, item_prior: Floats | None = None) -> tuple[Any, ...]:
+        """Votes, systems, gold and P(class) of each item as the loops take them."""
+        votes, outputs, n_classes = self.votes, self.outputs, self.labels.n_classes
+        counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
+        # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
+        row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
+        systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
+        known = np.empty((0, n_classes)) if item_prior is None else item_prior
+        return (*counts, self.places), systems, self.labels.gold_codes, known
+
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
-        """A number that items of which all is said alike share, -1 for an item that has no like."""
+        """A number that identical items (votes, outputs, gold) share, -1 for an item like no other."""
         votes, gold = self.votes, self.labels.gold_codes
         if self.item_prior is not None:
             return np.full(len(gold), -1, dtype=np.int64)
@@ -64,7 +76,7 @@ class SamplingProblem:
 
     @cached_property
     def first_alike(self) -> Positions:
-        """The first item of which the same is said as of each item."""
+        """Index of the first identical item."""
         places = self.places
         own = np.arange(len(places))
         numbers, first = np.unique(places, return_index=True)
@@ -93,20 +105,17 @@ class Chain:
         self.log_likelihood = np.empty(n_draws)
 
     def run(self, n_warmup: int, rng: np.random.Generator, report: Callable[[float], None]) -> None:
-        """Run from a start of its own; `report` hears of the share done."""
+        """Run from a start of its own; `report` gets the share done."""
         states = self._first_states(rng)
 
         offers = engines_of_chains(self.problem.item_prior)
 
         def sweep() -> None:
             engine = kernels.engine_for_chains(offers)
-            start = self.sampler.compiled_start() if engine == "numba" else None
             if engine == "torch":
                 self._sweep_on_device(states, n_warmup, rng, report)
-            elif start is None:
-                self._sweep(states, n_warmup, rng, report, engine)
             else:
-                self._sweep_compiled(start, states.astype(np.int64), n_warmup, rng, report)
+                self._sweep(states.astype(np.int64), n_warmup, rng, report, engine)
 
         run_where_memory_suffices(sweep, self.problem.votes.nnz, n_warmup + self.n_draws, offers=offers)
 
@@ -127,43 +136,18 @@ class Chain:
             states = np.where(rng.random(labels.n_items) < 0.5, n_classes + truth % n_extra, truth)
         return np.where(known, labels.gold_codes, states).astype(np.int16)
 
-    def _sweep_compiled(
+    def _sweep(
         self,
-        start: Start,
         states: npt.NDArray[np.int64],
         n_warmup: int,
         rng: np.random.Generator,
         report: Callable[[float], None],
+        engine: EngineName,
     ) -> None:
-        """All sweeps in compiled code; progress is reported by a second thread that looks at a counter."""
+        """All sweeps by the loops; a second thread looks at a counter and reports progress."""
         total = n_warmup + self.n_draws
         done = np.zeros(2)  # sweeps, and the log-likelihood of the last
         finished = threading.Event()
-        votes, labels, item_prior = self.problem.votes, self.problem.labels, self.problem.item_prior
-        counts = (votes.indptr.astype(np.int64), votes.indices.astype(np.int64), votes.data.astype(np.float64))
-        table = (*counts, self.problem.places)
-        outputs = self.problem.outputs
-        # Of one layout: the chain is compiled anew, for many seconds, for each kind of array.
-        row_prior = outputs.row_prior(self.sampler.n_states, self.sampler.closeness)
-        systems = (np.ascontiguousarray(outputs.codes), outputs.first, outputs.power, row_prior)
-
-        def sweeps(warmup: int, draws: slice, kept: slice, first_draw: int, known: Floats) -> None:
-            truths = self.truths[kept]
-            start.run(
-                table,
-                systems,
-                labels.gold_codes,
-                known,
-                states,
-                labels.n_labelers,
-                warmup,
-                self.truth_draws[kept] - first_draw,
-                rng,
-                (self.prior[draws], self.accuracy[draws], self.rater_counts[draws], self.rater_confusion[draws]),
-                (self.chances, truths if len(truths) else np.empty((1, labels.n_items), np.int16)),
-                self.log_likelihood[draws],
-                done,
-            )
 
         def watch() -> None:
             while not finished.wait(0.2):
@@ -172,67 +156,58 @@ class Chain:
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
+            item_prior = self.problem.item_prior
             if item_prior is None:
-                sweeps(n_warmup, slice(None), slice(None), 0, np.empty((0, labels.n_classes)))
+                self._run(states, n_warmup, slice(None), rng, engine, done)
             else:
-                state = item_prior.start()
+                coefficients = item_prior.start()
                 for first in range(-n_warmup, self.n_draws, _SWEEPS_A_REDRAW):
-                    state = item_prior.redraw(state, start.state_class[states], rng)
+                    coefficients = item_prior.redraw(coefficients, self.sampler.state_class[states], rng)
+                    known = item_prior.probabilities(coefficients.coefficients)
                     last = min(first + _SWEEPS_A_REDRAW, self.n_draws)
                     draws = slice(max(first, 0), max(last, 0))
-                    kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
-                    known = item_prior.probabilities(state.coefficients)
-                    sweeps(min(last, 0) - min(first, 0), draws, kept, draws.start, known)
+                    self._run(states, min(last, 0) - min(first, 0), draws, rng, engine, done, known)
         finally:
             finished.set()
             watcher.join()
         self.chances = self.chances[self.problem.first_alike]  # chances of like items are recorded at the first
         report(1.0)
 
-    def _sweep(
+    def _run(
         self,
-        states: npt.NDArray[np.int16],
+        states: npt.NDArray[np.int64],
         n_warmup: int,
+        draws: slice,
         rng: np.random.Generator,
-        report: Callable[[float], None],
         engine: EngineName,
+        done: Floats,
+        known: Floats | None = None,
     ) -> None:
-        """All sweeps with one call of the kernel each; the reference for the compiled chain."""
-        labels, votes, item_prior, sampler = (
-            self.problem.labels,
-            self.problem.votes,
-            self.problem.item_prior,
+        """Some sweeps of the warm-up, and those of some draws."""
+        kept = slice(None)
+        if draws != kept:
+            kept = slice(*np.searchsorted(self.truth_draws, (draws.start, draws.stop)))
+        truths = self.truths[kept]
+        run_loops(
+            self.problem.arrays(self.sampler, known),
             self.sampler,
+            states,
+            self.problem.labels.n_labelers,
+            n_warmup,
+            self.truth_draws[kept] - (draws.start or 0),
+            rng,
+            (
+                self.prior[draws],
+                self.accuracy[draws],
+                self.rater_counts[draws],
+                self.rater_confusion[draws],
+                self.log_likelihood[draws],
+                np.zeros((self.problem.n_all * self.problem.labels.n_answers, self.sampler.n_states)),
+            ),
+            (self.chances, truths if len(truths) else np.empty((1, len(states)), np.int16)),
+            done,
+            engine,
         )
-        rows = OutputRows(self.problem.outputs, sampler)
-        counts, state_counts = kernels.count_states(votes, states, sampler.n_states)
-        total = n_warmup + self.n_draws
-        coefficients = None if item_prior is None else item_prior.start()
-        known: Floats | None = None
-        for sweep in range(total):
-            if item_prior is not None and coefficients is not None and sweep % _SWEEPS_A_REDRAW == 0:
-                coefficients = item_prior.redraw(coefficients, sampler.state_class[states], rng)
-                known = item_prior.probabilities(coefficients.coefficients)
-            if known is not None:
-                sampler.evidence = _evidence(known, states, sampler.n_states)
-            sampler.draw(counts, state_counts, self._gold_counts(states[self._known_items]), rng)
-            rows.draw(states, rng)
-            step = kernels.gibbs_step(
-                votes,
-                sampler.table,
-                sampler.weights,
-                rng.random(labels.n_items),
-                gold=labels.gold_codes,
-                state_class=sampler.state_class,
-                engine=engine,
-                item_prior=known,
-                log_likelihood_beside=rows.log_likelihood(),
-            )
-            counts, state_counts, states = step.counts, step.state_counts, step.states
-            if sweep >= n_warmup:
-                self._record(sweep - n_warmup, step)
-            if sweep % 50 == 49 or sweep == total - 1:
-                report((sweep + 1) / total)
 
     def _sweep_on_device(
         self,
@@ -241,15 +216,17 @@ class Chain:
         rng: np.random.Generator,
         report: Callable[[float], None],
     ) -> None:
-        """All sweeps with the items on a device; the parameters are drawn here, as in `_sweep`."""
-        from trueup.noise.torch.items import DeviceItems
+        """All sweeps with the items on a device; the parameters are drawn here, as in a loop."""
+        from trueup.noise.kernels.loops import draw_output_rows
+        from trueup.noise.torch.em import DeviceItems
 
         problem, sampler = self.problem, self.sampler
-        rows = OutputRows(problem.outputs, sampler)
+        outputs, output_table = problem.outputs, np.empty((int(problem.outputs.first[-1]), sampler.n_states))
+        row_prior = outputs.row_prior(sampler.n_states, sampler.closeness)
         items = DeviceItems(
             problem.votes,
             problem.labels.gold_codes,
-            rows.indicator,
+            outputs.indicator(),
             states,
             n_states=sampler.n_states,
             n_classes=problem.labels.n_classes,
@@ -259,8 +236,10 @@ class Chain:
         total = n_warmup + self.n_draws
         for sweep in range(total):
             sampler.draw(counts, state_counts, self._gold_counts(items.states_of_known()), rng)
-            if len(problem.outputs.codes):
-                items.add_output_likelihood(rows.draw_log_rows(items.count_outputs(), rng))
+            if len(outputs.codes):
+                said = items.count_outputs()
+                draw_output_rows(said, outputs.first, row_prior, outputs.power, output_table, rng)
+                items.add_output_likelihood(np.log(output_table))
             log_likelihood = items.draw(sampler.table, sampler.weights, sampler.state_class)
             counts, state_counts = items.count()
             k = sweep - n_warmup
@@ -297,21 +276,53 @@ class Chain:
         self.rater_confusion[k] = sampler.confusion(raters)
         self.log_likelihood[k] = log_likelihood
 
-    def _record(self, k: int, step: kernels.Sweep) -> None:
-        """Keep what a sweep drew as draw `k`."""
-        labels, sampler = self.problem.labels, self.sampler
-        truth = sampler.state_class[step.states]
-        self._record_parameters(k, step.counts, step.log_likelihood)
-        if step.posterior is None:
-            self.chances[np.arange(labels.n_items), truth] += 1
-        else:
-            self.chances += step.posterior @ np.eye(labels.n_classes)[sampler.state_class]
-        if k in self.truth_draws:
-            self.truths[self.truth_draws == k] = truth
+
+def run_loops(
+    problem: Any,
+    sampler: Sampler,
+    states: npt.NDArray[np.int64],
+    n_labelers: int,
+    n_warmup: int,
+    kept: Positions,
+    rng: np.random.Generator,
+    parameters: tuple[Floats, ...],
+    out: tuple[Floats, npt.NDArray[np.int16]],
+    done: Floats,
+    engine: EngineName,
+) -> None:
+    """`kernels.loops.run_chain`, compiled where the engine is numba and the sampler has loops of its own."""
+    from trueup.noise.kernels import loops
+
+    model = sampler.state(problem)
+    is_compiled = engine == "numba" and not isinstance(model, loops.OwnSampler)
+    run = loops.run_chain if is_compiled else loops.in_python(loops.run_chain)
+    run(model, problem, n_labelers, states, n_warmup, kept, rng, parameters, out, done)
+    sampler.state_class = model.labels.astype(np.int32)
 
 
-def _evidence(known: Floats, states: npt.NDArray[np.int16], n_states: int) -> Floats:
-    """The sum of the log prior of each class over the items of a state."""
-    total = np.zeros((n_states, known.shape[1]))
-    np.add.at(total, states, np.log(np.maximum(known, kernels.FLOOR)))
-    return total
+def fit_by_draws(model: TableModel, labels: Labels, sampler: Sampler, n_warmup: int, n_draws: int) -> None:
+    """The mean of the matrices over the draws of one chain; sets what the contract promises."""
+    problem = SamplingProblem(labels, labels.votes, 0, SystemOutputs.none(labels.n_items))
+    first = np.where(labels.gold_codes >= 0, labels.gold_codes, vote_shares(labels).argmax(axis=1)).astype(np.int64)
+    table = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes))
+    prior, log_likelihood = np.zeros((n_draws, labels.n_classes)), np.empty(n_draws)
+    no_raters = np.zeros((n_draws, 0, labels.n_classes, labels.n_answers))
+    parameters = (prior, np.zeros((n_draws, labels.n_labelers)), no_raters, no_raters, log_likelihood, table)
+    out = (np.zeros((labels.n_items, labels.n_classes)), np.empty((1, labels.n_items), np.int16))
+    run_loops(
+        problem.arrays(sampler),
+        sampler,
+        first,
+        labels.n_labelers,
+        n_warmup,
+        np.empty(0, np.int64),
+        as_generator(model.random_state),  # type: ignore[attr-defined]
+        parameters,
+        out,
+        np.zeros(2),
+        kernels.engine_for_chains(),
+    )
+    model.prior_, model.confusion_ = prior.mean(axis=0), from_table(table, labels.n_answers)
+    model.pooled_ = model.confusion_.mean(axis=0)
+    model.n_iter_, model.converged_ = n_draws, True
+    model.loss_history_ = (-log_likelihood / max(labels.n_votes, 1)).tolist()

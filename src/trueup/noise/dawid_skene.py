@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from trueup._base.arrays import like, namespace, special_functions, to_numpy
 from trueup._base.engines import OF_ONE_MACHINE
-from trueup._base.types import Booleans, Codes, Floats
+from trueup._base.types import Floats
 from trueup._base.validation import check_choice, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
 from trueup.noise.base import (
-    CompiledStart,
+    LoopSampler,
     Sampler,
     TableModel,
     as_table,
@@ -158,46 +157,17 @@ def row_sampler(
         diagonal = pooled_diagonal(DIAGONAL_ALONE, n_classes) if pooling else DIAGONAL_ALONE
     check_number(diagonal, name="diagonal", low=0.0, strict=True)
     check_pooling(pooling)
-    if not pooling:
-        return DawidSkeneSampler(n_raters, n_classes, n_answers, diagonal=diagonal)
-    strength = None if isinstance(pooling, str) else max(float(pooling), _LEAST_STRENGTH)
-    return PooledSampler(n_raters, n_classes, n_answers, diagonal=diagonal, strength=strength)
+    strength = None if isinstance(pooling, str) or not pooling else max(float(pooling), _LEAST_STRENGTH)
+    return RowSampler(n_raters, n_classes, n_answers, diagonal=diagonal, are_pooled=bool(pooling), strength=strength)
 
 
-class DawidSkeneSampler(Sampler):
-    """Rows of all matrices have independent Dirichlet priors: `diagonal` for the right answer, 1 for the others."""
+class RowSampler(LoopSampler):
+    """Rows have Dirichlet priors, `strength` times a pooled row; where rows `are_pooled`, that row is drawn too.
 
-    def __init__(self, n_raters: int, n_classes: int, n_answers: int, *, diagonal: float = DIAGONAL_ALONE) -> None:
-        super().__init__(n_raters, n_classes, n_answers)
-        self._prior = _row_prior(self.state_class, n_answers, diagonal)
-
-    def compiled_start(self) -> CompiledStart:
-        """Rows with fixed pseudo-counts."""
-        total = self._prior.sum(axis=1)
-        return CompiledStart(self.state_class.astype(np.int64), self._prior / total[:, None], total, np.ones(3), False)
-
-    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Dirichlet draws of rows and prior."""
-        gamma = rng.standard_gamma(counts.reshape(self.n_raters, self.n_answers, self.n_states) + self._prior.T)
-        self.table = (gamma / gamma.sum(axis=1, keepdims=True)).reshape(counts.shape)
-        self.weights = rng.dirichlet(1.0 + state_counts)
-
-
-class PooledSampler(Sampler):
-    """Raters are pooled within a state g: rows θ_t[g] ~ Dir(s_g m_g), m_g ~ Dir(1, with `diagonal` at g's class).
-
-    Votes do not say which of two states is of which class; only the prior of their pooled rows does. So moves exchange
-    the classes of states (exact Metropolis steps), and chains agree where fixed classes would leave each in a mode of
-    its own.
-
-    Parameters
-    ----------
-    n_raters, n_classes, n_answers
-        As of every sampler.
-    diagonal : float, optional
-        By default as `pooled_diagonal` says.
-    strength : float, optional
-        s of all states; by default s_g ~ Gamma(2, 1/2) is drawn.
+    Raters are then pooled within a state g: rows θ_t[g] ~ Dir(s_g m_g), m_g ~ Dir(1, with `diagonal` at g's class), and
+    s_g ~ Gamma(2, 1/2) where no `strength` is given. Votes do not say which of two states is of which class; only the
+    prior of their pooled rows does. So moves exchange the classes of states (exact Metropolis steps), and chains agree
+    where fixed classes would leave each in a mode of its own.
     """
 
     def __init__(
@@ -206,98 +176,25 @@ class PooledSampler(Sampler):
         n_classes: int,
         n_answers: int,
         *,
-        diagonal: float | None = None,
+        diagonal: float,
+        are_pooled: bool = False,
         strength: float | None = None,
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers)
-        self._diagonal = pooled_diagonal(_DIAGONAL_POOLED, n_classes) if diagonal is None else diagonal
-        self._fixed = strength is not None
-        self.strength = np.full(n_classes, _STRENGTH_PRIOR[0] / _STRENGTH_PRIOR[1] if strength is None else strength)
-        self.pooled = normalise(_row_prior(self.state_class, n_answers, self._diagonal))
+        prior = np.ones((n_classes, n_answers))
+        prior[np.arange(n_classes), np.arange(n_classes)] = diagonal
+        shape, rate = _STRENGTH_PRIOR if are_pooled and strength is None else (0.0, 0.0)
+        usual = _STRENGTH_PRIOR[0] / _STRENGTH_PRIOR[1] if are_pooled else prior[0].sum()
+        self._are_pooled, self._hyper = are_pooled, (float(diagonal), shape, rate)
+        self.pooled = normalise(prior)
+        self.strength = np.full(n_classes, float(usual if strength is None else strength))
 
-    def compiled_start(self) -> CompiledStart:
-        """Where the chain stands now."""
-        hyper = np.array([self._diagonal, *((0.0, 0.0) if self._fixed else _STRENGTH_PRIOR)])
-        codes = self.state_class.astype(np.int64)
-        return CompiledStart(codes, self.pooled.copy(), self.strength.copy(), hyper, True)
+    def state(self, problem: Any = None) -> Any:
+        """Where the chain stands."""
+        from trueup.noise.kernels.loops import RowState
 
-    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Strengths, exchanges, pooled rows, exchanges, weights and rows, in this order."""
-        by_state = counts.reshape(self.n_raters, self.n_answers, -1).transpose(2, 0, 1)  # states, raters, answers
-        tables = self._draw_tables(by_state, rng)
-        if not self._fixed:
-            self._draw_strengths(by_state.sum(axis=2), tables.sum(axis=1), rng)
-        forbidden = np.asarray(gold.sum(axis=1, keepdims=True) > gold)  # classes that a known item of a state excludes
-        # By the tables, pooled rows integrated out.
-        of_class = tables[:, : self.n_classes]
-        self._exchange_classes(gammaln(self._diagonal + of_class) - gammaln(1.0 + of_class), forbidden, rng)
-        gamma = rng.standard_gamma(_row_prior(self.state_class, self.n_answers, self._diagonal) + tables) + 1e-12
-        self.pooled = gamma / gamma.sum(axis=1, keepdims=True)
-        # Rows that were drawn for a class hold it back where it counts for much, and tables where it counts for little.
-        self._exchange_classes((self._diagonal - 1) * np.log(self.pooled[:, : self.n_classes]), forbidden, rng)
-        gamma = np.maximum(rng.standard_gamma(1.0 + state_counts), 1e-300)
-        self.weights = gamma / gamma.sum()
-        shape = (self.strength[:, None] * self.pooled)[:, None, :] + by_state
-        rows = np.maximum(rng.standard_gamma(shape), 1e-100)
-        rows /= rows.sum(axis=2, keepdims=True)
-        self.table = np.ascontiguousarray(rows.transpose(1, 2, 0)).reshape(counts.shape)
-
-    def _draw_tables(self, by_state: Floats, rng: np.random.Generator) -> Floats:
-        """Auxiliary table counts of the Dirichlet–multinomials, shape (states, answers).
-
-        With n votes drawn from a Dirichlet–multinomial with mass b on an answer, the number of tables is a sum of
-        Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate. Only the sum over
-        raters counts, so what is drawn for each r is how many of the raters with more than r votes open a table.
-        """
-        state, rater, answer = np.nonzero(by_state)
-        votes = by_state[state, rater, answer]
-        n = np.maximum(np.floor(votes + rng.random(len(votes)) * (votes % 1 > 0)), 1).astype(
-            np.int64
-        )  # parts by chance
-        n_cells, cell = self.n_states * self.n_answers, state * self.n_answers + answer
-        most = np.zeros(n_cells, dtype=np.int64)
-        np.maximum.at(most, cell, n)
-        first = np.concatenate([[0], np.cumsum(most)])
-        of_cell = np.repeat(np.arange(n_cells), most)
-        seated = np.arange(first[-1]) - first[of_cell]  # r, from 0 in each cell
-        with_so_many = np.bincount(first[cell] + n - 1, minlength=first[-1])
-        upwards = np.append(np.cumsum(with_so_many[::-1])[::-1], 0)
-        with_more = upwards[:-1] - upwards[first[1:]][of_cell]
-        mass = (self.strength[:, None] * self.pooled).ravel()[of_cell]
-        opened = rng.binomial(with_more, mass / (mass + seated))
-        return np.bincount(of_cell, opened, n_cells).reshape(self.n_states, -1).astype(float, copy=False)
-
-    def _draw_strengths(self, totals: Floats, n_tables: Floats, rng: np.random.Generator) -> None:
-        """Strengths given the numbers of tables, with the auxiliary variables of Escobar and West."""
-        state, rater = np.nonzero(totals)
-        total = totals[state, rater]
-        strength = self.strength[state]
-        log_x = np.bincount(state, np.log(rng.beta(strength + 1, total)), self.n_states)
-        seats = np.bincount(state, rng.random(len(total)) * (total + strength) < total, self.n_states)
-        shape, rate = _STRENGTH_PRIOR
-        drawn = rng.standard_gamma(np.maximum(shape + n_tables - seats, 1e-3)) / (rate - log_x)
-        self.strength = np.maximum(drawn, _LEAST_STRENGTH)
-
-    def _exchange_classes(self, fit: Floats, forbidden: Booleans, rng: np.random.Generator) -> None:
-        """Propose that two states exchange their classes; `fit` is the log probability of each state by its class."""
-        # Pairs are unordered and the conditions are the same from both sides, so each step has its own reverse.
-        for a, b in combinations(range(self.n_states), 2):
-            class_a, class_b = self.state_class[a], self.state_class[b]
-            if forbidden[a, class_b] or forbidden[b, class_a]:
-                continue
-            change = fit[a, class_b] + fit[b, class_a] - fit[a, class_a] - fit[b, class_b]
-            if self.evidence is not None:
-                change += self.evidence[a, class_b] + self.evidence[b, class_a]
-                change -= self.evidence[a, class_a] + self.evidence[b, class_b]
-            if np.log(rng.random()) < change:
-                self.state_class[a], self.state_class[b] = class_b, class_a
-
-
-def _row_prior(state_class: Codes, n_answers: int, diagonal: float) -> Floats:
-    """Pseudo-counts of the row of each state: `diagonal` at the answer that is right, and 1 at the others."""
-    prior = np.ones((len(state_class), n_answers))
-    prior[np.arange(len(state_class)), state_class] = diagonal
-    return prior
+        labels = self.state_class.astype(np.int64)
+        return RowState(labels, self.pooled, self.strength, self._hyper, self._are_pooled)
 
 
 def check_pooling(pooling: Pooling) -> float:
@@ -309,14 +206,7 @@ def check_pooling(pooling: Pooling) -> float:
 
 
 def learn_strength(counts: Floats, pooled: Floats, strength: Floats) -> Floats:
-    """One step of Minka's fixed point for the concentration of a Dirichlet–multinomial with a known mean.
-
-    Parameters
-    ----------
-    counts : array of shape (n_labelers, n_rows, n_answers)
-    pooled : array of shape (n_rows, n_answers)
-    strength : array of numpy, of shape (n_rows,)
-    """
+    """One step of Minka's fixed point for the concentration of a Dirichlet–multinomial with a known mean."""
     psi, before = special_functions(counts).psi, like(counts, strength)
     alpha = namespace(counts).clip(before[:, None] * pooled, 1e-6, None)
     rise = (pooled * (psi(counts + alpha) - psi(alpha))).sum(axis=(0, 2))

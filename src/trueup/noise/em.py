@@ -55,21 +55,7 @@ def expectation_maximisation(
     offers: tuple[EngineName, ...] = OF_ONE_PROCESSOR,
     first: tuple[Floats, Floats] | None = None,
 ) -> EMResult:
-    """Alternate the E-step of the kernels with a model's M-step.
-
-    Parameters
-    ----------
-    start : array of shape (n_items, n_states), optional
-        First guess of P(state | votes); by default the shares of votes, where the states are the classes.
-    maximise : callable (counts, state_counts) -> (table, weights, log_prior)
-        The M-step. `counts` is (labelers·answers, states); `log_prior` is added to the objective.
-    tol : float
-        Stop when the objective per vote changes by less.
-    offers : tuple of str
-        The engines that `maximise` works with; with torch it is given tensors.
-    first : tuple of arrays, optional
-        In place of `start`, the table and the weights of a first E-step.
-    """
+    """Alternate the E-step of the kernels with a model's M-step."""
     check_matrices_fit(labels.n_labelers, len(state_class), labels.n_answers)
     n_votes = max(labels.n_votes, 1)
 

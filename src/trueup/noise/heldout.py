@@ -77,7 +77,7 @@ def heldout_scores(
     scores = np.full(labels.n_votes, np.nan)
     for fold in split_votes(labels, n_folds=n_folds, random_state=random_state):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TrueupWarning)  # the user hears of these from the fit on all votes
+            warnings.simplefilter("ignore", TrueupWarning)  # the fit on all votes gives these warnings
             fitted = model.clone().fit(fold.rest)
         probability = fitted.predict_votes(fold.rest, fold.item, fold.labeler)
         scores[fold.held] = np.log(np.maximum(probability[np.arange(len(fold.held)), fold.answer], 1e-12))

@@ -12,13 +12,64 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import log_expit, logsumexp
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import preview
 from trueup.exceptions import InvalidParameter
-from trueup.noise.diagnostics import effective_draws
+
+# ------------------ Have chains of draws mixed, and how many independent draws are they worth?
+
+
+def rhat(chains: npt.ArrayLike) -> float:
+    """Rank-normalised split R-hat of draws of shape (n_chains, n_draws); 1 where chains agree, NaN if all are equal."""
+    draws = _split(np.asarray(chains, dtype=float))
+    if np.ptp(draws) == 0:
+        return float("nan")
+    folded = np.abs(draws - np.median(draws))
+    return max(_rhat(_normal_scores(draws)), _rhat(_normal_scores(folded)))
+
+
+def effective_draws(chains: npt.ArrayLike) -> float:
+    """Effective sample size of the mean (bulk) of draws of shape (n_chains, n_draws)."""
+    draws = _split(np.asarray(chains, dtype=float))
+    if np.ptp(draws) == 0:
+        return float(draws.size)
+    scores = _normal_scores(draws)
+    n_chains, n = scores.shape
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    size = 2 ** int(np.ceil(np.log2(2 * n)))
+    spectrum = np.abs(np.fft.rfft(centred, size, axis=1)) ** 2
+    covariance = np.fft.irfft(spectrum, size, axis=1)[:, :n] / n
+    within = covariance[:, 0].mean() * n / (n - 1)
+    pooled = within * (n - 1) / n + (scores.mean(axis=1).var(ddof=1) if n_chains > 1 else 0.0)
+    rho = 1 - (within - covariance.mean(axis=0)) / pooled
+    # Geyer: sums of neighbouring pairs are positive and fall; stop where they do not.
+    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
+    stop = np.argmax(pairs < 0) if (pairs < 0).any() else len(pairs)
+    tau = -1 + 2 * np.minimum.accumulate(pairs[: max(stop, 1)]).sum()
+    total = n_chains * n
+    return float(min(total / max(tau, 1 / np.log10(total)), total * np.log10(total)))
+
+
+def _split(draws: Floats) -> Floats:
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, -half:]])
+
+
+def _normal_scores(draws: Floats) -> Floats:
+    ranks = scipy.stats.rankdata(draws, method="average").reshape(draws.shape)
+    return np.asarray(scipy.stats.norm.ppf((ranks - 0.375) / (draws.size + 0.25)))
+
+
+def _rhat(draws: Floats) -> float:
+    n = draws.shape[1]
+    within = draws.var(axis=1, ddof=1).mean()
+    between = n * draws.mean(axis=1).var(ddof=1)
+    return float(np.sqrt((within * (n - 1) / n + between / n) / within)) if within > 0 else float("inf")
+
 
 _NEWTON_STEPS = 30
 _SETTLED = 1e-3  # rise of the log-posterior in a step
@@ -64,13 +115,6 @@ class LogLinearPrior:
 
     Being conditional on the features, it does not care how these depend on each other: ten copies of one feature say
     no more than one.
-
-    Parameters
-    ----------
-    features : array of shape (n_items, n_classes, n_features)
-        Intercepts are not added: pass them as features.
-    scale : array of shape (n_features,)
-        Prior standard deviations of the coefficients.
     """
 
     def __init__(self, features: npt.ArrayLike, scale: npt.ArrayLike) -> None:
@@ -94,13 +138,7 @@ class LogLinearPrior:
         self._rows = np.ascontiguousarray(self._rows - self._rows[:, :1])
 
     def over_states(self, lattice: Floats) -> LogLinearPrior:
-        """The prior of states that are mixtures of classes: a state has the features of its classes, mixed alike.
-
-        Parameters
-        ----------
-        lattice : array of shape (n_states, n_classes)
-            P(class | state).
-        """
+        """The prior of states that are mixtures of classes: a state has the features of its classes, mixed alike."""
         rows = self._rows if self._row_of is None else self._rows[self._row_of]
         return LogLinearPrior(np.matmul(lattice, rows), self.precision**-0.5)
 
@@ -195,11 +233,6 @@ class LogLinearPrior:
         Candidates come from a Student law around the mode and are kept in proportion to posterior over proposal. Where
         few of them are any good, short chains go on from these. Where all that would cost too much there are so many
         items that the normal law around the mode is the posterior.
-
-        Parameters
-        ----------
-        log_likelihood : array of shape (n_items, n_classes)
-            Log p(votes | class); -inf where the class is known to be another.
         """
         mode, factor = self._marginal_mode(log_likelihood)
         if log_likelihood.size * _CANDIDATES > _MOST_EVALUATIONS:

@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 
 from trueup._base.types import Codes, Floats
-from trueup._base.validation import RandomState, as_generator
+from trueup._base.validation import RandomState
 from trueup.data.labels import Labels
-from trueup.noise.averaging import kept_sweeps, likeliest_classes
-from trueup.noise.base import Sampler, TableModel, from_table, warn_if_unidentifiable
+from trueup.noise.base import Sampler, TableModel, warn_if_unidentifiable
+from trueup.noise.chain import fit_by_draws
 from trueup.noise.dawid_skene import DIAGONAL_ALONE
 
 _FIT_SWEEPS = (200, 300)
@@ -23,17 +23,8 @@ class MirroredConfusion(TableModel):
     Generative model: the truth of a contest is that its first side wins, its second, or neither. A judge to whom the
     first side is shown first answers by a row of their matrix; one to whom it is shown second answers by the same
     matrix with first and second exchanged in truth and answer. So the matrix is about places, and that it differs from
-    its own mirror image is the judge's position bias. A judge heard in both orders at once has a matrix that equals its
+    its own mirror image is the judge's position bias. A judge who sees both orders at once has a matrix that equals its
     mirror image. Rows have Dirichlet priors, 3 for the right answer and 1 for the others.
-
-    Parameters
-    ----------
-    judge : integer array of shape (n_labelers,)
-        The judge that each labeler is.
-    presentation : integer array of shape (n_labelers,)
-        How each is shown pairs: 0 as named, 1 reversed, 2 both orders at once.
-    random_state : int, Generator or None
-        Of a fit, which is the mean of draws.
     """
 
     alias = "mirrored"
@@ -52,17 +43,7 @@ class MirroredConfusion(TableModel):
         warn_if_unidentifiable(labels, what=type(self).__name__)
         self._remember(labels)
         (sampler,) = self.samplers(labels, labels.n_labelers, 1)
-        warmup, n_draws = _FIT_SWEEPS
-        table, prior = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes)), np.zeros(labels.n_classes)
-        losses: list[float] = []
-        rng = as_generator(self.random_state)
-        first = likeliest_classes(labels)
-        for step in kept_sweeps(labels, sampler, first, rng, n_warmup=warmup, n_draws=n_draws):
-            table, prior = table + sampler.table / n_draws, prior + sampler.weights / n_draws
-            losses.append(-step.log_likelihood / max(labels.n_votes, 1))
-        self.prior_, self.confusion_ = prior, from_table(table, labels.n_answers)
-        self.pooled_ = self.confusion_.mean(axis=0)
-        self.n_iter_, self.converged_, self.loss_history_ = n_draws, True, losses
+        fit_by_draws(self, labels, sampler, *_FIT_SWEEPS)
         return self
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:

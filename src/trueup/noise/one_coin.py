@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from trueup._base.types import Floats
 from trueup._base.validation import check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.noise.base import Sampler, TableModel, as_table, normalise, warn_if_unidentifiable
+from trueup.noise.base import LoopSampler, Sampler, TableModel, as_table, normalise, warn_if_unidentifiable
 from trueup.noise.em import fit_matrices
 
 
@@ -97,28 +97,20 @@ class OneCoin(TableModel):
         return [OneCoinSampler(*size, right=right, wrong=wrong) for _ in range(n_chains)]
 
 
-class OneCoinSampler(Sampler):
+class OneCoinSampler(LoopSampler):
     """Accuracies have Beta(right, wrong) priors; abstentions are drawn with a rate that ignores the class."""
 
     def __init__(
         self, n_raters: int, n_classes: int, n_answers: int, *, right: float = 2.0, wrong: float = 1.0
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers)
-        self._right, self._wrong = right, wrong
+        self._right, self._wrong = float(right), float(wrong)
 
-    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """Beta draws of accuracies, Dirichlet draw of the prior."""
-        by_rater = counts.reshape(self.n_raters, self.n_answers, self.n_classes)
-        decided = by_rater[:, : self.n_classes]
-        right = np.einsum("tcc->t", decided)
-        total = decided.sum(axis=(1, 2))
-        accuracy = rng.beta(right + self._right, total - right + self._wrong)
-        answer_rate = np.ones((self.n_raters, 1))
-        if self.n_answers > self.n_classes:
-            answer_rate = rng.standard_gamma(np.column_stack([total, by_rater[:, self.n_classes :].sum(axis=2)]) + 1.0)
-            answer_rate /= answer_rate.sum(axis=1, keepdims=True)
-        self.table = as_table(_matrices(accuracy, answer_rate, self.n_classes))
-        self.weights = rng.dirichlet(1.0 + state_counts)
+    def state(self, problem: Any = None) -> Any:
+        """Where the chain stands; accuracies have no memory."""
+        from trueup.noise.kernels.loops import OneCoinState
+
+        return OneCoinState(self.state_class.astype(np.int64), self._right, self._wrong, self.n_answers)
 
 
 def _matrices(accuracy: Floats, answer_rate: Floats, n_classes: int) -> Floats:

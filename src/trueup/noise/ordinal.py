@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
 
-from trueup._base.types import Booleans, Floats, Positions
-from trueup._base.validation import RandomState, as_generator, preview
+from trueup._base.optional import is_installed
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import RandomState, preview
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidParameter
-from trueup.noise import kernels
-from trueup.noise.averaging import kept_sweeps, likeliest_classes
-from trueup.noise.base import Sampler, TableModel, from_table, warn_if_unidentifiable
-from trueup.noise.hamiltonian import MOST_NUMBERS, StepScale
+from trueup.noise.base import LoopSampler, Sampler, TableModel, warn_if_unidentifiable
+from trueup.noise.chain import fit_by_draws
 
 _GAP = (np.log(1.5), 0.7)  # mean and scale of the normal law of the logarithm of a gap, in units of the errors
 _LAPSE = (-3.0, 1.0)  # mean and scale of the normal law of the mean log-odds of a lapse
-_SPREADS = (1.0, 0.5, 0.5, 1.0)  # scales of the half-normal laws of how much raters differ, in the order of `_OWN`
-_OWN = ("bias", "discrimination", "stretch", "lapse")  # what raters differ in
+_SPREADS = (
+    1.0,
+    0.5,
+    0.5,
+    1.0,
+)  # scales of the half-normal laws of how much raters differ: in bias, discrimination, stretch and lapse
 _FLOOR = 1e-12  # of a probability
-_TUNED_SWEEPS = 150  # in which lengths of steps are learned
-_ACCEPTED = 0.35  # the share of steps they are learned for
 _FIT_SWEEPS = (300, 400)
-_SCALE = 2.4  # steps in standard deviations of one number
 _FALL = 1.0  # how fast a system is expected to say a class less the further it is from the truth, in log for each step
 _HYPER = np.array([*_GAP, *_LAPSE, *_SPREADS])
 
@@ -149,27 +149,13 @@ class Ordinal(TableModel):
         """The mean of the matrices over draws."""
         warn_if_unidentifiable(labels, what=type(self).__name__)
         self._remember(labels)
-        rng = as_generator(self.random_state)
-        size = (labels.n_labelers, labels.n_classes, labels.n_answers)
         ranks = self._ranks(labels)
-        warmup, n_draws = _FIT_SWEEPS
-        compiled = kernels.engine_for_chains() == "numba"
-        sampler = OrdinalSampler(*size, ranks=ranks, compiled=compiled)
-        table, prior = np.zeros((labels.n_labelers * labels.n_answers, labels.n_classes)), np.zeros(labels.n_classes)
-        sharpness = np.zeros(labels.n_labelers)
-        losses: list[float] = []
-        first = likeliest_classes(labels)
-        for step in kept_sweeps(labels, sampler, first, rng, n_warmup=warmup, n_draws=n_draws):
-            table, prior = table + sampler.table / n_draws, prior + sampler.weights / n_draws
-            sharpness += np.exp(sampler.parameters.discrimination) / n_draws
-            losses.append(-step.log_likelihood / max(labels.n_votes, 1))
-        self.prior_, self.confusion_ = prior, from_table(table, labels.n_answers)
-        self.pooled_ = self.confusion_.mean(axis=0)
-        self.discrimination_ = sharpness
+        sampler = OrdinalSampler(labels.n_labelers, labels.n_classes, labels.n_answers, ranks=ranks, with_steps=False)
+        fit_by_draws(self, labels, sampler, *_FIT_SWEEPS)
+        self.discrimination_ = sampler.state().sharpness / _FIT_SWEEPS[1]
         decided = self.confusion_[:, :, : labels.n_classes]
         rated = decided @ ranks / np.maximum(decided.sum(axis=2), _FLOOR)
-        self.bias_ = (rated - ranks) @ prior
-        self.n_iter_, self.converged_, self.loss_history_ = n_draws, True, losses
+        self.bias_ = (rated - ranks) @ self.prior_
         return self
 
     def samplers(self, labels: Labels, n_raters: int, n_chains: int) -> list[Sampler]:
@@ -192,48 +178,8 @@ class Ordinal(TableModel):
         return np.array([place[name] for name in names])
 
 
-class OrdinalStart(NamedTuple):
-    """What a compiled chain of ratings starts from, and where it stands; see `compiled_ordinal.run_chain`."""
-
-    state_class: Positions
-    classes: Positions
-    gaps: Floats
-    own: Floats
-    laws: Floats
-    steps: Floats
-    gap_steps: Floats
-    n_sweeps: Positions
-    learned: list[StepScale]  # one, as soon as the number of parameters is known
-    n_answers: int
-
-    def run(self, votes: Any, systems: Any, gold: Any, item_prior: Floats, states: Any, *rest: Any) -> None:
-        """Run the sweeps; see `compiled_gibbs.run_chain`."""
-        from trueup.noise.kernels import compiled_ordinal
-
-        *moved, n_sweeps, learned, n_answers = self
-        if not learned:
-            n_classes, n_rows = len(self.classes), int(systems[1][-1]) - len(systems[2])
-            n_free = self.gaps.size + self.own.size + n_classes - 1 + n_rows * n_classes
-            learned.append(StepScale.start(n_free if n_free <= MOST_NUMBERS else 0))
-        where = (tuple(learned[0]), n_sweeps, _HYPER, _TUNED_SWEEPS, n_answers)
-        compiled_ordinal.run_chain(votes, systems, gold, item_prior, states, *moved, *where, *rest)
-
-
-class OrdinalSampler(Sampler):
-    """Thresholds and what raters differ in move by Metropolis steps on the counts; the prior of the classes is drawn.
-
-    Parameters
-    ----------
-    n_raters, n_classes, n_answers : int
-    ranks : integer array of shape (n_classes,), optional
-        The rank of each class, 0 the lowest.
-    compiled : bool
-        Whether `draw` moves in compiled code; the rest is the reference for it.
-
-    Attributes
-    ----------
-    parameters : RatingParameters
-    """
+class OrdinalSampler(LoopSampler):
+    """Thresholds and what raters differ in move (`kernels.rating_loops`); the prior of the classes is drawn."""
 
     def __init__(
         self,
@@ -242,185 +188,43 @@ class OrdinalSampler(Sampler):
         n_answers: int,
         *,
         ranks: Positions | None = None,
-        compiled: bool = False,
+        with_steps: bool = True,
     ) -> None:
         super().__init__(n_raters, n_classes, n_answers)
         self._ranks = np.arange(n_classes) if ranks is None else ranks
-        self._classes = np.argsort(self._ranks, kind="stable")
         self.closeness = np.exp(-_FALL * np.abs(self._ranks[:, None] - self._ranks))
-        self.parameters = RatingParameters(
-            gaps=np.full(2 * n_classes - 2, _GAP[0]),
-            bias=np.zeros(n_raters),
-            discrimination=np.zeros(n_raters),
-            stretch=np.zeros((n_raters, n_classes - 2)),
-            lapse=np.full(n_raters, _LAPSE[0]),
-            lapse_mean=_LAPSE[0],
-            spreads=np.log(np.array(_SPREADS) / 2),
+        own = np.zeros((n_raters, n_classes + 1))
+        own[:, -1] = _LAPSE[0]
+        self._with_steps = with_steps
+        self._step_scale: tuple[Floats, ...] | None = None
+        self._moving = {
+            "gaps": np.full(2 * n_classes - 2, _GAP[0]),
+            "own": own,
+            "laws": np.array([_LAPSE[0], *np.log(np.array(_SPREADS) / 2)]),
+            "steps": np.full((4, n_raters), np.log(0.5)),
+            "gap_steps": np.full(2 * n_classes - 2, np.log(0.3)),
+            "rates": np.ones((n_raters, 1 + n_answers - n_classes)),
+            "n_sweeps": np.zeros(1, dtype=np.int64),
+            "sharpness": np.zeros(n_raters),
+        }
+
+    def state(self, problem: Any = None) -> Any:
+        """Where the chain stands."""
+        from trueup.noise.kernels import loops, rating_loops
+
+        codes, first, *_ = (problem or loops.NO_PROBLEM)[1]
+        if self._step_scale is None:
+            n_rows = (int(first[-1]) - len(codes)) * self.n_classes
+            n_free = sum(self._moving[name].size for name in ("gaps", "own")) + self.n_classes - 1 + n_rows
+            has_steps = self._with_steps and problem and n_free <= rating_loops.MOST_NUMBERS and is_installed("numba")
+            self._step_scale = tuple(rating_loops.StepScale.start(n_free if has_steps else 0))
+        distinct = rating_loops.distinct_items(*(problem or loops.NO_PROBLEM))
+        return rating_loops.RatingState(
+            labels=self.state_class.astype(np.int64),
+            classes=np.argsort(self._ranks, kind="stable"),
+            hyper=_HYPER,
+            step_scale=self._step_scale,
+            every=rating_loops.sweeps_a_step(distinct, len(problem[2]) if problem else 0, self.n_raters),
+            distinct=distinct,
+            **self._moving,
         )
-        self._steps = {name: np.full(n_raters, np.log(0.5)) for name in _OWN}
-        self._gap_steps = np.full(2 * n_classes - 2, np.log(0.3))
-        self._n_sweeps = 0
-        self._compiled = compiled
-
-    def compiled_start(self) -> OrdinalStart:
-        """Where the chain stands now."""
-        now = self.parameters
-        return OrdinalStart(
-            self.state_class.astype(np.int64),
-            self._classes,
-            now.gaps.copy(),
-            np.column_stack([now.bias, now.discrimination, now.stretch, now.lapse]),
-            np.concatenate([[now.lapse_mean], now.spreads]),
-            np.array([self._steps[name] for name in _OWN]),
-            self._gap_steps.copy(),
-            np.array([self._n_sweeps]),
-            [],
-            self.n_answers,
-        )
-
-    def draw(self, counts: Floats, state_counts: Floats, gold: Floats, rng: np.random.Generator) -> None:
-        """What raters differ in, places and thresholds, their laws, rates of abstention and class shares."""
-        by_rater = counts.reshape(self.n_raters, self.n_answers, self.n_classes)
-        decided = by_rater[:, : self.n_classes].transpose(0, 2, 1)[:, self._classes][:, :, self._classes]
-        if self._compiled:
-            self._move_compiled(np.ascontiguousarray(decided), rng)
-        else:
-            values = _log_likelihood(self.parameters, decided)
-            for name in _OWN:
-                values = self._move_raters(name, decided, values, rng)
-            self._move_gaps(decided, values, rng)
-            self._move_together(rng)
-            self._draw_laws(rng)
-        self._n_sweeps += 1
-        matrices = self.parameters.matrices()[:, self._ranks][:, :, self._ranks]
-        table = matrices.transpose(0, 2, 1)
-        if self.n_answers > self.n_classes:
-            total = by_rater[:, : self.n_classes].sum(axis=(1, 2))
-            rates = rng.standard_gamma(np.column_stack([total, by_rater[:, self.n_classes :].sum(axis=2)]) + 1.0)
-            rates /= rates.sum(axis=1, keepdims=True)
-            others = np.repeat(rates[:, 1:, None], self.n_classes, axis=2)
-            table = np.concatenate([table * rates[:, :1, None], others], axis=1)
-        self.table = np.ascontiguousarray(table).reshape(counts.shape)
-        self.weights = rng.dirichlet(1.0 + state_counts)
-
-    def _move_compiled(self, counts: Floats, rng: np.random.Generator) -> None:
-        """All that moves, in compiled code."""
-        from trueup.noise.kernels import compiled_ordinal
-
-        start = self.compiled_start()
-        moved = (start.gaps, start.own, start.laws, start.steps, start.gap_steps)
-        compiled_ordinal.move(counts, *moved, _HYPER, self._rate, False, rng)
-        self.parameters = RatingParameters(
-            gaps=start.gaps,
-            bias=start.own[:, 0],
-            discrimination=start.own[:, 1],
-            stretch=start.own[:, 2:-1],
-            lapse=start.own[:, -1],
-            lapse_mean=float(start.laws[0]),
-            spreads=start.laws[1:],
-        )
-        self._steps, self._gap_steps = dict(zip(_OWN, start.steps, strict=True)), start.gap_steps
-
-    @property
-    def _rate(self) -> float:
-        """How fast lengths of steps are learned, early in a chain only."""
-        return 1.0 / np.sqrt(1.0 + self._n_sweeps / 4) if self._n_sweeps < _TUNED_SWEEPS else 0.0
-
-    def _move_raters(self, name: str, counts: Floats, values: Floats, rng: np.random.Generator) -> Floats:
-        """One step of each rater in one respect; gives the log-likelihood of each rater's votes then."""
-        now = getattr(self.parameters, name)
-        if not now.size:
-            return values
-        length = np.exp(self._steps[name]).reshape(-1, *[1] * (now.ndim - 1))
-        moved = now + length * rng.standard_normal(now.shape)
-        centre = self.parameters.lapse_mean if name == "lapse" else 0.0
-        spread = np.exp(self.parameters.spreads[_OWN.index(name)])
-        proposal = replace(self.parameters, **{name: moved})
-        proposed = _log_likelihood(proposal, counts)
-        prior = ((now - centre) ** 2 - (moved - centre) ** 2) / (2 * spread**2)
-        change = proposed - values + prior.reshape(self.n_raters, -1).sum(axis=1)
-        accepted = np.log(rng.random(self.n_raters)) < change
-        keep = accepted.reshape(length.shape)
-        self.parameters = replace(self.parameters, **{name: np.where(keep, moved, now)})
-        self._steps[name] = self._tuned(self._steps[name], accepted)
-        return np.where(accepted, proposed, values)
-
-    def _move_gaps(self, counts: Floats, values: Floats, rng: np.random.Generator) -> None:
-        """One step of each gap in turn."""
-        accepted = np.zeros(len(self._gap_steps), dtype=bool)
-        for k, length in enumerate(np.exp(self._gap_steps)):
-            gaps = self.parameters.gaps.copy()
-            gaps[k] += length * rng.standard_normal()
-            proposal = replace(self.parameters, gaps=gaps)
-            proposed = _log_likelihood(proposal, counts)
-            change = float((proposed - values).sum() + _log_gaps(gaps) - _log_gaps(self.parameters.gaps))
-            if np.log(rng.random()) < change:
-                self.parameters, values, accepted[k] = proposal, proposed, True
-        self._gap_steps = self._tuned(self._gap_steps, accepted)
-
-    def _move_together(self, rng: np.random.Generator) -> None:
-        """Steps along which no rating becomes likelier: thresholds and biases up, or the whole scale wider.
-
-        Single steps hardly move along these where there are many raters.
-        """
-        now, n = self.parameters, self.n_raters
-        bias_scale, sharp_scale = np.exp(now.spreads[:2])
-        step = _SCALE * rng.standard_normal() * bias_scale / np.sqrt(n)
-        distances = np.exp(now.gaps) + step * np.where(np.arange(len(now.gaps)) % 2 == 0, 1.0, -1.0)
-        if (distances > 0).all():
-            gaps = np.log(distances)
-            # The prior is of logarithms, and the step is one of distances: hence the Jacobian.
-            change = _log_gaps(gaps) - _log_gaps(now.gaps) - float((gaps - now.gaps).sum())
-            bias = now.bias + step
-            change += float((now.bias**2 - bias**2).sum()) / (2 * bias_scale**2)
-            if np.log(rng.random()) < change:
-                now = replace(now, gaps=gaps, bias=bias)
-        step = _SCALE * rng.standard_normal() / np.sqrt(len(now.gaps) / _GAP[1] ** 2 + n / sharp_scale**2)
-        wider = replace(
-            now, gaps=now.gaps + step, bias=now.bias * np.exp(step), discrimination=now.discrimination - step
-        )
-        change = _log_gaps(wider.gaps) - _log_gaps(now.gaps) + n * step
-        change += float((now.bias**2 - wider.bias**2).sum()) / (2 * bias_scale**2)
-        change += float((now.discrimination**2 - wider.discrimination**2).sum()) / (2 * sharp_scale**2)
-        self.parameters = wider if np.log(rng.random()) < change else now
-
-    def _draw_laws(self, rng: np.random.Generator) -> None:
-        """How much raters differ, and how often they lapse on average, given what each does."""
-        now = self.parameters
-        scale = np.exp(now.spreads[_OWN.index("lapse")])
-        precision = _LAPSE[1] ** -2 + self.n_raters / scale**2
-        centre = (_LAPSE[0] / _LAPSE[1] ** 2 + now.lapse.sum() / scale**2) / precision
-        now = replace(now, lapse_mean=float(centre + rng.standard_normal() / np.sqrt(precision)))
-        spreads = now.spreads.copy()
-        for k, name in enumerate(_OWN):
-            away = getattr(now, name) - (now.lapse_mean if name == "lapse" else 0.0)
-
-            def log_density(spread: float, away: Floats = away, scale: float = _SPREADS[k]) -> float:
-                return float(
-                    (1 - away.size) * spread
-                    - (away**2).sum() / (2 * np.exp(2 * spread))
-                    - np.exp(2 * spread) / (2 * scale**2)
-                )
-
-            spreads[k] = _metropolis(log_density, spreads[k], _SCALE / np.sqrt(2 + 2 * away.size), rng)
-        self.parameters = replace(now, spreads=spreads)
-
-    def _tuned(self, steps: Floats, accepted: Booleans) -> Floats:
-        """Log lengths of steps, those that were too long or too short corrected."""
-        return np.asarray(np.minimum(steps + self._rate * (accepted - _ACCEPTED), np.log(3.0)))
-
-
-def _metropolis(log_density: Callable[[float], float], now: float, length: float, rng: np.random.Generator) -> float:
-    """One step of a number."""
-    moved = now + length * rng.standard_normal()
-    return moved if np.log(rng.random()) < log_density(moved) - log_density(now) else now
-
-
-def _log_likelihood(parameters: RatingParameters, counts: Floats) -> Floats:
-    """Log-likelihood of the votes of each rater, shape (n_raters,); counts are (n_raters, classes, ratings)."""
-    return np.asarray(np.einsum("tyk,tyk->t", counts, np.log(parameters.matrices())))
-
-
-def _log_gaps(gaps: Floats) -> float:
-    """Log prior of the logarithms of gaps, up to a constant."""
-    return -float(((gaps - _GAP[0]) ** 2).sum()) / (2 * _GAP[1] ** 2)

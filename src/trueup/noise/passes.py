@@ -79,27 +79,29 @@ def _add_arrays(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
-    """What ``work(block, *told, n_threads)`` makes of every block, joined in pairs; here, or where the blocks are."""
+def scan_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any) -> Any:
+    """The results of ``work(block, *arguments, n_threads)`` of all blocks, joined in pairs where the blocks are."""
     encoded = scan.encoded
     if encoded.client is None:
-        return reduce(join, (work(block, *told, n_cores()) for block in encoded.blocks))
+        return reduce(join, (work(block, *arguments, n_cores()) for block in encoded.blocks))
     groups = grouped_by_place(encoded.client, list(encoded.blocks))
-    return reduce_over(encoded.client, groups, join, work, *told, 1)
+    return reduce_over(encoded.client, groups, join, work, *arguments, 1)
 
 
-def partitions_over(scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *told: Any) -> Any:
-    """What ``work(labels, *told)`` makes of the votes of every file, joined in pairs; here, or on a cluster."""
+def partitions_over(
+    scan: LabelScan[Labels], join: Callable[..., Any], work: Callable[..., Any], *arguments: Any
+) -> Any:
+    """What ``work(labels, *arguments)`` makes of the votes of every file, joined in pairs; here, or on a cluster."""
     encoded = scan.encoded
     if encoded.client is None:
-        return reduce(join, (work(part, *told) for part in scan.partitions()))
-    shared = encoded.client.submit(same_value, (scan.reader, told), pure=False)
+        return reduce(join, (work(part, *arguments) for part in scan.partitions()))
+    shared = encoded.client.submit(same_value, (scan.reader, arguments), pure=False)
     return reduce_over(encoded.client, [[path] for path in encoded.files], join, _work_on_file, work, shared)
 
 
 def _work_on_file(path: str, work: Callable[..., Any], shared: tuple[PartitionReader[Any], tuple[Any, ...]]) -> Any:
-    reader, told = shared
-    return work(reader.read(path), *told)
+    reader, arguments = shared
+    return work(reader.read(path), *arguments)
 
 
 def counts_under(votes: sparse.csr_array, guess: Floats) -> Counts:
@@ -136,20 +138,14 @@ class BlockPasses:
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         """The E-step."""
-        told = (table, weights, state_class)
-        return reduce(_add, (expectation_of(block, *told, self._engine, n_cores()) for block in self._blocks))
+        arguments = (table, weights, state_class)
+        return reduce(_add, (expectation_of(block, *arguments, self._engine, n_cores()) for block in self._blocks))
 
 
 class ClusterPasses:
     """Votes in blocks on the workers of a client, which are summed there in a tree.
 
     Nothing here schedules, retries or sends: that is the client's.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-    blocks : sequence of futures
-    n_classes, n_answers : int
     """
 
     def __init__(self, client: Any, blocks: Sequence[Any], n_classes: int, n_answers: int) -> None:
@@ -157,13 +153,13 @@ class ClusterPasses:
 
     def first_counts(self, smoothing: float = 0.0) -> Counts:
         """Counts if the truth is the shares of an item's votes."""
-        told = (*self._sizes, smoothing)
-        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *told)  # type: ignore[no-any-return]
+        arguments = (*self._sizes, smoothing)
+        return reduce_over(self._client, self._groups, _add_counts, first_counts_of, *arguments)  # type: ignore[no-any-return]
 
     def expect(self, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:
         """The E-step: one map over blocks and one sum in a tree."""
-        told = (table, weights, state_class)
-        return reduce_over(self._client, self._groups, _add, _expect_there, *told)  # type: ignore[no-any-return]
+        arguments = (table, weights, state_class)
+        return reduce_over(self._client, self._groups, _add, _expect_there, *arguments)  # type: ignore[no-any-return]
 
 
 def _expect_there(block: VoteBlock, table: Floats, weights: Floats, state_class: Codes) -> kernels.Expectation:

@@ -2,23 +2,366 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.special import psi
 
 from trueup._base.engines import choose_engine, using_engine
 from trueup._base.registry import Registry
-from trueup._base.validation import check_choice
+from trueup._base.types import Floats, Positions
+from trueup._base.validation import RandomState, check_choice, check_integer, check_number
 from trueup.data.labels import Labels
 from trueup.data.scanning import LabelScan
-from trueup.exceptions import InvalidParameter, Sentence
-from trueup.noise.auto import Stack
-from trueup.noise.base import NoiseModel
+from trueup.exceptions import DataWarning, InvalidParameter, Sentence, TrueupWarning
+from trueup.noise import kernels
+from trueup.noise.base import (
+    NoiseModel,
+    TableModel,
+    as_table,
+    class_states,
+    from_table,
+    normalise,
+    rows_for,
+    vote_shares,
+    warn_if_unidentifiable,
+    with_gold,
+)
 from trueup.noise.dawid_skene import DawidSkene
 from trueup.noise.difficulty import Difficulty
 from trueup.noise.glad import GLAD
+from trueup.noise.heldout import heldout_scores, is_splittable
 from trueup.noise.majority import Majority
 from trueup.noise.one_coin import OneCoin
 from trueup.noise.ordinal import Ordinal
 from trueup.noise.soft_truth import SoftTruth
+
+# ------------------ Choosing a noise model without truth, and the models that are weighed where none are named.
+
+Shape = Literal["matrix", "class", "coin"]
+
+_LEAST_WEIGHT = 0.01  # of a model that is worth fitting
+_WEIGHT_TOLERANCE = 1e-5  # finer steps would change no answer
+_SCORED_VOTES = 20_000  # that models are compared on
+_LEAST_COUNT = 0.01  # of every answer: none is impossible
+_SHAPES = {"coin": "one rate a labeler", "class": "one rate a class", "matrix": "a matrix a labeler"}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that was considered.
+
+    Attributes
+    ----------
+    model : NoiseModel
+    score : float
+        Mean log-probability of votes the model had not seen; NaN if the time budget was spent before it.
+    weight : float
+        Its share in the stack.
+    """
+
+    model: NoiseModel
+    score: float
+    weight: float
+
+
+class Stack(NoiseModel):
+    """Several models, weighted by how likely they make held-out votes [1]_, with a part of the weight shared evenly.
+
+    No single model wins on real data, and the best by held-out votes is often ahead by less than chance. A part of the
+    weights maximises Σ log Σ_m w_m p_m(vote | the item's other votes), a concave problem. The rest is shared evenly:
+    held-out votes reward a model for knowing what labelers like to say, which is not yet finding the truth. The
+    posterior of the truth is the same mixture of the models' posteriors. Made by ``trueup.noise.fit(labels, "auto")``.
+
+    Parameters
+    ----------
+    models : sequence of NoiseModel, optional
+        The candidates, the simplest first; by default `default_candidates`.
+    n_folds : int
+        In which votes are held out.
+    even_share : float in [0, 1]
+        The part of the weight that all candidates share evenly.
+    time_budget : float
+        Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    candidates_ : tuple of Candidate, the heaviest first
+    best_ : NoiseModel
+        The model with the most weight.
+    reason_ : str
+        What was chosen and why, in a sentence.
+
+    References
+    ----------
+    .. [1] Yao, Vehtari, Simpson and Gelman (2018), "Using stacking to average Bayesian predictive distributions",
+       Bayesian Analysis.
+    """
+
+    alias = "stack"
+
+    def __init__(
+        self,
+        models: Sequence[NoiseModel] | None = None,
+        *,
+        n_folds: int = 3,
+        even_share: float = 0.7,
+        time_budget: float = 60.0,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.models = models
+        self.n_folds = n_folds
+        self.even_share = even_share
+        self.time_budget = time_budget
+        self.random_state = random_state
+
+    def fit(self, labels: Labels) -> Self:
+        """Score the candidates on held-out votes, weigh them and fit those with weight on all votes."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrueupWarning)  # members' warnings are summed up below
+            self._fit(labels)
+        if np.isnan(self.candidates_[0].score):
+            warnings.warn(self.reason_, DataWarning, stacklevel=3)
+        return self
+
+    def _fit(self, labels: Labels) -> None:
+        models = default_candidates() if self.models is None else [model.clone() for model in self.models]
+        if not models:
+            raise InvalidParameter("models must hold at least one noise model, got none")
+        check_number(self.time_budget, name="time_budget", low=0.0)
+        check_integer(self.n_folds, name="n_folds", low=2)
+        check_number(self.even_share, name="even_share", low=0.0, high=1.0)
+        scores, skipped = self._scores(models, _some_items(labels))
+        weights = stacking_weights(scores, tol=_WEIGHT_TOLERANCE) if scores.shape[1] else np.array([])
+        weights = (1 - self.even_share) * weights + self.even_share / max(len(weights), 1)
+        scored = list(zip(models, np.nanmean(scores, axis=0), weights, strict=False)) if scores.shape[1] else []
+        if not scored:  # nothing could be held out, or no time at all
+            scored = [(models[0], float("nan"), 1.0)]
+        kept = [Candidate(m, float(s), float(w)) for m, s, w in scored]
+        total = sum(c.weight for c in kept if c.weight >= _LEAST_WEIGHT)
+        kept = [Candidate(c.model, c.score, c.weight / total if c.weight >= _LEAST_WEIGHT else 0.0) for c in kept]
+        kept += [Candidate(m, float("nan"), 0.0) for m in models[len(kept) :]]
+        self.candidates_ = tuple(sorted(kept, key=lambda c: -c.weight))
+        self._members = [(c.model.fit(labels), c.weight) for c in self.candidates_ if c.weight > 0]
+        self.best_ = self._members[0][0]
+        self.prior_ = normalise(np.sum([w * m.prior_ for m, w in self._members], axis=0))
+        self.n_iter_ = max(m.n_iter_ for m, _ in self._members)
+        self.converged_ = all(m.converged_ for m, _ in self._members)
+        self.loss_history_ = list(self.best_.loss_history_)
+        self.reason_ = self._reason(skipped)
+        self._remember(labels)
+
+    def _scores(self, models: list[NoiseModel], labels: Labels) -> tuple[Floats, int]:
+        """Held-out scores (votes, models) of as many models as the time allows, and how many were left out."""
+        columns: list[Floats] = []
+        if not is_splittable(labels):
+            return np.empty((labels.votes.nnz, 0)), len(models)
+        started = time.perf_counter()
+        longest = 0.0
+        for model in models:
+            before = time.perf_counter()
+            if columns and before - started + longest > self.time_budget:
+                break
+            columns.append(heldout_scores(model, labels, n_folds=self.n_folds, random_state=self.random_state))
+            longest = max(longest, time.perf_counter() - before)
+        return np.column_stack(columns), len(models) - len(columns)
+
+    def _reason(self, skipped: int) -> str:
+        shares = ", ".join(f"{c.model!r} {c.weight:.0%}" for c in self.candidates_ if c.weight > 0)
+        head = self.candidates_[0]
+        if np.isnan(head.score):
+            return f"{shares}: no item has two votes, so models could not be compared and the first was taken."
+        spent = f" {skipped} models were not tried within the time budget." if skipped else ""
+        return (
+            f"{self.even_share:.0%} of the weight is shared evenly, and under the rest held-out votes are most likely: "
+            f"{shares} (the first alone: {head.score:.4f} nats a vote).{spent}"
+        )
+
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes): the mixture of the models' posteriors."""
+        self._check(labels)
+        mixture = np.asarray(sum(w * m.posterior(labels) for m, w in self._members))
+        return with_gold(mixture, labels)  # weights add up to one but for a rounding
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        # Gold is left to `posterior`; what the votes alone say is the mixture over the common prior.
+        mixture = sum(w * m.posterior(labels.without_gold()) for m, w in self._members)
+        return np.asarray(np.log(np.maximum(mixture, 1e-300)) - np.log(self.prior_))
+
+    def predict_votes(self, labels: Labels, item: Positions, labeler: Positions) -> Floats:
+        """P(answer) of labelers to items, given the votes on those items in `labels`; shape (n, n_answers)."""
+        self._check(labels)
+        return np.asarray(sum(w * m.predict_votes(labels, item, labeler) for m, w in self._members))
+
+
+def default_candidates() -> list[NoiseModel]:
+    """The models "auto" weighs, the simplest first: labelers differ in one number, in one for each class, or in all."""
+    return [
+        UncertainMatrices(shape="coin", pooling=3.0),
+        UncertainMatrices(shape="class", pooling=4.0),
+        UncertainMatrices(shape="matrix", pooling=1.0),
+    ]
+
+
+def _some_items(labels: Labels) -> Labels:
+    """The labels, or as many of their items at random as have enough votes to tell models apart."""
+    if labels.n_votes <= _SCORED_VOTES:
+        return labels
+    order = np.random.default_rng(0).permutation(labels.n_items)
+    chosen = order[np.cumsum(labels.votes_per_item[order]) <= _SCORED_VOTES]
+    return labels.select(items=labels.items[np.sort(chosen)]) if len(chosen) else labels
+
+
+def stacking_weights(scores: Floats, *, max_iter: int = 1000, tol: float = 1e-9) -> Floats:
+    """Weights that maximise the mean log of the mixture; `scores` are log-probabilities (votes, models).
+
+    Multiplicative updates, that is EM for the weights of a mixture with known components: monotone and never negative.
+    """
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    n_models = scores.shape[1]
+    weights = np.full(n_models, 1 / n_models)
+    likelihood = np.exp(scores - scores.max(axis=1, keepdims=True))
+    for _ in range(max_iter):
+        updated = weights * (likelihood.T @ (1 / (likelihood @ weights))) / len(likelihood)
+        if np.abs(updated - weights).max() < tol:
+            break
+        weights = updated
+    return normalise(weights)
+
+
+def choose(
+    labels: Labels,
+    *,
+    models: Sequence[NoiseModel] | None = None,
+    time_budget: float = 60.0,
+    random_state: RandomState = 0,
+) -> Stack:
+    """A mix of models, in part by how likely they make held-out votes; nothing of the truth is used.
+
+    Parameters
+    ----------
+    labels : Labels
+    models : sequence of NoiseModel, optional
+        The candidates, by default `default_candidates`.
+    time_budget : float
+        Seconds for comparing models; what does not fit in is left out and said so in ``reason_``.
+    """
+    return Stack(models, time_budget=time_budget, random_state=random_state).fit(labels)
+
+
+class _Rows(NamedTuple):
+    """What is believed of answers, (labelers, classes, answers): mean probabilities and mean log-probabilities."""
+
+    mean: Floats
+    log_mean: Floats
+
+
+class UncertainMatrices(TableModel):
+    """Dawid–Skene's model by variational Bayes, for matrices of three shapes; a part of `Stack` and no model by name.
+
+    `DawidSkene` takes the most probable matrices for the true ones. Here they have a distribution too (Bayesian
+    classifier combination, Kim and Ghahramani 2012; Simpson, Roberts, Psorakis and Smith 2013): a vote counts by the
+    mean of the logarithm of its probability. Labelers may differ in the whole matrix; in how often they are right in
+    each class, where wrong answers are spread as those of all labelers are; or in how often they are right at all. A
+    labeler with few votes is drawn towards all others, whose matrix is worth `pooling` votes.
+    """
+
+    alias = "uncertain-matrices"
+
+    def __init__(self, *, shape: Shape, pooling: float, max_iter: int = 200, tol: float = 1e-5) -> None:
+        self.shape = shape
+        self.pooling = pooling
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, labels: Labels) -> Self:
+        """Learn the distributions of matrices and prior, from the shares of votes."""
+        warn_if_unidentifiable(labels, what="auto")
+        self._remember(labels)
+        votes, engine = kernels.prepare(labels.votes), kernels.engine_for(labels.votes, self.max_iter)
+        start = vote_shares(labels)
+        counts, class_counts = np.asarray(labels.votes.T @ start), start.sum(axis=0)
+        self.loss_history_, self.converged_ = [], False
+        while not self.converged_ and len(self.loss_history_) < self.max_iter:
+            rows = _believed(from_table(counts, labels.n_answers), self.shape, self.pooling)
+            weights = class_counts + 1.0
+            step = kernels.em_step(
+                votes,
+                as_table(np.exp(rows.log_mean)),
+                np.exp(psi(weights) - psi(weights.sum())),
+                gold=labels.gold_codes,
+                state_class=class_states(labels.n_classes),
+                engine=engine,
+            )
+            change = np.abs(step.state_counts - class_counts).max() / max(labels.n_items, 1)
+            self.converged_ = bool(change < self.tol)
+            counts, class_counts = step.counts, step.state_counts
+            self.loss_history_.append(-step.log_likelihood / max(labels.n_votes, 1))
+        self.n_iter_ = len(self.loss_history_)
+        self.confusion_, self._log_confusion = rows
+        total = from_table(counts, labels.n_answers).sum(axis=0, keepdims=True)
+        self.pooled_ = _believed(total, self.shape, self.pooling).mean[0]
+        self.prior_ = normalise(class_counts + 1.0)
+        return self
+
+    def posterior(self, labels: Labels) -> Floats:
+        """P(class | votes) of each item, shape (n_items, n_classes); gold items are certain."""
+        self._check(labels)
+        return kernels.posterior(
+            labels.votes,
+            self._table_for(labels),
+            self.prior_,
+            gold=labels.gold_codes,
+            state_class=class_states(labels.n_classes),
+        )
+
+    def __repr__(self) -> str:
+        return _SHAPES[self.shape]
+
+    def _log_likelihood(self, labels: Labels) -> Floats:
+        return kernels.log_likelihood(labels.votes, self._table_for(labels))
+
+    def _table_for(self, labels: Labels) -> Floats:
+        """What votes count by, for the labelers of `labels`: exp of the mean log-probability."""
+        stranger = np.log(np.maximum(self.pooled_, 1e-300))
+        return as_table(np.exp(rows_for(labels.labelers, self.labelers_, self._log_confusion, stranger)))
+
+
+def _believed(counts: Floats, shape: Shape, pooling: float) -> _Rows:
+    """The labelers' matrices given expected counts (labelers, classes, answers)."""
+    total = counts.sum(axis=0)
+    if shape == "matrix":
+        return _dirichlet_rows(counts + pooling * normalise(total + 1e-3) + _LEAST_COUNT)
+    return _right_or_wrong(counts, total, pooling, by_class=shape == "class")
+
+
+def _dirichlet_rows(counts: Floats) -> _Rows:
+    return _Rows(normalise(counts), np.asarray(psi(counts) - psi(counts.sum(axis=-1, keepdims=True))))
+
+
+def _right_or_wrong(counts: Floats, total: Floats, pooling: float, *, by_class: bool) -> _Rows:
+    """Labelers who differ in how often they are right; what they say else is shared."""
+    n_classes = counts.shape[1]
+    classes = np.arange(n_classes)
+    is_wrong = np.ones(total.shape)
+    is_wrong[classes, classes] = 0.0
+    spread = normalise((total + 0.5) * is_wrong if by_class else is_wrong)
+    right, all_votes = counts[:, classes, classes], counts.sum(axis=2)
+    if not by_class:
+        right, all_votes = (np.repeat(n.sum(axis=1, keepdims=True), n_classes, axis=1) for n in (right, all_votes))
+    usual = (right.sum(axis=0) + 2.0) / (all_votes.sum(axis=0) + 3.0)
+    pseudo = pooling * np.stack([usual, 1 - usual], axis=1)
+    rows = _dirichlet_rows(np.stack([right, all_votes - right], axis=2) + pseudo)
+    mean = rows.mean[:, :, 1:] * spread
+    log_mean = rows.log_mean[:, :, 1:] + np.log(np.maximum(spread, 1e-300))
+    mean[:, classes, classes], log_mean[:, classes, classes] = rows.mean[:, :, 0], rows.log_mean[:, :, 0]
+    return _Rows(mean, log_mean)
+
 
 _AUTO = "auto"
 DEFAULT_NOISE = DawidSkene.alias  # where one model is needed and none is named; a method that needs another says so

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from trueup._base.duration import LongWork
 from trueup._base.engines import choose_engine, for_threads, using_engine
+from trueup._base.optional import install_command, is_installed
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator, check_integer
 from trueup.data.labels import Labels
@@ -24,8 +25,7 @@ from trueup.data.votes import shared_votes, votes_with_raters
 from trueup.exceptions import ConvergenceWarning, InvalidPredictions
 from trueup.noise.base import NoiseModel, check_matrices_fit
 from trueup.noise.chain import Chain, SamplingProblem, engines_of_chains
-from trueup.noise.diagnostics import effective_draws, rhat
-from trueup.noise.item_prior import LogLinearPrior
+from trueup.noise.item_prior import LogLinearPrior, effective_draws, rhat
 from trueup.noise.registry import resolve
 from trueup.noise.system_outputs import SystemOutputs
 
@@ -118,7 +118,8 @@ def sample(
         Called with the share of the work done.
     engine : {"scipy", "numba", "torch"}, optional
         What works it out; by default as `trueup.engines` says. "torch" draws the states of the items on a GPU (or on
-        the device named as in "torch:cuda:0"), which does not offer `item_prior`.
+        the device named as in "torch:cuda:0"), which does not offer `item_prior`. "numba" compiles the loops of the
+        sampler, "scipy" has Python run them, some fifty times as slowly: by default only where numba is not installed.
     """
     if engine is not None:
         choose_engine(engine, offers=engines_of_chains(item_prior), purpose="noise.sample")
@@ -127,14 +128,15 @@ def sample(
     check_integer(n_draws, name="n_draws", low=4)
     check_matrices_fit(labels.n_labelers, labels.n_classes, labels.n_answers)
     codes = _rater_codes(raters, labels)
-    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs.telling()
+    systems = SystemOutputs.none(labels.n_items) if outputs is None else outputs.informative()
     votes = votes_with_raters(shared_votes(labels) if one_witness else labels.votes, codes, labels.n_answers)
     problem = SamplingProblem(labels, votes, len(codes), systems, item_prior)
     drawn_model = resolve(model)
     samplers = drawn_model.samplers(labels, problem.n_all, n_chains)
     seeds = as_generator(random_state).spawn(n_chains)
     done = np.zeros(n_chains)
-    tell = LongWork(f"drawing the truth of {labels.n_items:,} items") if progress is None else progress
+    slowly = "" if is_installed("numba") else f" without numba, which is slow: {install_command('numba')}"
+    tell = LongWork(f"drawing the truth of {labels.n_items:,} items{slowly}") if progress is None else progress
 
     def run(chain: int) -> Chain:
         def report(share: float) -> None:

@@ -359,13 +359,6 @@ def labeler_spread(labels: Labels | LabelScan[Labels], pooled: Floats, lattice: 
 
     so sums over all pairs of votes of a labeler give s by the method of moments, however few votes each has.
 
-    Parameters
-    ----------
-    labels : Labels or LabelScan
-    pooled : array of shape (n_classes, n_answers)
-    lattice : array of shape (n_states, n_classes)
-    weights : array of shape (n_states,)
-
     Examples
     --------
     >>> import trueup as tu
@@ -456,11 +449,6 @@ def polya_weights(lattice: Floats, shape: Floats) -> Floats:
     It is a Dirichlet distribution made discrete: uniform for a shape of ones, all at the corners as the shape goes to
     zero, and its mean is the normalised shape.
 
-    Parameters
-    ----------
-    lattice : array of shape (n_states, n_classes)
-    shape : array of shape (n_classes,)
-
     Examples
     --------
     >>> polya_weights(simplex_lattice(2), np.array([1.0, 1.0])).round(3)[:3]
@@ -473,12 +461,6 @@ def polya_weights(lattice: Floats, shape: Floats) -> Floats:
 
 def learn_shape(lattice: Floats, state_counts: Floats, shape: Floats) -> Floats:
     """One step of Minka's fixed point for the shape, given how many items are in each state; never less likely.
-
-    Parameters
-    ----------
-    lattice : array of shape (n_states, n_classes)
-    state_counts : array of shape (n_states,)
-    shape : array of shape (n_classes,)
 
     Examples
     --------

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import psi
 
 from trueup._base.types import Floats, Positions
-from trueup.noise import kernels
-from trueup.noise.base import Sampler
 
 ROW_MASS = 2.0  # what is expected of a system beforehand, in items: that it says what it mostly says
 
@@ -47,7 +44,7 @@ class SystemOutputs:
         """No systems."""
         return cls(np.empty((0, n_items), np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def telling(self) -> SystemOutputs:
+    def informative(self) -> SystemOutputs:
         """Those that do not say the same of all items: the others tell nothing of them."""
         kept = np.array([len(np.unique(codes[codes >= 0])) > 1 for codes in self.codes], dtype=bool)
         if kept.all():
@@ -86,43 +83,3 @@ class SystemOutputs:
         column = self.first[system] + self.codes[system, item]
         shape = (self.codes.shape[1], int(self.first[-1]))
         return sparse.csr_array(sparse.coo_array((np.ones(len(item)), (item, column)), shape=shape))
-
-
-class OutputRows:
-    """The systems' rows in each state, drawn given the states.
-
-    A row θ ~ Dir(prior + counts) of a system that counts for w enters as exp(w m + √w (log θ − m)), where m is the mean
-    of log θ. With w = 1 this is θ. Of k copies with w = 1 / k each, the product has the mean and the covariance that
-    log θ of one of them has: rows drawn from 1 / k of the counts would have that spread too, but each is drawn to the
-    edge where an answer is rare, so that many copies would be taken for all but infallible.
-    """
-
-    def __init__(self, outputs: SystemOutputs, sampler: Sampler) -> None:
-        self.outputs, self.n_states = outputs, sampler.n_states
-        self.indicator = outputs.indicator()
-        self._prior = outputs.row_prior(sampler.n_states, sampler.closeness)
-        self.log_rows: Floats = np.empty((0, sampler.n_states))
-
-    def draw(self, states: npt.NDArray[np.int16], rng: np.random.Generator) -> None:
-        """Draw the rows given the states."""
-        if len(self.outputs.codes):
-            self.log_rows = self.draw_log_rows(kernels.count_states(self.indicator, states, self.n_states)[0], rng)
-
-    def log_likelihood(self) -> Floats | None:
-        """Log p(outputs of an item | state), shape (n_items, n_states); None without systems."""
-        return np.asarray(self.indicator @ self.log_rows) if len(self.outputs.codes) else None
-
-    def draw_log_rows(self, counts: Floats, rng: np.random.Generator) -> Floats:
-        """Logarithms of the rows as each system counts, given how often it gave each answer in each state.
-
-        Both have shape (columns of all systems, n_states).
-        """
-        outputs = self.outputs
-        power = np.repeat(outputs.power, outputs.n_answers)[:, None]
-        mass = self._prior + counts
-        rows = np.maximum(rng.standard_gamma(mass), 1e-100)
-        first = outputs.first[:-1]
-        total, total_mass = (np.repeat(np.add.reduceat(x, first), outputs.n_answers, axis=0) for x in (rows, mass))
-        logs = np.log(np.maximum(rows / total, kernels.FLOOR))
-        means = np.maximum(psi(mass) - psi(total_mass), np.log(kernels.FLOOR))
-        return np.asarray(np.where(power == 1.0, logs, power * means + np.sqrt(power) * (logs - means)))

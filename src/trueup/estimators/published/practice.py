@@ -13,8 +13,15 @@ from trueup._base.types import Codes, Floats
 from trueup._base.validation import RandomState, as_generator
 from trueup.data.labels import Labels
 from trueup.estimators.confidence import BootstrapEstimate, ScoreEstimate
-from trueup.estimators.counts import CountsPosterior, DrawnCounts, JointPoint, frozen, no_spread, point_estimate
-from trueup.estimators.normal import linear_ratio
+from trueup.estimators.counts import (
+    CountsPosterior,
+    DrawnCounts,
+    JointPoint,
+    frozen,
+    linear_ratio,
+    no_spread,
+    point_estimate,
+)
 from trueup.estimators.problem import Solution
 from trueup.exceptions import InvalidLabels, InvalidPredictions
 from trueup.metrics import Metric
@@ -233,17 +240,7 @@ def majority(labels: Labels, predictions: npt.ArrayLike, *, random_state: Random
 
 
 def taken_for_true(shares: Floats, predictions: npt.ArrayLike, *, random_state: RandomState = None) -> Solution:
-    """Labels counted as the truth, with the interval that is usually reported.
-
-    Parameters
-    ----------
-    shares : array of shape (n_items, n_classes)
-        How much of each item each class has; zeros for an item that is left out.
-    predictions : integer array of shape (n_items,)
-        -1 for none.
-    random_state : int, Generator or None
-        For the bootstrap.
-    """
+    """Labels counted as the truth, with the interval that is usually reported."""
     codes = np.asarray(predictions)
     if codes.shape != (len(shares),):
         raise InvalidPredictions(f"predictions must be {len(shares)} codes, one for each item, got shape {codes.shape}")

@@ -22,10 +22,16 @@ from trueup._base.validation import (
     check_integer,
     check_number,
 )
-from trueup.estimators.counts import CountsPosterior, DrawnCounts, PointCounts
+from trueup.estimators.counts import (
+    CountsPosterior,
+    DrawnCounts,
+    NormalCounts,
+    PointCounts,
+    normal_counts,
+    two_class_counts,
+)
 from trueup.estimators.exact_binary import as_confusion, columns, draw_positives, tilts
 from trueup.estimators.exact_multiclass import draw_categories, draw_confusion, draw_successes, truth_sampler
-from trueup.estimators.normal import NormalCounts, normal_counts, two_class_counts
 from trueup.estimators.problem import Problem, Solution, class_posterior
 from trueup.exceptions import InvalidParameter, Sentence
 from trueup.metrics import confusion_counts
@@ -124,13 +130,7 @@ def iterate(
     max_iter: int,
     clip: float,
 ) -> tuple[Floats, bool]:
-    """Repeat `step` on a confusion matrix until it moves by less than `tol`; the loop of Algorithms 1 to 4.
-
-    Returns
-    -------
-    trace : array of shape (n_iter + 1, n_classes, n_classes)
-    converged : bool
-    """
+    """Repeat `step` on a confusion matrix until it moves by less than `tol`; the loop of Algorithms 1 to 4."""
     tol = check_number(tol, name="tol", low=0.0)
     clip = check_number(clip, name="clip", low=0.0, high=1 / n_classes)
     check_integer(max_iter, name="max_iter", low=0)

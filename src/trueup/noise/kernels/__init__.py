@@ -25,12 +25,9 @@ __all__ = [
     "FLOOR",
     "Expectation",
     "PreparedVotes",
-    "Sweep",
-    "count_states",
     "em_step",
     "engine_for",
     "engine_for_chains",
-    "gibbs_step",
     "log_likelihood",
     "posterior",
     "prepare",
@@ -63,17 +60,6 @@ class PreparedVotes:
     indices: npt.NDArray[np.uint32]
     data: Floats  # empty if every vote was given once
     edges: tuple[int, ...]  # of blocks of items with about equal numbers of votes
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What one pass of a sampler over the items gives."""
-
-    states: npt.NDArray[np.int16]
-    counts: Floats
-    state_counts: Floats
-    log_likelihood: float
-    posterior: Floats | None = None  # (items, states), where the engine has it anyway
 
 
 def engine_for(votes: sparse.csr_array, passes: int) -> EngineName:
@@ -209,70 +195,6 @@ def _add_to(counts: Floats, others: list[Floats]) -> None:
     list(_threads().map(add, map(slice, edges[:-1], edges[1:])))
 
 
-def gibbs_step(
-    votes: sparse.csr_array | PreparedVotes,
-    table: Floats,
-    weights: Floats,
-    uniforms: Floats,
-    *,
-    gold: Codes,
-    state_class: Codes,
-    engine: EngineName,
-    item_prior: Floats | None = None,
-    log_likelihood_beside: Floats | None = None,
-) -> Sweep:
-    """One state for each item, drawn by inversion of `uniforms` (so both engines draw the same), and its counts.
-
-    With `item_prior`, P(class) of each item, shape (items, classes), weights only share out a class to its states.
-    `log_likelihood_beside`, shape (items, states), is what is told beside the votes.
-    """
-    if log_likelihood_beside is not None:
-        engine = "scipy"
-    states = np.empty(len(gold), dtype=np.int16)
-    if item_prior is not None:
-        engine = "scipy"
-        weights = weights / np.bincount(state_class, weights)[state_class]
-    if engine == "scipy":
-        matrix = _matrix(votes)
-        p, per_item = _posterior(matrix, table, weights, gold, state_class, item_prior, log_likelihood_beside)
-        # The last state with any probability serves when rounding leaves a remainder.
-        last = p.shape[1] - 1 - np.argmax(p[:, ::-1] > 0, axis=1)
-        states[:] = np.minimum((np.cumsum(p, axis=1) <= uniforms[:, None]).sum(axis=1), last)
-        return Sweep(states, *count_states(matrix, states, len(weights)), float(per_item.sum()), p)
-    from trueup.noise.kernels import compiled
-
-    ready = prepare(votes)
-    width = compiled.width_for(len(weights))
-    padded, starts = _padded(table, weights, state_class, len(width))
-    counts, state_counts = np.zeros(table.shape), np.zeros(len(weights))
-    # Chains run on threads of their own, so a sweep stays on one.
-    total = compiled.gibbs_block(
-        0,
-        len(states),
-        ready.indptr,
-        ready.indices,
-        ready.data,
-        padded.reshape(-1),
-        starts.reshape(-1),
-        gold.astype(np.int32, copy=False),
-        counts.reshape(-1),
-        state_counts,
-        uniforms,
-        states,
-        width,
-    )
-    return Sweep(states, counts, state_counts, total)
-
-
-def count_states(votes: sparse.csr_array, states: npt.NDArray[np.int16], n_states: int) -> tuple[Floats, Floats]:
-    """The votes (labelers·answers, states) and the items (states,) that are in each state."""
-    n_items = len(states)
-    chosen = sparse.csr_array(
-        (np.ones(n_items), states.astype(np.int32), np.arange(n_items + 1)), shape=(n_items, n_states)
-    )
-    return np.asarray((votes.T @ chosen).toarray()), np.bincount(states, minlength=n_states).astype(float)
-
-
 def _matrix(votes: sparse.csr_array | PreparedVotes) -> sparse.csr_array:
     matrix = votes.matrix if isinstance(votes, PreparedVotes) else votes
     assert matrix is not None
@@ -322,17 +244,11 @@ def _posterior(
     weights: Floats,
     gold: npt.NDArray[Any],
     state_class: npt.NDArray[Any],
-    item_prior: Floats | None = None,
-    beside: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):  # a state may have no weight
         log_starts = np.log(starts_of_items(weights, state_class))
     joint = log_likelihood(votes, table)
     joint += log_starts[1 + gold] if (gold >= 0).any() else log_starts[0]
-    if beside is not None:
-        joint += beside
-    if item_prior is not None:
-        joint += np.log(np.maximum(item_prior, FLOOR))[:, state_class]
     # As scipy's logsumexp, which takes several times as long on few items.
     top = joint.max(axis=1, keepdims=True)
     chances = np.exp(joint - top)

@@ -198,7 +198,7 @@ class FusedPass:
 
         Row 0 of `log_starts` is of items whose class is not known, row 1 + c of those known to be in class c. With
         `uniforms`, one for each item, states are drawn by inversion and counted, else expected ones are. `beside`,
-        shape (n_items, n_states), is what is told beside the votes.
+        shape (n_items, n_states), is what else is known of each item.
         """
         votes, n_others, draws = self._votes, self._n_states - 1, uniforms is not None
         n_drawn = votes.n_items if draws else 0

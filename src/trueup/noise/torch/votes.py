@@ -27,11 +27,6 @@ class VoteBlock(NamedTuple):
 class DeviceVotes:
     """The vote matrix on a device: each vote is one index of 16 or 32 bits, and the votes of an item lie together.
 
-    Parameters
-    ----------
-    matrix : sparse array of shape (n_items, n_labelers * n_answers)
-    device : torch.device
-
     Attributes
     ----------
     first : tensor of shape (n_items + 1,)

@@ -1,0 +1,582 @@
+"""The sampler as plain loops: compiled where numba is installed, and where it is not run by Python, far more slowly.
+
+A chain draws the parameters given the states of the items (`draw_parameters`, one function for each model), and the
+states given the parameters. `votes` is a table of counts by item (indptr, indices, data) and, of items of which all is
+said alike, a place that they share, -1 for an item that has no like. `systems` are codes of outputs (systems, items),
+the first column of each, what each counts for, and the pseudo-counts of the columns. `item_prior` is P(class) of each
+item, or has no rows. `totals` are the counts of the votes, of the items, of the gold items of each class and of the
+outputs in each state, and the sums of the log item prior of each class over the items of a state.
+
+What is handed on is `np.int64(0)` and not 0, of which numba would compile a version of its own; and arrays are copied
+number by number, since what numba brings along to say that shapes differ takes longer to compile than the rest.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from trueup._base.optional import is_installed
+from trueup._base.types import Floats
+from trueup.noise.kernels import FLOOR
+
+Integers = npt.NDArray[Any]
+
+# Votes, systems, gold and item prior of no items.
+NO_PROBLEM = (
+    (np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)),
+    (np.empty((0, 0), np.int64), np.zeros(1, np.int64), np.empty(0), np.empty((0, 0))),
+    np.empty(0, np.int32),
+    np.empty((0, 0)),
+)
+_RESCALE_EVERY = 16
+_BLOCK = 64  # items that a call is for: handing over all the arrays takes as long as one item
+
+
+DRAWS: dict[type, Any] = {}  # the loop that draws the parameters, by the type of what it changes
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """The function compiled by numba where that is installed."""
+    if not is_installed("numba"):
+        return function
+    import numba
+
+    return numba.njit(cache=True, nogil=True)(function)
+
+
+def in_python(function: Any) -> Any:
+    """The function that `jit` was given; what it calls stays compiled."""
+    return getattr(function, "py_func", function)
+
+
+def draw_parameters(model, totals, table, weights, systems, output_table, warm, rng) -> None:
+    """Fill `table`, `weights` and `output_table` with a draw given the totals; `model` is a tuple of `DRAWS`."""
+    DRAWS[type(model)](model, totals, table, weights, systems, output_table, warm, rng)
+
+
+def _compile_for_each_model():
+    """Have numba choose the draw by the type of the model, as Python does."""
+    from numba import extending
+
+    @extending.overload(draw_parameters)
+    def _choose(model, totals, table, weights, systems, output_table, warm, rng):
+        draw = DRAWS[model.instance_class]
+        return lambda model, totals, table, weights, systems, output_table, warm, rng: draw(
+            model, totals, table, weights, systems, output_table, warm, rng
+        )
+
+
+if is_installed("numba"):
+    _compile_for_each_model()
+
+
+@jit
+def _digamma(x):
+    value = 0.0
+    while x < 6.0:
+        value -= 1.0 / x
+        x += 1.0
+    square = 1.0 / (x * x)
+    return value + math.log(x) - 0.5 / x - square * (1.0 / 12 - square * (1.0 / 120 - square / 252))
+
+
+@jit
+def draw_output_rows(counts, first, row_prior, power, table, rng):
+    """Rows of the systems' outputs in each state, as each system counts.
+
+    A row θ ~ Dir(prior + counts) of a system that counts for w enters as exp(w m + √w (log θ − m)), where m is the mean
+    of log θ. With w = 1 this is θ. Of k copies with w = 1 / k each, the product has the mean and the covariance that
+    log θ of one of them has: rows drawn from 1 / k of the counts would have that spread too, but each is drawn to the
+    edge where an answer is rare, so that many copies would be taken for all but infallible.
+    """
+    for s in range(len(power)):
+        for g in range(counts.shape[1]):
+            total = 0.0
+            mass = 0.0
+            for c in range(first[s], first[s + 1]):
+                table[c, g] = max(rng.standard_gamma(row_prior[c, g] + counts[c, g]), 1e-100)
+                total += table[c, g]
+                mass += row_prior[c, g] + counts[c, g]
+            for c in range(first[s], first[s + 1]):
+                table[c, g] = max(table[c, g] / total, FLOOR)
+                if power[s] != 1.0:
+                    mean = max(_digamma(row_prior[c, g] + counts[c, g]) - _digamma(mass), math.log(FLOOR))
+                    value = math.log(table[c, g]) - mean
+                    table[c, g] = math.exp(power[s] * mean + math.sqrt(power[s]) * value)
+
+
+@jit
+def _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows):
+    """P(state and what is said of an item), of each state but for a scale, for the items from `start` to `stop`.
+
+    Items that share a place share a row of `rows`, which is filled once; those without one have the rows behind.
+    """
+    indptr, indices, data, place = votes
+    outputs, first, power, _ = systems
+    labels, weights, table, output_table = parts
+    first_item, chances, sums, _ = rows
+    n_states = len(weights)
+    n_places = len(first_item) - _BLOCK
+    first_item[n_places:] = -1
+    class_weight = np.zeros(labels.max() + 1)
+    for g in range(n_states):  # with an item prior, weights only share out a class to its states
+        class_weight[labels[g]] += weights[g]
+    for i in range(start, stop):
+        at = place[i] if place[i] >= 0 else n_places + i - start
+        if at < n_places and first_item[at] >= 0:
+            continue
+        first_item[at] = i
+        log_scale = 0.0
+        for g in range(n_states):
+            chances[at, g] = weights[g] if gold[i] < 0 or labels[g] == gold[i] else 0.0
+            if len(item_prior) > 0:
+                chances[at, g] *= max(item_prior[i, labels[g]], FLOOR) / class_weight[labels[g]]
+        factors = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            column = indices[j]
+            whole = int(data[j])
+            part = data[j] - whole
+            if part > 0.0:
+                for g in range(n_states):
+                    chances[at, g] *= table[column, g] ** part
+                factors += 1
+            for _ in range(whole):
+                for g in range(n_states):
+                    chances[at, g] *= table[column, g]
+                factors += 1
+                if factors >= _RESCALE_EVERY:
+                    top = 0.0
+                    for g in range(n_states):
+                        top = max(top, chances[at, g])
+                    for g in range(n_states):
+                        chances[at, g] /= top
+                    log_scale += math.log(top)
+                    factors = 0
+        for s in range(len(power)):
+            if outputs[s, i] >= 0:
+                column = first[s] + outputs[s, i]
+                for g in range(n_states):
+                    chances[at, g] *= output_table[column, g]
+        total = 0.0
+        for g in range(n_states):
+            total += chances[at, g]
+        sums[at, 0] = log_scale + math.log(total)
+        sums[at, 1] = total
+
+
+@jit
+def _draw_block(start, stop, place, labels, rows, states, truth, rng):
+    """Draw the states of the items from `start` to `stop`, in their order; returns their log-likelihood."""
+    first_item, chances, sums, times = rows
+    n_places, n_states = len(first_item) - _BLOCK, chances.shape[1]
+    log_likelihood = 0.0
+    for i in range(start, stop):
+        at = place[i] if place[i] >= 0 else n_places + i - start
+        log_likelihood += sums[at, 0]
+        rest = rng.random() * sums[at, 1]
+        drawn = -1
+        for g in range(n_states):
+            if chances[at, g] > 0.0:
+                drawn = g
+                rest -= chances[at, g]
+                if rest < 0.0:
+                    break
+        states[i] = drawn
+        times[at, drawn] += 1.0
+        if len(truth) > 0:
+            truth[i] = labels[drawn]
+    return log_likelihood
+
+
+@jit
+def _tally(first_row, last_row, rows, votes, systems, gold, item_prior, totals):
+    """Count what is said of the items of some rows as often as each state was drawn there, and forget the times."""
+    indptr, indices, data, _ = votes
+    outputs, first, power, _ = systems
+    counts, state_counts, held, output_counts, evidence = totals
+    first_item, _, _, times = rows
+    for at in range(first_row, last_row):
+        i = first_item[at]
+        if i < 0:
+            continue
+        for g in range(len(state_counts)):
+            n = times[at, g]
+            if n == 0.0:
+                continue
+            times[at, g] = 0.0
+            state_counts[g] += n
+            if gold[i] >= 0:
+                held[g, gold[i]] += n
+            for j in range(indptr[i], indptr[i + 1]):
+                counts[indices[j], g] += n * data[j]
+            for s in range(len(power)):
+                if outputs[s, i] >= 0:
+                    output_counts[first[s] + outputs[s, i], g] += n
+            if len(item_prior) > 0:
+                for y in range(evidence.shape[1]):
+                    evidence[g, y] += n * math.log(max(item_prior[i, y], FLOOR))
+
+
+@jit
+def _observe(first_row, last_row, rows, labels, posterior):
+    """Add the chances of the classes of some rows."""
+    first_item, chances, sums, _ = rows
+    for at in range(first_row, last_row):
+        i = first_item[at]
+        if i < 0:
+            continue
+        for g in range(chances.shape[1]):
+            posterior[i, labels[g]] += chances[at, g] / sums[at, 1]
+
+
+@jit
+def draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, out, rng):
+    """Draw the state of each item given all parameters, and count; returns the log-likelihood.
+
+    Items of which all is said alike have the same chances: these are worked out once, and what is said is counted and
+    recorded once, at the first of them. `keep` says what is recorded: 0 nothing, 1 the chances of the classes, 2 these
+    and the truth.
+    """
+    place = votes[3]
+    labels, weights, _, _ = parts
+    totals[0][:] = 0.0
+    totals[1][:] = 0.0
+    totals[2][:] = 0.0
+    totals[3][:] = 0.0
+    totals[4][:] = 0.0
+    n_places = np.int64(0)
+    for i in range(len(place)):
+        n_places = max(n_places, place[i] + 1)
+    n_rows = n_places + _BLOCK
+    n_states = len(weights)
+    # The first item of a row, the chances of its states, their sums, and how often each was drawn.
+    rows = (
+        np.full(n_rows, -1),
+        np.empty((n_rows, n_states)),
+        np.empty((n_rows, 2)),
+        np.zeros((n_rows, n_states)),
+    )
+    truth = out[1] if keep > 1 else out[1][:0]
+    log_likelihood = 0.0
+    for start in range(0, len(gold), _BLOCK):
+        stop = min(start + _BLOCK, len(gold))
+        _weigh_states(start, stop, votes, systems, gold, item_prior, parts, rows)
+        log_likelihood += _draw_block(start, stop, place, labels, rows, states, truth, rng)
+        _tally(n_places, n_rows, rows, votes, systems, gold, item_prior, totals)
+        if keep > 0:
+            _observe(n_places, n_rows, rows, labels, out[0])
+    _tally(np.int64(0), n_places, rows, votes, systems, gold, item_prior, totals)
+    if keep > 0:
+        _observe(np.int64(0), n_places, rows, labels, out[0])
+    return log_likelihood
+
+
+@jit
+def count(votes, systems, gold, item_prior, states, totals):
+    """The counts that the states of a start give."""
+    n_states = len(totals[1])
+    rows = (np.zeros(1, np.int64), np.empty((0, n_states)), np.empty((0, 2)), np.zeros((1, n_states)))
+    for i in range(len(gold)):
+        rows[0][0] = i
+        rows[3][0, states[i]] = 1.0
+        _tally(np.int64(0), np.int64(1), rows, votes, systems, gold, item_prior, totals)
+
+
+@jit
+def record(k, labels, weights, counts, table, n_labelers, n_answers, volume, out):
+    """Class shares, accuracies of labelers, and counts and matrices of further raters, of one draw."""
+    out_prior, out_accuracy, out_counts, out_confusion, _, mean_table = out
+    n_raters, n_classes = out_counts.shape[1], out_counts.shape[2]
+    for row in range(len(table)):
+        for g in range(len(weights)):
+            mean_table[row, g] += table[row, g] / len(out_prior)
+    for g in range(len(weights)):
+        y = labels[g]
+        out_prior[k, y] += weights[g]
+        for t in range(n_labelers):
+            out_accuracy[k, t] += counts[t * n_answers + y, g]
+        for r in range(n_raters):
+            for a in range(n_answers):
+                column = (n_labelers + r) * n_answers + a
+                out_counts[k, r, y, a] += counts[column, g]
+                out_confusion[k, r, y, a] += weights[g] * table[column, g]
+    for t in range(n_labelers):
+        out_accuracy[k, t] = out_accuracy[k, t] / volume[t] if volume[t] > 0 else np.nan
+    for r in range(n_raters):
+        for y in range(n_classes):
+            total = 0.0
+            for a in range(n_answers):
+                total += out_confusion[k, r, y, a]
+            for a in range(n_answers):
+                out_confusion[k, r, y, a] /= max(total, 1e-300)
+
+
+@jit
+def volumes(votes, n_labelers, n_answers):
+    """How many votes each labeler gave."""
+    _, indices, data, _ = votes
+    volume = np.zeros(n_labelers)
+    for j in range(len(indices)):
+        t = indices[j] // n_answers
+        if t < n_labelers:
+            volume[t] += data[j]
+    return volume
+
+
+@jit
+def draw_one(model, totals, table, weights, systems, output_table, warm, rng):
+    """One draw of the parameters, for a caller that is Python."""
+    draw_parameters(model, totals, table, weights, systems, output_table, warm, rng)
+
+
+@jit
+def run_chain(model, problem, n_labelers, states, n_warmup, kept, rng, parameters, out, done):
+    """Run all sweeps of a chain from the states of the items, and fill the outputs.
+
+    `states` and the arrays of the model are changed in place, so that a chain can go on where it stopped. `parameters`
+    are of each draw class shares, accuracies of labelers, counts and matrices of further raters and log-likelihoods,
+    and the mean of the tables; `out` the summed chances of the classes and the truths of the draws `kept`. `done`
+    counts sweeps, for progress, and has the log-likelihood of the last.
+    """
+    votes, systems, gold, item_prior = problem
+    prior, _, rater_counts, _, log_likelihood, mean_table = parameters
+    n_draws, n_classes = prior.shape
+    n_states, n_rows = len(model.labels), len(mean_table)
+    n_answers = n_rows // (n_labelers + rater_counts.shape[1])
+    n_outputs = systems[1][-1]
+    evidence = np.zeros((n_states if len(item_prior) > 0 else 0, n_classes))
+    counts = np.zeros((n_rows, n_states))
+    totals = (counts, np.zeros(n_states), np.zeros((n_states, n_classes)), np.zeros((n_outputs, n_states)), evidence)
+    table, weights, output_table = np.empty((n_rows, n_states)), np.empty(n_states), np.empty((n_outputs, n_states))
+    volume = volumes(votes, n_labelers, n_answers)
+    count(votes, systems, gold, item_prior, states, totals)
+    next_kept = np.int64(0)
+    for sweep in range(n_warmup + n_draws):
+        draw_parameters(model, totals, table, weights, systems, output_table, sweep < n_warmup, rng)
+        k = sweep - n_warmup
+        keep = 0
+        if k >= 0:
+            keep = 2 if next_kept < len(kept) and kept[next_kept] == k else 1
+        recorded = (out[0], out[1][min(next_kept, len(out[1]) - 1)])
+        parts = (model.labels, weights, table, output_table)
+        done[1] = draw_states(votes, systems, gold, item_prior, parts, states, totals, keep, recorded, rng)
+        done[0] += 1
+        next_kept += keep > 1
+        if k >= 0:
+            log_likelihood[k] = done[1]
+            record(k, model.labels, weights, counts, table, n_labelers, n_answers, volume, parameters)
+
+
+# ------------------ The parameters of each model
+
+
+def _draw_by_sampler(model, totals, table, weights, systems, output_table, warm, rng):
+    counts, state_counts, held, output_counts, evidence = totals
+    sampler = model.sampler
+    sampler.evidence = evidence if len(evidence) > 0 else None
+    sampler.draw(counts, state_counts, held, rng)
+    model.labels[:] = sampler.state_class
+    np.maximum(sampler.table, FLOOR, out=table)
+    weights[:] = sampler.weights
+    draw_output_rows(output_counts, systems[1], systems[3], systems[2], output_table, rng)
+
+
+class OwnSampler(NamedTuple):
+    """A sampler from outside, whose `draw` is Python: the chain is run by Python, with the draws of states compiled."""
+
+    sampler: Any
+    labels: Integers
+
+
+DRAWS[OwnSampler] = _draw_by_sampler
+
+
+@jit
+def _agrees(held, state, label):
+    """Whether a state may have a class: it holds no item known to be of another."""
+    return held[state].sum() == held[state, label]
+
+
+@jit
+def _exchange_classes(fit, held, evidence, labels, rng):
+    """Propose that two states exchange their classes; `fit` is the log probability of each state by its class."""
+    n_states = len(held)
+    # Pairs are unordered and the condition is the same from both sides, so each step has its own reverse.
+    for a in range(n_states):
+        for b in range(a + 1, n_states):
+            la = labels[a]
+            lb = labels[b]
+            if not (_agrees(held, a, lb) and _agrees(held, b, la)):
+                continue
+            change = fit[a, lb] + fit[b, la] - fit[a, la] - fit[b, lb]
+            if len(evidence) > 0:
+                change += evidence[a, lb] + evidence[b, la] - evidence[a, la] - evidence[b, lb]
+            if math.log(max(rng.random(), 1e-300)) < change:
+                labels[a] = lb
+                labels[b] = la
+
+
+@jit
+def _draw_hyper(counts, held, evidence, labels, pooled, strength, hyper, rng):
+    """Tables, strengths, exchanges of classes, pooled rows, and exchanges given these.
+
+    With n votes drawn from a Dirichlet–multinomial with mass b on an answer, the number of tables is a sum of
+    Bernoulli(b / (b + r)), r = 0 … n − 1 (Antoniak); given tables, pooled rows are conjugate. Strengths are drawn with
+    the auxiliary variables of Escobar and West.
+    """
+    n_labelers, n_answers, n_states = counts.shape
+    diagonal, shape0, rate0 = hyper
+    n_classes = held.shape[1]
+    learns_strength = shape0 > 0.0
+    tables = np.zeros((n_states, n_answers))
+    for g in range(n_states):
+        s = strength[g]
+        log_x = 0.0
+        seats = 0.0
+        for t in range(n_labelers):
+            total = 0.0
+            for a in range(n_answers):
+                n = int(counts[t, a, g])
+                rest = counts[t, a, g] - n
+                if rest > 0.0 and rng.random() < rest:  # parts of votes count by chance
+                    n += 1
+                if n > 0:
+                    total += n
+                    mass = s * pooled[g, a]
+                    opened = 1
+                    for r in range(1, n):
+                        if rng.random() * (mass + r) < mass:
+                            opened += 1
+                    tables[g, a] += opened
+            if learns_strength and total > 0:
+                x = rng.standard_gamma(s + 1.0)
+                y = rng.standard_gamma(total)
+                log_x += math.log(max(x / (x + y), 1e-300))
+                if rng.random() * (total + s) < total:
+                    seats += 1.0
+        if learns_strength:
+            shape = max(shape0 + tables[g].sum() - seats, 1e-3)
+            strength[g] = max(rng.standard_gamma(shape) / (rate0 - log_x), 1e-2)
+    fit = np.empty((n_states, n_classes))  # log P(tables | class), pooled rows integrated out
+    for g in range(n_states):
+        for y in range(n_classes):
+            fit[g, y] = math.lgamma(diagonal + tables[g, y]) - math.lgamma(1.0 + tables[g, y])
+    _exchange_classes(fit, held, evidence, labels, rng)
+    for g in range(n_states):
+        total = 0.0
+        for a in range(n_answers):
+            base = diagonal if a == labels[g] else 1.0
+            pooled[g, a] = rng.standard_gamma(base + tables[g, a]) + 1e-12
+            total += pooled[g, a]
+        for a in range(n_answers):
+            pooled[g, a] /= total
+    # Rows that were drawn for a class hold it back where it counts for much, and tables where it counts for little.
+    for g in range(n_states):
+        for y in range(n_classes):
+            fit[g, y] = (diagonal - 1.0) * math.log(pooled[g, y])
+    _exchange_classes(fit, held, evidence, labels, rng)
+
+
+@jit
+def draw_weights(state_counts, weights, rng):
+    """Shares of the states, with a flat prior."""
+    total = 0.0
+    for g in range(len(weights)):
+        weights[g] = max(rng.standard_gamma(1.0 + state_counts[g]), 1e-300)
+        total += weights[g]
+    for g in range(len(weights)):
+        weights[g] = max(weights[g] / total, 1e-300)
+
+
+@jit
+def draw_rates(counts, n_classes, rates, rng):
+    """How often each rater names a class, and abstains in each way, whatever the class."""
+    n_raters, n_answers, _ = counts.shape
+    if n_answers > n_classes:
+        for t in range(n_raters):
+            rates[t, 0] = rng.standard_gamma(1.0 + counts[t, :n_classes].sum())
+            for a in range(n_classes, n_answers):
+                rates[t, 1 + a - n_classes] = rng.standard_gamma(1.0 + counts[t, a].sum())
+            rates[t] /= rates[t].sum()
+
+
+@jit
+def draw_rows(model, totals, table, weights, systems, output_table, warm, rng):
+    """Strengths, exchanges and pooled rows where rows are pooled; weights; rows of labelers and of systems."""
+    flat, state_counts, held, output_counts, evidence = totals
+    n_states, n_answers = model.pooled.shape
+    counts = flat.reshape(len(flat) // n_answers, n_answers, n_states)
+    if model.is_pooled:
+        _draw_hyper(counts, held, evidence, model.labels, model.pooled, model.strength, model.hyper, rng)
+    draw_weights(state_counts, weights, rng)
+    row = np.empty(n_answers)
+    for t in range(len(counts)):
+        for g in range(n_states):
+            total = 0.0
+            for a in range(n_answers):
+                row[a] = max(rng.standard_gamma(model.strength[g] * model.pooled[g, a] + counts[t, a, g]), 1e-100)
+                total += row[a]
+            for a in range(n_answers):
+                table[t * n_answers + a, g] = max(row[a] / total, FLOOR)
+    draw_output_rows(output_counts, systems[1], systems[3], systems[2], output_table, rng)
+
+
+class RowState(NamedTuple):
+    """Rows with Dirichlet priors: `strength` votes like the `pooled` row of the state, both drawn too if `is_pooled`.
+
+    `hyper` is the pseudo-count of the right answer, and the Gamma law of the strengths, whose shape is 0 where they are
+    fixed.
+    """
+
+    labels: Integers
+    pooled: Floats
+    strength: Floats
+    hyper: tuple[float, float, float]
+    is_pooled: bool
+
+
+DRAWS[RowState] = draw_rows
+
+
+@jit
+def draw_one_coin(model, totals, table, weights, systems, output_table, warm, rng):
+    """Accuracies, rates of abstention, weights, and rows of systems."""
+    flat, state_counts, _, output_counts, _ = totals
+    n_answers, n_classes = model.n_answers, len(model.labels)
+    counts = flat.reshape(len(flat) // n_answers, n_answers, n_classes)
+    accuracy = np.empty(len(counts))
+    for t in range(len(counts)):
+        right, total = 0.0, 0.0
+        for a in range(n_classes):
+            right += counts[t, a, a]
+            total += counts[t, a].sum()
+        accuracy[t] = rng.beta(model.right + right, model.wrong + max(total - right, 0.0))
+    rates = np.ones((len(counts), 1 + n_answers - n_classes))
+    draw_rates(counts, n_classes, rates, rng)
+    draw_weights(state_counts, weights, rng)
+    for t in range(len(counts)):
+        for a in range(n_answers):
+            for y in range(n_classes):
+                chance = accuracy[t] if a == y else (1 - accuracy[t]) / (n_classes - 1)
+                rate = rates[t, 0] * chance if a < n_classes else rates[t, 1 + a - n_classes]
+                table[t * n_answers + a, y] = max(rate, FLOOR)
+    draw_output_rows(output_counts, systems[1], systems[3], systems[2], output_table, rng)
+
+
+class OneCoinState(NamedTuple):
+    """Accuracies with Beta(right, wrong) priors."""
+
+    labels: Integers
+    right: float
+    wrong: float
+    n_answers: int
+
+
+DRAWS[OneCoinState] = draw_one_coin
