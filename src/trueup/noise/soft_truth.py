@@ -383,28 +383,40 @@ def _residual_sums(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Of a block the sums over the votes of each labeler of x and of products of r, and of their squares."""
     votes, (n_classes, n_answers) = block.matrix, pooled.shape
-    table = np.maximum(pooled.T @ lattice.T, kernels.FLOOR)
-    everyone = _moved(votes, np.zeros(n_labelers, dtype=np.int64), n_answers)
-    states = _state_posterior(everyone, block.gold_codes, table, lattice, weights)
     item = np.repeat(np.arange(block.n_items), np.diff(votes.indptr))
     labeler, answer = np.divmod(votes.indices, n_answers)
+    counts = np.bincount(item * n_answers + answer, votes.data, block.n_items * n_answers)
+    counts = counts.reshape(block.n_items, n_answers)
+    first_alike, kind = _alike(np.column_stack([counts, block.gold_codes]))  # many items have the same votes
+    table = np.maximum(pooled.T @ lattice.T, kernels.FLOOR)
+    of_kinds = sparse.csr_array(counts[first_alike])
+    states = _state_posterior(of_kinds, block.gold_codes[first_alike], table, lattice, weights)
+    # What an item's votes but one for an answer let expect, by kind of item and answer.
+    expected = (normalise(states[:, None] / table).reshape(-1, lattice.shape[0])) @ lattice
+    said = np.tile(np.eye(n_answers, n_classes), (len(states), 1))
+    residual = expected * (said - expected @ pooled[:, :n_classes])
     first, second = np.triu_indices(n_classes)
-    residuals, products = np.zeros((n_classes, n_labelers)), np.zeros((len(first), n_labelers))
-    own_residuals, own_products = np.zeros(n_classes), np.zeros(len(first))
-    for a in range(n_answers):
-        of_answer = np.flatnonzero(answer == a)
-        voter, voted = labeler[of_answer], item[of_answer]
-        expected = normalise(states / table[a]) @ lattice  # by item, from its votes but one for this answer
-        residual = expected * ((np.arange(n_classes) == a) - expected @ pooled[:, :n_classes])
-        for y in range(n_classes):
-            x = residual[voted, y]
-            residuals[y] += np.bincount(voter, x, n_labelers)
-            own_residuals[y] += x @ x
-        for k, (y, z) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-            x = (expected[:, y] * expected[:, z])[voted]
-            products[k] += np.bincount(voter, x, n_labelers)
-            own_products[k] += x @ x
+    cell = kind[item] * n_answers + answer
+    n_votes = np.bincount(cell, minlength=len(expected))
+
+    def sums(x: Floats) -> tuple[Floats, Floats]:
+        of_labelers = np.array([np.bincount(labeler, column[cell], n_labelers) for column in x.T])
+        return of_labelers.reshape(x.shape[1], n_labelers), n_votes @ x**2
+
+    (residuals, own_residuals), (products, own_products) = (
+        sums(residual),
+        sums(expected[:, first] * expected[:, second]),
+    )
     return residuals, products, own_residuals, own_products
+
+
+def _alike(rows: Floats) -> tuple[Positions, Positions]:
+    """The first of each kind of equal rows of whole numbers, and the kind of each row."""
+    odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.uint64) * 2 + 1
+    _, first, kind = np.unique(
+        (rows.astype(np.int64).astype(np.uint64) * odd).sum(axis=1), return_index=True, return_inverse=True
+    )
+    return first, kind
 
 
 _MOST_STATES = 60
