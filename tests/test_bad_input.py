@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trueup.adapters import read_gold, read_labels, read_predictions
 from trueup.data.labels import Labels
 from trueup.data.predictions import Predictions, as_predictions
-from trueup.data.reading import read_gold, read_labels, read_predictions
 from trueup.exceptions import (
     DataWarning,
     InvalidFile,

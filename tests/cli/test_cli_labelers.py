@@ -8,7 +8,8 @@ import pytest
 from cli_helpers import assert_one_sentence, write_csv
 
 import trueup as tu
-from trueup.data.reading import read_labels, write_labels
+from trueup.adapters import read_labels
+from trueup.data.reading import write_labels
 
 QUICK = ("--noise", "majority")  # rough, where the numbers are not the point
 

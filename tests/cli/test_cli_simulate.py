@@ -6,8 +6,8 @@ import pytest
 from cli_helpers import assert_one_sentence
 
 import trueup as tu
+from trueup.adapters import read_gold, read_labels, read_predictions
 from trueup.cli.simulate import SIMULATORS
-from trueup.data.reading import read_gold, read_labels, read_predictions
 
 FILES = ("votes.csv", "predictions.csv", "truth.csv", "simulation.json")
 

@@ -18,8 +18,8 @@ from cli_helpers import HANGS_AFTER, PROGRAM, assert_one_sentence, crowd, write_
 import trueup as tu
 from trueup._base import locking
 from trueup._base.locking import locked
+from trueup.adapters import read_labels, read_predictions
 from trueup.cli import main
-from trueup.data.reading import read_labels, read_predictions
 
 QUICK = {"TRUEUP_ENGINE": "scipy"}  # nothing to compile; both engines give the same
 TRUTH = {f"i{i}": ("no", "yes")[y] for i, y in enumerate(crowd()["truth"])}

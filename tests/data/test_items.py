@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from trueup.data.items import from_text
+from trueup.data.items import text_as_values
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, InvalidParameter
 
@@ -166,7 +166,7 @@ def test_long_text_is_left_out_unless_asked_for(labels):
     ],
 )
 def test_cells_of_text_files(cells, values):
-    assert from_text(cells) == values
+    assert text_as_values(cells) == values
 
 
 def test_whole_numbers_that_an_item_lacks_are_kept_exactly():

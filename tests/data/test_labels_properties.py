@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from trueup.adapters import read_labels
 from trueup.data.labels import Labels
-from trueup.data.reading import read_labels, write_labels
+from trueup.data.reading import write_labels
 from trueup.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::trueup.exceptions.DataWarning")

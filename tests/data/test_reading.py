@@ -49,7 +49,7 @@ def write(path, text: str):
 def test_what_is_written_is_read_back(labels, tmp_path, suffix):
     path = tmp_path / f"votes.{suffix}"
     tio.write_labels(labels, path)
-    again = tio.read_labels(str(path))
+    again = tu.read_labels(str(path))
     assert votes(again) == votes(labels)
     assert again.items.dtype == np.int64
 
@@ -57,17 +57,17 @@ def test_what_is_written_is_read_back(labels, tmp_path, suffix):
 def test_parquet_is_read_by_pyarrow_too(labels, tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "is_installed", lambda name: name == "pyarrow")
     tio.write_labels(labels, tmp_path / "v.parquet")
-    assert votes(tio.read_labels(tmp_path / "v.parquet")) == votes(labels)
+    assert votes(tu.read_labels(tmp_path / "v.parquet")) == votes(labels)
     write(tmp_path / "bad.parquet", VOTES)
     with pytest.raises(InvalidFile, match="cannot be read as parquet"):
-        tio.read_labels(tmp_path / "bad.parquet")
+        tu.read_labels(tmp_path / "bad.parquet")
 
 
 def test_without_a_parquet_library(labels, tmp_path, monkeypatch):
     tio.write_labels(labels, tmp_path / "v.parquet")
     monkeypatch.setattr(_files, "is_installed", lambda name: False)
     with pytest.raises(MissingExtra, match=r"pip install 'trueup\[polars\]'"):
-        tio.read_labels(tmp_path / "v.parquet")
+        tu.read_labels(tmp_path / "v.parquet")
     with pytest.raises(MissingExtra, match=r"pip install 'trueup\[polars\]'"):
         tio.write_labels(labels, tmp_path / "w.parquet")
     assert _optional.is_installed("polars")
@@ -92,30 +92,30 @@ def test_csv_as_people_write_it(text, labels, tmp_path, monkeypatch):
     path = tmp_path / "v.csv"
     path.write_bytes(text.encode())
     expected = votes(labels)
-    assert votes(tio.read_labels(path)) == expected
-    assert votes(tio.read_labels(io.StringIO(text))) == expected
+    assert votes(tu.read_labels(path)) == expected
+    assert votes(tu.read_labels(io.StringIO(text))) == expected
     stream = io.BytesIO(text.encode())
-    assert votes(tio.read_labels(stream)) == expected
+    assert votes(tu.read_labels(stream)) == expected
     assert not stream.closed
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="ascii"))
-    assert votes(tio.read_labels("-")) == expected
+    assert votes(tu.read_labels("-")) == expected
 
 
 def test_names_in_text_files_become_integers_only_if_all_are(tmp_path):
     path = write(tmp_path / "v.csv", "item,labeler,label\n007,1,1\n8,2.0,0\n8,3,x\n")
-    labels = tio.read_labels(path)
+    labels = tu.read_labels(path)
     assert labels.items.tolist() == ["007", "8"]
     assert labels.labelers.tolist() == [1, 2, 3]
     assert labels.classes.tolist() == ["0", "1", "x"]
-    assert tio.read_labels(path, missing="x").classes.tolist() == [0, 1]
-    text = tio.read_labels(path, missing="x", classes=["1", "0"])
+    assert tu.read_labels(path, missing="x").classes.tolist() == [0, 1]
+    text = tu.read_labels(path, missing="x", classes=["1", "0"])
     assert text.classes.tolist() == ["1", "0"]
 
 
 @pytest.mark.parametrize("missing", [-1, "-1", [-1], [None, -1]])
 def test_special_values_of_a_text_file_are_declared_as_numbers_or_text(tmp_path, missing):
     path = write(tmp_path / "v.csv", "item,labeler,label\n1,1,1\n2,1,0\n2,2,-1\n")
-    labels = tio.read_labels(path, missing=missing)
+    labels = tu.read_labels(path, missing=missing)
     assert labels.classes.tolist() == [0, 1]
     assert labels.n_missing == 1
 
@@ -124,39 +124,39 @@ def test_special_values_of_a_text_file_are_declared_as_numbers_or_text(tmp_path,
 def test_blank_cells_are_nulls(tmp_path, declared):
     path = write(tmp_path / "v.csv", "item,labeler,label\n1,1,1\n2,1,0\n2,2,\n")
     with pytest.raises(InvalidLabels, match=r"label must not be empty, got 1 of 3 rows.*missing=None"):
-        tio.read_labels(path)
-    assert tio.read_labels(path, missing=declared).n_missing == 1
-    answers = tio.read_labels(path, abstain=declared, abstain_policy="answer").answers
+        tu.read_labels(path)
+    assert tu.read_labels(path, missing=declared).n_missing == 1
+    answers = tu.read_labels(path, abstain=declared, abstain_policy="answer").answers
     assert answers.tolist() == [0, 1, None]
     blank = write(tmp_path / "w.csv", "item,labeler,label\n1,,1\n2,1,0\n")
     with pytest.raises(InvalidLabels, match="labeler must be named in every row"):
-        tio.read_labels(blank)
+        tu.read_labels(blank)
 
 
 def test_json_lines_keep_types_and_may_leave_nulls_out(tmp_path):
     path = write(tmp_path / "v.jsonl", '{"item":1,"labeler":"a","label":true}\n\n{"item":2,"labeler":"a"}\n')
     with pytest.raises(InvalidLabels, match="label must not be empty"):
-        tio.read_labels(path)
+        tu.read_labels(path)
     with pytest.warns(DataWarning, match="no votes"):
-        labels = tio.read_labels(path, missing=None, classes=[False, True])
+        labels = tu.read_labels(path, missing=None, classes=[False, True])
     assert labels.classes.tolist() == [False, True]
 
 
 def test_the_warning_points_at_the_caller(tmp_path):
     path = write(tmp_path / "v.csv", VOTES + "2,ann,cat\n")
     with pytest.warns(DataWarning, match="1 of 4 votes repeat") as caught:
-        tio.read_labels(path)
+        tu.read_labels(path)
     assert caught[0].filename == __file__
 
 
 def test_more_rows_than_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "_ROWS", 2)
     rows = "".join(f"{i},{w},{(i + w) % 2}\n" for i in range(5) for w in range(3))
-    labels = tio.read_labels(write(tmp_path / "v.csv", "item,labeler,label\n" + rows))
+    labels = tu.read_labels(write(tmp_path / "v.csv", "item,labeler,label\n" + rows))
     assert labels.n_votes == 15
     bad = write(tmp_path / "bad.csv", 'item,labeler,label\n"1\n1",1,1\n2,2,2\n\n3,3\n')
     with pytest.raises(InvalidFile, match=r"3 fields as its header has, got 2 in line 6"):
-        tio.read_labels(bad)
+        tu.read_labels(bad)
 
 
 @pytest.mark.parametrize(
@@ -177,35 +177,35 @@ def test_more_rows_than_a_block(tmp_path, monkeypatch):
         ("v.parquet", b"PAR1 not really", "cannot be read as parquet"),
         ("v.parquet", b"", "cannot be read as parquet"),
         ("v.xlsx", b"x", "the format of .* is not known"),
-        ("votes", b"x", "no suffix"),
+        ("votes", b"x", "neither JSON nor a table"),
     ],
 )
 def test_bad_files(tmp_path, name, content, what):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InvalidFile, match=what) as caught:
-        tio.read_labels(path)
+        tu.read_labels(path)
     assert str(path) in str(caught.value)
 
 
 def test_bad_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for read in (tio.read_labels, tio.read_predictions, tio.read_gold):
+    for read in (tu.read_labels, tu.read_predictions, tu.read_gold):
         with pytest.raises(MissingFile, match=r"'nowhere\.csv' does not exist"):
             read("nowhere.csv")
-        with pytest.raises(InvalidFile, match="got a folder"):
+        with pytest.raises(InvalidFile, match="folder with nothing"):
             read(tmp_path)
     with pytest.raises(InvalidFile, match="cannot"):
-        tio.read_labels("a" * 5000 + ".csv")
+        tu.read_labels("a" * 5000 + ".csv")
     with pytest.raises(InvalidFile, match="parquet needs a path"):
-        tio.read_labels("-", file_format="parquet")
+        tu.read_labels("-", file_format="parquet")
     with pytest.raises(InvalidParameter, match="file_format"):
-        tio.read_labels(write(tmp_path / "v.csv", VOTES), file_format="xlsx")
+        tu.read_labels(write(tmp_path / "v.csv", VOTES), file_format="xlsx")
 
 
 def test_the_format_can_be_named(tmp_path, labels):
     path = write(tmp_path / "votes", VOTES)
-    assert votes(tio.read_labels(path, file_format="csv")) == votes(labels)
+    assert votes(tu.read_labels(path, file_format="csv")) == votes(labels)
 
 
 class TestWrite:
@@ -231,7 +231,7 @@ class TestWrite:
             )
         tio.write_labels(labels, tmp_path / "v.csv")
         with pytest.warns(DataWarning):
-            again = tio.read_labels(tmp_path / "v.csv", abstain=None, abstain_policy="answer")
+            again = tu.read_labels(tmp_path / "v.csv", abstain=None, abstain_policy="answer")
         assert (again.votes != labels.votes).nnz == 0
 
     @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
@@ -255,7 +255,7 @@ class TestItems:
 
     def test_a_file_beside_the_votes(self, labels, tmp_path):
         tio.write_labels(labels, tmp_path / "v.csv")
-        both = tio.read_labels(tmp_path / "v.csv", items=write(tmp_path / "i.csv", self.TEXT))
+        both = tu.read_labels(tmp_path / "v.csv", items=write(tmp_path / "i.csv", self.TEXT))
         assert both.item_columns == ("topic", "weight", "day", "code")
         assert both.item_column("topic").tolist() == ["law", None]
         assert both.item_column("weight").tolist() == [0.5, 2.0]
@@ -275,7 +275,7 @@ class TestItems:
             columns=["text", "n", "weight"],
         )
         tio.write_labels(known, tmp_path / f"v.{suffix}", items=tmp_path / f"i.{suffix}")
-        again = tio.read_labels(tmp_path / f"v.{suffix}", items=tmp_path / f"i.{suffix}")
+        again = tu.read_labels(tmp_path / f"v.{suffix}", items=tmp_path / f"i.{suffix}")
         assert (again.votes != known.votes).nnz == 0
         for name in known.item_columns:
             np.testing.assert_array_equal(again.item_column(name), known.item_column(name))
@@ -285,7 +285,7 @@ class TestItems:
         with pytest.raises(InvalidLabels, match=r"in .*i\.csv', there is no column 'item'"):
             tio.read_items(write(tmp_path / "i.csv", "id,topic\n1,law\n"))
         with pytest.raises(InvalidLabels, match="got 1 of 1 rows of others"):
-            tio.read_labels(tmp_path / "v.csv", items=write(tmp_path / "j.csv", "item,topic\nx,law\n"))
+            tu.read_labels(tmp_path / "v.csv", items=write(tmp_path / "j.csv", "item,topic\nx,law\n"))
         with pytest.raises(InvalidLabels, match="no item columns to write"):
             tio.write_labels(labels, tmp_path / "v.csv", items=tmp_path / "k.csv")
 
@@ -298,13 +298,13 @@ class TestPredictions:
         frame = pl.DataFrame({"item": [1, 2], "prediction": ["dog", "cat"], "score": [0.7, None]})
         path = tmp_path / f"p.{suffix}"
         {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[suffix](path)
-        aligned = tio.read_predictions(path).align(labels, missing="ignore")
+        aligned = tu.read_predictions(path).align(labels, missing="ignore")
         assert aligned.codes.tolist() == [[1, 0]]
         assert np.isnan(aligned.scores).tolist() == [[False, True]]
 
     def test_systems_and_probabilities(self, labels, tmp_path):
         text = "id,who,c,d\n1,x,0.2,0.8\n2,x,0.5,0.5\n2,y,1,0\n1,y,0,1\n"
-        p = tio.read_predictions(
+        p = tu.read_predictions(
             write(tmp_path / "p.csv", text), item="id", system="who", probabilities={"cat": "c", "dog": "d"}
         )
         assert p.align(labels).codes.tolist() == [[1, 0], [1, 0]]
@@ -313,12 +313,12 @@ class TestPredictions:
         text = Labels.from_frame({"item": ["1", "x", "1"], "labeler": [1, 1, 2], "label": ["0", "1", "?"]})
         path = write(tmp_path / "p.csv", "item,prediction\n1,0\n")
         with pytest.raises(InvalidPredictions, match=r"name them alike, in Python e.g. with str"):
-            tio.read_predictions(path).align(text, missing="ignore")
-        aligned = tio.read_predictions(path, labels=text).align(text, missing="ignore")
+            tu.read_predictions(path).align(text, missing="ignore")
+        aligned = tu.read_predictions(path, labels=text).align(text, missing="ignore")
         assert aligned.codes.tolist() == [[0, -1]]
         flags = Labels.from_matrix([[True, False], [False, False]])
         path = write(tmp_path / "q.csv", "item,prediction\n0.0,True\n1,False\n")
-        assert tio.read_predictions(path, labels=flags).align(flags).codes.tolist() == [[1, 0]]
+        assert tu.read_predictions(path, labels=flags).align(flags).codes.tolist() == [[1, 0]]
 
     @pytest.mark.parametrize(
         ("text", "what"),
@@ -332,35 +332,35 @@ class TestPredictions:
     def test_bad_content_names_the_path(self, tmp_path, text, what):
         path = write(tmp_path / "p.csv", text)
         with pytest.raises(InvalidPredictions, match=what) as caught:
-            tio.read_predictions(path)
+            tu.read_predictions(path)
         assert str(path) in str(caught.value)
 
     def test_mixed_types_in_json(self, tmp_path):
         path = write(tmp_path / "p.jsonl", '{"item":1,"prediction":1}\n{"item":2,"prediction":"x"}\n')
         with pytest.raises(InvalidPredictions, match="prediction mixes types"):
-            tio.read_predictions(path)
+            tu.read_predictions(path)
 
 
 class TestGold:
     def test_a_mapping(self, labels, tmp_path):
         path = write(tmp_path / "g.csv", "item,label\n1,cat\n2,dog\n2,dog\n")
-        assert labels.with_gold(tio.read_gold(path)).gold == {1: "cat", 2: "dog"}
+        assert labels.with_gold(tu.read_gold(path)).gold == {1: "cat", 2: "dog"}
 
     def test_blank_is_declared(self, tmp_path):
         path = write(tmp_path / "g.csv", "item,label\n1,cat\n2,\n3,NA\n")
         with pytest.raises(InvalidLabels, match=r"label must not be empty in gold, got 1 of 3.*missing=None"):
-            tio.read_gold(path)
-        assert tio.read_gold(path, missing=[None, "NA"]) == {1: "cat"}
+            tu.read_gold(path)
+        assert tu.read_gold(path, missing=[None, "NA"]) == {1: "cat"}
 
     def test_names_are_read_as_those_of_the_labels(self, tmp_path):
         labels = Labels.from_frame({"item": ["1", "x"], "labeler": [1, 1], "label": ["cat", "dog"]})
         path = write(tmp_path / "g.csv", "item,label\n1,cat\n")
-        assert labels.with_gold(tio.read_gold(path, labels=labels)).gold == {"1": "cat"}
+        assert labels.with_gold(tu.read_gold(path, labels=labels)).gold == {"1": "cat"}
 
     @pytest.mark.parametrize("column", ["chance", "inclusion_probability"])
     def test_chances_are_read_and_kept(self, labels, tmp_path, column):
         path = write(tmp_path / "g.csv", f"item,label,{column}\n1,cat,0.25\n2,dog,\n")
-        gold = tio.read_gold(path)
+        gold = tu.read_gold(path)
         assert gold == {1: "cat", 2: "dog"}
         told = labels.with_gold(gold)
         assert (told.drawn_gold, told.gold) == ({1: 0.25}, gold)
@@ -369,20 +369,20 @@ class TestGold:
         path = write(
             tmp_path / "g.jsonl", '{"item":1,"label":"cat","chance":1}\n{"item":2,"label":"dog","chance":null}\n'
         )
-        assert labels.with_gold(tio.read_gold(path)).drawn_gold == {1: 1.0}
+        assert labels.with_gold(tu.read_gold(path)).drawn_gold == {1: 1.0}
 
     def test_words_are_read_and_kept(self, labels, tmp_path):
         path = write(tmp_path / "g.csv", "drawn,item,label\nRandom,1,cat\n,2,dog\n")
-        told = labels.with_gold(tio.read_gold(path))
+        told = labels.with_gold(tu.read_gold(path))
         assert told.drawn_gold == {1: 1 / told.n_items}
-        assert labels.with_gold(tio.read_gold(path, drawn="chosen")).drawn_gold == {}
-        assert set(labels.with_gold(tio.read_gold(path, drawn="random")).drawn_gold) == {1, 2}
+        assert labels.with_gold(tu.read_gold(path, drawn="chosen")).drawn_gold == {}
+        assert set(labels.with_gold(tu.read_gold(path, drawn="random")).drawn_gold) == {1, 2}
 
     def test_what_was_drawn_must_be_vetted_unless_the_draw_is_passed_over(self, tmp_path):
         path = write(tmp_path / "g.csv", "item,label,chance\n1,cat,0.5\n2,,0.5\n3,NA,0.5\n4,,\n")
         with pytest.raises(InvalidLabels, match="got 1 of 3 without a label"):
-            tio.read_gold(path, missing=[None, "NA"])
-        assert tio.read_gold(path, missing=[None, "NA"], drawn="chosen") == {1: "cat"}
+            tu.read_gold(path, missing=[None, "NA"])
+        assert tu.read_gold(path, missing=[None, "NA"], drawn="chosen") == {1: "cat"}
 
     @pytest.mark.parametrize(
         ("text", "what"),
@@ -406,7 +406,7 @@ class TestGold:
     def test_bad_gold(self, tmp_path, text, what):
         path = write(tmp_path / "g.csv", text)
         with pytest.raises(InvalidLabels, match=what) as caught:
-            tio.read_gold(path)
+            tu.read_gold(path)
         assert str(path) in str(caught.value)
 
     def test_a_draw_that_is_vetted_in_part_is_no_random_one(self, tmp_path):
@@ -420,7 +420,7 @@ class TestGold:
 
 def test_pandas_is_not_needed_for_text_files(tmp_path, labels):
     path = write(tmp_path / "v.csv", VOTES)
-    assert votes(tio.read_labels(path)) == votes(Labels.from_frame(pd.read_csv(path)))
+    assert votes(tu.read_labels(path)) == votes(Labels.from_frame(pd.read_csv(path)))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
@@ -441,7 +441,7 @@ def test_an_item_that_is_written_in_two_ways_has_one_truth(tmp_path):
     votes = tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["x", "y", "x"], "label": ["a", "b", "a"]})
     path = write(tmp_path / "gold.csv", "item,label\n1,a\n1.0,b\n2,a\n")
     with pytest.raises(InvalidLabels, match="got 'a' and 'b'"):
-        tio.read_gold(path, labels=votes)
+        tu.read_gold(path, labels=votes)
 
 
 def test_a_column_that_comes_late_is_not_left_out(tmp_path, monkeypatch):
@@ -449,4 +449,4 @@ def test_a_column_that_comes_late_is_not_left_out(tmp_path, monkeypatch):
     rows = ['{"item": 1, "prediction": 0}'] * 3 + ['{"item": 4, "prediction": 0, "system": "b"}']
     path = write(tmp_path / "p.jsonl", "\n".join(rows))
     with pytest.raises(InvalidFile, match=r"first 2 objects of .* must show all columns, got 'system' later alone"):
-        tio.read_predictions(path)
+        tu.read_predictions(path)

@@ -17,13 +17,17 @@ from trueup.adapters.content import Content, told_in_a_sentence
 from trueup.adapters.export import Export
 from trueup.adapters.registry import ADAPTERS, detect, matches
 from trueup.data import pairs, reading
+from trueup.data.building import declared
 from trueup.data.files import FORMATS, Source, named, open_table, table_suffix
-from trueup.data.gold import DRAWS, Draw, Gold
+from trueup.data.frames import has_key
+from trueup.data.gold import DRAWS, Draw, Gold, names_by_role
+from trueup.data.gold import read_gold as table_gold
 from trueup.data.labels import Labels
 from trueup.data.pairs import Pairs
 from trueup.data.predictions import Predictions
+from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
-from trueup.exceptions import DataWarning, InvalidParameter, quoted
+from trueup.exceptions import DataWarning, InvalidFile, InvalidParameter, quoted
 
 AUTO = "auto"
 
@@ -73,7 +77,7 @@ def _read(content: Content, name: str, question: str | None, **wishes: bool) -> 
         return export if question is None else export.of(question)
 
 
-def export_format(path: Source, *, item: str | None = "item", file_format: str = AUTO) -> str | None:
+def export_format(path: Source, *, item: str | Sequence[str] | None = "item", file_format: str = AUTO) -> str | None:
     """The tool whose export a file is, or None for a plain table, which is never taken for anything else silently.
 
     Parameters
@@ -97,7 +101,7 @@ def export_format(path: Source, *, item: str | None = "item", file_format: str =
         with told_in_a_sentence(content.who):
             return detect(content)
     with open_table(path) as table:
-        if item is None or item in table.columns:
+        if item is None or has_key(item, table.columns):
             return None
     content = Content(path)
     with told_in_a_sentence(content.who):
@@ -117,81 +121,102 @@ def export_format(path: Source, *, item: str | None = "item", file_format: str =
 def read_labels(
     path: Source,
     *,
-    item: str = "item",
+    item: str | Sequence[str] = "item",
     labeler: str = "labeler",
     label: str = "label",
     run: str | None = None,
+    wide: bool | None = None,
     classes: Sequence[Hashable] | None = None,
     missing: Any = (),
     abstain: Any = (),
     abstain_policy: AbstainPolicy = "ignore",
     duplicates: Duplicates = "keep",
+    gold: Source | None = None,
+    gold_column: str | None = None,
+    gold_drawn: Draw | None = None,
     items: Source | None = None,
     file_format: str = AUTO,
     question: str | None = None,
     keep_names: bool = False,
     exclude_prelabeled: bool = False,
 ) -> Labels:
-    """Votes from a file with one row a vote, or from the export of another tool, with its gold and its items.
+    """Votes from a file or a frame with one row a vote, or from the export of another tool, with its gold and items.
 
     In csv and tsv a blank cell is a null, and a column becomes integers only if every name in it is one written
     plainly ("7", not "007"), labels also only if `classes` does not name them as text. A column ``is_crowd``, which
-    `write_labels` writes, marks with 1 the votes of a labeler who stands for an anonymous crowd.
+    `write_labels` writes, marks with 1 the votes of a labeler who stands for an anonymous crowd. Other columns that
+    have one value for each item become item columns.
 
     Parameters
     ----------
-    path : path, "-" or file-like
+    path : path, "-", file-like, frame or dict of columns
         The file; "-" is standard input.
-    item, labeler, label : str
-        The names of the columns of a table.
-    run : str, optional
-        The column of a table that tells several verdicts of a labeler on an item apart, as in `Labels.from_frame`.
-    classes, missing, abstain, abstain_policy, duplicates
+    item, labeler, label, run, wide, classes, missing, abstain, abstain_policy, duplicates
         As in `Labels.from_frame`.
-    items : path or file-like, optional
-        A file of what is known of the items, with the same column of items; its columns are added as by
-        `Labels.with_items`, and rows for items without votes are left out.
+    gold : path, file-like, frame or dict of columns, optional
+        Vetted truths, a row each, as `read_gold` takes them; a row without a label is not vetted.
+    gold_column : str, optional
+        The column of the truths there; by default as `label`.
+    gold_drawn : {"chosen", "random"}, optional
+        How their items were drawn, in place of what the file says.
+    items : path, file-like, frame or dict of columns, optional
+        What is known of the items, with the same column of items; its columns are added as by `Labels.with_items`, and
+        rows for items without votes are left out.
     file_format : str
         "auto": a table by its suffix (csv for standard input and file-likes), else the export of a tool by its
-        structure. Or "csv", "tsv", "jsonl", "parquet", or one of `trueup.adapters.list_formats`.
+        structure. Or "csv", "tsv", "jsonl", "parquet", or one of `trueup.adapters.list_formats`. Files of gold and of
+        items are of the format of their suffix, or of this one.
     question, keep_names, exclude_prelabeled
         As in `read_export`, of exports.
+
+    Examples
+    --------
+    >>> import trueup as tu
+    >>> rows = {"prompt": [1, 1, 1, 1], "system": list("aabb"), "judge": list("xyxy"), "verdict": [1, 1, 0, 1]}
+    >>> labels = tu.read_labels(rows, item=["prompt", "system"], labeler="judge", label="verdict")
+    >>> labels, labels.item_columns
+    (Labels(2 items, 2 labelers, 2 classes, 4 votes, 2 item columns), ('prompt', 'system'))
     """
     tool = export_format(path, item=item, file_format=file_format)
+    votes: dict[str, Any] = {"classes": classes, "missing": missing, "abstain": abstain}
+    votes |= {"abstain_policy": abstain_policy, "duplicates": duplicates}
+    columns: dict[str, Any] = {"item": item, "labeler": labeler, "label": label, "run": run, "wide": wide}
     if tool is None:
         _refuse(question=question, keep_names=keep_names or None, exclude_prelabeled=exclude_prelabeled or None)
-        return reading.read_labels(
-            path,
-            item=item,
-            labeler=labeler,
-            label=label,
-            run=run,
-            classes=classes,
-            missing=missing,
-            abstain=abstain,
-            abstain_policy=abstain_policy,
-            duplicates=duplicates,
-            items=items,
-            file_format=_table_format(file_format),
+        with open_table(path, file_format=_table_format(file_format)) as table:
+            labels = Labels.from_table(table, **columns, **votes)
+    else:
+        defaults = {"item": "item", "labeler": "labeler", "label": "label", "run": None, "wide": None}
+        _refuse_columns(path, tool, **{name: (value, defaults[name]) for name, value in columns.items()})
+        export = read_export(
+            path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
         )
-    _refuse_columns(
-        path, tool, item=(item, "item"), labeler=(labeler, "labeler"), label=(label, "label"), run=(run, None)
-    )
-    export = read_export(
-        path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
-    )
-    labels = export.labels(
-        classes=classes, missing=missing, abstain=abstain, abstain_policy=abstain_policy, duplicates=duplicates
-    )
+        labels = export.labels(**votes)
+    if gold is not None:
+        truths = _gold_beside(
+            gold,
+            labels,
+            item=item,
+            label=gold_column or label,
+            drawn=gold_drawn,
+            missing=missing,
+            file_format=file_format,
+            question=question,
+        )
+        labels = labels.with_gold(truths)
+    elif gold_drawn is not None or gold_column is not None:
+        name = "gold_column" if gold_drawn is None else "gold_drawn"
+        raise InvalidParameter(f"⟨{name}⟩ is about a gold file, got no ⟨gold⟩; name the file", parameter=name)
     if items is None:
         return labels
-    return labels.with_items(reading.read_items(items, item=item, labels=labels), unknown="ignore")
+    known = reading.read_items(items, item=item, labels=labels, file_format=_table_format(_beside(items, file_format)))
+    return labels.with_items(known, unknown="ignore")
 
 
 def read_predictions(
     path: Source,
     *,
-    item: str | None = "item",
+    item: str | Sequence[str] | None = "item",
     prediction: str = "prediction",
     score: str = "score",
     probabilities: Mapping[Hashable, str] | None = None,
@@ -206,7 +231,7 @@ def read_predictions(
 
     Parameters
     ----------
-    path : path, "-" or file-like
+    path : path, "-", file-like, frame or dict of columns
         The file; "-" is standard input.
     item, prediction, score, probabilities, system, positive, threshold
         As in `Predictions.from_frame`, of tables.
@@ -218,21 +243,14 @@ def read_predictions(
     question : str, optional
         Of exports, which of several questions.
     """
+    columns: dict[str, Any] = {"item": item, "prediction": prediction, "score": score, "system": system}
+    columns["probabilities"] = probabilities
     tool = export_format(path, item=item, file_format=file_format)
     if tool is None:
         _refuse(question=question)
-        return reading.read_predictions(
-            path,
-            item=item,
-            prediction=prediction,
-            score=score,
-            probabilities=probabilities,
-            system=system,
-            positive=positive,
-            threshold=threshold,
-            labels=labels,
-            file_format=_table_format(file_format),
-        )
+        with open_table(path, file_format=_table_format(file_format)) as table:
+            known = names_by_role(labels)
+            return Predictions(systems_of(table, positive=positive, threshold=threshold, known=known, **columns))
     _refuse_columns(
         path,
         tool,
@@ -248,7 +266,7 @@ def read_predictions(
 def read_gold(
     path: Source,
     *,
-    item: str = "item",
+    item: str | Sequence[str] = "item",
     label: str = "label",
     drawn: Draw | None = None,
     missing: Any = (),
@@ -265,7 +283,7 @@ def read_gold(
 
     Parameters
     ----------
-    path : path, "-" or file-like
+    path : path, "-", file-like, frame or dict of columns
         The file; "-" is standard input.
     item, label : str
         The names of the columns of a table.
@@ -283,7 +301,7 @@ def read_gold(
     tool = export_format(path, item=item, file_format=file_format)
     if tool is None:
         _refuse(question=question)
-        return reading.read_gold(
+        return table_gold(
             path,
             item=item,
             label=label,
@@ -300,7 +318,7 @@ def read_gold(
 def read_pairs(
     path: Source,
     *,
-    item: str = "item",
+    item: str | Sequence[str] = "item",
     judge: str = "judge",
     first: str = "first",
     second: str = "second",
@@ -311,7 +329,7 @@ def read_pairs(
 
     Parameters
     ----------
-    path : path, "-" or file-like
+    path : path, "-", file-like, frame or dict of columns
         The file; "-" is standard input.
     item, judge, first, second, winner : str
         The names of the columns of a table, as in `Pairs.from_frame`. `first` and `second` are the systems in the order
@@ -328,13 +346,49 @@ def read_pairs(
     >>> tu.read_pairs(io.StringIO(chr(10).join(rows)))
     Pairs(1 contest of 2 systems, 1 judge, 2 verdicts)
     """
-    columns = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
+    columns: dict[str, Any] = {"item": item, "judge": judge, "first": first, "second": second, "winner": winner}
     is_named = any(value != name for name, value in columns.items())  # a table whose columns are named is a plain one
     tool = export_format(path, item=None if is_named else item, file_format=file_format)
     if tool is None:
         return pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
     _refuse_columns(path, tool, **{name: (value, name) for name, value in columns.items()})
     return read_export(path, file_format=tool).pairs()
+
+
+def _gold_beside(
+    path: Source,
+    labels: Labels,
+    *,
+    item: str | Sequence[str],
+    label: str,
+    drawn: Draw | None,
+    missing: Any,
+    file_format: str,
+    question: str | None,
+) -> Gold:
+    """The gold of a file beside that of the votes; the question is of exports alone."""
+    known = _beside(path, file_format)
+    tool = export_format(path, item=item, file_format=known)
+    gold = read_gold(
+        path,
+        item=item,
+        label=label,
+        drawn=drawn,
+        missing=[None, *declared(missing, ())[0]],
+        labels=labels,
+        file_format=tool or known,
+        question=None if tool is None else question,
+    )
+    if not gold:
+        raise InvalidFile(f"{named(path)} has no truths, got no label in any row; fill them in")
+    return gold
+
+
+def _beside(path: Source, file_format: str) -> str:
+    """The format of a file beside that of the votes: by its suffix if it has one, else as that of the votes."""
+    if isinstance(path, str | PathLike) and path != "-" and table_suffix(path) is not None:
+        return AUTO
+    return file_format
 
 
 def _table_format(file_format: str) -> Any:

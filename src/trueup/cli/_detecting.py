@@ -13,7 +13,7 @@ import typer
 from trueup._base.writing import check_readable
 from trueup.cli._app import as_command
 from trueup.cli._console import speaking
-from trueup.cli._files import about_files, as_in_votes, is_pipe
+from trueup.cli._files import about_files, is_pipe
 from trueup.cli._options import Command, option
 from trueup.exceptions import InvalidFile, InvalidParameter
 
@@ -288,7 +288,7 @@ def ask(
     if vetted.gold is not None:
         with speaking(drawn="--gold-drawn"):
             truths = read_gold(_readable(vetted.gold), labels=labels, drawn=vetted.gold_drawn)  # type: ignore[arg-type]
-            labels = labels.with_gold(as_in_votes(truths, labels))
+            labels = labels.with_gold(truths)
     files = about_files(
         annotators=list(named_files(shapes.annotators, "").values()),
         detections=list(named_files(detections, "").values()) or None,

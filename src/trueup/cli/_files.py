@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from trueup._base.cells import plain_cell
 from trueup._base.writing import replace_file
 from trueup.cli._app import STANDARD_INPUT, pipes
 from trueup.cli._console import as_json, note, speaking
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from trueup.adapters import Export
     from trueup.answers.comparison import Comparison
     from trueup.answers.evaluation import Evaluation
-    from trueup.data.gold import Gold
     from trueup.data.labels import Labels
     from trueup.data.predictions import Predictions
 
@@ -113,8 +111,7 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
         The file; "-" is standard input.
     how : VoteOptions
     """
-    from trueup.adapters import read_gold, read_labels
-    from trueup.data.reading import read_items
+    from trueup.adapters import read_labels
 
     file_format = _format_of(path, how.file_format, is_votes=True)
 
@@ -125,10 +122,15 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             labeler=how.labeler,
             label=how.label,
             run=how.run,
+            wide=how.wide,
             classes=classes,
             missing=[value or None for value in how.no_vote],
             abstain=[value or None for value in how.abstain],
             duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+            gold=None if how.gold is None else source_of(how.gold),
+            gold_column=how.gold_column,
+            gold_drawn=how.gold_drawn,  # type: ignore[arg-type]
+            items=None if how.items is None else source_of(how.items),
             file_format=file_format,
             question=how.question,
             keep_names=how.keep_names,
@@ -139,29 +141,6 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
         labels = _read_with_classes(read, how.class_names)
     for remark in labels.remarks:
         note(remark)
-    if how.gold is None and how.gold_drawn is not None:
-        raise InvalidParameter(
-            f"--gold-drawn is about a gold file, got {how.gold_drawn!r} and no --gold; name the file"
-        )
-    if how.gold is not None:
-        with speaking(missing="--no-vote", label="--gold-column"):
-            truths = read_gold(
-                source_of(how.gold),
-                item=how.item,
-                label=how.gold_column or how.label,
-                drawn=how.gold_drawn,  # type: ignore[arg-type]  # checked by the callee, with a sentence
-                missing=[None, *how.no_vote],
-                labels=labels,
-                file_format=_format_of(how.gold, how.file_format),
-                question=_question_of(how.gold, how),
-            )
-            if not truths:
-                raise InvalidFile(f"{_called(how.gold)} has no truths, got no label in any row; fill them in")
-            labels = labels.with_gold(as_in_votes(truths, labels))
-    if how.items is not None:
-        known = _table_format_of(how.items, how.file_format)
-        columns = read_items(source_of(how.items), item=how.item, labels=labels, file_format=known)
-        labels = labels.with_items(columns, unknown="ignore")
     return labels
 
 
@@ -179,18 +158,6 @@ def votes_export(path: str, how: VoteOptions) -> Export | None:
         keep_names=how.keep_names,
         exclude_prelabeled=how.exclude_prelabeled,
     )
-
-
-def as_in_votes(gold: Gold, labels: Labels) -> Gold:
-    """Gold with the names of the votes, where `safe_cell` had made them safe."""
-    from trueup.data.gold import Gold
-
-    items, classes = by_name(labels.items.tolist()), by_name(labels.classes.tolist())
-    drawn = gold.drawn
-    if isinstance(drawn, Mapping):
-        drawn = {plain_cell(item, items): how for item, how in drawn.items()}
-    truths = {plain_cell(item, items): plain_cell(name, classes) for item, name in gold.items()}
-    return Gold(truths, drawn=drawn)
 
 
 def _read_with_classes(read: Callable[[Sequence[Hashable] | None], Labels], names: list[str]) -> Labels:
@@ -288,20 +255,6 @@ def _format_of(path: str, file_format: str | None, *, is_votes: bool = False) ->
             return file_format
         return "auto"
     return (file_format or "csv") if is_pipe(path) else "auto"
-
-
-def _table_format_of(path: str, file_format: str | None) -> Any:
-    """The format of a pipe that is a table; that of a file is told by its suffix."""
-    known = _format_of(path, file_format)
-    return known if is_pipe(path) else None
-
-
-def _question_of(path: str, how: VoteOptions) -> str | None:
-    """The question to read of a file beside the votes: that of the votes if the file is an export, too."""
-    from trueup.adapters import export_format
-
-    known = _format_of(path, how.file_format)
-    return how.question if export_format(source_of(path), item=how.item, file_format=known) else None
 
 
 def one_system(predictions: Predictions, name: str | None) -> Predictions:

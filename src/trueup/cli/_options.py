@@ -217,6 +217,7 @@ _votes_column = functools.partial(_votes, metavar="COLUMN", show_default=True)
 _predictions_column = functools.partial(_predictions, metavar="COLUMN", show_default=True)
 _pairs_column = functools.partial(option, panel="How to read the verdicts", metavar="COLUMN", show_default=True)
 _RUN = "Column that tells several verdicts of a labeler on an item apart (epochs, temperatures)."
+_WIDE = "A row an item and a column a labeler, named by it, in place of a row a vote."
 _NO_VOTE = "A label that means no vote, e.g. NA; '' is an empty cell. May be given several times."
 _ABSTAIN = "A label that means the labeler looked and did not decide. May be given several times."
 _CLASS = "A class that could be chosen; once for each, where nobody voted for some of them."
@@ -237,10 +238,11 @@ _SYSTEM = "Column of the systems' names, where a file holds several; 'system' is
 class VoteOptions:
     """How the votes are read; see `_files.read_votes`."""
 
-    item: Annotated[str, _votes_column("--item", "Column of the items.")] = "item"
+    item: Annotated[str, _votes_column("--item", "Column of the items; several with commas: prompt,system.")] = "item"
     labeler: Annotated[str, _votes_column("--labeler", "Column of the labelers.")] = "labeler"
     label: Annotated[str, _votes_column("--label", "Column of the labels.")] = "label"
     run: Annotated[str | None, _votes("--run", _RUN, metavar="COLUMN")] = None
+    wide: Annotated[bool | None, _votes("--wide/--no-wide", _WIDE, show_default="as the table looks")] = None
     no_vote: Annotated[list[str], _votes("--no-vote", _NO_VOTE, metavar="VALUE")] = field(default_factory=list)
     abstain: Annotated[list[str], _votes("--abstain", _ABSTAIN, metavar="VALUE")] = field(default_factory=list)
     class_names: Annotated[list[str], _votes("--class", _CLASS, metavar="NAME")] = field(default_factory=list)

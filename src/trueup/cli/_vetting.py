@@ -134,7 +134,7 @@ class Vetting:
     def read(self, source: str, *, item: str, truth: str, question: str | None = None) -> dict[Hashable, Hashable]:
         """Answers from a file, or from the export of a tool; rows without one are left out."""
         from trueup.adapters import export_format, read_export
-        from trueup.data.reading import read_gold
+        from trueup.data.gold import read_gold
 
         tool = export_format(source_of(source), item=item)
         answers: Mapping[Hashable, Hashable]
@@ -305,7 +305,7 @@ def _changed(place: Place, settings: SessionOptions, was: Mapping[str, Any]) -> 
 
 def _categories(path: str, labels: Labels, item: str) -> dict[Hashable, Hashable]:
     """The category of each item, as text; kept in the session file itself."""
-    from trueup.data.reading import read_gold
+    from trueup.data.gold import read_gold
 
     categories = read_gold(source_of(path), item=item, label="category", drawn="chosen", labels=labels)
     return {name: str(category) for name, category in categories.items()}

@@ -163,9 +163,13 @@ def _predicted(
 def _sheet(sample: Sample, labels: Labels, how: options.VoteOptions, *, with_text: bool) -> str:
     """The items as csv, with the columns named as the gold file is read, and what is known of them if asked for."""
     columns = sample.columns()
-    named = {how.item: columns.pop("item"), how.gold_column or how.label: columns.pop("label"), **columns}
+    items, key = columns.pop("item"), [name.strip() for name in how.item.split(",")]
+    is_joint = len(key) > 1 and all(isinstance(name, tuple) for name in items)
+    parts = zip(key, map(list, zip(*items, strict=True)), strict=True) if is_joint else [(how.item, items)]
+    named: dict[str, list[Any]] = dict(parts)
+    named |= {how.gold_column or how.label: columns.pop("label"), **columns}
     places = labels.find_items(sample.items)
-    for name in labels.item_columns if with_text else ():
+    for name in labels.item_table.given if with_text else ():
         named.setdefault(name, labels.item_column(name)[places].tolist())
     return csv_text(list(named), [[safe_cell(cell) for cell in row] for row in zip(*named.values(), strict=True)])
 

@@ -105,7 +105,7 @@ def _serve_files(served: Served) -> None:
     given = all_settings(served.test, labels, served.how, served.how_predicted)
     if served.server.show_predictions:
         given["blind"] = False
-    if not labels.item_columns:
+    if not labels.item_table.given:
         note("the cards show only the names of the items; add --items FILE with what experts are to look at")
     suggestions = _predicted(systems, labels) if served.server.show_predictions else None
     note("working out what the votes say …")

@@ -183,7 +183,7 @@ def _check_tool(to: str, out: Path | None) -> None:
 def _sheet(vetting: Vetting, asked: Sequence[tuple[Hashable, str]], *, blind: bool, with_text: bool) -> str:
     """The items as csv for a spreadsheet, with what is known of them if asked for."""
     labels = vetting.labels
-    known = labels.item_columns if with_text else ()
+    known = labels.item_table.given if with_text else ()
     places = labels.find_items([item for item, _ in asked])
     header = ["item", "truth", *([] if blind else ["why"]), *known]
     rows = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,22 @@ from scipy import sparse
 
 from trueup._base.types import Booleans, Codes
 from trueup._base.validation import check_choice, kind_hint, preview
-from trueup.data.encoding import NULL_CODE, Encoder, Vocabulary, check_named, check_names, is_null, vocabulary_from
-from trueup.data.frames import Sink, Table, matrix_parts, read_names
+from trueup.data.encoding import (
+    NULL_CODE,
+    Distinct,
+    Encoder,
+    Vocabulary,
+    check_named,
+    check_names,
+    is_null,
+    vocabulary_from,
+)
+from trueup.data.frames import Sink, Table, check_column, has_key, key_columns, matrix_parts, named_as, read_names
+from trueup.data.items import ItemTable, inferred_table, text_as_values
 from trueup.data.votes import AbstainPolicy, Duplicates, nothing_vetted, vote_matrix
-from trueup.exceptions import InvalidLabels
+from trueup.exceptions import InvalidLabels, InvalidParameter
 
+CROWD_MARK = "is_crowd"  # the column of a file that marks the votes of an anonymous crowd with 1
 _CELLS = 250_000
 
 
@@ -33,6 +45,10 @@ class Columns:
     missing: tuple[Any, ...]
     abstain: tuple[Any, ...]
     run: Codes | None = None  # which of several verdicts of a labeler on an item a row is
+    item_table: ItemTable = field(default_factory=ItemTable)
+    crowds: frozenset[Hashable] = frozenset()
+    remarks: tuple[str, ...] = ()
+    is_wide: bool = False
 
 
 def declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -59,35 +75,118 @@ def declared(missing: Any, abstain: Any, *, from_text: bool = False) -> tuple[tu
 def read_votes(
     table: Table,
     *,
-    item: str,
-    labeler: str,
-    label: str,
-    missing: Any,
-    abstain: Any,
-    classes: Sequence[Hashable] | None,
+    item: str | Sequence[str] = "item",
+    labeler: str = "labeler",
+    label: str = "label",
+    missing: Any = (),
+    abstain: Any = (),
+    classes: Sequence[Hashable] | None = None,
     run: str | None = None,
+    wide: bool | None = None,
     known: Mapping[str, Vocabulary] | None = None,
-    sinks: Sequence[tuple[str, Sink]] = (),
+    sinks: Sequence[tuple[str, Sink]] | None = None,
 ) -> Columns:
-    """The columns of votes of a table; text from a file is read as the `classes`, or as numbers if all of it is.
+    """The columns of votes of a table, long or wide.
 
-    Where items or labelers are `known`, by role, text is read as these. Other columns go to their `sinks`.
+    Text from a file is read as the `classes`, or as numbers if all of it is. Where items or labelers are `known`, by
+    role, text is read as these. Other columns go to their `sinks`; without any, those that have one value for each item
+    come along as what describes the items.
     """
-    missing, abstain = declared(missing, abstain, from_text=table.from_text)
+    special = declared(missing, abstain, from_text=table.from_text)
+    known = {**(known or {}), **({} if classes is None else {"label": check_names("classes", classes)})}
+    roles = {"labeler": labeler, "label": label, **({} if run is None else {"run": run})}
+    if wide and (roles != {"labeler": "labeler", "label": "label"}):
+        raise InvalidParameter(
+            f"in a wide table each labeler has a column, got {preview(list(roles.values()))} as columns of labelers "
+            "and labels; leave them out, or pass ⟨wide=False⟩",
+            parameter="wide",
+        )
+    may_be_wide = roles == {"labeler": "labeler", "label": "label"} and not {"labeler", "label"} & set(table.columns)
+    if wide or (wide is None and may_be_wide and has_key(item, table.columns)):
+        return _read_wide(table, item, special, known, surely=bool(wide))
+    key = key_columns(item, table.columns, role="item")
+    others = [] if sinks is not None else [name for name in table.columns if name not in (*key, *roles.values())]
+    facts = {name: Distinct(blank_is_null=table.from_text) for name in others}
     names = read_names(
         table,
-        {"item": item, "labeler": labeler, "label": label, **({} if run is None else {"run": run})},
-        special=missing + abstain,
-        known={**(known or {}), **({} if classes is None else {"label": check_names("classes", classes)})},
-        sinks=sinks,
+        {"item": item, **roles},
+        special=special[0] + special[1],
+        known=known,
+        sinks=[*facts.items(), *(sinks or [])],
     )
     i, t, z = (len(names[role][0]) for role in ("item", "labeler", "label"))
     if not i == t == z:
         raise InvalidLabels(
             f"the columns must have one length, got {i} items, {t} labelers and {z} labels; pass one row for each vote"
         )
+    crowds = _crowds(facts.pop(CROWD_MARK), *names["labeler"]) if CROWD_MARK in facts else frozenset()
+    found = inferred_table(facts, key, *names["item"], from_text=table.from_text)
     runs = None if run is None else names["run"][0]
-    return Columns(*names["item"], *names["labeler"], *names["label"], missing, abstain, runs)
+    return Columns(*names["item"], *names["labeler"], *names["label"], *special, runs, found, crowds)
+
+
+def _crowds(marks: Distinct, labeler: Codes, labelers: Vocabulary) -> frozenset[Hashable]:
+    """The labelers whose votes are marked as those of an anonymous crowd."""
+    marked = [code for code, value in enumerate(marks.values) if str(value).casefold() in ("1", "1.0", "true")]
+    rows = np.isin(marks.codes, marked) if marks.codes is not None else np.zeros(len(labeler), dtype=bool)
+    return frozenset(labelers[np.unique(labeler[rows])].tolist())
+
+
+def _read_wide(
+    table: Table,
+    item: str | Sequence[str],
+    special: tuple[tuple[Any, ...], tuple[Any, ...]],
+    known: Mapping[str, Vocabulary],
+    *,
+    surely: bool,
+) -> Columns:
+    """The votes of a table with a row an item and a column a labeler, where an empty cell is no vote."""
+    missing, abstain = special
+    if None not in abstain:
+        missing = tuple(dict.fromkeys((*missing, None)))
+    key = key_columns(item, table.columns, role="item")
+    facts = {name: Distinct(blank_is_null=table.from_text) for name in table.columns if name not in key}
+    code, items = read_names(table, {"item": item}, known=known, sinks=[*facts.items()])["item"]
+    columns = _labeler_columns(facts, known.get("label"), {*missing, *abstain}, from_text=table.from_text)
+    if len(columns) < (1 if surely else 2):
+        if not surely:  # it is a long table that lacks its columns
+            check_column("labeler", table.columns, role="labeler")
+        raise InvalidLabels(
+            f"a wide table has a column of votes for each labeler, got none among {preview(list(facts), most=10)}; "
+            "name the classes with ⟨classes=[…]⟩",
+            parameter="wide",
+        )
+    encoder = Encoder("label", blank_is_null=table.from_text)
+    for name in columns:
+        cells = np.array([*facts[name].values, None], dtype=object)  # the last serves the code of a null
+        encoder.add(cells[facts[name].codes].tolist())
+    label, names = encoder.finish(special=missing + abstain)
+    if table.from_text:
+        label, names = named_as((label, names), known.get("label"))
+    rest = {name: fact for name, fact in facts.items() if name not in columns}
+    found = inferred_table(rest, key, code, items, from_text=table.from_text)
+    said = f"It is read as a wide table, with the labelers {preview(columns, most=10)}"
+    remark = f"{said} and the item columns {preview(list(rest), most=10)}." if rest else f"{said}."
+    labeler = np.repeat(np.arange(len(columns), dtype=np.int32), len(code))
+    item_codes = np.tile(code, len(columns))
+    labelers = vocabulary_from(columns)
+    remarks = () if surely else (remark,)
+    return Columns(
+        item_codes, items, labeler, labelers, label, names, missing, abstain, None, found, remarks=remarks, is_wide=True
+    )
+
+
+def _labeler_columns(
+    facts: Mapping[str, Distinct], classes: Vocabulary | None, special: set[Any], *, from_text: bool
+) -> list[str]:
+    """The columns that hold votes: of the classes alone, or of values most of which other columns hold too."""
+    found = {name: [v for v in fact.values if v not in special] for name, fact in facts.items()}
+    values = {name: set(text_as_values(some) if from_text else some) for name, some in found.items()}
+    if classes is not None:
+        written = set(map(str, classes.tolist()))
+        return [name for name, some in values.items() if some and {str(value) for value in some} <= written]
+    in_columns = Counter(value for some in values.values() for value in some)
+    return [name for name, some in values.items() if some and 2 * sum(in_columns[v] > 1 for v in some) >= len(some)]
 
 
 def scale_of(order: Sequence[Any] | None, missing: Any, abstain: Any) -> list[Any] | None:
@@ -133,6 +232,7 @@ def melt_matrix(
         names,
         missing,
         abstain,
+        is_wide=True,
     )
 
 
@@ -156,7 +256,6 @@ def assemble(
     classes: Sequence[Hashable] | None,
     abstain_policy: AbstainPolicy,
     duplicates: Duplicates,
-    count_missing: bool = True,
 ) -> dict[str, Any]:
     """The fields of `Labels` from encoded columns."""
     check_choice(abstain_policy, ("ignore", "answer"), name="abstain_policy")
@@ -187,7 +286,7 @@ def assemble(
         chosen = _choose_duplicates(item, labeler, run, duplicates, columns)
         item, labeler, answer = item[chosen], labeler[chosen], answer[chosen]
     n_items, n_labelers = len(columns.items), len(columns.labelers)
-    if not count_missing:
+    if columns.is_wide:  # each item has a cell for each labeler, most of which may be empty
         is_missing[:] = False
     unanswered = _unanswered(columns, is_missing, is_abstention)
     return {
@@ -202,6 +301,9 @@ def assemble(
         "abstain_policy": abstain_policy,
         "unanswered": unanswered,
         "fixed_classes": classes is not None,
+        "item_table": columns.item_table,
+        "crowds": columns.crowds,
+        "remarks": columns.remarks,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -239,9 +240,12 @@ def _about_repeated_votes(labels: Votes) -> str:
     )
 
 
-def warn(labels: Votes, *, repeated: bool, stacklevel: int) -> None:
+def warn(labels: Votes, *, repeated: bool) -> None:
     """Warn of what a reader of votes should know at once: repeated votes, if asked for, and items without votes."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "trueup":
+        frame, level = frame.f_back, level + 1  # the caller is who called trueup
     if repeated and labels.has_repeats:
-        warnings.warn(_about_repeated_votes(labels), DataWarning, stacklevel=stacklevel)
+        warnings.warn(_about_repeated_votes(labels), DataWarning, stacklevel=level)
     if (labels.votes_per_item == 0).any():
-        warnings.warn(_about_silent_items(labels), DataWarning, stacklevel=stacklevel)
+        warnings.warn(_about_silent_items(labels), DataWarning, stacklevel=level)

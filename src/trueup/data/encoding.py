@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,11 @@ class Encoder:
                 f"{type(bad).__name__} {bad!r:.40}; convert the column to text or numbers"
             ) from error
 
+    @property
+    def most_names(self) -> float:
+        """How many names there are so far, at most."""
+        return math.inf if self._integers else len(self._book.names)
+
     def finish(self, *, special: Sequence[Any] = ()) -> Encoded:
         """The codes and the vocabulary; see `encode`. The encoder is empty afterwards."""
         if self._integers:
@@ -116,6 +121,55 @@ class Encoder:
         new_code = dict(zip(ordinary, order.tolist(), strict=True)) | special_code
         rank = np.array([new_code[name] for name in names] + [NULL_CODE], dtype=np.int32)  # the last serves code -1
         return rank[codes], vocabulary
+
+
+class Distinct:
+    """Collects a column that may describe the items, as codes of its values in the order they come.
+
+    It lets go of a column that cannot: of values that cannot be hashed, or of more values than there are items.
+    """
+
+    def __init__(self, *, blank_is_null: bool = False) -> None:
+        self.most: Callable[[], float] = lambda: math.inf
+        self._parts: list[Codes] | None = []
+        self._book = _Book()
+        if blank_is_null:
+            self._book[""] = NULL_CODE
+
+    def add(self, block: Block) -> None:
+        """Take the next block of the column."""
+        if self._parts is None:
+            return
+        values = block.tolist() if isinstance(block, np.ndarray) else block
+        try:
+            self._parts.append(np.fromiter(map(self._book.__getitem__, values), np.int32, len(values)))
+        except TypeError:
+            self._parts = None
+        if self._parts is None or len(self._book.names) > self.most():
+            self._parts, self._book = None, _Book()
+
+    @property
+    def values(self) -> list[Hashable]:
+        """The values that are no nulls."""
+        return self._book.names
+
+    @property
+    def codes(self) -> Codes | None:
+        """The place of each row in `values`, -1 for a null; None where it was let go."""
+        return None if self._parts is None else np.concatenate([np.empty(0, np.int32), *self._parts])
+
+    def by_item(self, item: Codes, n_items: int) -> list[Hashable] | None:
+        """The value of each item, None for a null; None where an item has several, or no item has any."""
+        codes = self.codes
+        if codes is None or len(codes) != len(item) or not self.values:
+            return None
+        of_item = np.full(n_items, NULL_CODE, dtype=np.int32)
+        rows = (codes >= 0) & (item >= 0)
+        of_item[item[rows]] = codes[rows]
+        if (of_item[item[rows]] != codes[rows]).any():
+            return None
+        with_null = [*self.values, None]  # the last serves the code of a null
+        return [with_null[code] for code in of_item.tolist()]
 
 
 def encode(blocks: Iterable[Block], *, column: str, special: Sequence[Any] = ()) -> Encoded:
@@ -247,6 +301,21 @@ def _whole(value: object) -> bool:
     if isinstance(value, int | np.integer):
         return int(value) in _INT64
     return isinstance(value, float | np.floating) and float(value).is_integer() and int(value) in _INT64
+
+
+def joined(parts: Sequence[Encoded]) -> Encoded:
+    """Several columns as one of tuples; a row that lacks a part has no name. One column stays as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    key, null = np.zeros(len(parts[0][0]), dtype=np.int64), np.zeros(len(parts[0][0]), dtype=bool)
+    for codes, names in parts:
+        key = key * max(len(names), 1) + codes
+        null |= codes == NULL_CODE
+    _, first, rank = np.unique(key[~null], return_index=True, return_inverse=True)
+    joint = np.full(len(key), NULL_CODE, dtype=np.int32)
+    joint[~null] = rank
+    columns = [names[codes[~null][first]].tolist() for codes, names in parts]
+    return joint, vocabulary_from(list(zip(*columns, strict=True)))
 
 
 def vocabulary_from(names: Iterable[Any]) -> Vocabulary:

@@ -8,7 +8,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from os import PathLike, fspath
@@ -18,11 +18,11 @@ from typing import IO, Any, Literal
 from trueup._base.optional import is_installed, require
 from trueup._base.validation import check_choice
 from trueup._base.writing import check_readable, replace_file
-from trueup.data.frames import FrameTable, Sink, Table
+from trueup.data.frames import FrameTable, Sink, Table, is_frame
 from trueup.exceptions import InvalidFile, InvalidLabels, InvalidPredictions, MissingExtra, TrueupError
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
-Source = str | PathLike[str] | IO[str] | IO[bytes]
+Source = str | PathLike[str] | IO[str] | IO[bytes] | Any  # a path, a stream, a frame or a dict of columns
 
 _SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
@@ -73,7 +73,10 @@ def table_suffix(path: str | PathLike[str]) -> Format | None:
 
 @contextmanager
 def open_table(source: Source, *, file_format: Format | None = None) -> Iterator[Table]:
-    """Open a table; errors raised while it is open, also those about its content, name the path."""
+    """Open a table, or take a frame for one; errors raised while it is open, about its content too, name the path."""
+    if isinstance(source, Mapping) or is_frame(source):
+        yield FrameTable(source)
+        return
     who = named(source)
     if isinstance(source, str | PathLike) and source != "-":
         check_readable(source)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
+from trueup._base.cells import plain_cell
 from trueup._base.optional import is_installed
 from trueup._base.validation import check_choice, did_you_mean, preview
 from trueup.data.encoding import (
     Block,
+    Distinct,
     Encoded,
     Encoder,
     Vocabulary,
     is_plain_integer,
+    joined,
     numbers_from_text,
     recoded,
     vocabulary_from,
@@ -107,6 +111,13 @@ def _table(frame: Any) -> Any:
         ) from error
 
 
+def _with_index(frame: Any) -> Any:
+    """A frame whose rows are named by an index that has a name, as of a pivot table, with that name as a column."""
+    index = nw.maybe_get_index(frame)
+    named = [name for name in getattr(index, "names", []) if name is not None and name not in frame.columns]
+    return _as_narwhals(nw.to_native(frame).reset_index(level=named)) if named else frame
+
+
 def column_blocks(frame: Any, name: str) -> Iterator[Block]:
     """A column of a frame or of a dict of columns, in blocks; integers stay arrays, the rest become Python values."""
     if isinstance(frame, Mapping):
@@ -162,8 +173,12 @@ class FrameTable:
     from_text = False
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self.columns = column_names(frame)
+        self._frame = frame if isinstance(frame, Mapping) else _with_index(_table(frame))
+        self.columns = column_names(self._frame)
+
+    def class_order(self, column: str) -> list[Any] | None:
+        """The categories of a column, where they have an order."""
+        return class_order(self._frame, column)
 
     def read(self, sinks: Sequence[tuple[str, Sink]]) -> None:
         """Send each named column to its sink."""
@@ -185,7 +200,7 @@ class Cells:
 
 def read_names(
     table: Table,
-    roles: Mapping[str, str],
+    roles: Mapping[str, str | Sequence[str]],
     *,
     special: Sequence[Any] = (),
     known: Mapping[str, Vocabulary] | None = None,
@@ -197,23 +212,57 @@ def read_names(
     ----------
     table : Table
     roles : mapping from role to column
+        Several columns name together; see `key_columns`.
     special : sequence
         Values of the role "label" that are set apart; see `encode`.
     known : mapping from role to vocabulary, optional
         The names that text in a file stands for; without it text is numbers if all of it is.
     sinks : sequence of (column, sink)
     """
-    for role, column in roles.items():
-        check_column(column, table.columns, role=role)
-    encoders = {role: Encoder(role, blank_is_null=table.from_text) for role in roles}
-    table.read([*((roles[role], encoder) for role, encoder in encoders.items()), *sinks])
-    encoded = {role: encoder.finish(special=special if role == "label" else ()) for role, encoder in encoders.items()}
-    if not table.from_text:
-        return encoded
-    return {role: _named_as(names, (known or {}).get(role)) for role, names in encoded.items()}
+    keys = {role: key_columns(column, table.columns, role=role) for role, column in roles.items()}
+    encoders = {role: [Encoder(role, blank_is_null=table.from_text) for _ in key] for role, key in keys.items()}
+    for _, sink in sinks:
+        if isinstance(sink, Distinct):
+            sink.most = lambda: math.prod(encoder.most_names for encoder in encoders["item"])
+    columns = [pair for role, key in keys.items() for pair in zip(key, encoders[role], strict=True)]
+    table.read([*columns, *sinks])
+    named: dict[str, Encoded] = {}
+    for role, of_role in encoders.items():
+        parts = [encoder.finish(special=special if role == "label" else ()) for encoder in of_role]
+        if table.from_text:
+            names = _known_parts((known or {}).get(role), len(parts))
+            parts = [named_as(part, name) for part, name in zip(parts, names, strict=True)]
+        named[role] = joined(parts)
+    return named
 
 
-def _named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
+def key_columns(name: str | Sequence[str], columns: list[str], *, role: str) -> list[str]:
+    """The columns that together name something: one, a list, or a text with commas between them; all must be there."""
+    key = _parts_of(name, columns)
+    for column in key:
+        check_column(column, columns, role=role)
+    return key
+
+
+def has_key(name: str | Sequence[str], columns: list[str]) -> bool:
+    """Whether all columns that together name something are there."""
+    return set(_parts_of(name, columns)) <= set(columns)
+
+
+def _parts_of(name: str | Sequence[str], columns: list[str]) -> list[str]:
+    if isinstance(name, str):
+        return [name] if name in columns or "," not in name else [part.strip() for part in name.split(",")]
+    return list(name) if isinstance(name, list | tuple) else [name]  # type: ignore[list-item]  # any name of a frame
+
+
+def _known_parts(known: Vocabulary | None, n: int) -> list[Vocabulary | None]:
+    """The names of each of `n` columns that together have these names."""
+    if n == 1 or known is None or not all(isinstance(name, tuple) and len(name) == n for name in known):
+        return [known if n == 1 else None] * n
+    return [vocabulary_from(list(dict.fromkeys(name[k] for name in known))) for k in range(n)]
+
+
+def named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
     """Text from a file as the names it stands for: integers if all are, or what `known` writes in the same way."""
     codes, names = encoded
     if known is None:
@@ -222,9 +271,8 @@ def _named_as(encoded: Encoded, known: Vocabulary | None) -> Encoded:
     numbers = known.dtype != object
 
     def meant(text: str) -> Hashable:
-        if text in written:
-            return written[text]
-        return int(text.split(".")[0]) if numbers and is_plain_integer(text) else text
+        name = written.get(text, plain_cell(text, written))
+        return int(text.split(".")[0]) if numbers and name is text and is_plain_integer(text) else name
 
     at: dict[Hashable, int] = {}  # "1" and "1.0" may be one name
     rank = np.array([at.setdefault(meant(text), len(at)) for text in names.tolist()], dtype=np.int32)

@@ -6,7 +6,7 @@ truth. Only what was drawn stands for the items that nobody vetted.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Literal
 
@@ -15,13 +15,17 @@ import numpy as np
 from trueup._base.types import Booleans, Codes, Floats, Positions
 from trueup._base.validation import check_choice, did_you_mean, kind_hint, preview
 from trueup.data import describing as _describe
-from trueup.data.encoding import is_null
+from trueup.data.building import declared
+from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
+from trueup.data.files import Format, Source, open_table
+from trueup.data.frames import Cells, read_names
 from trueup.data.votes import Votes
 from trueup.exceptions import InvalidLabels, quoted
 
 GoldRole = Literal["fit", "check"]
 Draw = Literal["chosen", "random"]
 DRAWS: tuple[Draw, ...] = ("chosen", "random")
+_WORDS, _NUMBERS = "drawn", ("chance", "inclusion_probability")  # columns of gold that tell how items were drawn
 Drawn = Draw | Mapping[Any, float | Draw]
 
 
@@ -212,3 +216,84 @@ def contradiction(item: object, names: Iterable[object], n_items: int, *, remedy
     values = " and ".join(map(quoted, names))
     several = f" ({n_items} such items)" if n_items > 1 else ""
     return InvalidLabels(f"an item has one truth in gold, got {values} for item {quoted(item)}{several}; {remedy}")
+
+
+def names_by_role(labels: Votes | None) -> dict[str, Vocabulary]:
+    """What text in a file stands for, by role."""
+    return {} if labels is None else {"item": labels.items, "prediction": labels.classes, "label": labels.classes}
+
+
+def read_gold(
+    path: Source,
+    *,
+    item: str | Sequence[str] = "item",
+    label: str = "label",
+    drawn: Draw | None = None,
+    missing: Any = (),
+    labels: Votes | None = None,
+    file_format: Format | None = None,
+) -> Gold:
+    """Vetted truths from a table; the parameters are those of `trueup.read_gold`."""
+    if drawn is not None:
+        check_choice(drawn, DRAWS, name="drawn")
+    with open_table(path, file_format=file_format) as table:
+        special, _ = declared(missing, (), from_text=table.from_text)
+        words, numbers = Cells(), Cells()
+        present = [name for name in table.columns if drawn is None and name not in (item, label)]
+        sinks = [(name, words) for name in present if name == _WORDS]
+        sinks += [(name, numbers) for name in [name for name in _NUMBERS if name in present][:1]]
+        names = read_names(
+            table, {"item": item, "label": label}, special=special, known=names_by_role(labels), sinks=sinks
+        )
+        rows = names["item"], names["label"]
+        if drawn == "random":
+            _check_all_vetted(np.flatnonzero(rows[1][0] == NULL_CODE), len(rows[1][0]))
+        if not sinks:
+            return Gold(_mapping(*rows, blank_is_missing=None in special), drawn=drawn or "chosen")
+        return _designed(*rows, words.values or None, numbers.values or None, blank_is_missing=None in special)
+
+
+def _designed(
+    items: Encoded, truths: Encoded, words: list[Any] | None, numbers: list[Any] | None, *, blank_is_missing: bool
+) -> Gold:
+    """The truths with how their items were drawn; every item that was drawn must be vetted."""
+    (item, item_names), (truth, _) = items, truths
+    check_named(item, "item")
+    named_items = item_names[item].tolist()
+    design = read_design(named_items, words, numbers)
+    open_rows = [k for k in np.flatnonzero(truth == NULL_CODE).tolist() if design[named_items[k]] != "chosen"]
+    _check_all_vetted(open_rows, sum(how != "chosen" for how in design.values()))
+    mapping = _mapping(items, truths, blank_is_missing=blank_is_missing)
+    return Gold(mapping, drawn={name: design[name] for name in mapping})
+
+
+def _check_all_vetted(open_rows: Sequence[int] | Positions, n_drawn: int) -> None:
+    """Stop a draw of which some items have no truth: those that are left out are seldom like the others."""
+    if len(open_rows):
+        raise InvalidLabels(
+            f"every item that was drawn must be vetted, got {len(open_rows)} of {n_drawn} without a label (first: "
+            f'⟨row {open_rows[0]}⟩); fill them in, or pass ⟨drawn="chosen"⟩ to do without the draw'
+        )
+
+
+def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict[Hashable, Hashable]:
+    (item, item_names), (truth, truth_names) = items, truths
+    check_named(item, "item")
+    empty = np.flatnonzero(truth == NULL_CODE)
+    if len(empty) and not blank_is_missing:
+        raise InvalidLabels(
+            f"label must not be empty in gold, got {len(empty)} of {len(truth)} rows where it is (first: "
+            f"⟨row {empty[0]}⟩); drop the rows, or pass ⟨missing=None⟩"
+        )
+    vetted = truth >= 0
+    pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
+    twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
+    if len(twice):
+        first = twice[0]
+        raise contradiction(
+            item_names[[pairs[first, 0]]].tolist()[0],
+            truth_names[pairs[[first, first + 1], 1]].tolist(),
+            len(np.unique(pairs[twice, 0])),
+            remedy="keep one of each",
+        )
+    return dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from trueup._base.types import Codes, Positions
 from trueup._base.validation import did_you_mean, preview
-from trueup.data.encoding import is_null, is_plain_integer
-from trueup.data.frames import Cells, FrameTable, check_column, column_names
+from trueup.data.encoding import Distinct, Vocabulary, is_null, is_plain_integer
+from trueup.data.frames import Cells, FrameTable, check_column, column_names, key_columns, read_names
 from trueup.exceptions import InvalidLabels, quoted
 
 _VOTE_COLUMNS = ("item", "labeler", "label")
@@ -33,9 +33,13 @@ class ItemTable:
     columns : dict from name to array of shape (n_items,)
         Whole numbers, numbers, times and truth values are arrays of their kind, all else are objects: also whole
         numbers that some item lacks or that are too large, which no array of numbers could hold exactly.
+    inferred : frozenset of str
+        Those that nobody named: columns of the votes that have one value for each item. They give way to columns that
+        are named, and are not shown to experts, who might see there what a labeler thought.
     """
 
     columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    inferred: frozenset[str] = frozenset()
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """The values of a column; an unknown one is an error."""
@@ -44,6 +48,11 @@ class ItemTable:
             known = listed if self.columns else "the items have no columns: add them with ⟨labels.with_items⟩"
             raise InvalidLabels(f"there is no item column {name!r}; {known}{did_you_mean(name, self.columns)}")
         return self.columns[name]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns that were named as those of the items."""
+        return tuple(name for name in self.columns if name not in self.inferred)
 
     @property
     def text_columns(self) -> tuple[str, ...]:
@@ -59,7 +68,29 @@ class ItemTable:
 
     def take(self, items: Positions) -> ItemTable:
         """The rows of some items, in this order."""
-        return ItemTable({name: values[items] for name, values in self.columns.items()})
+        return ItemTable({name: values[items] for name, values in self.columns.items()}, self.inferred)
+
+
+def inferred_table(
+    facts: Mapping[str, Distinct], key: Sequence[str], item: Codes, items: Vocabulary, *, from_text: bool
+) -> ItemTable:
+    """What a table of votes says of the items: columns with one value for each item, and those that name it together.
+
+    Parameters
+    ----------
+    facts : mapping from column to Distinct
+        The columns that may describe items.
+    key : sequence of str
+        The columns that name the items.
+    item : int array, items : array
+        The item of each row as a position, and the names.
+    """
+    found = {name: fact.by_item(item, len(items)) for name, fact in facts.items()}
+    values = {name: text_as_values(cells) if from_text else cells for name, cells in found.items() if cells is not None}
+    if len(key) > 1:
+        values |= {name: [item[k] for item in items.tolist()] for k, name in enumerate(key)}
+    named = {name: _as_column(v) for name, v in values.items() if isinstance(name, str) and name not in _VOTE_COLUMNS}
+    return ItemTable(named, frozenset(named))
 
 
 def joined_tables(parts: Sequence[tuple[ItemTable, Codes]], items: Sequence[Hashable]) -> ItemTable:
@@ -67,18 +98,27 @@ def joined_tables(parts: Sequence[tuple[ItemTable, Codes]], items: Sequence[Hash
 
     Where tables share a column an item has the value of any of them; two that differ are an error.
     """
-    columns = {}
+    columns, inferred = {}, set()
     for name in dict.fromkeys(name for table, _ in parts for name in table.columns):
-        holding = [(table.columns[name], places) for table, places in parts if name in table.columns]
+        holding = [(table, places) for table, places in parts if name in table.given]
+        if not holding:
+            inferred.add(name)
+            holding = [(table, places) for table, places in parts if name in table.columns]
         places = [place for _, some in holding for place in some.tolist()]
-        columns[name] = _spread(places, [value for column, _ in holding for value in column.tolist()], items, name)
-    return ItemTable(columns)
+        values = [value for table, _ in holding for value in table.columns[name].tolist()]
+        try:
+            columns[name] = _spread(places, values, items, name)
+        except InvalidLabels:
+            if name not in inferred:
+                raise  # what was inferred of one table alone is no column of the items
+    return ItemTable(columns, frozenset(inferred & columns.keys()))
 
 
-def item_names_of(frame: Any, item: str) -> list[Any]:
+def item_names_of(frame: Any, item: str | Sequence[str]) -> list[Any]:
     """The item of each row of a table."""
-    check_column(item, column_names(frame), role="item")
-    names = _values_of(frame, item)
+    codes, vocabulary = read_names(FrameTable(frame), {"item": item})["item"]
+    with_null = [*vocabulary.tolist(), None]  # the last serves the code of a null
+    names = [with_null[code] for code in codes.tolist()]
     n_empty = sum(map(is_null, names))
     if n_empty or not names:
         got = f"{n_empty} of {len(names)} rows where it is empty; fill them in" if names else "no row; pass one an item"
@@ -92,13 +132,14 @@ def with_columns(
     where: Positions,
     items: Sequence[Hashable],
     *,
-    item: str,
+    item: str | Sequence[str],
     columns: str | Iterable[str] | None,
 ) -> ItemTable:
     """A table with the columns of a frame added, whose rows are at the positions `where`, -1 for those to leave out."""
     names = column_names(frame)
     if columns is None:
-        chosen = [name for name in names if name != item]
+        key = key_columns(item, names, role="item")
+        chosen = [name for name in names if name not in key]
     else:
         chosen = [columns] if isinstance(columns, str) else list(columns)
     if not chosen:
@@ -123,10 +164,10 @@ def with_columns(
                 f"the columns of the item table must have one length, got {len(values)} of {name!r} for {len(where)} "
                 "items; pass a row for each item"
             )
-        before = known.columns[name].tolist() if name in known.columns else []
+        before = known.columns[name].tolist() if name in known.given else []
         places = [*range(len(before)), *where[rows].tolist()]
         table[name] = _spread(places, [*before, *(values[row] for row in rows)], items, name)
-    return ItemTable({**known.columns, **table})
+    return ItemTable({**known.columns, **table}, known.inferred - table.keys())
 
 
 def _values_of(frame: Any, name: str) -> list[Any]:
@@ -170,9 +211,9 @@ def _as_column(values: list[Any]) -> npt.NDArray[Any]:
     return column
 
 
-def from_text(cells: list[Any]) -> list[Any]:
+def text_as_values(cells: list[Any]) -> list[Any]:
     """The cells of a text file as what they are if all are: whole numbers, numbers, dates or times; blanks are None."""
-    present = [cell for cell in cells if cell != ""]
+    present = [cell for cell in cells if cell]
     if present and all(map(is_plain_integer, present)):
         convert: Callable[[str], Any] = _whole_number
     elif present and all(_NUMBER.fullmatch(cell) for cell in present):
@@ -182,7 +223,7 @@ def from_text(cells: list[Any]) -> list[Any]:
     else:
         convert = str
     try:
-        return [None if cell == "" else convert(cell) for cell in cells]
+        return [convert(cell) if cell else None for cell in cells]
     except ValueError:  # written like dates, but not dates
         return [cell or None for cell in cells]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -25,7 +26,16 @@ from trueup.data import building as _assemble
 from trueup.data import describing as _describe
 from trueup.data import gold as _gold
 from trueup.data.encoding import is_null, vocabulary_from
-from trueup.data.frames import FrameTable, check_column, class_order, column_names, is_frame, make_frame, series_parts
+from trueup.data.frames import (
+    FrameTable,
+    Table,
+    check_column,
+    class_order,
+    column_names,
+    is_frame,
+    make_frame,
+    series_parts,
+)
 from trueup.data.gold import Drawn, GoldRole
 from trueup.data.items import item_names_of, with_columns
 from trueup.data.predictions import Predictions
@@ -237,7 +247,7 @@ def binned(labels: _V, n_bins: int, low: float | None, high: float | None) -> _V
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Labels(Votes):
     """The votes of labelers on items, with what is known of the truth.
 
@@ -278,28 +288,43 @@ class Labels(Votes):
 
     # ------------------------------------------------------------------ in
 
+    def __init__(self, table: Any = None, /, **fields: Any) -> None:
+        """The votes of a frame or a dict of columns, as by `from_frame`; or what `replace` makes, from all fields."""
+        if table is not None:
+            made = self.from_table(FrameTable(table), **fields)
+            fields = {one.name: getattr(made, one.name) for one in dataclass_fields(made)}
+        super().__init__(**fields)
+
     @classmethod
     def from_frame(
         cls,
         frame: Any,
         *,
-        item: str = "item",
+        item: str | Sequence[str] = "item",
         labeler: str = "labeler",
         label: str = "label",
         run: str | None = None,
+        wide: bool | None = None,
         classes: Sequence[Hashable] | None = None,
         missing: Any = (),
         abstain: Any = (),
         abstain_policy: AbstainPolicy = "ignore",
         duplicates: Duplicates = "keep",
     ) -> Labels:
-        """Votes from a long table, one row a vote.
+        """Votes from a long table, one row a vote, or a wide one, a row an item and a column a labeler.
+
+        Other columns that have one value for each item, such as system or prompt, become item columns.
 
         Parameters
         ----------
         frame : pandas, polars or pyarrow frame, or a dict of columns
         item, labeler, label : str
-            The names of the columns.
+            The names of the columns. Several columns may name an item together: ``["prompt", "system"]``, or
+            ``"prompt,system"``; its name is then a tuple, and they become item columns.
+        wide : bool, optional
+            Whether each labeler has a column, named by it, where an empty cell is no vote. Columns of other values than
+            the others, or than `classes`, become item columns. By default a table that has items and no columns of
+            labelers and labels is wide if two columns and more hold the same values; `remarks` says so.
         run : str, optional
             The column that tells several verdicts of one labeler on one item apart (epochs, temperatures). They are one
             witness who wavers, named or not; with a run they come without a warning, and `duplicates` is about rows of
@@ -325,19 +350,38 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        if classes is None:
-            classes = _assemble.scale_of(class_order(frame, label), missing, abstain)
-        columns = _assemble.read_votes(
+        return cls.from_table(
             FrameTable(frame),
             item=item,
             labeler=labeler,
             label=label,
             run=run,
+            wide=wide,
+            classes=classes,
             missing=missing,
             abstain=abstain,
-            classes=classes,
+            abstain_policy=abstain_policy,
+            duplicates=duplicates,
         )
-        return cls._from_columns(columns, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Table,
+        *,
+        label: str = "label",
+        classes: Sequence[Hashable] | None = None,
+        missing: Any = (),
+        abstain: Any = (),
+        abstain_policy: AbstainPolicy = "ignore",
+        duplicates: Duplicates = "keep",
+        **columns: Any,
+    ) -> Labels:
+        """Votes from an open table, a frame or a file; the parameters are those of `from_frame`."""
+        if classes is None and isinstance(table, FrameTable):
+            classes = _assemble.scale_of(table.class_order(label), missing, abstain)
+        votes = _assemble.read_votes(table, label=label, missing=missing, abstain=abstain, classes=classes, **columns)
+        return cls._from_columns(votes, classes=classes, abstain_policy=abstain_policy, duplicates=duplicates)
 
     @classmethod
     def from_matrix(
@@ -369,7 +413,6 @@ class Labels(Votes):
             classes=classes,
             abstain_policy=abstain_policy,
             duplicates="keep",
-            count_missing=False,
         )
 
     @classmethod
@@ -427,19 +470,15 @@ class Labels(Votes):
         classes = votes.classes if classes is None else classes
         columns = _assemble.read_votes(
             FrameTable(votes.columns),
-            item="item",
-            labeler="labeler",
-            label="label",
             missing=missing,
             abstain=abstain,
             classes=classes,
         )
         return cls._from_columns(
-            columns,
+            replace(columns, crowds=frozenset([CROWD] if votes.is_anonymous else [])),
             classes=classes,
             abstain_policy=abstain_policy,
             duplicates="keep" if votes.is_anonymous else duplicates,
-            crowds=frozenset([CROWD] if votes.is_anonymous else []),
         )
 
     scan = classmethod(scan_labels)
@@ -465,20 +504,13 @@ class Labels(Votes):
         Labels(2 items, 1 labeler, 2 classes, 6 votes)
         """
         labels = cls(**_assemble.from_counts(counts, classes=classes, items=items, labeler=labeler))
-        _describe.warn(labels, repeated=False, stacklevel=3)
+        _describe.warn(labels, repeated=False)
         return labels
 
     @classmethod
-    def _from_columns(
-        cls,
-        columns: _assemble.Columns,
-        *,
-        duplicates: Duplicates,
-        crowds: frozenset[Hashable] = frozenset(),
-        **options: Any,
-    ) -> Labels:
-        labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options), crowds=crowds)
-        _describe.warn(labels, repeated=duplicates == "keep" and columns.run is None, stacklevel=4)
+    def _from_columns(cls, columns: _assemble.Columns, *, duplicates: Duplicates, **options: Any) -> Labels:
+        labels = cls(**_assemble.assemble(columns, duplicates=duplicates, **options))
+        _describe.warn(labels, repeated=duplicates == "keep" and columns.run is None)
         return labels
 
     def __repr__(self) -> str:
@@ -488,8 +520,10 @@ class Labels(Votes):
 
     def with_gold(
         self,
-        truths: Mapping[Any, Any],
+        truths: Any,
         *,
+        item: str | Sequence[str] = "item",
+        label: str = "label",
         drawn: Drawn | None = None,
         role: GoldRole = "fit",
         correct: bool = False,
@@ -498,10 +532,12 @@ class Labels(Votes):
 
         Parameters
         ----------
-        truths : mapping from item to class
-            A class that nobody voted for becomes one of the classes, unless these were named with ``classes=``; every
-            vote on such an item is then an error of whoever gave it, and `notes` says so. A name that is a class but
-            for case, blanks or one typing error is refused.
+        truths : mapping from item to class, or a frame or dict of columns as `trueup.read_gold` takes
+            A row of a frame without a label is not vetted. A class that nobody voted for becomes one of the classes,
+            unless these were named with ``classes=``; every vote on such an item is then an error of whoever gave it,
+            and `notes` says so. A name that is a class but for case, blanks or one typing error is refused.
+        item, label : str
+            The columns of a frame.
         drawn : {"chosen", "random"} or mapping from item to probability, optional
             How the items came to be vetted; kept for each item in `gold_chance`. "chosen": by someone, or for a reason;
             their truth says nothing sure of other items. "random": by a simple random sample of all items of these
@@ -526,6 +562,9 @@ class Labels(Votes):
         {0: 0.5, 2: 0.5}
         """
         check_choice(role, ("fit", "check"), name="role")
+        if is_frame(truths) or (isinstance(truths, Mapping) and not isinstance(truths.get(label), Hashable)):
+            word = drawn if isinstance(drawn, str) else None
+            truths = _gold.read_gold(truths, item=item, label=label, drawn=word, missing=None, labels=self)
         if not isinstance(truths, Mapping):
             raise InvalidLabels(f"gold must map items to classes, got {type(truths).__name__}; pass {{item: class}}")
         where = self.item_codes(truths.keys())
@@ -552,7 +591,7 @@ class Labels(Votes):
         self,
         frame: Any,
         *,
-        item: str = "item",
+        item: str | Sequence[str] = "item",
         columns: str | Iterable[str] | None = None,
         unknown: Literal["error", "ignore"] = "error",
     ) -> Labels:

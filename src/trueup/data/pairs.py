@@ -5,7 +5,7 @@ A contest is an item with two systems, the first before the second by name, what
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from trueup._base.validation import check_choice, preview
 from trueup._base.wording import some
 from trueup.data.encoding import Vocabulary, is_null, vocabulary_from
 from trueup.data.files import Format, Source, open_table
-from trueup.data.frames import Cells, FrameTable, Table, check_column
+from trueup.data.frames import Cells, FrameTable, Table, key_columns
 from trueup.data.gold import DRAWS, Drawn, chances_told, check_contradictions, contradiction
 from trueup.data.labels import Labels
 from trueup.exceptions import InvalidLabels, quoted
@@ -81,7 +81,7 @@ class Pairs:
         cls,
         frame: Any,
         *,
-        item: str = "item",
+        item: str | Sequence[str] = "item",
         judge: str | None = "judge",
         first: str = "first",
         second: str = "second",
@@ -310,16 +310,16 @@ def mirrored(verdicts: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(_MIRRORED[verdicts])
 
 
-def read_pairs(path: Source, *, file_format: Format | None = None, **columns: str | None) -> Pairs:
+def read_pairs(path: Source, *, file_format: Format | None = None, **columns: Any) -> Pairs:
     """Verdicts from a table with one row a verdict; the parameters are those of `trueup.read_pairs`."""
     with open_table(path, file_format=file_format) as table:
-        return pairs_from(table, judge_may_lack=columns["judge"] == "judge", **columns)  # type: ignore[arg-type]
+        return pairs_from(table, judge_may_lack=columns["judge"] == "judge", **columns)
 
 
 def pairs_from(
     table: Table,
     *,
-    item: str,
+    item: str | Sequence[str],
     judge: str | None,
     first: str,
     second: str,
@@ -331,19 +331,20 @@ def pairs_from(
     named = {role: _column_of(role, name, table.columns) for role, name in roles.items() if name is not None}
     if judge_may_lack and named["judge"] not in table.columns:
         del named["judge"]
-    for role, column in named.items():
-        check_column(column, table.columns, role=role)
-    cells = {role: Cells() for role in named}
-    table.read([(column, cells[role]) for role, column in named.items()])
-    who = cells["judge"].values if "judge" in cells else ["judge"] * len(cells["item"].values)
-    columns = (cells["item"].values, who, cells["first"].values, cells["second"].values, cells["winner"].values)
+    keys = {role: key_columns(column, table.columns, role=role) for role, column in named.items()}
+    parts = {role: [Cells() for _ in key] for role, key in keys.items()}
+    table.read([pair for role, key in keys.items() for pair in zip(key, parts[role], strict=True)])
+    rows = {role: list(zip(*(part.values for part in some), strict=True)) for role, some in parts.items()}
+    cells = {role: [row[0] for row in some] if len(keys[role]) == 1 else some for role, some in rows.items()}
+    who = cells.get("judge", ["judge"] * len(cells["item"]))
+    columns = (cells["item"], who, cells["first"], cells["second"], cells["winner"])
     words = {**_WORDS, named["first"].lower(): 0, named["second"].lower(): 1}
-    rows = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
-    pairs = Pairs.from_rows(row for row in rows if row is not None)
-    return replace(pairs, n_open=rows.count(None))
+    verdicts = [_row(number, *cell, words=words) for number, cell in enumerate(zip(*columns, strict=True), start=1)]
+    pairs = Pairs.from_rows(row for row in verdicts if row is not None)
+    return replace(pairs, n_open=verdicts.count(None))
 
 
-def _column_of(role: str, name: str, columns: list[str]) -> str:
+def _column_of(role: str, name: Any, columns: list[str]) -> Any:
     """The column of a role: the one named, or where the usual one is lacking another that is known."""
     if name != role or name in columns:
         return name

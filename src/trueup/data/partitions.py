@@ -14,7 +14,7 @@ from scipy import sparse
 
 from trueup._base.types import Codes, Floats
 from trueup._base.validation import kind_of, preview
-from trueup.data.building import Columns, assemble, declared, read_votes
+from trueup.data.building import CROWD_MARK, Columns, assemble, declared, read_votes
 from trueup.data.encoding import Encoder, Vocabulary, is_plain_integer
 from trueup.data.files import Format, open_table
 from trueup.data.frames import Cells, Sink, Table, check_column
@@ -23,7 +23,6 @@ from trueup.exceptions import InvalidLabels
 
 Keys = npt.NDArray[np.uint64]
 _V = TypeVar("_V", bound=Votes)
-CROWD_MARK = "is_crowd"  # the column that `write_labels` marks the votes of an anonymous crowd in
 _TEXT = np.empty(0, dtype=object)  # a vocabulary that leaves text what it is
 _NO_FLOATS = np.empty(0)
 
@@ -295,6 +294,7 @@ class PartitionReader(Generic[_V]):
             abstain=options.abstain,
             classes=self.classes.tolist(),
             known=self.known_names,
+            wide=False,
             sinks=sinks,
         )
 

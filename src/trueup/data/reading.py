@@ -6,7 +6,7 @@ library, so no frame library is needed; parquet needs polars or pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
 from os import PathLike
@@ -14,105 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from trueup._base.types import Positions
-from trueup._base.validation import check_choice, preview
-from trueup.data.building import declared, read_votes
-from trueup.data.encoding import NULL_CODE, Encoded, Vocabulary, check_named, is_null
+from trueup._base.validation import preview
+from trueup.data.building import CROWD_MARK
+from trueup.data.encoding import Vocabulary, is_null
 from trueup.data.files import Format, Source, format_of, named, open_table, write_frame, write_rows
-from trueup.data.frames import Cells, check_column, make_frame, read_names
-from trueup.data.gold import DRAWS, Draw, Gold, contradiction, read_design
-from trueup.data.items import from_text
+from trueup.data.frames import Cells, check_column, key_columns, make_frame, read_names
+from trueup.data.gold import names_by_role
+from trueup.data.items import text_as_values
 from trueup.data.labels import Labels
-from trueup.data.partitions import CROWD_MARK
-from trueup.data.predictions import Predictions
-from trueup.data.systems import systems_of
-from trueup.data.votes import AbstainPolicy, Duplicates
 from trueup.exceptions import InvalidLabels
 
 _ROWS = 50_000
-_WORDS, _NUMBERS = "drawn", ("chance", "inclusion_probability")  # columns of gold files that tell how items were drawn
-
-
-def read_labels(
-    path: Source,
-    *,
-    item: str = "item",
-    labeler: str = "labeler",
-    label: str = "label",
-    run: str | None = None,
-    classes: Sequence[Hashable] | None = None,
-    missing: Any = (),
-    abstain: Any = (),
-    abstain_policy: AbstainPolicy = "ignore",
-    duplicates: Duplicates = "keep",
-    items: Source | None = None,
-    file_format: Format | None = None,
-) -> Labels:
-    """Votes from a table with one row a vote; the parameters are those of `trueup.read_labels`."""
-    with open_table(path, file_format=file_format) as table:
-        marks = Cells()
-        columns = read_votes(
-            table,
-            item=item,
-            labeler=labeler,
-            label=label,
-            run=run,
-            missing=missing,
-            abstain=abstain,
-            classes=classes,
-            sinks=[(CROWD_MARK, marks)] if CROWD_MARK in table.columns else [],
-        )
-        marked = [code for code, mark in zip(columns.labeler.tolist(), marks.values, strict=False) if _is_marked(mark)]
-        labels = Labels._from_columns(
-            columns,
-            classes=classes,
-            abstain_policy=abstain_policy,
-            duplicates=duplicates,
-            crowds=frozenset(columns.labelers[np.unique(np.array(marked, dtype=np.int64))].tolist()),
-        )
-    if items is None:
-        return labels
-    return labels.with_items(read_items(items, item=item, labels=labels), unknown="ignore")
-
-
-def read_predictions(
-    path: Source,
-    *,
-    item: str | None = "item",
-    prediction: str = "prediction",
-    score: str = "score",
-    probabilities: Mapping[Hashable, str] | None = None,
-    system: str | None = None,
-    positive: Hashable | None = None,
-    threshold: float | None = 0.5,
-    labels: Labels | None = None,
-    file_format: Format | None = None,
-) -> Predictions:
-    """Predictions from a table; the parameters are those of `trueup.read_predictions`."""
-    with open_table(path, file_format=file_format) as table:
-        parts = systems_of(
-            table,
-            item=item,
-            prediction=prediction,
-            score=score,
-            probabilities=probabilities,
-            system=system,
-            positive=positive,
-            threshold=threshold,
-            known=_names_of(labels),
-        )
-    return Predictions(parts)
-
-
-def _names_of(labels: Labels | None) -> dict[str, Vocabulary]:
-    """What text in a file stands for, by role."""
-    return {} if labels is None else {"item": labels.items, "prediction": labels.classes, "label": labels.classes}
 
 
 def read_items(
     path: Source,
     *,
-    item: str = "item",
+    item: str | Sequence[str] = "item",
     columns: Sequence[str] | None = None,
     labels: Labels | None = None,
     file_format: Format | None = None,
@@ -124,7 +42,7 @@ def read_items(
 
     Parameters
     ----------
-    path : path, "-" or file-like
+    path : path, "-", file-like, frame or dict of columns
         The file; "-" is standard input.
     item : str
         The column that names the item.
@@ -141,7 +59,7 @@ def read_items(
 
 def read_named_rows(
     path: Source,
-    column: str,
+    column: str | Sequence[str],
     *,
     role: str,
     columns: Sequence[str] | None = None,
@@ -158,88 +76,15 @@ def read_named_rows(
         What has these names, and the parameter that says which column it is.
     """
     with open_table(path, file_format=file_format) as table:
-        chosen = [name for name in table.columns if name != column] if columns is None else list(columns)
+        key = key_columns(column, table.columns, role=role)
+        chosen = [name for name in table.columns if name not in key] if columns is None else list(columns)
         for name in chosen:
             check_column(name, table.columns, role="columns")
         cells = {name: Cells() for name in chosen}
-        codes, names = read_names(table, {role: column}, known=_names_of(labels), sinks=[*cells.items()])[role]
-        values = {name: from_text(cell.values) if table.from_text else cell.values for name, cell in cells.items()}
+        codes, names = read_names(table, {role: column}, known=names_by_role(labels), sinks=[*cells.items()])[role]
+        values = {name: text_as_values(cell.values) if table.from_text else cell.values for name, cell in cells.items()}
     with_null = [*names.tolist(), None]  # the last serves the code of a null
     return [with_null[code] for code in codes.tolist()], values
-
-
-def read_gold(
-    path: Source,
-    *,
-    item: str = "item",
-    label: str = "label",
-    drawn: Draw | None = None,
-    missing: Any = (),
-    labels: Labels | None = None,
-    file_format: Format | None = None,
-) -> Gold:
-    """Vetted truths from a table; the parameters are those of `trueup.read_gold`."""
-    if drawn is not None:
-        check_choice(drawn, DRAWS, name="drawn")
-    with open_table(path, file_format=file_format) as table:
-        special, _ = declared(missing, (), from_text=table.from_text)
-        words, numbers = Cells(), Cells()
-        present = [name for name in table.columns if drawn is None and name not in (item, label)]
-        sinks = [(name, words) for name in present if name == _WORDS]
-        sinks += [(name, numbers) for name in [name for name in _NUMBERS if name in present][:1]]
-        names = read_names(table, {"item": item, "label": label}, special=special, known=_names_of(labels), sinks=sinks)
-        rows = names["item"], names["label"]
-        if drawn == "random":
-            _check_all_vetted(np.flatnonzero(rows[1][0] == NULL_CODE), len(rows[1][0]))
-        if not sinks:
-            return Gold(_mapping(*rows, blank_is_missing=None in special), drawn=drawn or "chosen")
-        return _designed(*rows, words.values or None, numbers.values or None, blank_is_missing=None in special)
-
-
-def _designed(
-    items: Encoded, truths: Encoded, words: list[Any] | None, numbers: list[Any] | None, *, blank_is_missing: bool
-) -> Gold:
-    """The truths with how their items were drawn; every item that was drawn must be vetted."""
-    (item, item_names), (truth, _) = items, truths
-    check_named(item, "item")
-    named_items = item_names[item].tolist()
-    design = read_design(named_items, words, numbers)
-    open_rows = [k for k in np.flatnonzero(truth == NULL_CODE).tolist() if design[named_items[k]] != "chosen"]
-    _check_all_vetted(open_rows, sum(how != "chosen" for how in design.values()))
-    mapping = _mapping(items, truths, blank_is_missing=blank_is_missing)
-    return Gold(mapping, drawn={name: design[name] for name in mapping})
-
-
-def _check_all_vetted(open_rows: Sequence[int] | Positions, n_drawn: int) -> None:
-    """Stop a draw of which some items have no truth: those that are left out are seldom like the others."""
-    if len(open_rows):
-        raise InvalidLabels(
-            f"every item that was drawn must be vetted, got {len(open_rows)} of {n_drawn} without a label (first: "
-            f'⟨row {open_rows[0]}⟩); fill them in, or pass ⟨drawn="chosen"⟩ to do without the draw'
-        )
-
-
-def _mapping(items: Encoded, truths: Encoded, *, blank_is_missing: bool) -> dict[Hashable, Hashable]:
-    (item, item_names), (truth, truth_names) = items, truths
-    check_named(item, "item")
-    empty = np.flatnonzero(truth == NULL_CODE)
-    if len(empty) and not blank_is_missing:
-        raise InvalidLabels(
-            f"label must not be empty in gold, got {len(empty)} of {len(truth)} rows where it is (first: "
-            f"⟨row {empty[0]}⟩); drop the rows, or pass ⟨missing=None⟩"
-        )
-    vetted = truth >= 0
-    pairs = np.unique(np.stack([item[vetted], truth[vetted]], axis=1), axis=0)
-    twice = np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])
-    if len(twice):
-        first = twice[0]
-        raise contradiction(
-            item_names[[pairs[first, 0]]].tolist()[0],
-            truth_names[pairs[[first, first + 1], 1]].tolist(),
-            len(np.unique(pairs[twice, 0])),
-            remedy="keep one of each",
-        )
-    return dict(zip(item_names[pairs[:, 0]].tolist(), truth_names[pairs[:, 1]].tolist(), strict=True))
 
 
 def write_labels(
@@ -299,10 +144,6 @@ def _check_writable_names(names: Vocabulary, role: str, path: str | PathLike[str
             f"a name of the {role}s cannot be written to {named(path)}, got {preview(odd)}; use text or numbers as "
             "names, or pickle the labels"
         )
-
-
-def _is_marked(cell: Any) -> bool:
-    return str(cell).casefold() in ("1", "1.0", "true")
 
 
 def _vote_frame(labels: Labels, *, backend: str) -> Any:

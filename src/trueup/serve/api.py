@@ -128,7 +128,7 @@ def ask(request: Request, person: SignedIn) -> Asked:
         waiting = services.cards.waiting(person)
         return Asked(card=None, n_out=waiting.n_out, next_back=waiting.next_back)
     at = services.cards.position_of(deal.number)
-    columns = {name: services.labels.item_column(name)[at] for name in services.labels.item_columns}
+    columns = {name: services.labels.item_column(name)[at] for name in services.labels.item_table.given}
     card = AskedCard(
         number=deal.number,
         item=plain_name(services.cards.names.items[at]),

@@ -186,7 +186,7 @@ def guess_layout(labels: Labels) -> Layout:
     "messages" or "conversation" is a conversation, "image" an image, "answer_a" with "answer_b" (or "response_…",
     "output_…") for the classes a and b two answers, "left_…" with "right_…" two records; else all columns are text.
     """
-    names = list(labels.item_columns)
+    names = list(labels.item_table.given)
     by_lower = {name.lower(): name for name in names}
     for word in ("messages", "conversation"):
         if word in by_lower:
