@@ -99,7 +99,7 @@ def test_a_bug_is_one_sentence_and_exit_code_3(run_main, monkeypatch, votes_csv)
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("trueup.data.reading.read_labels", broken)
+    monkeypatch.setattr("trueup.adapters.read_labels", broken)
     ran = run_main("check", votes_csv)
     assert_one_sentence(ran, code=_codes.BUG)
     assert "ZeroDivisionError" in ran.err
@@ -111,7 +111,7 @@ def test_an_interrupt_outside_long_work(run_main, monkeypatch, votes_csv):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trueup.data.reading.read_labels", interrupted)
+    monkeypatch.setattr("trueup.adapters.read_labels", interrupted)
     assert_one_sentence(run_main("check", votes_csv), code=_codes.INTERRUPTED)
 
 

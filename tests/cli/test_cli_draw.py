@@ -60,10 +60,10 @@ def test_rows_still_empty_are_told(run_main, votes_csv, predictions_csv, tmp_pat
 def test_strata_of_votes_predictions_and_columns(run_main, votes_csv, predictions_csv, systems_csv, tmp_path):
     items = write_csv(tmp_path / "items.csv", ("item", "topic"), [(f"i{i}", "ab"[i % 2]) for i in range(60)])
     calls = [
-        (votes_csv, "--stratify", "votes"),
-        (votes_csv, predictions_csv, "--stratify", "prediction"),
-        (votes_csv, systems_csv, "--stratify", "prediction", "--only-system", "bad"),
-        (votes_csv, "--stratify", "topic", "--items", items),
+        (votes_csv, "--by", "votes"),
+        (votes_csv, predictions_csv, "--by", "prediction"),
+        (votes_csv, systems_csv, "--by", "prediction", "--only-system", "bad"),
+        (votes_csv, "--by", "topic", "--items", items),
     ]
     for args in calls:
         found = json.loads(run_main("plan", "draw", *args, "-n", "10", "--json").out)
@@ -107,10 +107,10 @@ def test_names_like_formulas_come_back(run_main, tmp_path):
     [
         (("--n", "0"), "--n"),
         (("--n", "61"), "--n must be at most the 60 items"),
-        (("--n", "1", "--stratify", "votes"), "--n must be at least the 2 strata"),
-        (("--n", "5", "--stratify", "prediction"), "go together"),
-        (("--n", "5", "--stratify", "topic"), "no item column 'topic'"),
-        (("--n", "5", "--stratify", "votes", "--allocation", "fair"), "--allocation must be one of"),
+        (("--n", "1", "--by", "votes"), "--n must be at least the 2 strata"),
+        (("--n", "5", "--by", "prediction"), "go together"),
+        (("--n", "5", "--by", "topic"), "no item column 'topic'"),
+        (("--n", "5", "--by", "votes", "--allocation", "fair"), "--allocation must be one of"),
         (("--n", "5", "--out", "list.xlsx"), "csv"),
         ((), "--n"),
     ],
@@ -122,7 +122,7 @@ def test_bad_input(run_main, votes_csv, options, what):
 
 
 def test_several_systems_need_a_name(run_main, votes_csv, systems_csv):
-    ran = run_main("plan", "draw", votes_csv, systems_csv, "--stratify", "prediction", "--n", "5")
+    ran = run_main("plan", "draw", votes_csv, systems_csv, "--by", "prediction", "--n", "5")
     assert_one_sentence(ran)
     assert "--only-system" in ran.err
 

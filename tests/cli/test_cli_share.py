@@ -64,14 +64,18 @@ def test_wrong_names_stop_before_the_work(run_main, votes_csv, items_csv):
 def test_the_mean_of_ratings(run_main, tmp_path):
     sim = tu.simulate.ratings(n_items=40, n_labelers=3, random_state=0)
     tu.write_labels(sim.labels, tmp_path / "ratings.csv")
-    how = ("share", tmp_path / "ratings.csv", "--mean", "--noise", "ordinal", *CHAINS)
+    how = ("mean-score", tmp_path / "ratings.csv", "--noise", "ordinal", *CHAINS)
     ran = run_main(*how, "--json", "--fail-below", "mean=0.5")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     door = tu.mean_score(tu.read_labels(tmp_path / "ratings.csv"), noise="ordinal", n_warmup=40, n_draws=60)
     assert (told["what"], told["overall"]["mean"]) == ("mean score", pytest.approx(door.overall.mean))
     assert "got one on 'accuracy'; write mean=0.9" in run_main(*how, "--fail-below", "accuracy=0.5").err
-    assert "leave one out" in run_main(*how, "--at-least", "3").err
+    assert_one_sentence(run_main(*how, "--at-least", "3"))
+    halved = run_main(*how, "--json", *(f"--values={k}={k / 2}" for k in sim.labels.classes))
+    assert json.loads(halved.out)["overall"]["mean"] == pytest.approx(door.overall.mean / 2)
+    earlier = run_main("share", *how[1:], "--mean", "--json")
+    assert json.loads(earlier.out)["overall"] == told["overall"]
 
 
 def test_ratings_of_which_few_are_equal_go_into_bins(run_main, tmp_path):
@@ -81,17 +85,17 @@ def test_ratings_of_which_few_are_equal_go_into_bins(run_main, tmp_path):
     rows = [(i, f"r{r}", f"{scores[i, r]:.3f}") for i in range(60) for r in range(3)]
     votes = write_csv(tmp_path / "scores.csv", ("item", "labeler", "label"), rows)
     gold = write_csv(tmp_path / "gold.csv", ("item", "label"), [(i, f"{quality[i]:.4f}") for i in range(10)])
-    how = ("share", votes, "--mean", "--gold", gold, "--noise", "ordinal", *CHAINS)
-    ran = run_main(*how, "--bins", "5", "--lowest", "0", "--highest", "1", "--json")
+    how = ("mean-score", votes, "--gold", gold, "--noise", "ordinal", *CHAINS)
+    ran = run_main(*how, "--n-bins", "5", "--low", "0", "--high", "1", "--json")
     assert ran.code == 0, ran.err
     labels = tu.read_labels(votes)
     labels = labels.with_gold(tu.read_gold(gold, labels=labels)).binned(5, low=0, high=1)
     door = tu.mean_score(labels, noise="ordinal", n_warmup=40, n_draws=60)
     assert json.loads(ran.out)["overall"]["mean"] == pytest.approx(door.overall.mean)
     for wrong, said in [
-        (("--bins", "1"), "--bins must be"),
-        (("--bins", "5", "--lowest", "0.5"), "between --lowest and --highest"),
-        (("--highest", "1"), "got no --bins; say how many"),
+        (("--n-bins", "1"), "--n-bins must be"),
+        (("--n-bins", "5", "--low", "0.5"), "between --low and --high"),
+        (("--high", "1"), "got no --n-bins; say how many"),
     ]:
         ran = run_main(*how, *wrong)
         assert_one_sentence(ran)
@@ -120,7 +124,7 @@ def rating_files(tmp_path, ratings):
 
 def test_the_width_that_vetting_is_about_is_a_tenth_of_the_scale(run_main, tmp_path):
     votes, items = rating_files(tmp_path, ["1", "2", "5", "4"])
-    ran = run_main("share", votes, "--mean", "--by", "system", "--items", items, *FEW)
+    ran = run_main("mean-score", votes, "--by", "system", "--items", items, *FEW)
     assert ran.code == 0, ran.err
     assert "to check for ±0.2" in ran.out
 
@@ -128,6 +132,6 @@ def test_the_width_that_vetting_is_about_is_a_tenth_of_the_scale(run_main, tmp_p
 @pytest.mark.parametrize("stray", ["good", "NaN"])
 def test_what_is_no_rating_is_named(run_main, tmp_path, stray):
     votes, items = rating_files(tmp_path, ["1", "2", stray, "5"])
-    ran = run_main("share", votes, "--mean", "--by", "system", "--items", items)
+    ran = run_main("mean-score", votes, "--by", "system", "--items", items)
     assert_one_sentence(ran)
     assert f"got none for [{stray!r}]" in ran.err

@@ -27,7 +27,7 @@ from trueup.data.pairs import Pairs
 from trueup.data.predictions import Predictions
 from trueup.data.systems import systems_of
 from trueup.data.votes import AbstainPolicy, Duplicates
-from trueup.exceptions import DataWarning, InvalidFile, InvalidParameter, quoted
+from trueup.exceptions import DataWarning, InvalidFile, InvalidLabels, InvalidParameter, quoted
 
 AUTO = "auto"
 
@@ -184,7 +184,7 @@ def read_labels(
     if tool is None:
         _refuse(question=question, keep_names=keep_names or None, exclude_prelabeled=exclude_prelabeled or None)
         with open_table(path, file_format=_table_format(file_format)) as table:
-            labels = Labels.from_table(table, **columns, **votes)
+            labels = Labels._from_table(table, **columns, **votes)
     else:
         defaults = {"item": "item", "labeler": "labeler", "label": "label", "run": None, "wide": None}
         _refuse_columns(path, tool, **{name: (value, defaults[name]) for name, value in columns.items()})
@@ -192,6 +192,7 @@ def read_labels(
             path, file_format=tool, question=question, keep_names=keep_names, exclude_prelabeled=exclude_prelabeled
         )
         labels = export.labels(**votes)
+    _check_gold(gold, gold_column=gold_column, gold_drawn=gold_drawn)
     if gold is not None:
         truths = _gold_beside(
             gold,
@@ -204,9 +205,6 @@ def read_labels(
             question=question,
         )
         labels = labels.with_gold(truths)
-    elif gold_drawn is not None or gold_column is not None:
-        name = "gold_column" if gold_drawn is None else "gold_drawn"
-        raise InvalidParameter(f"⟨{name}⟩ is about a gold file, got no ⟨gold⟩; name the file", parameter=name)
     if items is None:
         return labels
     known = reading.read_items(items, item=item, labels=labels, file_format=_table_format(_beside(items, file_format)))
@@ -323,6 +321,8 @@ def read_pairs(
     first: str = "first",
     second: str = "second",
     winner: str = "winner",
+    gold: Source | None = None,
+    gold_drawn: Draw | None = None,
     file_format: str = AUTO,
 ) -> Pairs:
     """Verdicts on pairs of systems from a file with one row a verdict, or from the export of a tool.
@@ -336,6 +336,10 @@ def read_pairs(
         they were shown; the winner is the name of one of them, "first", "second" or "tie", or blank for no verdict.
         Without a column of judges, all verdicts are of one. Exports of arenas and MT-Bench have the order, too; where
         one has none, a note in ``pairs.notes`` says so.
+    gold : path, file-like, frame or dict of columns, optional
+        Verdicts that are taken to be right, as those of people, with the same columns; see `Pairs.with_gold`.
+    gold_drawn : {"chosen", "random"}, optional
+        How their contests were drawn.
     file_format : str
         As in `read_labels`.
 
@@ -350,9 +354,14 @@ def read_pairs(
     is_named = any(value != name for name, value in columns.items())  # a table whose columns are named is a plain one
     tool = export_format(path, item=None if is_named else item, file_format=file_format)
     if tool is None:
-        return pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
-    _refuse_columns(path, tool, **{name: (value, name) for name, value in columns.items()})
-    return read_export(path, file_format=tool).pairs()
+        verdicts = pairs.read_pairs(path, file_format=_table_format(file_format), **columns)
+    else:
+        _refuse_columns(path, tool, **{name: (value, name) for name, value in columns.items()})
+        verdicts = read_export(path, file_format=tool).pairs()
+    _check_gold(gold, gold_drawn=gold_drawn)
+    if gold is None:
+        return verdicts
+    return verdicts.with_gold(read_pairs(gold, file_format=_beside(gold, file_format), **columns), drawn=gold_drawn)
 
 
 def _gold_beside(
@@ -369,19 +378,29 @@ def _gold_beside(
     """The gold of a file beside that of the votes; the question is of exports alone."""
     known = _beside(path, file_format)
     tool = export_format(path, item=item, file_format=known)
-    gold = read_gold(
-        path,
-        item=item,
-        label=label,
-        drawn=drawn,
-        missing=[None, *declared(missing, ())[0]],
-        labels=labels,
-        file_format=tool or known,
-        question=None if tool is None else question,
-    )
+    try:
+        gold = read_gold(
+            path,
+            item=item,
+            label=label,
+            drawn=drawn,
+            missing=[None, *declared(missing, ())[0]],
+            labels=labels,
+            file_format=tool or known,
+            question=None if tool is None else question,
+        )
+    except InvalidLabels as error:  # here the column has another name
+        raise InvalidLabels(error.sentence.marked.replace("⟨label=", "⟨gold_column=")) from error
     if not gold:
         raise InvalidFile(f"{named(path)} has no truths, got no label in any row; fill them in")
     return gold
+
+
+def _check_gold(gold: Source | None, **about: str | None) -> None:
+    """Stop where something is said of gold and there is none."""
+    for name, value in about.items():
+        if gold is None and value is not None:
+            raise InvalidParameter(f"⟨{name}⟩ is about a gold file, got no ⟨gold⟩; name the file", parameter=name)
 
 
 def _beside(path: Source, file_format: str) -> str:

@@ -36,6 +36,7 @@ from trueup.cli._console import (
     INTERRUPTED,
     PIPE_CLOSED,
     complain,
+    note,
     speaking,
     warnings_shown,
 )
@@ -150,7 +151,6 @@ def _places_in(value: Any) -> set[Path]:
 
 # Parameters of the library whose options are named otherwise here: by the parameter of the command.
 _NAMED_HERE = {
-    "by": "stratify",
     "classes": "class_names",
     "designs": "design",
     "drawn": "gold_drawn",
@@ -250,6 +250,7 @@ COMMANDS: Registry[Any] = Registry(
         "compare": Place("trueup.cli.compare", _JUDGE),
         "detect": Place("trueup.cli.detect", _JUDGE),
         "evaluate": Place("trueup.cli.evaluate", _JUDGE),
+        "mean-score": Place("trueup.cli.mean_score", _JUDGE),
         "metrics": Place("trueup.cli.metrics", _JUDGE),
         "monitor": Place("trueup.cli.monitor", _JUDGE),
         "preferences": Place("trueup.cli.preferences", _JUDGE),
@@ -403,13 +404,38 @@ _RETIRED = {
 }
 
 
+# Options that have another name now, by command; the earlier one is taken for one version more.
+_RENAMED = {
+    "plan": {"--stratify": "--by"},
+    "share": {"--bins": "--n-bins", "--lowest": "--low", "--highest": "--high"},
+    "mean-score": {"--bins": "--n-bins", "--lowest": "--low", "--highest": "--high"},
+}
+
+
+def _as_named_now(args: list[str]) -> list[str]:
+    """A command line with the names of this version, and a note on each that is not."""
+    command = next((arg for arg in args if not arg.startswith("-")), "")
+    if command == "share" and "--mean" in args:
+        note("`trueup share --mean` is called `trueup mean-score` since version 0.3")
+        args = ["mean-score" if arg == "share" else arg for arg in args if arg != "--mean"]
+        command = "mean-score"
+    named = []
+    for arg in args:
+        name, equals, value = arg.partition("=")
+        now = _RENAMED.get(command, {}).get(name)
+        if now is not None:
+            note(f"{name} is called {now} since version 0.3")
+        named.append(arg if now is None else f"{now}{equals}{value}")
+    return named
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; `args` by default those of the process."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A label that the terminal cannot show must not end the program.
             stream.reconfigure(errors="backslashreplace")
-    arguments = _debug_first(list(sys.argv[1:] if args is None else args))
+    arguments = _as_named_now(_debug_first(list(sys.argv[1:] if args is None else args)))
     try:
         with remembered(arguments):
             code = _program().main(args=arguments, prog_name="trueup", standalone_mode=False)

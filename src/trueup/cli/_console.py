@@ -46,7 +46,7 @@ _OF_OTHER_COMMANDS = {"noise": "--noise", "method": "--method"}
 _IN_PLACE_OF = {
     "labels.with_gold": "--gold",
     "labels.with_items": "--items",
-    "labels.binned()": "--bins of trueup share",
+    "labels.binned()": "--n-bins of trueup share",
     "labels.items": "the items in the file of votes",
     "labels.labelers": "the labelers in the file of votes",
     "labels.without_labeler": "remove their rows from the votes",

@@ -126,6 +126,7 @@ def read_votes(path: str, how: VoteOptions) -> Labels:
             classes=classes,
             missing=[value or None for value in how.no_vote],
             abstain=[value or None for value in how.abstain],
+            abstain_policy=how.abstain_policy,  # type: ignore[arg-type]
             duplicates=how.duplicates,  # type: ignore[arg-type]  # checked by the callee, with a sentence
             gold=None if how.gold is None else source_of(how.gold),
             gold_column=how.gold_column,

@@ -245,6 +245,9 @@ class VoteOptions:
     wide: Annotated[bool | None, _votes("--wide/--no-wide", _WIDE, show_default="as the table looks")] = None
     no_vote: Annotated[list[str], _votes("--no-vote", _NO_VOTE, metavar="VALUE")] = field(default_factory=list)
     abstain: Annotated[list[str], _votes("--abstain", _ABSTAIN, metavar="VALUE")] = field(default_factory=list)
+    abstain_policy: Annotated[
+        str, _votes("--abstain-policy", "Leave abstentions out, or keep each as an answer: ignore or answer.")
+    ] = "ignore"
     class_names: Annotated[list[str], _votes("--class", _CLASS, metavar="NAME")] = field(default_factory=list)
     duplicates: Annotated[
         str, _votes("--duplicates", "Several votes of a labeler on an item: keep, first, last or error.")
@@ -274,6 +277,9 @@ class PairOptions:
     first: Annotated[str, _pairs_column("--first", "Column of the systems that were shown first.")] = "first"
     second: Annotated[str, _pairs_column("--second", "Column of the systems that were shown second.")] = "second"
     winner: Annotated[str, _pairs_column("--winner", "Column of the winners.")] = "winner"
+    file_format: Annotated[
+        str, option("--format", _FORMAT, panel="How to read the verdicts", metavar="FORMAT", chosen_from="FORMATS")
+    ] = "auto"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trueup.labelers.drawing import Sample
 
 _PREDICTION = "prediction"
-_STRATIFY = (
+_BY = (
     "Draw from each stratum by itself: votes (the class most of them name), prediction (that of PREDICTIONS), or a "
     "column of --items."
 )
@@ -39,7 +39,7 @@ def draw(
     *,
     predictions: options.OptionalPredictionsFile = None,
     n: Annotated[int, options.option("--n", "How many items.", "-n", metavar="N", min=1)],
-    stratify: Annotated[str | None, options.option("--stratify", _STRATIFY, metavar="WHAT")] = None,
+    by: Annotated[str | None, options.option("--by", _BY, metavar="WHAT")] = None,
     allocation: Annotated[
         str, options.option("--allocation", "Items from each stratum: equal (as many of each) or proportional.")
     ] = "equal",
@@ -57,17 +57,17 @@ def draw(
     from trueup.labelers.drawing import draw_sample
 
     _check_out(out, force=force)
-    if (predictions is not None) != (stratify == _PREDICTION):
+    if (predictions is not None) != (by == _PREDICTION):
         got = "none" if predictions is None else "them without it"
-        raise InvalidParameter(f"PREDICTIONS and --stratify prediction go together, got {got}; give both or neither")
+        raise InvalidParameter(f"PREDICTIONS and --by prediction go together, got {got}; give both or neither")
     labels = read_votes(votes, how)
-    by: Any = stratify
+    strata: Any = by
     if predictions is not None:
-        by = _predicted(predictions, labels, how, how_predicted, only_system)
+        strata = _predicted(predictions, labels, how, how_predicted, only_system)
     sample = draw_sample(
         labels,
         n,
-        by=by,
+        by=strata,
         allocation=allocation,  # type: ignore[arg-type]  # checked by the callee, with a sentence
         random_state=seed,
     )
@@ -78,7 +78,7 @@ def draw(
         files = about_files(votes=votes, predictions=predictions, gold=how.gold, items=how.items)
         columns = sample.columns()
         items = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        about = {"n_items": labels.n_items, "n_known": len(sample.known), "stratify": stratify, "sample": items}
+        about = {"n_items": labels.n_items, "n_known": len(sample.known), "by": by, "sample": items}
         print_json({**json_head(seed=seed, files=files), **about, "findings": []})
         return
     if out is None:

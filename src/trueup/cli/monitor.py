@@ -72,6 +72,9 @@ class BeginningOptions:
             panel=_begin_panel,
         ),
     ] = None
+    random_state: Annotated[
+        int | None, options.option("--seed", "Seed of all chance; 0.", metavar="SEED", panel=_begin_panel)
+    ] = None
     level: Annotated[
         float | None,
         options.option("--level", "Probability of the intervals; 0.95.", metavar="LEVEL", panel=_begin_panel),

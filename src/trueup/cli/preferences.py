@@ -21,7 +21,6 @@ from trueup.cli._console import (
 )
 from trueup.cli._files import about_files, source_of
 from trueup.cli._gates import PairGateOptions, VerdictOptions, about_gates, check_gates, end_by, gates_of, write_junit
-from trueup.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from trueup.answers.preferences import Preferences
@@ -59,13 +58,14 @@ def preferences(
     from trueup.answers.preferences import preferences as door
 
     has_gate = check_gates(gates, pair_gates)
-    verdicts = read_pairs(source_of(pairs), **asdict(columns))
+    verdicts = read_pairs(
+        source_of(pairs),
+        **asdict(columns),
+        gold=None if gold is None else source_of(gold),
+        gold_drawn=gold_drawn,  # type: ignore[arg-type]  # checked by the callee, with a sentence
+    )
     for sentence in verdicts.notes:
         note(sentence)
-    if gold is None and gold_drawn is not None:
-        raise InvalidParameter(f"--gold-drawn is about a gold file, got {gold_drawn!r} and no --gold; name the file")
-    if gold is not None:
-        verdicts = verdicts.with_gold(read_pairs(source_of(gold), **asdict(columns)), drawn=gold_drawn)  # type: ignore[arg-type]
     named = pair_gates.named_as(verdicts.systems.tolist())
     settings: dict[str, Any] = {"noise": noise, **sampler.named}
     with progress_bar("reading the verdicts") as hear:

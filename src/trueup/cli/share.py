@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +31,31 @@ if TYPE_CHECKING:
     from trueup.data.labels import Labels
 
 
+_bins = functools.partial(options.option, panel="Ratings of which few are equal")
+
+
+@dataclass(frozen=True)
+class RateOptions:
+    """Of which items a rate or a mean is, and how it is worked out."""
+
+    by: options.By = None
+    cluster: options.Cluster = None
+    weights: options.Weights = None
+    n_bins: Annotated[
+        int | None,
+        _bins("--n-bins", "Put ratings into so many bins of equal width.", metavar="N", max=10_000),
+    ] = None
+    low: Annotated[
+        float | None, _bins("--low", "Where the first bin begins; by default at the lowest rating.", metavar="NUMBER")
+    ] = None
+    high: Annotated[
+        float | None, _bins("--high", "Where the last bin ends; by default at the highest rating.", metavar="NUMBER")
+    ] = None
+    noise: options.Noise = None
+    target: options.Target = None
+    level: options.Level = 0.95
+
+
 @as_command
 def share(
     votes: options.VotesFile,
@@ -36,65 +63,60 @@ def share(
     sampler: options.SamplerOptions,
     gates: GateOptions,
     pair_gates: PairGateOptions,
+    rate: RateOptions,
     of: Annotated[
         str | None, options.option("--of", "The class whose share is asked for, e.g. pass.", metavar="CLASS")
     ] = None,
     at_least: Annotated[
         float | None, options.option("--at-least", "In place of --of: the least rating that counts.", metavar="NUMBER")
     ] = None,
-    mean: Annotated[bool, options.option("--mean", "In place of --of: the mean of ratings that are numbers.")] = False,
-    bins: Annotated[
-        int | None,
-        options.option(
-            "--bins", "Put ratings, few of which are equal, into so many bins of equal width.", metavar="N", max=10_000
-        ),
-    ] = None,
-    lowest: Annotated[
-        float | None,
-        options.option("--lowest", "Where the first bin begins; by default at the lowest rating.", metavar="NUMBER"),
-    ] = None,
-    highest: Annotated[
-        float | None,
-        options.option("--highest", "Where the last bin ends; by default at the highest rating.", metavar="NUMBER"),
-    ] = None,
-    by: options.By = None,
-    cluster: options.Cluster = None,
-    weights: options.Weights = None,
-    noise: options.Noise = None,
-    target: options.Target = None,
-    level: options.Level = 0.95,
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
 ) -> None:
     """How often is the truth of some class? A rate with an interval for each group of items; no predictions needed.
 
-    Of ratings: the share of those from --at-least on, or the --mean; ratings such as 0.37 go into --bins first.
+    Of ratings: the share of those from --at-least on; ratings such as 0.37 go into --n-bins first.
     """
-    from trueup.answers.share import mean_score
-    from trueup.answers.share import share as share_of
+    from trueup.answers.share import share as entry_point
+
+    def ask(labels: Labels, **settings: Any) -> Shares:
+        return entry_point(labels, of=None if of is None else class_named(labels, of), at_least=at_least, **settings)
+
+    what = of if of is not None else f"{at_least or 0:g}"
+    answer_rate(ask, what, votes, votes_how, sampler, gates, pair_gates, rate, as_json=as_json, seed=seed)
+
+
+def answer_rate(
+    ask: Callable[..., Shares],
+    what: str,
+    votes: str,
+    votes_how: options.VoteOptions,
+    sampler: options.SamplerOptions,
+    gates: GateOptions,
+    pair_gates: PairGateOptions,
+    rate: RateOptions,
+    *,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Ask for rates or means, show them and end by their gates; `what` is what a bound is on."""
     from trueup.data.slices import slices_of
 
     has_gate = check_gates(gates, pair_gates)
     bounds = gates.bounds
-    if mean and (of is not None or at_least is not None):
-        raise InvalidParameter("--mean is asked for in place of --of or --at-least, got both; leave one out")
-    what = "mean" if mean else of if of is not None else f"{at_least or 0:g}"
     for metric in {name for by_metric in bounds.values() for name in by_metric} - {what}:
-        about = "the mean" if mean else f"the share of {what!r}"
+        about = "the mean" if what == "mean" else f"the share of {what!r}"
         raise InvalidParameter(f"a bound here is on {about}, got one on {metric!r}; write {what}=0.9")
-    labels = _into_bins(read_votes(votes, votes_how), bins, lowest, highest)
-    pairs = pair_gates.named_as([] if by is None else slices_of(labels, by).names.tolist())
-    settings: dict[str, Any] = {"noise": noise, "target": target, **sampler.named}
-    asked = {} if mean else {"of": None if of is None else class_named(labels, of), "at_least": at_least}
-    door: Callable[..., Shares] = mean_score if mean else share_of
+    labels = _into_bins(read_votes(votes, votes_how), rate.n_bins, rate.low, rate.high)
+    pairs = pair_gates.named_as([] if rate.by is None else slices_of(labels, rate.by).names.tolist())
+    settings: dict[str, Any] = {"noise": rate.noise, "target": rate.target, **sampler.named}
     with progress_bar("reading the votes") as hear:
-        shares = door(
+        shares = ask(
             labels,
-            **asked,
-            by=by,
-            cluster=cluster,
-            weights=weights,
-            level=level,
+            by=rate.by,
+            cluster=rate.cluster,
+            weights=rate.weights,
+            level=rate.level,
             random_state=seed,
             progress=hear,
             **{name: value for name, value in settings.items() if value is not None},
@@ -114,14 +136,13 @@ def share(
     end_by(verdicts, [])
 
 
-def _into_bins(labels: Labels, bins: int | None, lowest: float | None, highest: float | None) -> Labels:
+def _into_bins(labels: Labels, n_bins: int | None, low: float | None, high: float | None) -> Labels:
     """Ratings in bins of equal width, where the user asks for some."""
-    if bins is None:
-        if lowest is not None or highest is not None:
-            raise InvalidParameter("--lowest and --highest are the ends of bins, got no --bins; say how many")
+    if n_bins is None:
+        if low is not None or high is not None:
+            raise InvalidParameter("--low and --high are the ends of bins, got no --n-bins; say how many")
         return labels
-    with speaking(n_bins="--bins", low="--lowest", high="--highest"):
-        return labels.binned(bins, low=lowest, high=highest)
+    return labels.binned(n_bins, low=low, high=high)
 
 
 def _show(shares: Shares) -> None:

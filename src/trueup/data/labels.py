@@ -291,7 +291,7 @@ class Labels(Votes):
     def __init__(self, table: Any = None, /, **fields: Any) -> None:
         """The votes of a frame or a dict of columns, as by `from_frame`; or what `replace` makes, from all fields."""
         if table is not None:
-            made = self.from_table(FrameTable(table), **fields)
+            made = self._from_table(FrameTable(table), **fields)
             fields = {one.name: getattr(made, one.name) for one in dataclass_fields(made)}
         super().__init__(**fields)
 
@@ -350,7 +350,7 @@ class Labels(Votes):
         >>> tu.Labels.from_frame({"item": [1, 1, 2], "labeler": ["ann", "bob", "ann"], "label": ["cat", "dog", "dog"]})
         Labels(2 items, 2 labelers, 2 classes, 3 votes)
         """
-        return cls.from_table(
+        return cls._from_table(
             FrameTable(frame),
             item=item,
             labeler=labeler,
@@ -365,7 +365,7 @@ class Labels(Votes):
         )
 
     @classmethod
-    def from_table(
+    def _from_table(
         cls,
         table: Table,
         *,
