@@ -5,7 +5,8 @@ import pytest
 from batches import day
 
 import trueup as tu
-from trueup.monitor.batch import equalize_inclusion
+from trueup.exceptions import InvalidParameter
+from trueup.monitor.batch import equalize_inclusion, instant_of, moment
 
 RARE, OFTEN = 0.04, 0.4
 
@@ -71,3 +72,39 @@ def test_another_design_of_checking_is_no_change_of_the_system():
     again = tu.Monitor.from_json(watch.to_json())
     assert again.notes == watch.notes
     assert again.judge_rows() == watch.judge_rows()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["2026-W1", "2026-W02", "2026-W9", "2026-W10", "2026-04-01", "2026-04-01T12:00"],
+        ["2025-12", "2026-1", "2026-02", "2026-11"],
+        ["2026-Q1", "2026-Q4", "2027-q1"],
+        [1, "2", 10, "100"],
+        ["week 9", "Week 10", "week 11"],
+    ],
+)
+def test_labels_of_batches_have_an_order(labels):
+    moments = [moment(instant_of(label)) for label in labels]
+    assert moments == sorted(moments)
+    assert len(set(moments)) == len(labels)
+    assert len({kind for kind, _ in moments}) == 1
+
+
+@pytest.mark.parametrize("label", ["today", "2026-13", "2026-W60", "2026-Q5", "v1.10", "", 7.5, True, None])
+def test_what_has_no_order_is_no_label_of_a_batch(label):
+    with pytest.raises(InvalidParameter) as caught:
+        instant_of(label)
+    assert caught.value.parameter == "when"
+
+
+def test_batches_are_labeled_in_one_way():
+    watch = tu.Monitor(of=1)
+    batches = [tu.simulate.dawid_skene(n_items=20, n_labelers=3, random_state=k).labels for k in range(3)]
+    watch.add(batches[0], when="2026-W9")
+    watch.add(batches[1], when="2026-W10")
+    for wrong in ("2026-W8", "2026-W10", 12):
+        with pytest.raises(InvalidParameter) as caught:
+            watch.add(batches[2], when=wrong)
+        assert caught.value.parameter == "when"
+    assert watch.times == ("2026-W9", "2026-W10")

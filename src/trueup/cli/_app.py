@@ -416,7 +416,7 @@ def _as_named_now(args: list[str]) -> list[str]:
     """A command line with the names of this version, and a note on each that is not."""
     command = next((arg for arg in args if not arg.startswith("-")), "")
     if command == "share" and "--mean" in args:
-        note("`trueup share --mean` is called `trueup mean-score` since version 0.3")
+        note("`trueup share --mean` is called `trueup mean-score` since version 0.3, and is gone in 0.4")
         args = ["mean-score" if arg == "share" else arg for arg in args if arg != "--mean"]
         command = "mean-score"
     named = []
@@ -424,7 +424,7 @@ def _as_named_now(args: list[str]) -> list[str]:
         name, equals, value = arg.partition("=")
         now = _RENAMED.get(command, {}).get(name)
         if now is not None:
-            note(f"{name} is called {now} since version 0.3")
+            note(f"{name} is called {now} since version 0.3, and is gone in 0.4")
         named.append(arg if now is None else f"{now}{equals}{value}")
     return named
 

@@ -88,7 +88,10 @@ def add(
     beginning: BeginningOptions,
     votes_how: options.VoteOptions,
     predictions_how: options.PredictionOptions,
-    when: Annotated[str, options.option("--when", "When the batch is of: 2026-11-15, or with a time.", metavar="DATE")],
+    when: Annotated[
+        str,
+        options.option("--when", "When the batch is of: 2026-11-15, 2026-W47, 2026-11, or a number.", metavar="WHEN"),
+    ],
     only_system: options.OnlySystem = None,
     fail_on_alarm: FailOnAlarm = False,
     as_json: options.AsJson = False,

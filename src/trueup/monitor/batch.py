@@ -15,10 +15,12 @@ Quarterly 26, 1979.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ from trueup.exceptions import InvalidLabels, InvalidParameter, InvalidPrediction
 from trueup.sessions.log import plain_name, read_name
 from trueup.storage.joining import check_names
 
+_PERIOD = re.compile(r"(\d{4})-(W|Q|)(\d{1,2})", re.ASCII | re.IGNORECASE)  # 2026-W1, 2026-Q4, 2026-11
+_NUMBERED = re.compile(r"([^\W\d]\D*|)(\d+)", re.ASCII)  # 12, week 12
 _BITS_OF_CHANCE = 40.0  # of a batch, from which on another one is not the same by chance
 _COMPLETE = 0.75  # part of a batch that its checked items stand for, from which on no kind of item is taken for missing
 
@@ -357,28 +361,48 @@ def _codes_among(classes: Sequence[Hashable], names: Sequence[Hashable]) -> Code
 
 
 def instant_of(when: object) -> str:
-    """A time that a user names, as text that sorts and compares as one.
+    """A time or a number that a user names, as text that `moment` orders.
 
     Examples
     --------
     >>> instant_of("2026-11-15"), instant_of(date(2026, 11, 15)), instant_of(datetime(2026, 11, 15, 8, tzinfo=UTC))
     ('2026-11-15', '2026-11-15', '2026-11-15T08:00:00+00:00')
+    >>> instant_of("2026-W1"), instant_of(7)
+    ('2026-W1', '7')
     """
     text = when.isoformat() if isinstance(when, date | datetime) else when
+    if isinstance(when, Integral) and not isinstance(when, bool):
+        text = str(when)
     try:
         if not isinstance(text, str):
             raise ValueError
         moment(text)
     except ValueError:
         raise InvalidParameter(
-            f"⟨when⟩ must be a date or a time such as '2026-11-15' or '2026-11-15T08:00', got {quoted(when)}; write it "
-            "so",
+            "⟨when⟩ must be a date, a time, a week, a quarter, a month or a whole number, such as '2026-11-15', "
+            f"'2026-11-15T08:00', '2026-W47', '2026-Q4', '2026-11', 12 or 'week 12', got {quoted(when)}; write it so",
             parameter="when",
         ) from None
     return text
 
 
-def moment(text: str) -> datetime:
-    """The moment that a text names; without a time zone it is taken as UTC."""
-    instant = datetime.fromisoformat(text)
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+def moment(text: str) -> tuple[str, datetime | int]:
+    """The kind of a label, and what orders labels of one kind: when it begins, in UTC without a time zone, or a number.
+
+    Examples
+    --------
+    >>> moment("2026-W9") < moment("2026-W10"), moment("2026-11") == moment("2026-11-01"), moment("week 12")
+    (True, True, ('week', 12))
+    """
+    period, numbered = _PERIOD.fullmatch(text.strip()), _NUMBERED.fullmatch(text.strip())
+    if period is not None:
+        year, unit, n = int(period[1]), period[2].upper(), int(period[3])
+        first = date.fromisocalendar(year, n, 1) if unit == "W" else date(year, 3 * n - 2 if unit == "Q" else n, 1)
+        return "time", datetime(first.year, first.month, first.day, tzinfo=UTC)
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        if numbered is None:
+            raise
+        return numbered[1].strip().casefold(), int(numbered[2])
+    return "time", instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)

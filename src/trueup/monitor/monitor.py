@@ -156,8 +156,9 @@ class Monitor:
             those that were drawn with different chances some are set aside, so that all have the smallest of these.
         predictions : as for `trueup.evaluate`, optional
             The outputs of the system; every batch has them, or none.
-        when : str, date or datetime
-            When the batch is of, later than all before: ``"2026-11-15"``, or with a time.
+        when : str, int, date or datetime
+            When the batch is of, later than all before: ``"2026-11-15"``, or with a time; a week ``"2026-W47"``, a
+            quarter ``"2026-Q4"``, a month ``"2026-11"``; or a number, ``12`` or ``"week 12"``.
         """
         time = instant_of(when)
 
@@ -240,6 +241,11 @@ class Monitor:
         if not self._batches:
             return
         last = self._batches[-1].when
+        if moment(time)[0] != moment(last)[0]:
+            raise InvalidParameter(
+                f"the batches of a monitor have labels of one kind, got {time} after {last}; name it as that one",
+                parameter="when",
+            )
         if any(moment(batch.when) == moment(time) for batch in self._batches):
             raise InvalidParameter(
                 f"a batch is added once, got one of {time} again; leave it out, or give it a later ⟨when⟩",
