@@ -85,7 +85,7 @@ def _answers(
     places = np.arange(labels.n_items) if items is None else labels.item_codes(items)
     names = labels.items.tolist()
     hidden = () if with_text else labels.text_columns
-    columns = {name: labels.item_column(name).tolist() for name in labels.item_columns if name not in hidden}
+    columns = {name: labels.item_column(name).tolist() for name in labels.item_table.given if name not in hidden}
     best: list[tuple[Any, float | None]] = [(None, None)] * labels.n_items
     if posterior is not None:
         table = np.asarray(posterior, dtype=np.float64)

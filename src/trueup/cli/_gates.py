@@ -61,7 +61,7 @@ class GateOptions(VerdictOptions):
     def bounds(self) -> dict[str, dict[str, float]]:
         """By the side, as `trueup.gate` names it, and by metric."""
         sides = (("at_least", "--fail-below", self.fail_below), ("at_most", "--fail-above", self.fail_above))
-        return {side: numbers_by_name(texts, option) for side, option, texts in sides if texts}
+        return {side: numbers_by_name(texts, option, "metric") for side, option, texts in sides if texts}
 
     @property
     def names_one(self) -> bool:
@@ -119,7 +119,7 @@ def check_gates(how: VerdictOptions, pairs: PairGateOptions | None = None) -> bo
     return has_gate
 
 
-def numbers_by_name(texts: Sequence[str], option: str) -> dict[str, float]:
+def numbers_by_name(texts: Sequence[str], option: str, of: str) -> dict[str, float]:
     """The numbers of texts such as ``accuracy=0.9``."""
     bounds: dict[str, float] = {}
     for text in texts:
@@ -129,9 +129,9 @@ def numbers_by_name(texts: Sequence[str], option: str) -> dict[str, float]:
         except ValueError:
             bound = math.nan
         if not math.isfinite(bound):
-            raise InvalidParameter(f"{option} takes NAME=NUMBER, got {text!r}; write e.g. {option} accuracy=0.9")
+            raise InvalidParameter(f"{option} takes {of.upper()}=NUMBER, got {text!r}; write e.g. {metric}=0.9")
         if metric in bounds:
-            raise InvalidParameter(f"{option} takes one number for each name, got {metric!r} twice; leave one out")
+            raise InvalidParameter(f"{option} takes one number for each {of}, got {metric!r} twice; leave one out")
         bounds[metric] = bound
     return bounds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,7 +98,7 @@ def _write_consensus(
         with_text=with_text,
         like=export,
     )
-    say(f"Wrote {labels.n_items:,} items to {target}{_left_out(labels, with_text=with_text)}.")
+    say(f"Wrote {labels.n_items:,} items to {target}{_left_out(labels, labels.item_table.given, with_text=with_text)}.")
 
 
 def _write_votes(labels: Labels, target: str, export: Export | None) -> None:
@@ -141,10 +142,12 @@ def _write_beside(
         # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
         values = [labels.items.tolist(), *(map(safe_cell, labels.item_column(name).tolist()) for name in columns)]
         write_text_safely(items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
-        say(f"Wrote {labels.n_items:,} items to {items_out}{_left_out(labels, with_text=with_text)}.")
+        say(
+            f"Wrote {labels.n_items:,} items to {items_out}{_left_out(labels, labels.item_columns, with_text=with_text)}."
+        )
 
 
-def _left_out(labels: Labels, *, with_text: bool) -> str:
+def _left_out(labels: Labels, columns: Sequence[str], *, with_text: bool) -> str:
     """What of the items is not written, for the end of a sentence."""
-    hidden = labels.text_columns
+    hidden = [name for name in labels.text_columns if name in columns]
     return f"; {', '.join(hidden)} left out, --with-text writes it" if hidden and not with_text else ""

@@ -37,7 +37,7 @@ def mean_score(
     from trueup.answers.share import mean_score as entry_point
 
     def ask(labels: Labels, **settings: Any) -> Shares:
-        typed = numbers_by_name(values or [], "--values")
+        typed = numbers_by_name(values or [], "--values", "class")
         scores = {class_named(labels, name): score for name, score in typed.items()}
         return entry_point(labels, values=scores or None, **settings)
 
