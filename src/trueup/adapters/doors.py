@@ -194,17 +194,8 @@ def read_labels(
         labels = export.labels(**votes)
     _check_gold(gold, gold_column=gold_column, gold_drawn=gold_drawn)
     if gold is not None:
-        truths = _gold_beside(
-            gold,
-            labels,
-            item=item,
-            label=gold_column or label,
-            drawn=gold_drawn,
-            missing=missing,
-            file_format=file_format,
-            question=question,
-        )
-        labels = labels.with_gold(truths)
+        how = {"item": item, "label": gold_column or label, "drawn": gold_drawn, "missing": missing}
+        labels = labels.with_gold(_gold_beside(gold, labels, file_format, question, **how))
     if items is None:
         return labels
     known = reading.read_items(items, item=item, labels=labels, file_format=_table_format(_beside(items, file_format)))
@@ -365,30 +356,14 @@ def read_pairs(
 
 
 def _gold_beside(
-    path: Source,
-    labels: Labels,
-    *,
-    item: str | Sequence[str],
-    label: str,
-    drawn: Draw | None,
-    missing: Any,
-    file_format: str,
-    question: str | None,
+    path: Source, labels: Labels, file_format: str, question: str | None, *, item: Any, missing: Any, **how: Any
 ) -> Gold:
     """The gold of a file beside that of the votes; the question is of exports alone."""
     known = _beside(path, file_format)
     tool = export_format(path, item=item, file_format=known)
+    how |= {"missing": [None, *declared(missing, ())[0]], "question": None if tool is None else question}
     try:
-        gold = read_gold(
-            path,
-            item=item,
-            label=label,
-            drawn=drawn,
-            missing=[None, *declared(missing, ())[0]],
-            labels=labels,
-            file_format=tool or known,
-            question=None if tool is None else question,
-        )
+        gold = read_gold(path, item=item, labels=labels, file_format=tool or known, **how)
     except InvalidLabels as error:  # here the column has another name
         raise InvalidLabels(error.sentence.marked.replace("⟨label=", "⟨gold_column=")) from error
     if not gold:

@@ -142,9 +142,8 @@ def _write_beside(
         # What strangers wrote of an item must not run in a spreadsheet; names stay as they are, to be joined by.
         values = [labels.items.tolist(), *(map(safe_cell, labels.item_column(name).tolist()) for name in columns)]
         write_text_safely(items_out, csv_text(["item", *columns], list(zip(*values, strict=True))))
-        say(
-            f"Wrote {labels.n_items:,} items to {items_out}{_left_out(labels, labels.item_columns, with_text=with_text)}."
-        )
+        left_out = _left_out(labels, labels.item_columns, with_text=with_text)
+        say(f"Wrote {labels.n_items:,} items to {items_out}{left_out}.")
 
 
 def _left_out(labels: Labels, columns: Sequence[str], *, with_text: bool) -> str:
