@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,7 @@ def remove_keys(content: bytes, rng: np.random.Generator) -> bytes:
 
 def change_types(content: bytes, rng: np.random.Generator) -> bytes:
     """Some values are of other types."""
-    return _changed(
-        content, rng, lambda inside, key, rng: inside.__setitem__(key, _STRANGE[rng.integers(len(_STRANGE))])
-    )
+    return _changed(content, rng, _replace)
 
 
 def nest_deeply(content: bytes, rng: np.random.Generator) -> bytes:
@@ -78,6 +77,10 @@ def _members(content: bytes) -> dict[str, bytes]:
             info for info in archive.infolist() if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         ]
         return {info.filename: archive.read(info) for info in packed} or {"header.json": b"{}", "summaries.json": b"[]"}
+
+
+def _replace(inside: Any, key: Any, rng: np.random.Generator) -> None:
+    inside[key] = deepcopy(_STRANGE[rng.integers(len(_STRANGE))])  # a list that is shared could come to hold itself
 
 
 def _remove(inside: Any, key: Any, rng: np.random.Generator) -> None:
