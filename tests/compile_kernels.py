@@ -12,8 +12,8 @@ def main() -> None:
     """Call what is compiled, on little data."""
     crowd = tu.simulate.baseline(n_items=30, random_state=0)
     scores = crowd.truth + np.random.default_rng(0).normal(0.0, 1.0, 30)
-    tu.evaluate(crowd.predictions, crowd.labels, **FEW)
-    tu.compare({"a": scores, "b": -scores}, crowd.labels, metric="auc", **FEW)
+    tu.evaluate(crowd.predictions, crowd.labels, n_draws=10)
+    tu.compare({"a": scores, "b": -scores}, crowd.labels, metric="auc", n_draws=10)
     tu.evaluate(crowd.predictions, crowd.labels, noise="dawid-skene", **FEW)
     tu.preferences(tu.simulate.pairs(n_contests=30, random_state=0).pairs, noise="mirrored", **FEW)
     tu.mean_score(tu.simulate.ratings(n_items=30, random_state=0).labels, noise="ordinal", **FEW)
