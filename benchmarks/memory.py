@@ -32,7 +32,7 @@ frame.write_parquet(path)
 _READ = """
 import resource, sys, time
 import polars
-from trueup.data.reading import read_labels
+from trueup import read_labels
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before, start = peak(), time.perf_counter()
 labels = read_labels(sys.argv[1])
